@@ -1,0 +1,78 @@
+# make demo       see ELMo work on real English text; ARGS='--text "…"' for your own
+# make test       all checks: ruff, mypy, pytest, and the built wheel in a fresh environment
+# make lint | unit | smoke   one of them
+# make clean      remove what the others made, the virtual environment too
+#
+# PYTHON=python3.12   the interpreter, 3.10 to 3.13 (default: that of .venv, then python3, …)
+# TORCH_INDEX=        take PyTorch from pip's usual indexes, with CUDA where those have it
+
+VENV ?= .venv
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+BIN := $(VENV)/bin
+ifndef PYTHON
+SUITABLE := import ensurepip, sys, venv; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))
+PYTHON := $(shell for p in $(BIN)/python python3 python3.13 python3.12 python3.11 python3.10; do \
+	"$$p" -c '$(SUITABLE)' 2>/dev/null && echo "$$p" && break; done)
+endif
+VERSION := import sys; print("%d.%d" % sys.version_info[:2])
+PYTHON_VERSION := $(if $(PYTHON),$(shell $(PYTHON) -c '$(VERSION)'))
+
+# PyTorch's own index has builds without CUDA. Behind a firewall it may be out of reach, and pip
+# would try for minutes: it is named only if it answers.
+ANSWERS = import urllib.request; urllib.request.urlopen("$(TORCH_INDEX)/torch/", timeout=10)
+TORCH_ARGS = $(if $(TORCH_INDEX),$(shell $(BIN)/python -c '$(ANSWERS)' >/dev/null 2>&1 \
+	&& echo --extra-index-url $(TORCH_INDEX)))
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	--constraint constraints.txt $(TORCH_ARGS)
+
+# Stamps: what they stand for is redone when one of these changes.
+MADE := $(VENV)/.made-with-$(PYTHON_VERSION)
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+METADATA := setup.py constraints.txt spacy_elmo/about.py
+
+.NOTPARALLEL:
+.PHONY: help demo test lint unit smoke clean
+
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
+
+demo: $(INSTALLED)
+	$(BIN)/python -m spacy elmo demo $(ARGS)
+
+test: lint unit smoke
+
+lint: $(INSTALLED_DEV)
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m mypy spacy_elmo
+
+unit: $(INSTALLED_DEV)
+	$(BIN)/python -m pytest $(ARGS)
+
+# The wheel is built from the source distribution, so that both are known to be whole.
+smoke: $(INSTALLED_DEV)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist . >/dev/null
+	PIP_ARGS='$(TORCH_ARGS)' tests/smoke_wheel.sh $(BIN)/python dist/*.whl
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(MADE):
+	@test -n "$(PYTHON_VERSION)" || { echo "No Python from 3.10 to 3.13 with venv was found" \
+		"(Debian: apt install python3-venv). Name one: make PYTHON=/path/to/python" >&2; exit 1; }
+	test "$$($(BIN)/python -c '$(VERSION)' 2>/dev/null)" = "$(PYTHON_VERSION)" \
+		|| $(PYTHON) -m venv --clear $(VENV)
+	touch $@
+
+$(INSTALLED): $(MADE) $(METADATA)
+	@echo "Installing into $(VENV); the first time this takes a few minutes"
+	$(PIP_INSTALL) --editable .
+	touch $@
+
+$(INSTALLED_DEV): $(MADE) $(METADATA)
+	@echo "Installing into $(VENV); the first time this takes a few minutes"
+	$(PIP_INSTALL) --editable '.[dev]'
+	touch $(INSTALLED) $@

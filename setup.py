@@ -1,0 +1,72 @@
+from pathlib import Path
+from runpy import run_path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+ABOUT = run_path(str(ROOT / "spacy_elmo" / "about.py"))  # without importing the package
+
+HDF5 = ["h5py>=3.11"]
+TEST = [
+    *HDF5,
+    "build>=1.2",  # `spacy package` builds with it too
+    "hypothesis>=6.100",
+    "pytest>=8",
+    "pytest-timeout>=2.3",
+]
+
+setup(
+    name=ABOUT["__title__"],
+    version=ABOUT["__version__"],
+    description="ELMo, the bidirectional language model, as a spaCy component: "
+    "embed, train, fine-tune",
+    long_description=(ROOT / "README.md").read_text(encoding="utf8"),
+    long_description_content_type="text/markdown",
+    author="the spacy-elmo developers",
+    # The code is MIT, the embedded weights (trained on Wikipedia) are CC BY-SA 3.0.
+    license_expression="MIT AND CC-BY-SA-3.0",
+    license_files=["LICENSES/*.txt"],
+    keywords=["spacy", "elmo", "nlp", "language model", "contextual embeddings", "pytorch"],
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: OS Independent",
+        "Programming Language :: Python :: 3 :: Only",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+        "Typing :: Typed",
+    ],
+    packages=find_packages(include=["spacy_elmo*"]),
+    package_data={"spacy_elmo": ["py.typed", "models/**/*"]},
+    zip_safe=False,
+    python_requires=">=3.10,<3.14",
+    install_requires=[
+        "spacy>=3.8.7,<3.9",
+        "thinc",  # the version that spaCy pins
+        "torch>=2.4.1",  # the first that reads NumPy 2 arrays on every platform
+        "numpy>=1.26",
+        "srsly",  # the version that spaCy pins
+        "safetensors>=0.4.3",
+        "tqdm>=4.38",
+    ],
+    extras_require={
+        "hdf5": HDF5,
+        "viz": ["matplotlib>=3.8"],
+        "test": TEST,
+        "dev": [*TEST, "mypy>=1.18", "ruff>=0.12", "types-tqdm"],
+    },
+    entry_points={
+        "spacy_factories": ["elmo = spacy_elmo.pipeline.component:make_elmo"],
+        "spacy_architectures": [
+            "spacy-elmo.Elmo.v1 = spacy_elmo.architectures:Elmo",
+            "spacy-elmo.ScalarMix.v1 = spacy_elmo.architectures:ScalarMix",
+        ],
+        # Importing the module hangs the commands into `python -m spacy`.
+        "spacy_cli": ["elmo = spacy_elmo.cli:app"],
+    },
+)

@@ -1,0 +1,54 @@
+"""The token encoder: byte ids to x_k through convolutions, highways and a projection."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from .characters import N_CHARACTERS
+from .config import BiLMConfig
+
+
+class Highway(nn.Module):
+    """``y = g · relu(x·W_t + b_t) + (1 − g) · x`` with ``g = σ(x·W_c + b_c)``."""
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.carry = nn.Linear(size, size)
+        self.transform = nn.Linear(size, size)
+        # Mostly pass the input on at first, as the published models were initialised.
+        nn.init.constant_(self.carry.bias, -2.0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gate = torch.sigmoid(self.carry(x))
+        return torch.lerp(x, torch.relu(self.transform(x)), gate)
+
+
+class CharCNN(nn.Module):
+    """Encodes words from their bytes alone (Peters et al. 2018, §3.1; Kim et al. 2016)."""
+
+    def __init__(self, config: BiLMConfig):
+        super().__init__()
+        self.activation = torch.relu if config.activation == "relu" else torch.tanh
+        # Ids start at 1, 0 is "no token": row 0 is not a parameter, so it is not here.
+        self.embedding = nn.Embedding(N_CHARACTERS, config.char_dim)
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(config.char_dim, number, width) for width, number in config.filters
+        )
+        self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.n_highway))
+        self.projection = (
+            nn.Linear(config.n_filters, config.projection_dim)
+            if config.projects_characters
+            else None
+        )
+        # The published initialisation: bytes spread over [-1, 1].
+        nn.init.uniform_(self.embedding.weight, -1.0, 1.0)
+
+    def forward(self, char_ids: torch.Tensor) -> torch.Tensor:
+        """``(n_words, n_positions)`` ids to ``(n_words, projection_dim)`` vectors."""
+        chars = self.embedding(char_ids - 1).transpose(1, 2)  # (n_words, char_dim, n_positions)
+        x = torch.cat([conv(chars).amax(dim=2) for conv in self.convolutions], dim=1)
+        x = self.activation(x)  # (n_words, n_filters)
+        for highway in self.highways:
+            x = highway(x)
+        return x if self.projection is None else self.projection(x)

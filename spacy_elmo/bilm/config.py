@@ -1,0 +1,217 @@
+"""The shape of a biLM: one dataclass, the same facts as a published ``options.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+ACTIVATIONS = ("relu", "tanh")
+INITIAL_STATES = ("zero", "warm")
+
+
+@dataclass(frozen=True)
+class BiLMConfig:
+    """Everything that fixes the function a biLM computes, apart from its weights.
+
+    Attributes:
+        filters: ``(width, number)`` of each convolution of the char-CNN.
+        projection_dim: size P of x_k and of each direction's output; token vectors have 2P.
+        dim: cell size of the LSTMs, at least ``projection_dim``.
+        n_layers: LSTM layers of each direction, at least 1.
+        char_dim: size of a byte's embedding.
+        activation: ``"relu"`` or ``"tanh"``, after the convolutions' max over positions.
+        n_highway: highway layers between the convolutions and the projection.
+        cell_clip: the LSTM's cell is clipped to ± this value; None for no clip.
+        proj_clip: the same for the projected output.
+        use_skip_connections: layers 2 and up add their input to their output.
+        max_characters_per_token: positions of a word, 2 of them for its markers.
+        initial_state: the state every sentence starts from, ``"zero"`` or ``"warm"``.
+
+    Raises:
+        ValueError: a setting is out of range; the message names it.
+    """
+
+    filters: tuple[tuple[int, int], ...]
+    projection_dim: int
+    dim: int
+    n_layers: int = 1
+    char_dim: int = 16
+    activation: str = "relu"
+    n_highway: int = 0
+    cell_clip: float | None = None
+    proj_clip: float | None = None
+    use_skip_connections: bool = True
+    max_characters_per_token: int = 50
+    initial_state: str = "zero"
+
+    def __post_init__(self) -> None:
+        try:
+            filters = tuple((width, number) for width, number in self.filters)
+        except (TypeError, ValueError):
+            filters = ((None, None),)
+        if not all(_is_number(n, int) for pair in filters for n in pair):
+            raise ValueError(
+                f"biLM config: 'filters' must be a list of [width, number] pairs of whole "
+                f"numbers, found {self.filters!r}."
+            )
+        object.__setattr__(self, "filters", filters)
+        if not filters:
+            raise ValueError("biLM config: 'filters' is empty; at least one is needed.")
+        for name in ("projection_dim", "dim", "n_layers", "char_dim"):
+            self._check_int(name, 1)
+        self._check_int("n_highway", 0)
+        self._check_int("max_characters_per_token", 3)
+        for width, number in filters:
+            if not 1 <= width <= self.max_characters_per_token or number < 1:
+                raise ValueError(
+                    f"biLM config: 'filters' has [{width}, {number}]; a width must lie between "
+                    f"1 and max_characters_per_token ({self.max_characters_per_token}), "
+                    f"a number above 0."
+                )
+        if self.projection_dim > self.dim:
+            raise ValueError(
+                f"biLM config: 'projection_dim' ({self.projection_dim}) is larger than "
+                f"'dim' ({self.dim}); make it equal or smaller."
+            )
+        for name in ("cell_clip", "proj_clip"):
+            clip = getattr(self, name)
+            if clip is not None and not (_is_number(clip, int, float) and clip > 0):
+                raise ValueError(
+                    f"biLM config: '{name}' is {clip!r}; give a number above 0, or null for none."
+                )
+        if not isinstance(self.use_skip_connections, bool):
+            raise ValueError(
+                f"biLM config: 'use_skip_connections' is {self.use_skip_connections!r}; "
+                f"give true or false."
+            )
+        self._check_choice("activation", ACTIVATIONS)
+        self._check_choice("initial_state", INITIAL_STATES)
+
+    def _check_int(self, name: str, least: int) -> None:
+        value = getattr(self, name)
+        if not _is_number(value, int) or value < least:
+            raise ValueError(
+                f"biLM config: '{name}' is {value!r}; give a whole number of at least {least}."
+            )
+
+    def _check_choice(self, name: str, choices: tuple[str, ...]) -> None:
+        value = getattr(self, name)
+        if value not in choices:
+            raise ValueError(
+                f"biLM config: '{name}' is {value!r}; known are {', '.join(map(repr, choices))}."
+            )
+
+    @property
+    def n_filters(self) -> int:
+        """Features of the char-CNN before its projection."""
+        return sum(number for _, number in self.filters)
+
+    @property
+    def width(self) -> int:
+        """Size 2P of a token's vector."""
+        return 2 * self.projection_dim
+
+    @property
+    def projects_characters(self) -> bool:
+        """Whether the char-CNN ends in a projection (none where the sizes agree already)."""
+        return self.n_filters != self.projection_dim
+
+    @property
+    def projects_cells(self) -> bool:
+        """Whether the LSTMs project their cells (none where the sizes agree already)."""
+        return self.projection_dim < self.dim
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types, for ``config.json``."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> BiLMConfig:
+        """The config that `to_dict` wrote.
+
+        Raises:
+            ValueError: a key is unknown, missing, or out of range.
+        """
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(data) - known)
+        if unknown:
+            raise ValueError(
+                f"biLM config: unknown settings {unknown}; known are {sorted(known)}. "
+                f"Was it written by a newer spacy-elmo?"
+            )
+        missing = [name for name in ("filters", "projection_dim", "dim") if name not in data]
+        if missing:
+            raise ValueError(f"biLM config: settings {missing} are missing.")
+        return cls(**data)
+
+    def to_options(self) -> dict[str, Any]:
+        """The same facts in the layout of a published ``options.json``."""
+        lstm: dict[str, Any] = {
+            "dim": self.dim,
+            "projection_dim": self.projection_dim,
+            "n_layers": self.n_layers,
+            "use_skip_connections": self.use_skip_connections,
+        }
+        if self.cell_clip is not None:
+            lstm["cell_clip"] = self.cell_clip
+        if self.proj_clip is not None:
+            lstm["proj_clip"] = self.proj_clip
+        return {
+            "bidirectional": True,
+            "lstm": lstm,
+            "char_cnn": {
+                "activation": self.activation,
+                "embedding": {"dim": self.char_dim},
+                "filters": [list(pair) for pair in self.filters],
+                "n_highway": self.n_highway,
+                "n_characters": 262,
+                "max_characters_per_token": self.max_characters_per_token,
+            },
+        }
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> BiLMConfig:
+        """Read a published ``options.json``, training or inference form.
+
+        Raises:
+            ValueError: the model is not a char-CNN biLM, or a setting is missing or wrong.
+        """
+        if "char_cnn" not in options:
+            raise ValueError(
+                "options.json: there is no 'char_cnn' block, so this model reads word ids, not "
+                "characters. Only biLMs with a character CNN can be loaded."
+            )
+        if "lstm" not in options:
+            raise ValueError("options.json: there is no 'lstm' block.")
+        for name in ("char_cnn", "lstm"):
+            if not isinstance(options[name], Mapping):
+                raise ValueError(f"options.json: '{name}' is {options[name]!r}, not a block.")
+        if options.get("bidirectional", True) is False:
+            raise ValueError(
+                "options.json: 'bidirectional' is false; only bidirectional models can be loaded."
+            )
+        cnn, lstm = options["char_cnn"], options["lstm"]
+        try:
+            return cls(
+                filters=cnn["filters"],
+                projection_dim=lstm["projection_dim"],
+                dim=lstm["dim"],
+                n_layers=lstm.get("n_layers", 1),
+                char_dim=cnn["embedding"]["dim"],
+                activation=cnn["activation"],
+                n_highway=cnn.get("n_highway") or 0,
+                cell_clip=lstm.get("cell_clip"),
+                proj_clip=lstm.get("proj_clip"),
+                use_skip_connections=bool(lstm.get("use_skip_connections", False)),
+                max_characters_per_token=cnn.get("max_characters_per_token", 50),
+            )
+        except KeyError as missing:
+            raise ValueError(f"options.json: the setting {missing} is missing.") from None
+        except TypeError as error:
+            raise ValueError(f"options.json: {error}") from error
+
+
+def _is_number(value: Any, *kinds: type) -> bool:
+    """Whether a value is of one of these types; Python's truth values are not numbers."""
+    return isinstance(value, kinds) and not isinstance(value, bool)

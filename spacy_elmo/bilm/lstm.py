@@ -1,0 +1,224 @@
+"""One layer of the two LSTM stacks: clipped, projected, both directions side by side.
+
+Per direction (Peters et al. 2018, §3.4; Sak et al. 2014 for the projection)::
+
+    [i, f, g, o] = W_ih · x_t + W_hh · h_{t−1} + b
+    c_t = clip(σ(f + 1) · c_{t−1} + σ(i) · tanh(g), ± cell_clip)
+    h_t = clip(W_hr · (σ(o) · tanh(c_t)), ± proj_clip)
+
+The directions never exchange anything; they share only the batch they are computed in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.autograd.function import once_differentiable
+
+from .config import BiLMConfig
+from .packing import Packing
+
+FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
+
+
+class LSTMLayer(nn.Module):
+    """LSTMs of both directions for one layer; tensors lead with the direction (0: forward)."""
+
+    def __init__(self, config: BiLMConfig):
+        super().__init__()
+        P, D = config.projection_dim, config.dim
+        self.cell_clip = config.cell_clip
+        self.proj_clip = config.proj_clip if config.projects_cells else None
+        self.weight_ih = nn.Parameter(torch.empty(2, 4 * D, P))  # rows: i, f, g, o
+        self.weight_hh = nn.Parameter(torch.empty(2, 4 * D, P))
+        self.bias = nn.Parameter(torch.zeros(2, 4 * D))
+        self.weight_hr = nn.Parameter(torch.empty(2, P, D)) if config.projects_cells else None
+        for direction in range(2):
+            nn.init.xavier_uniform_(self.weight_ih.data[direction])
+            nn.init.xavier_uniform_(self.weight_hh.data[direction])
+            if self.weight_hr is not None:
+                nn.init.xavier_uniform_(self.weight_hr.data[direction])
+
+    def forward(
+        self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Read a packed batch.
+
+        Args:
+            x: ``(2, N, P)`` inputs in packed order.
+            packing: the batch's packing.
+            h0: ``(2, n_sentences, P)`` state to start from, sentences in packed order.
+            c0: ``(2, n_sentences, D)``.
+
+        Returns:
+            Outputs ``(2, N, P)``, and the state each sentence ended in, as ``h0`` and ``c0``.
+        """
+        bias = self.bias.clone()
+        D = bias.shape[1] // 4
+        bias[:, D : 2 * D] += FORGET_BIAS
+        if x.is_cuda and self.cell_clip is None and self.proj_clip is None:
+            return self.forward_torch(x, packing, h0, c0, bias)
+        weight_hr = self.weight_hr
+        out, h_n, c_n = _LSTM.apply(
+            x, h0, c0, self.weight_ih, self.weight_hh, bias, weight_hr,
+            packing, self.cell_clip, self.proj_clip,
+        )  # fmt: skip
+        return out, h_n, c_n
+
+    def forward_torch(
+        self,
+        x: torch.Tensor,
+        packing: Packing,
+        h0: torch.Tensor,
+        c0: torch.Tensor,
+        bias: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The same function by PyTorch's own projected LSTM, which has no clips.
+
+        cuDNN runs all steps in one call; on a CPU it is the slower of the two.
+        """
+        batch_sizes = torch.tensor(packing.batch_sizes, dtype=torch.int64)
+        no_bias = torch.zeros_like(bias[0])
+        results = []
+        for d in range(2):
+            weights = [self.weight_ih[d], self.weight_hh[d], bias[d], no_bias]
+            if self.weight_hr is not None:
+                weights.append(self.weight_hr[d])
+            state = [h0[d : d + 1], c0[d : d + 1]]
+            results.append(
+                torch.lstm(x[d], batch_sizes, state, weights, True, 1, 0.0, self.training, False)
+            )
+        out, h_n, c_n = (torch.stack(both) for both in zip(*results, strict=True))
+        return out, h_n[:, 0], c_n[:, 0]
+
+
+def _clip(tensor: torch.Tensor, limit: float | None) -> torch.Tensor:
+    return tensor if limit is None else tensor.clamp_(-limit, limit)
+
+
+class _LSTM(torch.autograd.Function):
+    """All steps of one layer, with one product per weight gradient instead of one per step.
+
+    What does not depend on the recurrence is done for all steps at once, before the loop over
+    them (input products) or after it (weight gradients); what remains inside is two small
+    products and a few pointwise operations.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: torch.Tensor,  # (2, N, P)
+        h0: torch.Tensor,  # (2, B, P)
+        c0: torch.Tensor,  # (2, B, D)
+        weight_ih: torch.Tensor,  # (2, 4D, P)
+        weight_hh: torch.Tensor,  # (2, 4D, P)
+        bias: torch.Tensor,  # (2, 4D)
+        weight_hr: torch.Tensor | None,  # (2, P, D)
+        packing: Packing,
+        cell_clip: float | None,
+        proj_clip: float | None,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        N, D = x.shape[1], c0.shape[2]
+        for_backward = any(ctx.needs_input_grad)
+        from_x = torch.baddbmm(bias.unsqueeze(1), x, weight_ih.transpose(1, 2))  # (2, N, 4D)
+        hh = weight_hh.transpose(1, 2)
+        hr = None if weight_hr is None else weight_hr.transpose(1, 2)
+        out = torch.empty_like(x) if hr is not None else x.new_empty(2, N, D)
+        cells = x.new_empty(2, N, D) if for_backward else None
+        h_n, c_n = torch.empty_like(h0), torch.empty_like(c0)
+        h, c = h0, c0
+        for start, size in packing.steps():
+            if size < h.shape[1]:  # sentences that have ended leave their state
+                h_n[:, size : h.shape[1]], c_n[:, size : c.shape[1]] = h[:, size:], c[:, size:]
+                h, c = h[:, :size], c[:, :size]
+            step = slice(start, start + size)
+            gates = torch.baddbmm(from_x[:, step], h, hh)  # (2, size, 4D)
+            gates[..., : 2 * D].sigmoid_()
+            gates[..., 2 * D : 3 * D].tanh_()
+            gates[..., 3 * D :].sigmoid_()
+            i, f, g, o = gates.split(D, dim=2)
+            c = _clip((f * c).addcmul_(i, g), cell_clip)
+            h = c.tanh().mul_(o)
+            if hr is not None:
+                h = _clip(torch.bmm(h, hr), proj_clip)
+            out[:, step] = h
+            if cells is not None:
+                from_x[:, step] = gates  # its place is free now
+                cells[:, step] = c
+        h_n[:, : h.shape[1]], c_n[:, : c.shape[1]] = h, c
+        if cells is not None:
+            ctx.save_for_backward(x, h0, c0, weight_ih, weight_hh, weight_hr, from_x, cells, out)
+            ctx.packing, ctx.cell_clip, ctx.proj_clip = packing, cell_clip, proj_clip
+        return out, h_n, c_n
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, d_out: torch.Tensor, d_h_n: torch.Tensor, d_c_n: torch.Tensor
+    ) -> tuple[torch.Tensor | None, ...]:
+        x, h0, c0, weight_ih, weight_hh, weight_hr, gates, cells, out = ctx.saved_tensors
+        packing: Packing = ctx.packing
+        D = c0.shape[2]
+        i, f, g, o = gates.split(D, dim=2)  # each (2, N, D)
+        c_prev = torch.cat([c0, cells[:, packing.previous]], dim=1)
+        tanh_c = cells.tanh()
+        # Derivatives that need no recurrence, for all steps at once:
+        by_cell = torch.cat(  # of i, f, g by c: (2, N, 3D)
+            [g * i * (1 - i), c_prev * f * (1 - f), i * (1 - g * g)], dim=2
+        )
+        o_by_m = tanh_c * o * (1 - o)  # m = σ(o) · tanh(c), what is projected
+        c_by_m = o * (1 - tanh_c * tanh_c)
+        inside = None if ctx.cell_clip is None else cells.abs() < ctx.cell_clip
+        if ctx.proj_clip is not None:
+            h_inside = out.abs() < ctx.proj_clip
+        d_gates = torch.empty_like(gates)
+        d_hs = torch.empty_like(out)  # by h before its clip
+        d_h, d_c = torch.zeros_like(h0), torch.zeros_like(c0)  # packed rows, carried back
+        d_h += d_h_n
+        d_c += d_c_n
+        for start, size in reversed(packing.steps()):
+            step = slice(start, start + size)
+            d_h_step = d_out[:, step] + d_h[:, :size]
+            if ctx.proj_clip is not None:
+                d_h_step *= h_inside[:, step]
+            d_hs[:, step] = d_h_step
+            d_m = d_h_step if weight_hr is None else torch.bmm(d_h_step, weight_hr)
+            d_c_step = torch.addcmul(d_c[:, :size], d_m, c_by_m[:, step])
+            if inside is not None:
+                d_c_step *= inside[:, step]
+            d_step = d_gates[:, step]
+            torch.mul(
+                by_cell[:, step].unflatten(2, (3, D)),
+                d_c_step.unsqueeze(2),
+                out=d_step[..., : 3 * D].unflatten(2, (3, D)),
+            )
+            torch.mul(o_by_m[:, step], d_m, out=d_step[..., 3 * D :])
+            torch.mul(d_c_step, f[:, step], out=d_c[:, :size])
+            d_h[:, :size] = torch.bmm(d_step, weight_hh)
+        h_prev = torch.cat([h0, out[:, packing.previous]], dim=1)
+        d_gates_t = d_gates.transpose(1, 2)
+        d_weight_hr = None
+        if weight_hr is not None:
+            d_weight_hr = torch.bmm(d_hs.transpose(1, 2), tanh_c.mul_(o))
+        return (
+            torch.bmm(d_gates, weight_ih),
+            d_h if ctx.needs_input_grad[1] else None,
+            d_c if ctx.needs_input_grad[2] else None,
+            torch.bmm(d_gates_t, x),
+            torch.bmm(d_gates_t, h_prev),
+            d_gates.sum(dim=1),
+            d_weight_hr,
+            None,
+            None,
+            None,
+        )
+
+
+def zero_state(
+    config: BiLMConfig, n_sentences: int, like: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """States of zeros for all layers: h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``."""
+    shape = (config.n_layers, 2, n_sentences)
+    return like.new_zeros(*shape, config.projection_dim), like.new_zeros(*shape, config.dim)

@@ -1,0 +1,175 @@
+"""The biLM: distinct words in, all layers of all tokens out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from .char_cnn import CharCNN
+from .characters import BOS, EOS, encode_words
+from .config import BiLMConfig
+from .lstm import LSTMLayer, zero_state
+from .packing import Packing
+from .word_cache import WordCache
+
+WORDS_AT_ONCE = 512  # in the char-CNN, sorted by length: bounds memory and padding
+
+State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
+
+
+class BiLM(nn.Module):
+    """A bidirectional language model's encoder (Peters et al. 2018, §3).
+
+    Args:
+        config: its shape. Weights are random until they are loaded or trained.
+        dropout: on the input of each LSTM layer, in training mode only.
+    """
+
+    def __init__(self, config: BiLMConfig, dropout: float = 0.0):
+        super().__init__()
+        self.config = config
+        self.dropout = dropout
+        self.word_cache = WordCache()
+        self.char_cnn = CharCNN(config)
+        self.lstm = nn.ModuleList(LSTMLayer(config) for _ in range(config.n_layers))
+        self._cached_version = 0
+        self.register_load_state_dict_post_hook(_forget_words)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> BiLM:
+        self.word_cache.clear()  # moved to another device or type
+        return super()._apply(fn, recurse)
+
+    def train(self, mode: bool = True) -> BiLM:
+        if mode:
+            self.word_cache.clear()  # the weights may be about to change
+        return super().train(mode)
+
+    @property
+    def device(self) -> torch.device:
+        return self.char_cnn.embedding.weight.device
+
+    def forward(
+        self,
+        types: torch.Tensor,
+        tokens: torch.Tensor,
+        lengths: Sequence[int],
+        state: State | None = None,
+    ) -> tuple[torch.Tensor, State]:
+        """All layers of sentences that lie one after another, boundaries included.
+
+        Args:
+            types: ``(n_types, P)`` vectors x of the distinct words, from `char_cnn`.
+            tokens: ``(N,)`` each token's row in ``types``.
+            lengths: tokens of each sentence; they add up to N.
+            state: what each sentence starts from, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``;
+                zeros if None.
+
+        Returns:
+            Layers ``(L + 1, N, 2P)``, layer 0 being ``[x; x]``, and the state in which each
+            direction ended each sentence.
+        """
+        packing = Packing(lengths, self.device)
+        x = types[tokens]  # (N, P)
+        layers = [torch.cat([x, x], dim=1)]
+        h0, c0 = zero_state(self.config, len(lengths), x) if state is None else state
+        h0, c0 = h0[:, :, packing.order], c0[:, :, packing.order]
+        h_n, c_n = [], []
+        x = x[packing.source]  # (2, N, P), packed
+        for j, lstm in enumerate(self.lstm):
+            out, h, c = lstm(F.dropout(x, self.dropout, self.training), packing, h0[j], c0[j])
+            # The skip is outside the recurrence: h_{t-1} and the state never contain it.
+            x = out + x if j > 0 and self.config.use_skip_connections else out
+            layers.append(torch.cat([x[0][packing.target[0]], x[1][packing.target[1]]], dim=1))
+            h_n.append(h)
+            c_n.append(c)
+        back = torch.argsort(packing.order)
+        return torch.stack(layers), (
+            torch.stack(h_n)[:, :, back],
+            torch.stack(c_n)[:, :, back],
+        )
+
+    def encode(self, words: Sequence[str]) -> torch.Tensor:
+        """Vectors x ``(n_words, P)`` of words by the char-CNN, words of similar length together."""
+        order = sorted(range(len(words)), key=lambda i: len(words[i].encode("utf-8", "ignore")))
+        max_width = max(width for width, _ in self.config.filters)
+        parts = []
+        for start in range(0, len(order), WORDS_AT_ONCE):
+            chosen = [words[i] for i in order[start : start + WORDS_AT_ONCE]]
+            ids = encode_words(chosen, max_width, self.config.max_characters_per_token)
+            parts.append(self.char_cnn(ids.to(self.device)))
+        if not parts:
+            return torch.empty(0, self.config.projection_dim, device=self.device)
+        back = torch.tensor(order, device=self.device).argsort()
+        return torch.cat(parts)[back]
+
+    def read(
+        self,
+        sentences: Sequence[Sequence[str]],
+        state: State | None = None,
+        batch_words: int = 4096,
+    ) -> tuple[list[torch.Tensor], State]:
+        """All layers of sentences given as words; the order of the sentences changes nothing.
+
+        Each distinct word is encoded once, without a graph from the word cache if it is there.
+        Sentences of similar length are read together.
+
+        Args:
+            sentences: words without boundaries; a sentence may be empty.
+            state: what each sentence starts from, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``
+                for all sentences, or with B = 1 the same for each; zeros if None.
+            batch_words: padded tokens of one pass, boundaries included; at least one sentence
+                is read.
+
+        Returns:
+            For each sentence its layers ``(L + 1, n_words, 2P)``, and the states they ended in.
+        """
+        rows = {BOS: 0, EOS: 1}
+        tokens = [
+            [0, *(rows.setdefault(word, len(rows)) for word in words), 1] for words in sentences
+        ]
+        words = list(rows)
+        if torch.is_grad_enabled() or self.training:
+            types = self.encode(words)
+        else:
+            version = sum(0 if p.is_inference() else p._version for p in self.char_cnn.parameters())
+            if version != self._cached_version:  # an optimizer wrote to them
+                self.word_cache.clear()
+                self._cached_version = version
+            types = self.word_cache.lookup(words, self.encode)
+        h0, c0 = zero_state(self.config, 1, types) if state is None else state
+        h0, c0 = (s.expand(-1, -1, len(sentences), -1) for s in (h0, c0))
+        results: list[torch.Tensor] = [types] * len(sentences)
+        h_n, c_n = [], []
+        batches = _batches([len(ids) for ids in tokens], batch_words)
+        for batch in batches:
+            lengths = [len(tokens[i]) for i in batch]
+            flat = torch.tensor([t for i in batch for t in tokens[i]], device=self.device)
+            layers, (h, c) = self(types, flat, lengths, (h0[:, :, batch], c0[:, :, batch]))
+            for i, part in zip(batch, layers.split(lengths, dim=1), strict=True):
+                results[i] = part[:, 1:-1]
+            h_n.append(h)
+            c_n.append(c)
+        if not batches:
+            return [], (h0, c0)
+        back = torch.tensor([i for batch in batches for i in batch]).argsort()
+        return results, (torch.cat(h_n, dim=2)[:, :, back], torch.cat(c_n, dim=2)[:, :, back])
+
+
+def _forget_words(bilm: BiLM, _: Any) -> None:
+    bilm.word_cache.clear()
+
+
+def _batches(lengths: list[int], batch_words: int) -> list[list[int]]:
+    """Indices of sentences by falling length, cut where the padded size would be exceeded."""
+    batches: list[list[int]] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        # The first sentence of a batch is its longest.
+        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= batch_words:
+            batches[-1].append(i)
+        else:
+            batches.append([i])
+    return batches

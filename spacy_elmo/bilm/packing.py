@@ -1,0 +1,65 @@
+"""Ragged sentences as one sequence of shrinking time steps, for both directions at once.
+
+The sentences are sorted by length, longest first. Step t then holds the sentences that are
+longer than t, always the first rows of the step before, and no padding is ever computed.
+The backward direction reads each sentence reversed within its own length, so it has the same
+steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+
+class Packing:
+    """The packed order of a batch of sentences that lie one after another in a flat array.
+
+    Attributes:
+        order: ``(n_sentences,)`` the sentences, longest first (ties keep their order).
+        batch_sizes: sentences at work in each step, falling.
+        source: ``(2, N)`` for each direction and packed place, the flat place it comes from.
+        target: ``(2, N)`` the inverse: for each flat place, its packed place.
+        previous: ``(N − n_sentences,)`` for each packed place after step 0, the packed place
+            of the same sentence one step before.
+    """
+
+    def __init__(self, lengths: Sequence[int], device: torch.device | str = "cpu"):
+        sizes = np.asarray(lengths, dtype=np.int64)
+        if len(sizes) == 0 or sizes.min() < 1:
+            raise ValueError("A batch needs at least one sentence, each of one token or more.")
+        order = np.argsort(-sizes, kind="stable")
+        starts = np.cumsum(sizes) - sizes
+        sorted_sizes, sorted_starts = sizes[order], starts[order]
+        n_steps = int(sorted_sizes[0])
+        # batch_sizes[t] = how many sentences are longer than t
+        batch_sizes = len(sizes) - np.searchsorted(
+            sorted_sizes[::-1], np.arange(n_steps), side="right"
+        )
+        steps = np.repeat(np.arange(n_steps), batch_sizes)
+        step_starts = np.cumsum(batch_sizes) - batch_sizes
+        rows = np.arange(len(steps)) - step_starts[steps]
+        forward = sorted_starts[rows] + steps
+        backward = sorted_starts[rows] + sorted_sizes[rows] - 1 - steps
+        source = np.stack([forward, backward])
+        target = np.empty_like(source)
+        np.put_along_axis(target, source, np.arange(source.shape[1])[None], axis=1)
+        later = steps > 0
+        previous = step_starts[steps[later] - 1] + rows[later]
+
+        self.n_sentences = len(sizes)
+        self.batch_sizes: list[int] = batch_sizes.tolist()
+        self.order = torch.from_numpy(order).to(device)
+        self.source = torch.from_numpy(source).to(device)
+        self.target = torch.from_numpy(target).to(device)
+        self.previous = torch.from_numpy(previous).to(device)
+
+    def steps(self) -> list[tuple[int, int]]:
+        """``(first packed place, number of sentences)`` of each step."""
+        start, steps = 0, []
+        for size in self.batch_sizes:
+            steps.append((start, size))
+            start += size
+        return steps

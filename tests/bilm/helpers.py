@@ -1,0 +1,72 @@
+"""What several of the tests in this folder need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from spacy_elmo.bilm.characters import BOS, EOS, encode_words
+from spacy_elmo.bilm.lstm import zero_state
+from spacy_elmo.bilm.model import BiLM, State
+
+
+def make_options(**changes: Any) -> dict[str, Any]:
+    """A tiny model's ``options.json``; ``changes`` go to the block that knows them."""
+    options: dict[str, Any] = {
+        "lstm": {"dim": 9, "projection_dim": 5, "n_layers": 2, "use_skip_connections": True},
+        "char_cnn": {
+            "activation": "relu",
+            "embedding": {"dim": 4},
+            "filters": [[1, 2], [2, 3], [4, 6]],
+            "n_highway": 1,
+            "n_characters": 262,
+            "max_characters_per_token": 50,
+        },
+    }
+    for name, value in changes.items():
+        in_cnn = name in options["char_cnn"]
+        options["char_cnn" if in_cnn else "lstm"][name] = value
+    return options
+
+
+def run_bilm(
+    model: BiLM, sentences: Sequence[Sequence[str]], state: State | None = None
+) -> tuple[list[np.ndarray], State]:
+    """Layers ``(L + 1, n_words, 2P)`` of each sentence, and the state of each at its end.
+
+    Goes through the arguments of `BiLM.forward`, the boundaries added and dropped here.
+    """
+    config = model.config
+    bounded = [[BOS, *words, EOS] for words in sentences]
+    rows: dict[str, int] = {}
+    tokens = [rows.setdefault(word, len(rows)) for words in bounded for word in words]
+    lengths = [len(words) for words in bounded]
+    widest = max(width for width, _ in config.filters)
+    ids = encode_words(list(rows), widest, config.max_characters_per_token)
+    with torch.no_grad():
+        layers, state = model(model.char_cnn(ids), torch.tensor(tokens), lengths, state)
+    return [part[:, 1:-1].numpy() for part in layers.split(lengths, dim=1)], state
+
+
+def run_carried(
+    model: BiLM, batches: Sequence[Sequence[Sequence[str]]]
+) -> Iterator[list[np.ndarray]]:
+    """Layers of each batch, row k starting where row k of the batch before ended.
+
+    A smaller batch leaves the state of the rows it lacks as it was; new rows start from zero.
+    """
+    most = max(map(len, batches))
+    h, c = zero_state(model.config, most, model.char_cnn.embedding.weight.detach())
+    for batch in batches:
+        n = len(batch)
+        layers, (h[:, :, :n], c[:, :, :n]) = run_bilm(model, batch, (h[:, :, :n], c[:, :, :n]))
+        yield layers
+
+
+def max_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Largest absolute difference; shapes have to agree."""
+    assert ours.shape == theirs.shape
+    return float(np.abs(ours - theirs).max(initial=0.0))

@@ -1,0 +1,107 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.char_cnn import CharCNN
+from spacy_elmo.bilm.characters import BOS, EOS, PADDING, encode_word, encode_words, is_cut
+from spacy_elmo.bilm.config import BiLMConfig
+
+from . import reference
+
+any_text = st.text(st.characters(exclude_categories=()), max_size=60)  # surrogates included
+max_characters = st.integers(3, 60)
+
+
+def padded(ids: list[int], n_positions: int) -> list[int]:
+    return ids + [PADDING] * (n_positions - len(ids))
+
+
+def char_cnn(filters: list[tuple[int, int]], max_characters: int = 50) -> CharCNN:
+    config = BiLMConfig(filters, 8, 8, n_highway=1, max_characters_per_token=max_characters)
+    torch.manual_seed(0)
+    return CharCNN(config).double().requires_grad_(False)
+
+
+@given(any_text, max_characters)
+@settings(deadline=None)
+def test_any_word_has_the_ids_of_the_reference(word, n):
+    assert padded(encode_word(word, n), n) == reference.char_ids(word, n)
+
+
+@pytest.mark.parametrize(
+    ("word", "ids"),
+    [
+        ("", [259, 260]),
+        ("a", [259, 98, 260]),
+        ("é", [259, 0xC3 + 1, 0xA9 + 1, 260]),
+        ("\x00", [259, 1, 260]),
+        ("a\ud83db", [259, 98, 99, 260]),  # a lone surrogate
+        ("\ud800", [259, 260]),
+        ("<S>", [259, 257, 260]),
+        ("</S>", [259, 258, 260]),
+        ("<s>", [259, 61, 116, 63, 260]),  # not a boundary
+        ("x" * 49, [259] + [121] * 48 + [260]),
+        ("x" * 47 + "é", [259] + [121] * 47 + [0xC3 + 1, 260]),  # cut inside a character
+    ],
+)
+def test_ids_of_known_words(word, ids):
+    assert encode_word(word) == ids
+
+
+@given(any_text, max_characters)
+@settings(deadline=None)
+def test_is_cut_tells_whether_bytes_are_left_out(word, n):
+    without_limit = encode_word(word, 10_000)
+    if word not in (BOS, EOS):
+        assert is_cut(word, n) == (len(encode_word(word, n)) < len(without_limit))
+
+
+def test_a_word_that_just_fits_is_not_cut():
+    assert not is_cut("x" * 48)
+    assert is_cut("x" * 49)
+    assert is_cut("é" * 24 + "x")
+
+
+def test_boundaries_are_never_cut():
+    assert encode_word(EOS, 3) == [259, 258, 260]
+
+
+def test_surrogates_do_not_count_as_bytes():
+    assert not is_cut("\ud800" * 100)
+
+
+@given(st.lists(any_text, max_size=5), st.integers(1, 7), st.integers(7, 50))
+@settings(deadline=None)
+def test_words_are_trimmed_to_the_longest_and_one_window_of_padding(words, width, n):
+    ids = encode_words(words, width, n)
+    longest = max((len(encode_word(word, n)) for word in words), default=0)
+    assert ids.dtype == torch.int64
+    assert ids.shape == (len(words), min(n, longest + width))
+    for row, word in zip(ids.tolist(), words, strict=True):
+        assert row == reference.char_ids(word, n)[: len(row)]
+
+
+@given(st.lists(any_text, min_size=1, max_size=4))
+@settings(deadline=None, max_examples=50)
+def test_trimmed_words_have_the_vectors_of_all_positions(words):
+    cnn = char_cnn([(1, 3), (3, 4), (7, 20)])
+    every_position = torch.tensor([reference.char_ids(word) for word in words])
+    torch.testing.assert_close(cnn(encode_words(words, 7)), cnn(every_position), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("word", ["a", "sentence", "x" * 30])
+@pytest.mark.parametrize("width", [1, 3, 7])
+def test_one_position_fewer_changes_the_vector(word, width):
+    # The window of padding alone has to be the best one of some filter for this to be seen.
+    cnn = char_cnn([(width, 200)])
+    ids = encode_words([word], width)
+    assert (cnn(ids) - cnn(ids[:, :-1])).abs().max() > 1e-3
+    torch.testing.assert_close(cnn(ids), cnn(torch.tensor([reference.char_ids(word)])))
+
+
+def test_a_words_vector_does_not_depend_on_the_other_words():
+    cnn = char_cnn([(1, 3), (7, 50)])
+    alone = cnn(encode_words(["cat"], 7))
+    together = cnn(encode_words(["cat", "x" * 60, ""], 7))[:1]
+    torch.testing.assert_close(alone, together, rtol=0, atol=1e-12)

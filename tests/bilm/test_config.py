@@ -1,0 +1,184 @@
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.config import BiLMConfig
+
+from .helpers import make_options
+
+PUBLISHED = {  # the published "small" English model
+    "lstm": {
+        "use_skip_connections": True,
+        "projection_dim": 128,
+        "cell_clip": 3,
+        "proj_clip": 3,
+        "dim": 1024,
+        "n_layers": 2,
+    },
+    "char_cnn": {
+        "activation": "relu",
+        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
+        "n_highway": 1,
+        "embedding": {"dim": 16},
+        "n_characters": 262,
+        "max_characters_per_token": 50,
+    },
+}
+SMALL = BiLMConfig(filters=((1, 4), (3, 8)), projection_dim=6, dim=12)
+
+clips = st.none() | st.floats(0.1, 10)
+configs = st.builds(
+    lambda projection_dim, more, **rest: BiLMConfig(
+        projection_dim=projection_dim, dim=projection_dim + more, **rest
+    ),
+    st.integers(1, 600),
+    st.integers(0, 5000),
+    filters=st.lists(st.tuples(st.integers(1, 7), st.integers(1, 1024)), min_size=1).map(tuple),
+    n_layers=st.integers(1, 4),
+    char_dim=st.integers(1, 64),
+    activation=st.sampled_from(["relu", "tanh"]),
+    n_highway=st.integers(0, 3),
+    cell_clip=clips,
+    proj_clip=clips,
+    use_skip_connections=st.booleans(),
+    max_characters_per_token=st.integers(7, 100),
+)
+
+
+@given(configs, st.sampled_from(["zero", "warm"]))
+@settings(deadline=None)
+def test_dict_and_json_round_trip(config, initial_state):
+    config = replace(config, initial_state=initial_state)
+    assert BiLMConfig.from_dict(config.to_dict()) == config
+    assert BiLMConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+@given(configs)
+@settings(deadline=None)
+def test_options_round_trip(config):
+    options = json.loads(json.dumps(config.to_options()))
+    assert BiLMConfig.from_options(options) == config
+    assert BiLMConfig.from_options(options).to_options() == options
+
+
+def test_published_options():
+    config = BiLMConfig.from_options(PUBLISHED)
+    assert config.filters[-1] == (7, 1024)
+    assert (config.n_filters, config.width) == (2048, 256)
+    assert (config.dim, config.n_layers, config.n_highway) == (1024, 2, 1)
+    assert (config.cell_clip, config.proj_clip) == (3, 3)
+    assert config.use_skip_connections
+    assert config.projects_characters
+    assert config.projects_cells
+    assert config.initial_state == "zero"
+
+
+def test_training_options_are_read_too():
+    options = json.loads(json.dumps(PUBLISHED))
+    options["char_cnn"]["n_characters"] = 261
+    options |= {"bidirectional": True, "dropout": 0.1, "n_tokens_vocab": 793471, "n_epochs": 10}
+    assert BiLMConfig.from_options(options) == BiLMConfig.from_options(PUBLISHED)
+
+
+def test_what_options_may_leave_out():
+    options = json.loads(json.dumps(PUBLISHED))
+    for name in ("n_layers", "cell_clip", "proj_clip", "use_skip_connections"):
+        del options["lstm"][name]
+    for name in ("n_highway", "max_characters_per_token", "n_characters"):
+        del options["char_cnn"][name]
+    config = BiLMConfig.from_options(options)
+    assert config.n_layers == 1
+    assert config.cell_clip is None
+    assert config.proj_clip is None
+    assert not config.use_skip_connections
+    assert config.n_highway == 0
+    assert config.max_characters_per_token == 50
+
+
+def test_no_projection_where_the_sizes_agree():
+    config = replace(SMALL, projection_dim=12)
+    assert not config.projects_characters
+    assert not config.projects_cells
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("filters", []),
+        ("filters", None),
+        ("filters", [3]),
+        ("filters", [[1, 2, 3]]),
+        ("filters", [["one", 2]]),
+        ("filters", [[0, 2]]),
+        ("filters", [[1, 0]]),
+        ("filters", [[51, 4]]),
+        ("projection_dim", 0),
+        ("projection_dim", 6.0),
+        ("projection_dim", "6"),
+        ("projection_dim", 13),
+        ("dim", None),
+        ("dim", -1),
+        ("n_layers", 0),
+        ("n_layers", True),
+        ("char_dim", 0),
+        ("n_highway", -1),
+        ("n_highway", None),
+        ("max_characters_per_token", 2),
+        ("cell_clip", 0),
+        ("cell_clip", -3),
+        ("cell_clip", float("nan")),
+        ("proj_clip", 0),
+        ("activation", "gelu"),
+        ("activation", None),
+        ("initial_state", "cold"),
+    ],
+)
+def test_a_bad_value_is_named(name, value):
+    with pytest.raises(ValueError, match=f"^biLM config: '{name}'"):
+        replace(SMALL, **{name: value})
+
+
+def test_unknown_settings_are_named():
+    with pytest.raises(ValueError, match=r"unknown settings \['n_heads'\]"):
+        BiLMConfig.from_dict({**SMALL.to_dict(), "n_heads": 8})
+
+
+@pytest.mark.parametrize("name", ["filters", "projection_dim", "dim"])
+def test_missing_settings_are_named(name):
+    data = SMALL.to_dict()
+    del data[name]
+    with pytest.raises(ValueError, match=f"'{name}'.*missing"):
+        BiLMConfig.from_dict(data)
+
+
+@pytest.mark.parametrize("block", ["char_cnn", "lstm"])
+def test_options_without_a_block(block):
+    options = make_options()
+    del options[block]
+    with pytest.raises(ValueError, match=f"no '{block}' block"):
+        BiLMConfig.from_options(options)
+
+
+def test_options_of_one_direction():
+    with pytest.raises(ValueError, match="bidirectional"):
+        BiLMConfig.from_options({**make_options(), "bidirectional": False})
+
+
+@pytest.mark.parametrize(
+    ("block", "name"),
+    [
+        ("lstm", "dim"),
+        ("lstm", "projection_dim"),
+        ("char_cnn", "filters"),
+        ("char_cnn", "activation"),
+        ("char_cnn", "embedding"),
+    ],
+)
+def test_options_without_a_setting(block, name):
+    options = make_options()
+    del options[block][name]
+    with pytest.raises(ValueError, match=f"options.json: the setting '{name}' is missing"):
+        BiLMConfig.from_options(options)

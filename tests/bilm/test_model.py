@@ -1,0 +1,277 @@
+import itertools
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.published import to_state_dict
+
+from . import reference
+from .helpers import make_options, max_difference, run_bilm, run_carried
+
+TOLERANCE = 1e-5
+SENTENCES = [
+    ["the", "cat", "sat", "on", "the", "mat", "."],
+    [],
+    ["고양이", "naïve", "", "x" * 46, "é" * 30],
+    ["a"],
+    ["</S>", "\ud83d", "<S>", "x" * 47],
+    ["a"] * 12,
+]
+# Every way of writing the options: 48 LSTMs and 24 char-CNNs, each LSTM with one char-CNN.
+LSTMS = [
+    {"n_layers": n_layers, "dim": dim, "use_skip_connections": skip, **clips}
+    for n_layers, dim, skip, clips in itertools.product(
+        [1, 2, 3],
+        [5, 9],  # 5: as large as the projection
+        [True, False],
+        [{}, {"cell_clip": 0.9}, {"proj_clip": 0.8}, {"cell_clip": 0.9, "proj_clip": 0.8}],
+    )
+]
+CHAR_CNNS = [
+    {"activation": activation, "n_highway": n_highway, "filters": filters, **size}
+    for activation, n_highway, filters, size in itertools.product(
+        ["relu", "tanh"],
+        [0, 1, 2],
+        [[[1, 2], [2, 3], [4, 6]], [[1, 2], [3, 3]]],  # the second needs no projection
+        [{"max_characters_per_token": 50}, {"max_characters_per_token": 8}],
+    )
+]
+random.Random(0).shuffle(CHAR_CNNS)
+OPTIONS = [make_options(**lstm, **cnn) for lstm, cnn in zip(LSTMS, 2 * CHAR_CNNS, strict=True)]
+
+
+def make_pair(options, seed=0) -> tuple[BiLM, reference.Weights]:
+    weights = reference.random_weights(options, np.random.default_rng(seed), scale=2.0)
+    config = BiLMConfig.from_options(options)
+    model = BiLM(config)
+    model.load_state_dict(to_state_dict(config, weights))
+    return model.eval(), weights
+
+
+def random_state(config: BiLMConfig, n_sentences: int) -> tuple[torch.Tensor, torch.Tensor]:
+    rng = np.random.default_rng(1)
+    shape = (config.n_layers, 2, n_sentences)
+    h = rng.normal(0, 0.5, (*shape, config.projection_dim))
+    c = rng.normal(0, 0.5, (*shape, config.dim))
+    return torch.from_numpy(h).float(), torch.from_numpy(c).float()
+
+
+def name_of(options) -> str:
+    lstm, cnn = options["lstm"], options["char_cnn"]
+    return "-".join(
+        [
+            f"{lstm['n_layers']}x{lstm['dim']}",
+            "skip" if lstm["use_skip_connections"] else "plain",
+            *(name for name in ("cell_clip", "proj_clip") if name in lstm),
+            cnn["activation"],
+            f"{cnn['n_highway']}high",
+            f"{len(cnn['filters'])}filters",
+            f"{cnn['max_characters_per_token']}chars",
+        ]
+    )
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=name_of)
+@pytest.mark.parametrize("start", ["zero", "state"])
+def test_same_as_the_reference(options, start):
+    model, weights = make_pair(options)
+    state = random_state(model.config, len(SENTENCES)) if start == "state" else None
+    ours, (h, c) = run_bilm(model, SENTENCES, state)
+    for row, words in enumerate(SENTENCES):
+        begin = None if state is None else tuple(s[:, :, row].double().numpy() for s in state)
+        theirs, (their_h, their_c) = reference.read_sentence(options, weights, words, begin)
+        assert max_difference(ours[row], theirs) <= TOLERANCE
+        assert max_difference(h[:, :, row].numpy(), their_h) <= TOLERANCE
+        assert max_difference(c[:, :, row].numpy(), their_c) <= TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cell_clip", None),
+        ("proj_clip", None),
+        ("use_skip_connections", False),
+        ("activation", "tanh"),
+        ("max_characters_per_token", 50),
+    ],
+)
+def test_every_option_bites(name, value):
+    # Otherwise the comparisons above could not see a mistake in it.
+    settings = {"cell_clip": 0.9, "proj_clip": 0.8, "max_characters_per_token": 8}
+    options = make_options(**settings)
+    _, weights = make_pair(options)
+    changed = make_options(**{**settings, name: value})
+    first, _ = reference.read_sentence(options, weights, SENTENCES[2])
+    second, _ = reference.read_sentence(changed, weights, SENTENCES[2])
+    assert max_difference(first, second) > 0.01
+
+
+@pytest.mark.parametrize("options", OPTIONS[::7], ids=name_of)
+def test_a_sentence_does_not_depend_on_its_batch(options):
+    model, _ = make_pair(options)
+    state = random_state(model.config, len(SENTENCES))
+    for begin in (None, state):
+        together, (h, c) = run_bilm(model, SENTENCES, begin)
+        for row, words in enumerate(SENTENCES):
+            rows = None if begin is None else tuple(s[:, :, row : row + 1] for s in begin)
+            [alone], (h_alone, c_alone) = run_bilm(model, [words], rows)
+            assert max_difference(together[row], alone) <= TOLERANCE
+            assert max_difference(h[:, :, row].numpy(), h_alone[:, :, 0].numpy()) <= TOLERANCE
+            assert max_difference(c[:, :, row].numpy(), c_alone[:, :, 0].numpy()) <= TOLERANCE
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sentence_does_not_depend_on_the_order_of_its_batch(seed):
+    model, _ = make_pair(make_options(cell_clip=0.9, proj_clip=0.8))
+    h0, c0 = random_state(model.config, len(SENTENCES))
+    order = random.Random(seed).sample(range(len(SENTENCES)), len(SENTENCES))
+    layers, (h, c) = run_bilm(model, SENTENCES, (h0, c0))
+    shuffled, (h_shuffled, c_shuffled) = run_bilm(
+        model, [SENTENCES[k] for k in order], (h0[:, :, order], c0[:, :, order])
+    )
+    for place, k in enumerate(order):
+        assert max_difference(shuffled[place], layers[k]) <= TOLERANCE
+    torch.testing.assert_close(h_shuffled, h[:, :, order], rtol=0, atol=TOLERANCE)
+    torch.testing.assert_close(c_shuffled, c[:, :, order], rtol=0, atol=TOLERANCE)
+
+
+def test_rows_of_batches_carry_their_own_state():
+    options = make_options(n_layers=2, cell_clip=0.9, proj_clip=0.8)
+    model, weights = make_pair(options)
+    batches = [SENTENCES[:2], SENTENCES[2:5], SENTENCES[5:], SENTENCES[1:4]]
+    states: dict[int, reference.State] = {}
+    for batch, ours in zip(batches, run_carried(model, batches), strict=True):
+        for row, words in enumerate(batch):
+            begin = states.get(row)
+            theirs, states[row] = reference.read_sentence(options, weights, words, begin)
+            assert max_difference(ours[row], theirs) <= TOLERANCE
+
+
+def test_layer_0_is_the_token_vector_twice():
+    model, weights = make_pair(make_options())
+    [layers], _ = run_bilm(model, [["cat"]])
+    x = reference.encode_word(make_options(), weights, "cat")
+    assert max_difference(layers[0, 0], np.concatenate([x, x])) <= TOLERANCE
+
+
+def test_directions_see_only_their_own_side():
+    model, _ = make_pair(make_options(n_layers=3))
+    P = model.config.projection_dim
+    [one], _ = run_bilm(model, [["a", "b", "c"]])
+    [other], _ = run_bilm(model, [["a", "b", "d"]])
+    np.testing.assert_array_equal(one[:, :2, :P], other[:, :2, :P])
+    assert (np.abs(one[1:, 2] - other[1:, 2]).max(axis=1) > 0.01).all()
+    assert (np.abs(one[1:, :2, P:] - other[1:, :2, P:]).max(axis=(1, 2)) > 1e-4).all()
+
+
+def test_dropout_is_for_training_alone():
+    torch.manual_seed(0)
+    config = BiLMConfig.from_options(make_options())
+    model = BiLM(config, dropout=0.5)
+    [first], _ = run_bilm(model, SENTENCES[:1])
+    [second], _ = run_bilm(model, SENTENCES[:1])
+    np.testing.assert_array_equal(first[0], second[0])  # the tokens' vectors have none
+    assert (np.abs(first[1:] - second[1:]).max(axis=(1, 2)) > 1e-3).all()
+    model.eval()
+    [first], _ = run_bilm(model, SENTENCES[:1])
+    [second], _ = run_bilm(model, SENTENCES[:1])
+    np.testing.assert_array_equal(first, second)
+
+
+def test_gradients_reach_every_parameter():
+    model, _ = make_pair(make_options(n_layers=2, n_highway=2, cell_clip=0.9, proj_clip=0.8))
+    ids = torch.tensor([reference.char_ids(word) for word in SENTENCES[0]])
+    layers, _ = model(model.char_cnn(ids), torch.arange(len(ids)), [3, len(ids) - 3])
+    layers.square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+# ---- BiLM.read: the same from lists of words, with the boundaries, batches and cache inside
+
+
+@pytest.mark.parametrize("batch_words", [1, 20, 4096])
+@pytest.mark.parametrize("start", ["zero", "state", "one state for all"])
+def test_read_is_forward(batch_words, start):
+    model, _ = make_pair(make_options(cell_clip=0.9, proj_clip=0.8))
+    state = each = None
+    if start != "zero":
+        n = 1 if start == "one state for all" else len(SENTENCES)
+        state = random_state(model.config, n)
+        each = tuple(s.expand(-1, -1, len(SENTENCES), -1) for s in state)
+    expected, (h, c) = run_bilm(model, SENTENCES, each)
+    for _ in range(2):  # the second time from the word cache
+        with torch.no_grad():
+            layers, ends = model.read(SENTENCES, state, batch_words)
+        for ours, theirs in zip(layers, expected, strict=True):
+            assert max_difference(ours.numpy(), theirs) <= TOLERANCE
+        torch.testing.assert_close(ends, (h, c), rtol=0, atol=TOLERANCE)
+
+
+def test_read_nothing():
+    model, _ = make_pair(make_options())
+    layers, (h, c) = model.read([])
+    assert layers == []
+    assert (h.shape, c.shape) == ((2, 2, 0, 5), (2, 2, 0, 9))
+
+
+def change_by_loading(model):
+    model.load_state_dict(make_pair(make_options(), seed=1)[0].state_dict())
+
+
+def change_by_assigning(model):
+    model.load_state_dict(make_pair(make_options(), seed=1)[0].state_dict(), assign=True)
+
+
+def change_by_an_optimizer(model):
+    with torch.enable_grad():
+        model.read([["cat"]])[0][0].square().sum().backward()
+    torch.optim.SGD(model.parameters(), 0.01).step()
+
+
+def change_the_type(model):
+    model.double()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [change_by_loading, change_by_assigning, change_by_an_optimizer, change_the_type],
+)
+def test_words_are_forgotten_when_the_weights_change(change):
+    model, _ = make_pair(make_options())
+    with torch.no_grad():
+        before = model.read([["cat"]])[0][0]
+        change(model)
+        after = model.read([["cat"]])[0][0]
+        [expected], _ = run_bilm(model, [["cat"]])
+    assert max_difference(after.numpy(), expected) <= 1e-6
+    if change is not change_the_type:
+        assert max_difference(before.numpy(), expected) > 1e-3
+
+
+def test_words_seen_in_inference_mode_are_no_obstacle():
+    model, _ = make_pair(make_options())
+    with torch.inference_mode():
+        model.read([["cat"]])
+    with torch.no_grad():
+        layers, _ = model.read([["cat", "dog"]])
+    [expected], _ = run_bilm(model, [["cat", "dog"]])
+    assert max_difference(layers[0].numpy(), expected) <= 1e-6
+
+
+def test_the_word_cache_stays_within_its_bound():
+    model, _ = make_pair(make_options())
+    model.word_cache.max_bytes = 2 * 8 * 4 * 5  # eight words in each generation
+    rng = random.Random(0)
+    for _ in range(50):
+        words = rng.sample([f"word{k}" for k in range(20)], rng.randint(1, 10))
+        with torch.no_grad():
+            layers, _ = model.read([words])
+        [expected], _ = run_bilm(model, [words])
+        assert max_difference(layers[0].numpy(), expected) <= 1e-6
+        assert len(model.word_cache) <= 16

@@ -1,0 +1,62 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.packing import Packing
+
+some_lengths = st.lists(st.integers(1, 12), min_size=1, max_size=12)
+
+
+def places(lengths: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
+    """``(sentence, step)`` of each packed place, and each sentence's first flat place."""
+    order = sorted(range(len(lengths)), key=lambda s: -lengths[s])
+    packed = [(s, t) for t in range(max(lengths)) for s in order if lengths[s] > t]
+    return packed, [sum(lengths[:s]) for s in range(len(lengths))]
+
+
+@given(some_lengths)
+@settings(deadline=None)
+def test_packed_order(lengths):
+    packing = Packing(lengths)
+    packed, starts = places(lengths)
+    assert packing.n_sentences == len(lengths)
+    assert packing.order.tolist() == [s for s, t in packed if t == 0]
+    assert packing.batch_sizes == [sum(n > t for n in lengths) for t in range(max(lengths))]
+    forward, backward = packing.source.tolist()
+    assert forward == [starts[s] + t for s, t in packed]
+    assert backward == [starts[s] + lengths[s] - 1 - t for s, t in packed]
+
+
+@given(some_lengths)
+@settings(deadline=None)
+def test_target_is_the_inverse_of_source(lengths):
+    packing = Packing(lengths)
+    for source, target in zip(packing.source, packing.target, strict=True):
+        assert source[target].tolist() == list(range(sum(lengths)))
+        assert target[source].tolist() == list(range(sum(lengths)))
+
+
+@given(some_lengths)
+@settings(deadline=None)
+def test_previous_is_the_step_before_of_the_same_sentence(lengths):
+    packing = Packing(lengths)
+    packed, _ = places(lengths)
+    later = packed[len(lengths) :]
+    assert [packed[p] for p in packing.previous.tolist()] == [(s, t - 1) for s, t in later]
+
+
+@given(some_lengths)
+@settings(deadline=None)
+def test_steps_cover_the_packed_places(lengths):
+    packed, _ = places(lengths)
+    steps = Packing(lengths).steps()
+    assert [t for t, (_, size) in enumerate(steps) for _ in range(size)] == [t for _, t in packed]
+    assert [start for start, _ in steps] == [
+        next(p for p, (_, t) in enumerate(packed) if t == step) for step in range(max(lengths))
+    ]
+
+
+@pytest.mark.parametrize("lengths", [[], [3, 0, 2], [-1]])
+def test_empty_batches_and_sentences_are_refused(lengths):
+    with pytest.raises(ValueError, match="at least one sentence"):
+        Packing(lengths)

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# The wheel as a newcomer gets it: installed with its own dependencies into a fresh virtual
+# environment, used from a directory outside the checkout.
+#
+#     tests/smoke_wheel.sh PYTHON WHEEL        PIP_ARGS: more arguments for pip install
+set -euo pipefail
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+python="$1"
+wheel="$(realpath "$2")"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+
+"$python" -m venv "$work/venv"
+# shellcheck disable=SC2086  # PIP_ARGS is several words
+"$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile \
+    --constraint "$root/constraints.txt" ${PIP_ARGS:-} "$wheel"
+
+unset PYTHONPATH SPACY_ELMO_DATA
+mkdir "$work/elsewhere"
+cd "$work/elsewhere"
+"$work/venv/bin/python" - "$root" <<'PYTHON'
+import sys
+from importlib.metadata import metadata
+from pathlib import Path
+
+import numpy
+import spacy
+
+nlp = spacy.blank("en")
+elmo = nlp.add_pipe("elmo")
+text = "She sat on the bank of the river and counted her money."
+doc = nlp(text)
+assert doc.tensor.shape == (len(doc), elmo.model.get_dim("nO")), doc.tensor.shape
+assert doc.tensor.any(axis=1).all(), "a word has no vector"
+
+nlp.to_disk("pipeline")
+again = spacy.load("pipeline")(text)
+numpy.testing.assert_allclose(again.tensor, doc.tensor, rtol=0, atol=1e-5)
+
+import spacy_elmo
+
+assert Path(sys.argv[1]) not in Path(spacy_elmo.__file__).parents, spacy_elmo.__file__
+assert metadata("spacy-elmo")["License-Expression"] == "MIT AND CC-BY-SA-3.0"
+print(f"spacy-elmo {metadata('spacy-elmo')['Version']}: {doc.tensor.shape}, the same after a reload")
+PYTHON
+"$work/venv/bin/python" -m spacy elmo --help >help.txt
+grep -q demo help.txt
+echo "The wheel works ($(du -h "$wheel" | cut -f1))"
