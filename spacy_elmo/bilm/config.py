@@ -49,15 +49,13 @@ class BiLMConfig:
         try:
             filters = tuple((width, number) for width, number in self.filters)
         except (TypeError, ValueError):
-            filters = ((None, None),)
-        if not all(_is_number(n, int) for pair in filters for n in pair):
+            filters = ()
+        if not filters or not all(_is_number(n, int) for pair in filters for n in pair):
             raise ValueError(
                 f"biLM config: 'filters' must be a list of [width, number] pairs of whole "
-                f"numbers, found {self.filters!r}."
+                f"numbers, at least one, found {self.filters!r}."
             )
         object.__setattr__(self, "filters", filters)
-        if not filters:
-            raise ValueError("biLM config: 'filters' is empty; at least one is needed.")
         for name in ("projection_dim", "dim", "n_layers", "char_dim"):
             self._check_int(name, 1)
         self._check_int("n_highway", 0)

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from safetensors.torch import save as save_tensors
 
 from .config import BiLMConfig
@@ -91,13 +91,13 @@ def read_config(path: Path) -> BiLMConfig:
     Raises:
         ValueError: the config is missing or wrong.
     """
-    if is_published(path):
-        return BiLMConfig.from_options(_read_json(path / "options.json"))
-    data = _read_json(path / CONFIG)
+    published = is_published(path)
+    file = path / ("options.json" if published else CONFIG)
+    data = _read_json(file)
     try:
-        return BiLMConfig.from_dict(data)
+        return BiLMConfig.from_options(data) if published else BiLMConfig.from_dict(data)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{path / CONFIG}: {error}") from error
+        raise ValueError(f"{file}: {error}") from error
 
 
 def read_card(path: Path) -> Card:
@@ -145,7 +145,8 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
     with torch.device("meta"):
         model = BiLM(config)
     check_tensors(dict(model.state_dict()), tensors, source)
-    weights = {name: tensor.to(torch.float32) for name, tensor in tensors.items()}
+    # Copied, as the tensors of a file are views of it, and it may be written over.
+    weights = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
     model.load_state_dict(weights, assign=True)
     return model.eval()
 
@@ -191,6 +192,11 @@ def from_bytes(config: BiLMConfig, data: bytes) -> BiLM:
         raise ValueError(f"The serialized biLM is damaged: {error}") from error
 
 
+def write_tensors(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Write a safetensors file with the permissions any new file gets."""
+    path.write_bytes(save_tensors(dict(tensors)))
+
+
 def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = False) -> None:
     """Write a biLM's config, weights and card into a directory that exists.
 
@@ -204,7 +210,7 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
     if half:
         tensors = {name: tensor.half().float() for name, tensor in tensors.items()}
     (path / CONFIG).write_text(json.dumps(model.config.to_dict(), indent=2) + "\n", "utf-8")
-    save_file(compact(tensors), path / WEIGHTS)
+    write_tensors(compact(tensors), path / WEIGHTS)
     if card is not None:
         (path / META).write_text(json.dumps(card.meta, indent=2) + "\n", "utf-8")
         for name, text in card.documents.items():

@@ -1,0 +1,118 @@
+"""Words per second of the component over real sentences, and where the time goes.
+
+    python benchmarks/inference.py TEXT [--weights en_sm] [--words 50000] [--threads 2] [--runs 5]
+
+TEXT is any UTF-8 text, a paragraph a line, also .gz or .xz. It is tokenized first; then the
+component reads the Docs in each run once with an empty word cache ("first") and once more with
+the cache it has filled ("warm"), in turn. Printed are the medians of all runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import spacy
+import torch
+from spacy.tokens import Doc
+
+from spacy_elmo.bilm.char_cnn import CharCNN
+from spacy_elmo.bilm.lstm import LSTMLayer
+from spacy_elmo.pretraining.shards import read_lines
+
+
+@contextmanager
+def timed(owner: Any, name: str, seconds: dict[str, float]) -> Iterator[None]:
+    """Add up the time spent in a method under its class's name."""
+    original: Callable[..., Any] = getattr(owner, name)
+
+    def measured(*args: Any, **kwargs: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            taken = time.perf_counter() - start
+            seconds[owner.__name__] = seconds.get(owner.__name__, 0.0) + taken
+
+    setattr(owner, name, measured)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
+def read_docs(path: Path, n_words: int) -> list[Doc]:
+    """The first paragraphs of a text, about so many words of them."""
+    nlp = spacy.blank("en")
+    docs, words = [], 0
+    for line in read_lines(path):
+        if line.strip():
+            docs.append(nlp.make_doc(line))
+            words += len(docs[-1])
+            if words >= n_words:
+                break
+    return docs
+
+
+def machine() -> str:
+    """Processor, threads and PyTorch, for the table's caption."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [x for x in cpuinfo.read_text().splitlines() if x.startswith("model name")]
+        model = names[0].split(":", 1)[1].strip() if names else model
+    threads = torch.get_num_threads()
+    return f"{model}, {os.cpu_count()} cores, {threads} threads, PyTorch {torch.__version__}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--weights", default="en_sm")
+    parser.add_argument("--words", type=int, default=50_000)
+    parser.add_argument("--threads", type=int, default=0, help="0: PyTorch's default")
+    parser.add_argument("--runs", type=int, default=5)
+    arguments = parser.parse_args()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+
+    docs = read_docs(arguments.text, arguments.words)
+    n_words = sum(len(doc) for doc in docs)
+    n_types = len({token.orth for doc in docs for token in doc})
+    elmo = spacy.blank("en").add_pipe("elmo", config={"model": {"weights": arguments.weights}})
+    bilm = elmo.model.get_ref("bilm").shims[0].bilm
+    elmo.predict(docs[:20])  # PyTorch's own start
+
+    rows: dict[str, list[dict[str, float]]] = {"first": [], "warm": []}
+    for _ in range(arguments.runs):
+        bilm.word_cache.clear()
+        for name in rows:
+            seconds: dict[str, float] = {}
+            with timed(CharCNN, "forward", seconds), timed(LSTMLayer, "forward", seconds):
+                start = time.perf_counter()
+                for i in range(0, len(docs), 256):
+                    elmo.predict(docs[i : i + 256])
+                seconds["total"] = time.perf_counter() - start
+            rows[name].append(seconds)
+
+    print(f"{arguments.text.name}: {n_words:,} words, {n_types:,} distinct, {len(docs):,} Docs")
+    print(f"weights {arguments.weights}; {machine()}; median of {arguments.runs} runs\n")
+    print("| pass | words/s | char-CNN | LSTM | rest |")
+    print("|---|---|---|---|---|")
+    for name, runs in rows.items():
+        total = statistics.median(run["total"] for run in runs)
+        cnn = statistics.median(run.get("CharCNN", 0.0) / run["total"] for run in runs)
+        lstm = statistics.median(run["LSTMLayer"] / run["total"] for run in runs)
+        shares = f"{cnn:.0%} | {lstm:.0%} | {1 - cnn - lstm:.0%}"
+        print(f"| {name} | {n_words / total:,.0f} | {shares} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""A finished pretraining run to weights that ship: half precision, a head of fewer words.
+
+    python scripts/release.py RUN OUT --train SHARDS [--words 20000] [--steps 300]
+
+Takes ``model-best`` of a run of ``python -m spacy elmo pretrain``. The head keeps its most
+frequent words; the row of <UNK>, which now also stands for the words left out, is fitted anew on
+the training text, all else staying as it was. The log and the config (without its paths) go along.
+A card, licence and meta.json that are in OUT already stay there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch.nn import functional as F
+
+from spacy_elmo.bilm.weights import DOCUMENTS, META, load_bilm, new_directory, save_bilm
+from spacy_elmo.pretraining.config import Paths, read_config
+from spacy_elmo.pretraining.corpus import Corpus, Place
+from spacy_elmo.pretraining.head import load_head, save_head
+from spacy_elmo.pretraining.perplexity import predicted
+from spacy_elmo.pretraining.shards import find_shards
+from spacy_elmo.pretraining.softmax import SoftmaxHead
+from spacy_elmo.pretraining.vocab import Vocabulary
+
+UNK = 2
+KEPT = (*DOCUMENTS, META, "pages.txt.xz", "books.txt")
+
+
+def fit_unknown(
+    run: Path, shards: list[Path], n_words: int, steps: int
+) -> tuple[SoftmaxHead, Vocabulary]:
+    """The head over the first words, with a row of <UNK> that stands for all others."""
+    model = load_bilm(run / "model-best").requires_grad_(False)
+    head, vocab = load_head(run / "model-best")
+    vocab = Vocabulary(vocab.words[:n_words])
+    weight, bias = head.weight.detach()[:n_words], head.bias.detach()[:n_words]
+    row = torch.cat([weight[UNK], bias[UNK : UNK + 1] + 1.0]).clone().requires_grad_(True)
+    corpus = Corpus(
+        shards,
+        vocab,
+        shards_at_once=1,
+        batch_words=1024,
+        max_words=100,
+        max_width=max(width for width, _ in model.config.filters),
+        max_characters=model.config.max_characters_per_token,
+        seed=1,
+    )
+    optimizer = torch.optim.Adam([row], lr=0.02)
+    batches = corpus.batches(Place())
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = 0.02 * (1 - step / steps)
+        with torch.no_grad():
+            hidden_f, targets_f, hidden_b, targets_b = predicted(model, next(batches)[0])
+            hidden, targets = torch.cat([hidden_f, hidden_b]), torch.cat([targets_f, targets_b])
+            logits = F.linear(hidden, weight, bias)
+            logits[:, UNK] = -torch.inf
+            known = torch.logsumexp(logits, dim=1)
+        # Only the choice between <UNK> and any known word depends on the row.
+        loss = F.binary_cross_entropy_with_logits(
+            hidden @ row[:-1] + row[-1] - known, (targets == UNK).float()
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    small = SoftmaxHead(n_words, model.config.projection_dim)
+    weight, bias = weight.clone(), bias.clone()
+    weight[UNK], bias[UNK] = row.detach()[:-1], row.detach()[-1]
+    small.load_state_dict({"weight": weight.half().float(), "bias": bias.half().float()})
+    return small, vocab
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("run", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--train", type=Path, required=True, help="training shards")
+    parser.add_argument("--words", type=int, default=20_000, help="words of the head")
+    parser.add_argument("--steps", type=int, default=300)
+    arguments = parser.parse_args()
+    run, out = arguments.run, arguments.out
+
+    head, vocab = fit_unknown(run, find_shards(arguments.train), arguments.words, arguments.steps)
+    config = read_config(run / "config.cfg")
+    entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    with new_directory(out) as directory:
+        save_bilm(load_bilm(run / "model-best"), directory, half=True)
+        save_head(head, vocab, directory, half=True)
+        text = replace(config, paths=Paths()).to_text()
+        (directory / "training.cfg").write_text(text, encoding="utf-8")
+        lines = [json.dumps(entry) + "\n" for entry in entries]
+        (directory / "training.jsonl").write_text("".join(lines), encoding="utf-8")
+        for name in KEPT:
+            if (out / name).exists():
+                shutil.copy2(out / name, directory / name)
+    print(f"{out}: {len(vocab):,} words in the head")
+    for file in sorted(out.iterdir()):
+        print(f"  {file.name:22} {file.stat().st_size / 1e6:6.2f} MB")
+
+
+if __name__ == "__main__":
+    main()

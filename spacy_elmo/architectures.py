@@ -1,0 +1,59 @@
+"""Every registered name, one constructor each; none of them opens a file."""
+
+from typing import List, Optional  # noqa: UP035
+
+from spacy.tokens import Doc
+from thinc.api import Model, chain
+from thinc.types import Floats2d, Floats3d
+
+from .pipeline import scalar_mix
+from .pipeline.layer import BiLMLayer
+
+# spaCy checks configs against these annotations, so they are plain types, not strings.
+# ruff: noqa: UP006, UP045
+
+
+def Elmo(
+    weights: str = "en_sm",
+    frozen: bool = True,
+    width: Optional[int] = None,
+    initial_state: str = "auto",
+    segments: str = "auto",
+    max_words: int = 400,
+    batch_words: int = 4096,
+    mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None,
+) -> Model[List[Doc], List[Floats2d]]:
+    """``spacy-elmo.Elmo.v1``: a biLM and a mix of its layers (Peters et al. 2018).
+
+    Args:
+        weights: embedded name, or a directory of weights, our own layout or the published one.
+        frozen: the biLM does not learn; no graph is built, the mix still learns.
+        width: size 2P of the vectors, known from the weights; if given, it is checked.
+        initial_state: what each sentence starts from: ``"zero"``, ``"warm"``, or ``"auto"``,
+            what the weights say.
+        segments: ``"sents"``, the Doc's sentences; ``"doc"``, the whole Doc; ``"auto"``, its
+            sentences if it has any, else cut after sentence-final punctuation.
+        max_words: longest sequence read at once; longer ones in overlapping windows.
+        batch_words: padded words of one forward pass, whatever the number of Docs.
+        mix: how the layers become one vector, `spacy-elmo.ScalarMix.v1`; None for its defaults.
+
+    Returns:
+        ``List[Doc]`` to one array ``(n_tokens, 2P)`` each.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+    bilm = BiLMLayer(weights, frozen, width, initial_state, segments, max_words, batch_words)
+    mix = mix if mix is not None else ScalarMix()
+    model: Model[List[Doc], List[Floats2d]] = chain(bilm, mix)
+    model.name = "elmo"
+    model.set_ref("bilm", bilm)
+    model.set_ref("mix", mix)
+    return model
+
+
+def ScalarMix(
+    initial_weights: Optional[List[float]] = None, gamma: float = 1.0, layer_norm: bool = False
+) -> Model[List[Floats3d], List[Floats2d]]:
+    """``spacy-elmo.ScalarMix.v1``: see `spacy_elmo.pipeline.scalar_mix.ScalarMix`."""
+    return scalar_mix.ScalarMix(initial_weights, gamma, layer_norm)

@@ -1,0 +1,28 @@
+"""``python -m spacy elmo …``, hung into spaCy's command line when this module is imported.
+
+Every ``spacy`` command imports it: what is heavy is imported inside the commands' functions.
+"""
+
+from __future__ import annotations
+
+import typer
+from spacy.cli._util import app as spacy_app
+
+from .demo import demo_cli
+from .pretrain import pretrain_cli
+from .tokenize import tokenize_cli
+
+app = typer.Typer(
+    name="elmo",
+    help="Commands for ELMo, contextual vectors from a bidirectional language model.",
+    no_args_is_help=True,
+)
+app.command("demo")(demo_cli)
+app.command("tokenize")(tokenize_cli)
+app.command(
+    "pretrain",
+    # For the settings of the config, as in `spacy train`.
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)(pretrain_cli)
+
+spacy_app.add_typer(app)

@@ -1,0 +1,100 @@
+"""``python -m spacy elmo demo``: see contextual vectors and the language model at work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Optional
+
+import typer
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+    from ..pretraining.fill import FillIn
+    from .demo_screen import Screen
+
+# typer reads the annotations of the options: Optional, as long as Python 3.9 syntax is its norm.
+# ruff: noqa: UP045
+
+MAX_CHARACTERS = 100_000  # of the user's text
+
+
+def demo_cli(
+    # fmt: off
+    text: Optional[str] = typer.Option(
+        None, "--text", "-t", help="Your own text; ___ stands for a word to be guessed"
+    ),
+    file: Optional[Path] = typer.Option(
+        None, "--file", "-f", help="A text file of your own (UTF-8)"
+    ),
+    weights: str = typer.Option("en_sm", "--weights", "-w", help="Name or directory of the biLM"),
+    n: int = typer.Option(3, "--n", "-n", min=1, help="Nearest contexts to show"),
+    all_words: bool = typer.Option(
+        False, "--all", "-a", help="Show every word of the demo, not the first few only"
+    ),
+    # fmt: on
+) -> None:
+    """
+    See ELMo at work: what a word's vectors tell in different sentences, and words for a blank.
+
+    Without a text of your own, it reads sentences with ambiguous words that come with it. With
+    --text or --file, it compares the contexts of the words that your text repeats, and guesses
+    words for its blanks (___).
+    """
+    from .demo_screen import Screen
+
+    screen = Screen()
+    own = None
+    if text is not None and file is not None:
+        screen.msg.fail("Give --text or --file, not both.", exits=1)
+    elif text is not None or file is not None:
+        own = _own_text(screen, text, file)
+    try:
+        nlp, fill_in = _load(weights)
+    except (ValueError, ImportError) as error:
+        screen.msg.fail(f"Cannot load the weights '{weights}'", str(error), exits=1)
+    if own is not None:
+        from .demo_text import show_text
+
+        show_text(screen, nlp, fill_in, own, n)
+    else:
+        from .demo_tour import show_tour
+
+        show_tour(screen, nlp, fill_in, n, all_words)
+
+
+def _own_text(screen: Screen, text: str | None, file: Path | None) -> str:
+    """The user's text; fails if there is none."""
+    if file is not None:
+        try:
+            text = file.read_text(encoding="utf-8-sig")
+        except OSError as error:
+            screen.msg.fail(f"Cannot read the file '{file}'", error.strerror, exits=1)
+        except UnicodeDecodeError as error:
+            screen.msg.fail(f"The file '{file}' is not UTF-8 text", str(error), exits=1)
+    if not text or text.isspace():
+        name = "--text" if file is None else f"The file '{file}'"
+        screen.msg.fail(f"{name} is empty; give a sentence or more.", exits=1)
+    if len(text) > MAX_CHARACTERS:
+        screen.msg.warn(f"Only the first {MAX_CHARACTERS:,} characters are read.")
+        text = text[:MAX_CHARACTERS]
+    return text.encode("utf-8", "replace").decode("utf-8")  # a command line may hold anything
+
+
+def _load(weights: str) -> tuple[Language, FillIn | None]:
+    """A pipeline of the elmo component alone; and what fills blanks, if there is a head."""
+    import spacy
+
+    from ..bilm.weights import HEAD, find_weights, load_bilm
+
+    path = find_weights(weights)
+    nlp = spacy.blank("en")
+    config = {"store_layers": True, "model": {"weights": str(weights)}}
+    nlp.add_pipe("elmo", config=config)
+    nlp("Weights load with the first words.")
+    if not (path / HEAD).is_file():
+        return nlp, None
+    from ..pretraining.fill import FillIn
+    from ..pretraining.head import load_head
+
+    return nlp, FillIn(load_bilm(path), *load_head(path))

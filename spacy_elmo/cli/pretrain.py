@@ -1,0 +1,45 @@
+"""``python -m spacy elmo pretrain``: sentence shards to a biLM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from wasabi import msg
+
+
+def pretrain_cli(
+    # fmt: off
+    ctx: typer.Context,  # for the settings of the config among the arguments
+    config_path: Path = typer.Argument(..., help="Path to config file", metavar="CONFIG"),
+    out: Path = typer.Argument(..., help="Directory for models, checkpoint, config and log", metavar="OUT"),
+    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU ID or -1 for CPU"),
+    resume: bool = typer.Option(False, "--resume", help="Go on from the checkpoint in OUT"),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Print nothing but errors"),
+    # fmt: on
+) -> None:
+    """
+    Train a biLM on sentence shards, as `elmo tokenize` writes them.
+
+    Settings of the config are overridden after CONFIG and OUT, for example
+    `--paths.train ./shards --paths.dev ./dev --training.max_steps 5000`. Ctrl-C stops after the
+    step under way; go on with `--resume`. OUT gets `model-best` and `model-last`, directories
+    that the elmo component can take as its weights.
+    """
+    from ..pretraining.config import read_config
+    from ..pretraining.trainer import pretrain
+
+    if str(config_path).startswith("--") or str(out).startswith("--"):
+        msg.fail("Give CONFIG and OUT first, and the settings of the config after them.", exits=1)
+    device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
+    try:
+        config = read_config(config_path, ctx.args)
+        progress = pretrain(config, out, device=device, resume=resume, quiet=quiet)
+    except (ValueError, OSError) as error:
+        msg.fail("Cannot pretrain", str(error), exits=1)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    if progress.step < config.training.max_steps:  # it was stopped
+        raise typer.Exit(130)
+    if not quiet:
+        msg.good(f"{progress.step:,} steps, {progress.words:,} words", str(out))

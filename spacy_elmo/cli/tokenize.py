@@ -1,0 +1,68 @@
+"""``python -m spacy elmo tokenize``: raw text to sentence shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+import spacy
+import typer
+from spacy.language import Language
+from wasabi import msg
+
+from ..pipeline.segments import sentence_bounds
+from ..pretraining.shards import read_lines, write_shards
+
+
+def tokenize_cli(
+    # fmt: off
+    paths: list[Path] = typer.Argument(..., help="Texts, one paragraph a line (.txt, also .gz or .xz), and last the directory to write", metavar="TEXT... OUT"),
+    lang: str = typer.Option("en", "--lang", "-l", help="Language whose tokenizer is used"),
+    compression: str = typer.Option("gz", "--compression", "-c", help="Packing of the shards: gz, xz or none"),
+    words_per_shard: int = typer.Option(1_000_000, "--words-per-shard", "-w", min=1, help="Size of a shard"),
+    n_process: int = typer.Option(1, "--n-process", "-n", min=1, help="Number of processes"),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Print nothing but errors"),
+    # fmt: on
+) -> None:
+    """
+    Turn raw text into sentence shards for pretraining.
+
+    Each paragraph is tokenized by spaCy's tokenizer of the language and split into sentences by
+    the same function that the elmo component uses on a Doc without sentence boundaries.
+    The shards are text: a sentence a line, its words separated by spaces.
+    """
+    if len(paths) < 2:
+        msg.fail("Give at least one text and the directory to write to.", exits=1)
+    *texts, out = paths
+    for text in texts:
+        if not text.is_file():
+            msg.fail(f"There is no text file '{text}'.", exits=1)
+    if out.exists() and not out.is_dir():
+        msg.fail(f"The last argument has to be a directory to write to; '{out}' is a file.", exits=1)
+    if out.is_dir() and any(out.iterdir()):
+        msg.fail(f"The directory '{out}' is not empty; remove it or choose another.", exits=1)
+    try:
+        nlp = spacy.blank(lang)
+        lines = chain.from_iterable(map(read_lines, texts))
+        paragraphs = (line.removeprefix("\ufeff") for line in lines)  # a text's byte order mark
+        n_sentences, n_words = write_shards(
+            tokenized(nlp, paragraphs, n_process), out, compression, words_per_shard
+        )
+    except (ValueError, ImportError, OSError) as error:
+        msg.fail("Cannot tokenize", str(error), exits=1)
+    if not quiet:
+        msg.good(f"{n_words:,} words in {n_sentences:,} sentences", str(out))
+
+
+def tokenized(
+    nlp: Language, paragraphs: Iterable[str], n_process: int = 1
+) -> Iterator[list[str]]:
+    """Sentences of raw paragraphs, whitespace tokens left out."""
+    nlp.max_length = 2**40  # nothing here grows with more than the paragraph itself
+    texts = (text for text in paragraphs if text and not text.isspace())
+    for doc in nlp.pipe(texts, n_process=n_process, batch_size=500):
+        words, bounds = sentence_bounds(doc)
+        texts_of = [doc[int(i)].text for i in words]
+        for start, end in bounds:
+            yield texts_of[start:end]

@@ -1,0 +1,316 @@
+"""The pipeline component: reads Docs with a biLM and writes contextual vectors to them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Type, Union  # noqa: UP035
+
+from spacy.language import Language
+from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples
+from spacy.vocab import Vocab
+from thinc.api import Config, Model, Optimizer, set_dropout_rate
+from thinc.types import Floats2d, Floats3d
+
+from . import extensions
+from .shim import BiLMShim
+
+# spaCy checks configs against these annotations, so they are plain types, not strings.
+# ruff: noqa: UP006, UP007, UP045
+
+VECTORS = ("auto", "elmo", "vocab")
+
+DEFAULT_CONFIG = """
+[elmo]
+store_layers = false
+vectors = "auto"
+
+[elmo.model]
+@architectures = "spacy-elmo.Elmo.v1"
+weights = "en_sm"
+frozen = true
+width = null
+initial_state = "auto"
+segments = "auto"
+max_words = 400
+batch_words = 4096
+
+[elmo.model.mix]
+@architectures = "spacy-elmo.ScalarMix.v1"
+initial_weights = null
+gamma = 1.0
+layer_norm = false
+"""
+
+
+class Output(NamedTuple):
+    """What the component has to say of one Doc.
+
+    Attributes:
+        tensor: mixed vectors ``(n_tokens, 2P)``.
+        layers: all layers ``(L + 1, n_tokens, 2P)`` if they are to be stored.
+    """
+
+    tensor: Floats2d
+    layers: Optional[Floats3d]
+
+
+@Language.factory(
+    "elmo",
+    assigns=["doc.tensor", "doc._.elmo", "span._.elmo", "token._.elmo"],
+    default_config=Config().from_str(DEFAULT_CONFIG)["elmo"],
+)
+def make_elmo(
+    nlp: Language,
+    name: str,
+    model: Model[List[Doc], List[Floats2d]],
+    store_layers: bool,
+    vectors: str,
+) -> "Elmo":
+    """The factory ``elmo``; no file is opened here."""
+    elmo = Elmo(nlp.vocab, model, name, store_layers=store_layers, vectors=vectors)
+    elmo.pipeline_meta = nlp._meta  # the same as nlp.meta, which would ask each component
+    return elmo
+
+
+class Gradients:
+    """What listeners have to say to a batch, until the component backpropagates it.
+
+    A pickle of it is empty, so that pipelines can be pickled at any time of a training.
+
+    Args:
+        tensors: what the listeners were given.
+        backprop: backpropagates the sum of what they say.
+    """
+
+    def __init__(
+        self,
+        tensors: Sequence[Any] = (),
+        backprop: Optional[Callable[[List[Floats2d]], List[Doc]]] = None,
+    ):
+        self._sums = [0 * tensor for tensor in tensors]
+        self._backprop = backprop
+        self._is_empty = True
+
+    def __reduce__(self) -> Tuple[Type["Gradients"], Tuple[()]]:
+        return Gradients, ()
+
+    def add(self, gradients: Sequence[Any]) -> float:
+        """Add what a listener says, and return its sum of squares."""
+        self._is_empty = False
+        for total, gradient in zip(self._sums, gradients, strict=True):
+            total += gradient
+        return sum(float((gradient**2).sum()) for gradient in gradients)
+
+    def backpropagate(self) -> None:
+        """Backpropagate what was added, once."""
+        if self._backprop is not None and not self._is_empty:
+            self._backprop(self._sums)
+            self._backprop = None
+
+
+class Elmo(Tok2Vec):
+    """Gives each token a vector that depends on its sentence.
+
+    Writes ``doc.tensor`` and the extensions ``._.elmo``; other components can learn from it
+    through `spacy.Tok2VecListener.v1`.
+
+    Args:
+        vocab: the pipeline's.
+        model: a `spacy-elmo.Elmo.v1` model.
+        name: the component's name.
+        store_layers: keep all layers on each Doc, as ``doc._.elmo_layers``.
+        vectors: whether ``vector`` and ``similarity`` of Docs, Spans and Tokens come from ELMo:
+            ``"elmo"``, ``"vocab"`` (never), or ``"auto"``, if the vocab has no vectors.
+
+    Raises:
+        ValueError: a setting is unknown, or the model is another.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[List[Doc], List[Floats2d]],
+        name: str = "elmo",
+        *,
+        store_layers: bool = False,
+        vectors: str = "auto",
+    ):
+        if vectors not in VECTORS:
+            known = ", ".join(f'"{choice}"' for choice in VECTORS)
+            raise ValueError(
+                f'The elmo component\'s setting vectors = "{vectors}" is unknown; use {known}.'
+            )
+        if not {"bilm", "mix"} <= set(model.ref_names):
+            raise ValueError(
+                f"The elmo component's model must be the architecture spacy-elmo.Elmo.v1, found "
+                f"'{model.name}'."
+            )
+        super().__init__(vocab, model, name)
+        self.store_layers = store_layers
+        self.vectors = vectors
+        self.pipeline_meta: Dict[str, Any] = {}
+        self._gradients = Gradients()
+        extensions.register()
+
+    @property
+    def _shim(self) -> BiLMShim:
+        return self.model.get_ref("bilm").shims[0]  # type: ignore[return-value]
+
+    @property
+    def hide_labels(self) -> bool:
+        """True: there are no labels.
+
+        spaCy asks for this when it assembles ``nlp.meta``, also to save it, which is the moment
+        to name the sources of weights that nothing has needed so far.
+        """
+        try:
+            card = self._shim.card.meta
+        except ValueError:
+            return True  # weights that cannot be found are reported when they are needed
+        sources = self.pipeline_meta.setdefault("sources", [])
+        for source in card.get("sources", []):
+            if source not in sources:
+                sources.append(source)
+        return True
+
+    def predict(self, docs: Iterable[Doc]) -> List[Output]:
+        """Vectors of Docs, which are not changed.
+
+        Args:
+            docs: any number of them; they are read some thousand words at a time.
+
+        Returns:
+            An `Output` for each.
+        """
+        bilm, mix = self.model.get_ref("bilm"), self.model.get_ref("mix")
+        outputs: List[Output] = []
+        for chunk in _chunks(docs, 4 * bilm.attrs["reading"].batch_words):
+            layers = bilm.predict(chunk)
+            tensors = mix.predict(layers)
+            kept = layers if self.store_layers else [None] * len(chunk)
+            outputs.extend(map(Output, tensors, kept))
+        return outputs
+
+    def set_annotations(self, docs: Sequence[Doc], outputs: Sequence[Output]) -> None:
+        """Write vectors, and layers if they are to be stored, to Docs.
+
+        Args:
+            docs: the Docs.
+            outputs: from `predict`.
+        """
+        for doc, output in zip(docs, outputs, strict=True):
+            doc.tensor = output.tensor  # type: ignore[assignment]
+            if output.layers is not None:
+                extensions.set_layers(doc, output.layers)
+            if self.vectors == "elmo" or (self.vectors == "auto" and not doc.vocab.vectors.size):
+                extensions.set_vector_hooks(doc)
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optional[Optimizer] = None,
+        losses: Optional[Dict[str, float]] = None,
+    ) -> Dict[str, float]:
+        """Read a batch for the listeners, which leave their gradients here.
+
+        What they leave is backpropagated in `finish_update`, or here with the next batch, if
+        gradients are accumulated over several. So it does not matter which of the listeners
+        learn something from a batch.
+
+        Args:
+            examples: the batch.
+            drop: dropout rate, for what there is of it in the mix.
+            sgd: an optimizer, to change the weights after what was left before.
+            losses: gets the squared gradients of the listeners under the component's name.
+
+        Returns:
+            ``losses``.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "Elmo.update")
+        self._gradients.backpropagate()
+        docs = [example.predicted for example in examples]
+        set_dropout_rate(self.model, drop)
+        tensors, backprop = self.model.begin_update(docs)
+        self._gradients = Gradients(tensors, backprop)
+        batch_id = Tok2VecListener.get_batch_id(docs)
+        for listener in self.listeners:
+            heard = partial(self._hear, self._gradients, listener, losses)
+            listener.receive(batch_id, tensors, heard)
+        if sgd:
+            self.finish_update(sgd)
+        return losses
+
+    def _hear(
+        self,
+        gradients: Gradients,
+        listener: Any,
+        losses: Dict[str, float],
+        d_tensors: List[Floats2d],
+    ) -> List[Floats2d]:
+        """What a listener calls with its gradient; it is done with its batch then."""
+        losses[self.name] += gradients.add(d_tensors)
+        listener.receive(None, None, None)
+        return []
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Change the weights by the gradients of all batches since the last time."""
+        self._gradients.backpropagate()
+        super().finish_update(sgd)
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+    ) -> None:
+        """Load the weights and set up the mix.
+
+        Args:
+            get_examples: returns a sample of the training data.
+            nlp: the pipeline.
+
+        Raises:
+            ValueError: the weights are missing or damaged, or do not fit a setting.
+        """
+        if nlp is not None:
+            self.pipeline_meta = nlp._meta
+        self._shim.bilm  # noqa: B018  # now rather than in the middle of the training
+        width = self._shim.config.width
+        for component, listeners in self.listener_map.items():
+            for listener in listeners:
+                if listener.get_dim("nO") != width:
+                    raise ValueError(
+                        f"The listener in the component '{component}' has the setting width = "
+                        f"{listener.get_dim('nO')}, but the vectors of '{self.name}' have {width} "
+                        f"numbers. Set it to {width}."
+                    )
+        super().initialize(get_examples, nlp=nlp)
+
+    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+        """Save the component, its weights included, and their card and licence beside it."""
+        super().to_disk(path, exclude=exclude)
+        if "model" in exclude:
+            return
+        for name, text in self._shim.card.documents.items():
+            (Path(path) / name).write_text(text, encoding="utf-8")
+
+
+def _chunks(docs: Iterable[Doc], n_words: int) -> Iterator[List[Doc]]:
+    """Docs in order, in lists that end with the one that reaches ``n_words`` tokens."""
+    chunk: List[Doc] = []
+    size = 0
+    for doc in docs:
+        chunk.append(doc)
+        size += len(doc)
+        if size >= n_words:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

@@ -1,0 +1,133 @@
+"""The biLM as a thinc layer: Docs in, all layers of their tokens out."""
+
+from __future__ import annotations
+
+import multiprocessing
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model, torch2xp, xp2torch
+from thinc.types import Floats3d
+
+from .segments import SEGMENTS, Passage, passages
+from .shim import BiLMShim
+
+INITIAL_STATES = ("auto", "zero", "warm")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How Docs are read; not serialized with the model, so a config can change it.
+
+    Attributes:
+        segments: see `segments.sentence_bounds`.
+        max_words: words of the longest sequence read at once.
+        batch_words: padded words of one forward pass.
+    """
+
+    segments: str
+    max_words: int
+    batch_words: int
+
+
+def BiLMLayer(
+    weights: str,
+    frozen: bool,
+    width: int | None,
+    initial_state: str,
+    segments: str,
+    max_words: int,
+    batch_words: int,
+) -> Model[list[Doc], list[Floats3d]]:
+    """All layers ``(L + 1, n_tokens, 2P)`` of each Doc; the rows of whitespace tokens are zeros.
+
+    Opens no file; the arguments are those of `spacy-elmo.Elmo.v1`.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+    for name, value, choices in [
+        ("segments", segments, SEGMENTS),
+        ("initial_state", initial_state, INITIAL_STATES),
+    ]:
+        if value not in choices:
+            known = ", ".join(f'"{choice}"' for choice in choices)
+            raise ValueError(
+                f"The elmo model's setting {name} = {value!r} is unknown; use {known}."
+            )
+    for name, number, least in [("max_words", max_words, 1), ("batch_words", batch_words, 1)]:
+        if number < least:
+            raise ValueError(
+                f"The elmo model's setting {name} = {number} is too small; use at least {least}."
+            )
+    return Model(
+        "elmo-bilm",
+        forward,
+        shims=[BiLMShim(weights, frozen, width, initial_state)],
+        attrs={"reading": Reading(segments, max_words, batch_words)},
+    )
+
+
+def forward(
+    model: Model[list[Doc], list[Floats3d]], docs: list[Doc], is_train: bool
+) -> tuple[list[Floats3d], Callable[[list[Floats3d]], list[Doc]]]:
+    shim: BiLMShim = model.shims[0]  # type: ignore[assignment]
+    reading: Reading = model.attrs["reading"]
+    n_layers, width = shim.config.n_layers + 1, shim.config.width
+    if not any(len(doc) for doc in docs):  # no weights are needed for that
+        return [model.ops.alloc3f(n_layers, 0, width) for _ in docs], lambda dY: docs
+    settle_in_workers()
+    shim.check_language(docs[0].vocab.lang)
+    learns = is_train and not shim.frozen
+    bilm = shim.bilm.train(learns)
+    read: list[tuple[int, Passage]] = [
+        (i, passage)
+        for i, doc in enumerate(docs)
+        for passage in passages(doc, reading.segments, reading.max_words)
+    ]
+    with torch.set_grad_enabled(learns):
+        layers, _ = bilm.read([p.words for _, p in read], batch_words=reading.batch_words)
+    outputs = [torch.zeros(n_layers, len(doc), width, device=bilm.device) for doc in docs]
+    for (i, passage), part in zip(read, layers, strict=True):
+        kept = part[:, passage.first : passage.first + len(passage.tokens)]
+        outputs[i][:, _places(passage.tokens)] = kept.detach()
+
+    def backprop(dY: list[Floats3d]) -> list[Doc]:
+        if learns and read:
+            gradients = []
+            for (i, passage), part in zip(read, layers, strict=True):
+                gradient = torch.zeros_like(part)
+                kept = slice(passage.first, passage.first + len(passage.tokens))
+                gradient[:, kept] = xp2torch(dY[i], device=bilm.device)[:, _places(passage.tokens)]
+                gradients.append(gradient)
+            torch.autograd.backward(layers, gradients)
+        return docs
+
+    return [cast(Floats3d, torch2xp(output)) for output in outputs], backprop
+
+
+def _places(tokens: np.ndarray) -> slice | torch.Tensor:
+    """Token indices as a slice where they have no gaps, which is usual and faster."""
+    if tokens[-1] - tokens[0] + 1 == len(tokens):
+        return slice(int(tokens[0]), int(tokens[-1]) + 1)
+    return torch.from_numpy(tokens)
+
+
+def settle_in_workers() -> None:
+    """What a process has to mind that another one started, such as those of ``n_process``.
+
+    It computes on one thread: a child forked after its parent has used several would wait for
+    ever for the threads that it did not inherit, and workers should not compete for the cores.
+    And it sends its Docs back as bytes, without the vector hooks, of which spaCy would warn for
+    every Doc.
+    """
+    if multiprocessing.parent_process() is None:
+        return
+    if torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", message=r"\[W109\]")

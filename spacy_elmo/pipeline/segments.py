@@ -1,0 +1,130 @@
+"""What the biLM reads of a Doc: its words, cut into sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from spacy.attrs import IS_PUNCT, IS_SPACE, ORTH
+from spacy.pipeline.sentencizer import Sentencizer
+from spacy.tokens import Doc
+
+SEGMENTS = ("auto", "sents", "doc")
+FINAL_PUNCTUATION = Sentencizer.default_punct_chars
+
+
+def sentence_bounds(doc: Doc, segments: str = "auto") -> tuple[np.ndarray, list[tuple[int, int]]]:
+    """A Doc's words and the sentences they form; nothing is written to the Doc.
+
+    Whitespace tokens are not words, and sentences of nothing else vanish.
+
+    Args:
+        doc: any Doc.
+        segments: ``"sents"``, the Doc's own sentences; ``"doc"``, the whole Doc as one;
+            ``"auto"``, its own sentences if it has any, else cut after sentence-final
+            punctuation (the sentencizer's set and rule).
+
+    Returns:
+        The token indices of the words, ``(n_words,)``, and each sentence's start and end in
+        that array.
+
+    Raises:
+        ValueError: ``"sents"`` was asked for and the Doc has no sentence boundaries.
+    """
+    attributes = doc.to_array([ORTH, IS_PUNCT, IS_SPACE]).reshape(len(doc), 3)
+    words = np.flatnonzero(attributes[:, 2] == 0)
+    n_words = len(words)
+    if n_words == 0:
+        return words, []
+    has_sentences = doc.has_annotation("SENT_START")
+    if segments == "sents" and not has_sentences:
+        raise ValueError(
+            'segments = "sents" needs sentence boundaries, but the Doc has none. Add a '
+            "'sentencizer', 'senter' or 'parser' before the component, or use "
+            'segments = "auto".'
+        )
+    if segments == "doc":
+        starts = np.zeros(1, dtype=np.int64)
+    elif has_sentences:
+        starts = np.searchsorted(words, [sent.start for sent in doc.sents])
+    else:
+        starts = _starts_by_punctuation(doc, attributes[words])
+    bounds = np.unique(np.append(starts, n_words)).tolist()
+    return words, list(pairwise(bounds))
+
+
+def _starts_by_punctuation(doc: Doc, attributes: np.ndarray) -> np.ndarray:
+    """Starts of sentences: after a run of punctuation that holds a final mark."""
+    strings = doc.vocab.strings
+    final = np.isin(
+        attributes[:, 0],
+        np.array([strings[mark] for mark in FINAL_PUNCTUATION], dtype=np.uint64),
+    )
+    inside = ~final & (attributes[:, 1] == 0)  # neither a mark nor what may follow one
+    finals_before = np.cumsum(final)
+    places = np.flatnonzero(inside)
+    # A sentence starts at a word if a final mark stands between it and the word before.
+    starts = places[1:][np.diff(finals_before[places]) > 0]
+    if len(places) and finals_before[places[0]] > 0:
+        starts = np.append(places[0], starts)
+    return np.append(0, starts)
+
+
+class Passage(NamedTuple):
+    """Words that the biLM reads in one go, and where its layers belong.
+
+    Attributes:
+        words: what is read.
+        tokens: token indices in the Doc of those words whose vectors are kept.
+        first: index in ``words`` of the first of these; the others follow it.
+    """
+
+    words: list[str]
+    tokens: np.ndarray
+    first: int
+
+
+def passages(doc: Doc, segments: str, max_words: int) -> Iterator[Passage]:
+    """What the biLM reads of a Doc: its sentences, the long ones in overlapping windows.
+
+    Every word is kept from exactly one window, one where it has context on both sides.
+
+    Args:
+        doc: any Doc.
+        segments: see `sentence_bounds`.
+        max_words: words of a window at the most.
+    """
+    tokens, bounds = sentence_bounds(doc, segments)
+    texts = [token.text for token in doc]
+    words = [texts[i] for i in tokens]
+    for start, end in bounds:
+        for window in windows(end - start, max_words):
+            read, kept = window
+            yield Passage(
+                words[start + read[0] : start + read[1]],
+                tokens[start + kept[0] : start + kept[1]],
+                kept[0] - read[0],
+            )
+
+
+def windows(n_words: int, max_words: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Cut a sentence into windows of at most ``max_words`` words.
+
+    Neighbouring windows overlap by a quarter of their length (100 words at the most), the last
+    two by more; each word of the overlap is kept from the window in which it is farther from
+    the cut.
+
+    Yields:
+        The start and end of what is read, and of what is kept of it; the latter tile the sentence.
+    """
+    if n_words <= max_words:
+        yield (0, n_words), (0, n_words)
+        return
+    overlap = min(100, max_words // 4)
+    # The last window reaches back, so that it is not a short one.
+    starts = [*range(0, n_words - max_words, max_words - overlap), n_words - max_words]
+    middles = [(start + max_words + after) // 2 for start, after in pairwise(starts)]
+    for start, kept in zip(starts, pairwise([0, *middles, n_words]), strict=True):
+        yield (start, start + max_words), kept

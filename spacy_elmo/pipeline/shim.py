@@ -1,0 +1,186 @@
+"""Holds the biLM inside a thinc model: loads it when it is needed, and saves it with the model."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import srsly
+import torch
+from thinc.api import Optimizer, PyTorchShim, get_torch_default_device, xp2torch
+from thinc.types import FloatsXd
+
+from ..bilm import weights as bilm_weights
+from ..bilm.config import BiLMConfig
+from ..bilm.model import BiLM
+from ..bilm.weights import Card
+
+
+class BiLMShim(PyTorchShim):
+    """A biLM that is loaded at its first use; building one opens no file.
+
+    Args:
+        weights: embedded name or directory; what was deserialized comes before it.
+        frozen: the biLM does not learn. Copies of a frozen one share its weights.
+        width: size 2P that the user expects, None for no expectation.
+        initial_state: ``"auto"``, ``"zero"`` or ``"warm"``.
+    """
+
+    def __init__(self, weights: str, frozen: bool, width: int | None, initial_state: str):
+        super().__init__(None)
+        self.weights = weights
+        self.frozen = frozen
+        self.width = width
+        self.initial_state = initial_state
+        self._config: BiLMConfig | None = None
+        self._card: Card | None = None
+        self._warned_of_language = False
+
+    @property
+    def config(self) -> BiLMConfig:
+        """The biLM's shape, from its config file alone if it is not loaded yet."""
+        if self._config is None:
+            self._set_config(bilm_weights.read_config(bilm_weights.find_weights(self.weights)))
+        assert self._config is not None
+        return self._config
+
+    @property
+    def card(self) -> Card:
+        """Name, language, licence and sources of the weights."""
+        if self._card is None:
+            self._card = bilm_weights.read_card(bilm_weights.find_weights(self.weights))
+        return self._card
+
+    @property
+    def bilm(self) -> BiLM:
+        """The biLM, loaded now if it was not.
+
+        Raises:
+            ValueError: the weights are missing or damaged, or not of the expected width.
+        """
+        if self._model is None:
+            path = bilm_weights.find_weights(self.weights)
+            self._set_config(bilm_weights.read_config(path))
+            self._card = bilm_weights.read_card(path)
+            self._set_model(bilm_weights.load_bilm(path))
+        return self._model
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._model is not None
+
+    def _set_config(self, config: BiLMConfig) -> None:
+        if self.width is not None and self.width != config.width:
+            raise ValueError(
+                f"The elmo model's setting width = {self.width} does not fit the weights "
+                f"'{self.weights}', whose vectors have {config.width} numbers. Remove the "
+                f"setting (width = null) or set it to {config.width}."
+            )
+        if self.initial_state == "warm" and config.initial_state != "warm":
+            raise ValueError(
+                f"initial_state = \"warm\" was asked for, but the weights '{self.weights}' "
+                f'carry no warm state. Use "auto" or "zero".'
+            )
+        self._config = config
+
+    def _set_model(self, model: BiLM) -> None:
+        self._model = model.to(get_torch_default_device()).requires_grad_(not self.frozen)
+
+    def check_language(self, lang: str) -> None:
+        """Warn once if the weights are of another language than a pipeline."""
+        of_weights = self.card.meta.get("lang")
+        if self._warned_of_language or not lang or not of_weights or "xx" in (lang, of_weights):
+            return
+        if lang != of_weights:
+            self._warned_of_language = True
+            warnings.warn(
+                f"The pipeline's language is '{lang}', but the ELMo weights '{self.weights}' were "
+                f"trained on '{of_weights}': their vectors will be of little use. Set 'weights' in "
+                f"[components.elmo.model] to a biLM of '{lang}', or train one with "
+                f"`python -m spacy elmo pretrain`.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    # What thinc asks of a shim, also before the biLM was needed:
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        if not self.frozen and self._model is not None:
+            super().finish_update(optimizer)
+            self._model.word_cache.clear()
+
+    @contextlib.contextmanager
+    def use_params(self, params: dict[tuple[int, str], FloatsXd]) -> Iterator[None]:
+        """For a while, the biLM has other weights, such as an optimizer's averages."""
+        # `PyTorchShim` looks for keys that no optimizer writes.
+        if self._model is None:
+            yield
+            return
+        before = {
+            name: parameter.data
+            for name, parameter in self._model.named_parameters()
+            if (self.id, name) in params
+        }
+        self._replace(
+            {name: xp2torch(params[self.id, name], device=self.device) for name in before}
+        )
+        try:
+            yield
+        finally:
+            self._replace(before)
+
+    def _replace(self, parameters: dict[str, torch.Tensor]) -> None:
+        if parameters:
+            for name, value in parameters.items():
+                self._model.get_parameter(name).data = value
+            self._model.word_cache.clear()
+
+    def to_device(self, device_type: str, device_id: int) -> None:
+        if self._model is not None:
+            self._model.word_cache.clear()
+            super().to_device(device_type, device_id)
+
+    def copy(self) -> BiLMShim:
+        """A shim of its own; a frozen biLM is shared, one that learns is copied."""
+        copied = BiLMShim(self.weights, self.frozen, self.width, self.initial_state)
+        copied._config, copied._card = self._config, self._card
+        copied._warned_of_language = self._warned_of_language
+        if self._model is not None:
+            copied._model = self._model
+            if not self.frozen:
+                copied._model = BiLM(self._model.config).to(self._model.device)
+                copied._model.load_state_dict(self._model.state_dict())
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> BiLMShim:
+        return self.copy()
+
+    def to_bytes(self) -> bytes:
+        """The biLM with its config and card; it is loaded for that if it was not."""
+        state = {
+            "weights": bilm_weights.to_bytes(self.bilm),
+            "config": self.config.to_dict(),
+            "card": asdict(self.card),
+        }
+        return srsly.msgpack_dumps(state)
+
+    def from_bytes(self, bytes_data: bytes) -> BiLMShim:
+        state = srsly.msgpack_loads(bytes_data)
+        config = BiLMConfig.from_dict(state["config"])
+        self._set_config(config)
+        self._card = Card(**state["card"])
+        self._set_model(bilm_weights.from_bytes(config, state["weights"]))
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: the settings, and the biLM as bytes."""
+        names = ("weights", "frozen", "width", "initial_state")
+        return {**{name: getattr(self, name) for name in names}, "state": self.to_bytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        data = state.pop("state")
+        self.__init__(**state)  # type: ignore[misc]
+        self.from_bytes(data)

@@ -1,0 +1,42 @@
+"""``python -m spacy_elmo.pretraining``: the trainer where there is no spaCy."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from .config import read_config, split_overrides
+from .trainer import pretrain
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m spacy_elmo.pretraining",
+        description="Train a biLM on sentence shards. Needs PyTorch, NumPy and safetensors only. "
+        "Settings of the config are overridden as --section.name VALUE.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("config", type=Path, help="config file")
+    parser.add_argument("out", type=Path, help="directory for models, checkpoint and log")
+    parser.add_argument("--gpu-id", "-g", type=int, default=-1, help="GPU, or -1 for the CPU")
+    parser.add_argument("--resume", action="store_true", help="go on from OUT's checkpoint")
+    parser.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
+    overrides, others = split_overrides(sys.argv[1:])
+    given = parser.parse_args(others)
+    device = "cpu" if given.gpu_id < 0 else f"cuda:{given.gpu_id}"
+    try:
+        config = read_config(given.config, overrides)
+        progress = pretrain(
+            config, given.out, device=device, resume=given.resume, quiet=given.quiet
+        )
+    except (ValueError, OSError) as error:
+        sys.exit(f"Error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if progress.step < config.training.max_steps:  # it was stopped
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""The state of a training run in one file, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from ..bilm.weights import check_tensors
+from .config import PretrainConfig
+from .corpus import Place
+from .files import whole_file
+
+CHECKPOINT = "checkpoint.safetensors"
+
+# What may not change on resuming: it makes the parameters' shapes, or the order of the corpus.
+# (The vocabulary of a resumed run is the one in its directory.)
+FIXED = ("[model] ", "[corpus] ", "[training] seed:", "[training] batch_words:")
+
+
+@dataclass
+class Progress:
+    """How far a run has come.
+
+    Attributes:
+        step: steps of the optimizer done; each step's random numbers follow from it.
+        place: the next batch of the corpus.
+        words: words trained on, boundaries not counted.
+        seconds: time spent training, evaluations and all.
+        best: lowest mean perplexity on the dev text so far; None before the first evaluation.
+    """
+
+    step: int = 0
+    place: Place = field(default_factory=Place)
+    words: int = 0
+    seconds: float = 0.0
+    best: float | None = None
+
+
+def save_checkpoint(
+    path: Path,
+    progress: Progress,
+    config: dict[str, Any],
+    modules: dict[str, torch.nn.Module],
+    optimizer: torch.optim.Optimizer,
+) -> None:
+    """Write everything a run needs to go on, whole or not at all.
+
+    Args:
+        path: the file.
+        progress: how far it has come.
+        config: the run's settings, kept to be compared on resuming.
+        modules: by name, their parameters go in.
+        optimizer: its state goes in, in order of its parameters.
+    """
+    tensors = {
+        f"{name}.{key}": value
+        for name, module in modules.items()
+        for key, value in module.state_dict().items()
+    }
+    for number, state in optimizer.state_dict()["state"].items():
+        for key, value in state.items():
+            tensors[f"optimizer.{number}.{key}"] = value
+    metadata = {"progress": json.dumps(asdict(progress)), "config": json.dumps(config)}
+    with whole_file(path) as temporary:
+        save_file({k: v.contiguous() for k, v in tensors.items()}, temporary, metadata)
+
+
+def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
+    """A checkpoint's progress and config.
+
+    Raises:
+        ValueError: there is no checkpoint, or it cannot be read.
+    """
+    if not path.is_file():
+        raise ValueError(f"There is no checkpoint {path} to resume from.")
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata()
+        data = json.loads(metadata["progress"])
+        data["place"] = Place(**data["place"])
+        return Progress(**data), json.loads(metadata["config"])
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"Cannot read the checkpoint {path}: {error}") from error
+
+
+def load_checkpoint(
+    path: Path,
+    modules: dict[str, torch.nn.Module],
+    optimizer: torch.optim.Optimizer,
+    device: torch.device,
+) -> None:
+    """Put a checkpoint's tensors into modules and optimizer that were built alike.
+
+    Raises:
+        ValueError: the checkpoint cannot be read, or its tensors do not fit.
+    """
+    try:
+        with safe_open(path, "pt", device=str(device)) as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"Cannot read the checkpoint {path}: {error}") from error
+    for name, module in modules.items():
+        prefix = f"{name}."
+        found = {
+            key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)
+        }
+        check_tensors(module.state_dict(), found, f"The checkpoint {path}, {name}")
+        module.load_state_dict(found)
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("optimizer."):
+            _, number, key = name.split(".")
+            state.setdefault(int(number), {})[key] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+
+
+def check_resumable(
+    before: dict[str, dict[str, Any]], config: PretrainConfig, say: Callable[[str], None]
+) -> None:
+    """Compare a checkpoint's config with the one given now, and tell what differs.
+
+    Settings that were not there when the checkpoint was written count as having their default.
+
+    Raises:
+        ValueError: what differs would change the model or the place in the corpus.
+    """
+    was = json.loads(json.dumps(PretrainConfig.from_dict(before).to_dict()))
+    now = json.loads(json.dumps(config.to_dict()))
+    changed = [
+        f"[{section}] {name}: {was[section][name]!r} → {value!r}"
+        for section, settings in now.items()
+        for name, value in settings.items()
+        if was[section][name] != value
+    ]
+    fixed = [line for line in changed if line.startswith(FIXED)]
+    if fixed:
+        raise ValueError(
+            "Cannot resume, because these settings differ from the checkpoint's: "
+            f"{'; '.join(fixed)}. Set them back, or start a new run in another directory."
+        )
+    for line in changed:
+        say(f"Changed since the checkpoint: {line}")

@@ -1,0 +1,293 @@
+"""The training config: sections of settings, in the syntax of spaCy's config files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from ..bilm.config import BiLMConfig
+
+PRECISIONS = ("highest", "high", "medium")
+REFERENCE = re.compile(r"\$\{(\w+)[.:](\w+)\}")
+
+
+@dataclass
+class Paths:
+    """``train``, ``dev``: a shard or a directory of shards, or a list of them. ``vocab``: a file
+    of one word a line, most frequent first; null to count the training shards."""
+
+    train: str | list[str] | None = None
+    dev: str | list[str] | None = None
+    vocab: str | None = None
+
+
+@dataclass
+class VocabSettings:
+    """Used when no vocabulary is given: words at the most, and the rarest that is taken."""
+
+    max_size: int = 50_000
+    min_count: int = 2
+
+
+@dataclass
+class CorpusSettings:
+    """``max_words``: longer sentences are cut into pieces. ``shards_at_once``: files that are
+    shuffled together in memory."""
+
+    max_words: int = 100
+    shards_at_once: int = 4
+
+
+@dataclass
+class SoftmaxSettings:
+    """``kind``: "sampled" or "full". ``n_candidates``: distinct words drawn for each step."""
+
+    kind: str = "sampled"
+    n_candidates: int = 2048
+
+
+@dataclass
+class TrainingSettings:
+    """The optimizer (Adam), its schedule, and when to look up from the work.
+
+    ``batch_words`` counts the boundaries too. The learning rate rises over ``warmup_steps``,
+    stays, and falls to zero over the last ``decay_steps`` of ``max_steps``. ``eval_words``: words
+    of the dev text read at an evaluation (0: all). ``matmul_precision``: PyTorch's name for how
+    float32 products may be rounded while training ("medium": bfloat16 where the machine has it).
+    ``checkpoint_seconds``: a checkpoint at least this often.
+    """
+
+    seed: int = 0
+    batch_words: int = 2048
+    max_steps: int = 100_000
+    learning_rate: float = 0.001
+    warmup_steps: int = 500
+    decay_steps: int = 10_000
+    dropout: float = 0.1
+    max_grad_norm: float = 1.0
+    matmul_precision: str = "highest"
+    eval_every: int = 1000
+    eval_words: int = 0
+    log_every: int = 50
+    checkpoint_seconds: float = 300.0
+
+
+@dataclass
+class PretrainConfig:
+    """All sections; see each for its settings.
+
+    Raises:
+        ValueError: a section or setting is unknown, of the wrong type or out of range.
+    """
+
+    model: BiLMConfig
+    paths: Paths = field(default_factory=Paths)
+    vocab: VocabSettings = field(default_factory=VocabSettings)
+    corpus: CorpusSettings = field(default_factory=CorpusSettings)
+    softmax: SoftmaxSettings = field(default_factory=SoftmaxSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+
+    def __post_init__(self) -> None:
+        for section, name in [
+            ("vocab", "min_count"),
+            ("corpus", "max_words"),
+            ("corpus", "shards_at_once"),
+            ("softmax", "n_candidates"),
+            ("training", "batch_words"),
+            ("training", "max_steps"),
+            ("training", "eval_every"),
+            ("training", "log_every"),
+        ]:
+            self._at_least(section, name, 1)
+        self._at_least("vocab", "max_size", 4)
+        for name in ("warmup_steps", "decay_steps", "eval_words", "seed"):
+            self._at_least("training", name, 0)
+        for name in ("learning_rate", "max_grad_norm"):
+            if not getattr(self.training, name) > 0:
+                self._refuse("training", name, "give a number above 0")
+        if not self.training.checkpoint_seconds >= 0:
+            self._refuse("training", "checkpoint_seconds", "give a number of at least 0")
+        if not 0 <= self.training.dropout < 1:
+            self._refuse("training", "dropout", "give a number from 0 to below 1")
+        if self.softmax.kind not in ("sampled", "full"):
+            self._refuse("softmax", "kind", 'known are "sampled" and "full"')
+        if self.training.matmul_precision not in PRECISIONS:
+            known = ", ".join(f'"{name}"' for name in PRECISIONS)
+            self._refuse("training", "matmul_precision", f"known are {known}")
+        if self.training.warmup_steps + self.training.decay_steps > self.training.max_steps:
+            self._refuse(
+                "training",
+                "max_steps",
+                f"it must be at least warmup_steps ({self.training.warmup_steps}) and "
+                f"decay_steps ({self.training.decay_steps}) together",
+            )
+        if self.model.initial_state != "zero":
+            raise ValueError(
+                f"Config: [model] initial_state is {self.model.initial_state!r}; sentences are "
+                f'read from a zero state in training, so it has to be "zero".'
+            )
+
+    def _at_least(self, section: str, name: str, least: int) -> None:
+        if getattr(getattr(self, section), name) < least:
+            self._refuse(section, name, f"give a whole number of at least {least}")
+
+    def _refuse(self, section: str, name: str, advice: str) -> None:
+        value = getattr(getattr(self, section), name)
+        raise ValueError(f"Config: [{section}] {name} is {value!r}; {advice}.")
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Sections of plain JSON types."""
+        return {section.name: asdict(getattr(self, section.name)) for section in fields(self)}
+
+    def to_text(self) -> str:
+        """The config as a file."""
+        lines = []
+        for section, settings in self.to_dict().items():
+            lines += [f"[{section}]", *(f"{k} = {json.dumps(v)}" for k, v in settings.items()), ""]
+        return "\n".join(lines)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Mapping[str, Any]]) -> PretrainConfig:
+        """The config of sections of plain types."""
+        sections = {
+            "paths": Paths,
+            "vocab": VocabSettings,
+            "corpus": CorpusSettings,
+            "softmax": SoftmaxSettings,
+            "training": TrainingSettings,
+        }
+        unknown = sorted(set(data) - set(sections) - {"model"})
+        if unknown:
+            raise ValueError(
+                f"Config: unknown sections {unknown}; known are {['model', *sections]}."
+            )
+        if "model" not in data:
+            raise ValueError("Config: there is no [model] section.")
+        built = {
+            name: _section(name, settings, data.get(name, {}))
+            for name, settings in sections.items()
+        }
+        try:
+            model = BiLMConfig.from_dict(data["model"])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"Config: [model] {error}") from error
+        return cls(model=model, **built)
+
+
+def _section(name: str, kind: type, data: Mapping[str, Any]) -> Any:
+    defaults = asdict(kind())
+    unknown = sorted(set(data) - set(defaults))
+    if unknown:
+        raise ValueError(
+            f"Config: [{name}] has unknown settings {unknown}; known are {sorted(defaults)}."
+        )
+    for setting, value in data.items():
+        default = defaults[setting]
+        wanted: tuple[type, ...] = (type(default),)
+        if default is None:
+            wanted = (str, type(None)) if setting == "vocab" else (str, list, type(None))
+        elif isinstance(default, float):
+            wanted = (float, int)
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            names = " or ".join("null" if t is type(None) else t.__name__ for t in wanted)
+            raise ValueError(f"Config: [{name}] {setting} is {value!r}; expected {names}.")
+        if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+            raise ValueError(f"Config: [{name}] {setting} is {value!r}; expected strings.")
+    return kind(**data)
+
+
+def read_config(path: Path, overrides: Sequence[str] = ()) -> PretrainConfig:
+    """Read a config file and put command-line settings over it.
+
+    Args:
+        path: sections of ``name = value``, values in JSON. The value ``${section.name}`` is
+            that of another setting, as it is after the overrides.
+        overrides: as they stand on the command line, ``--section.name value`` or
+            ``--section.name=value``.
+
+    Raises:
+        ValueError: the file or a setting cannot be read, or is not a setting.
+    """
+    # A line may end in a comment.
+    parser = ConfigParser(interpolation=None, inline_comment_prefixes=("#",), strict=True)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    try:
+        parser.read_string(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ConfigParserError) as error:
+        raise ValueError(f"Cannot read the config {path}: {error}") from error
+    texts = {section: dict(parser[section]) for section in parser.sections()}
+    for section, name, text in parse_overrides(overrides):
+        texts.setdefault(section, {})[name] = text
+    data = {
+        section: {name: _value(section, name, text, texts) for name, text in settings.items()}
+        for section, settings in texts.items()
+    }
+    return PretrainConfig.from_dict(data)
+
+
+def _value(section: str, name: str, text: str, texts: Mapping[str, Mapping[str, str]]) -> Any:
+    """The value of a setting's text."""
+    followed = text
+    for _ in range(10):  # a reference may lead to another, but not in a circle
+        reference = REFERENCE.fullmatch(followed)
+        if reference is None:
+            break
+        followed = texts.get(reference[1], {}).get(reference[2], "")
+    try:
+        return json.loads(followed)
+    except ValueError:
+        advice = "is not JSON; strings need double quotes"
+        if REFERENCE.fullmatch(text):
+            advice = "refers to what is not there, or not JSON"
+        raise ValueError(f"Config: [{section}] {name} = {text} {advice}.") from None
+
+
+def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """A command line parted into ``--section.name value`` settings and all else."""
+    overrides, others = [], []
+    rest = iter(arguments)
+    for argument in rest:
+        key, equals, _ = argument.partition("=")
+        if not (key.startswith("--") and "." in key):
+            others.append(argument)
+            continue
+        overrides.append(argument)
+        if not equals:
+            overrides += [value for value in [next(rest, None)] if value is not None]
+    return overrides, others
+
+
+def parse_overrides(arguments: Sequence[str]) -> list[tuple[str, str, str]]:
+    """``--section.name value`` arguments as (section, name, JSON); values that are not JSON are
+    taken as strings.
+
+    Raises:
+        ValueError: an argument is not of this form.
+    """
+    parsed = []
+    rest = list(arguments)
+    while rest:
+        argument = rest.pop(0)
+        key, equals, text = argument.partition("=")
+        section, dot, name = key.removeprefix("--").partition(".")
+        if not key.startswith("--") or not dot:
+            raise ValueError(
+                f"Unknown argument '{argument}'; after CONFIG and OUT, settings of the config are "
+                f"given as --section.name value."
+            )
+        if not equals:
+            if not rest:
+                raise ValueError(f"The argument '{argument}' has no value.")
+            text = rest.pop(0)
+        try:
+            json.loads(text)
+        except ValueError:
+            text = text if REFERENCE.fullmatch(text) else json.dumps(text)
+        parsed.append((section, name.replace("-", "_"), text))
+    return parsed

@@ -1,0 +1,185 @@
+"""Sentence shards to training batches, in an order that follows from the seed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ..bilm.characters import BOS, EOS, PADDING, encode_word
+from .shards import read_sentences
+from .vocab import Vocabulary
+
+
+@dataclass
+class Batch:
+    """Sentences that lie one after another, boundaries included; N tokens.
+
+    Attributes:
+        char_ids: ``(n_types, n_positions)`` byte ids of the distinct words.
+        tokens: ``(N,)`` each token's row in ``char_ids``.
+        targets: ``(N,)`` each token's place in the vocabulary.
+        lengths: tokens of each sentence, boundaries included.
+    """
+
+    char_ids: torch.Tensor
+    tokens: torch.Tensor
+    targets: torch.Tensor
+    lengths: list[int]
+
+    @property
+    def n_words(self) -> int:
+        """Words without the boundaries."""
+        return len(self.tokens) - 2 * len(self.lengths)
+
+    def to(self, device: torch.device) -> Batch:
+        return Batch(
+            self.char_ids.to(device, non_blocking=True),
+            self.tokens.to(device, non_blocking=True),
+            self.targets.to(device, non_blocking=True),
+            self.lengths,
+        )
+
+
+class Block:
+    """Some sentences in memory, as numbers: what batches are cut from.
+
+    Args:
+        sentences: lists of words.
+        vocab: the words that are predicted.
+        max_words: longer sentences are cut into pieces of at most this many words.
+        max_width: the widest filter of the char-CNN.
+        max_characters: positions of a word at the most.
+    """
+
+    def __init__(
+        self,
+        sentences: Iterable[Sequence[str]],
+        vocab: Vocabulary,
+        max_words: int,
+        max_width: int,
+        max_characters: int,
+    ):
+        types = {BOS: 0, EOS: 1}
+        tokens: list[int] = []
+        lengths: list[int] = []
+        for words in sentences:
+            ids = [types.setdefault(word, len(types)) for word in words]
+            for start in range(0, len(ids), max_words):
+                piece = ids[start : start + max_words]
+                tokens.append(0)
+                tokens.extend(piece)
+                tokens.append(1)
+                lengths.append(len(piece) + 2)
+        self.tokens = np.array(tokens, dtype=np.int32)
+        self.lengths = np.array(lengths, dtype=np.int64)
+        self.starts = np.cumsum(self.lengths) - self.lengths
+        self.targets = np.array([vocab[word] for word in types], dtype=np.int64)  # by type
+        encoded = [encode_word(word, max_characters) for word in types]
+        self.sizes = np.array([len(ids) for ids in encoded])
+        self.char_ids = np.full((len(types), max_characters), PADDING, dtype=np.int16)
+        for row, ids in zip(self.char_ids, encoded, strict=True):
+            row[: len(ids)] = ids
+        self.max_width = max_width
+
+    def batch(self, sentences: np.ndarray) -> Batch:
+        """The batch of the given sentences' indices."""
+        lengths = self.lengths[sentences]
+        offsets = np.repeat(self.starts[sentences] - (np.cumsum(lengths) - lengths), lengths)
+        types, tokens = np.unique(
+            self.tokens[offsets + np.arange(len(offsets))], return_inverse=True
+        )
+        n_positions = min(self.char_ids.shape[1], int(self.sizes[types].max()) + self.max_width)
+        return Batch(
+            torch.from_numpy(self.char_ids[types, :n_positions].astype(np.int64)),
+            torch.from_numpy(tokens.astype(np.int64)),
+            torch.from_numpy(self.targets[types][tokens]),
+            lengths.tolist(),
+        )
+
+    def plan(self, batch_words: int, rng: np.random.Generator | None) -> list[np.ndarray]:
+        """Cut the block into batches of sentences of similar length, about `batch_words` each.
+
+        Args:
+            batch_words: tokens of a batch, boundaries included; at least one sentence is in it.
+            rng: shuffles sentences of the same length and the batches; None keeps the order.
+        """
+        order = np.arange(len(self.lengths))
+        if rng is not None:
+            rng.shuffle(order)
+        order = order[np.argsort(self.lengths[order], kind="stable")]
+        batch_of = (np.cumsum(self.lengths[order]) - 1) // batch_words
+        batches = np.split(order, np.flatnonzero(np.diff(batch_of)) + 1)
+        if rng is not None:
+            rng.shuffle(batches)
+        return [batch for batch in batches if len(batch)]
+
+
+class Corpus:
+    """Batches of an endless run over shards.
+
+    Each epoch takes the shards in a new random order, some at a time; the sentences of these are
+    shuffled together, bucketed by length and cut into batches, which are shuffled again. All of
+    it follows from the seed and the epoch, so any place in it can be returned to.
+
+    Args:
+        shards: the files.
+        vocab: the words that are predicted.
+        shards_at_once: files in memory together.
+        batch_words: tokens of a batch, boundaries included.
+        seed: of every order.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[Path],
+        vocab: Vocabulary,
+        *,
+        shards_at_once: int,
+        batch_words: int,
+        max_words: int,
+        max_width: int,
+        max_characters: int,
+        seed: int,
+    ):
+        self.shards = list(shards)
+        self.vocab = vocab
+        self.shards_at_once = shards_at_once
+        self.batch_words = batch_words
+        self.max_words = max_words
+        self.max_width = max_width
+        self.max_characters = max_characters
+        self.seed = seed
+
+    def block(self, shards: Sequence[Path]) -> Block:
+        sentences = (words for shard in shards for words in read_sentences(shard))
+        return Block(sentences, self.vocab, self.max_words, self.max_width, self.max_characters)
+
+    def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
+        """Batches from a place on, each with the place after it; never ends."""
+        epoch, group, start = place.epoch, place.group, place.batch
+        while True:
+            order = np.random.default_rng([self.seed, epoch]).permutation(len(self.shards))
+            groups = range(0, len(order), self.shards_at_once)
+            for g in range(group, len(groups)):
+                files = order[groups[g] : groups[g] + self.shards_at_once]
+                block = self.block([self.shards[i] for i in files])
+                plan = block.plan(self.batch_words, np.random.default_rng([self.seed, epoch, g]))
+                for b in range(start, len(plan)):
+                    last = b + 1 == len(plan)
+                    after = Place(epoch, g + 1, 0) if last else Place(epoch, g, b + 1)
+                    yield block.batch(plan[b]), after
+                start = 0
+            epoch, group = epoch + 1, 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a `Corpus`: the next batch to be read."""
+
+    epoch: int = 0
+    group: int = 0
+    batch: int = 0

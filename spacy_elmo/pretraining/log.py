@@ -1,0 +1,46 @@
+"""The log of a run: a JSON object a line, each with the step it was written after."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import IO, Any
+
+from .files import write_text
+
+LOG = "log.jsonl"
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The entries of a log; none if it is not there. A last line that is not whole is left out.
+
+    Raises:
+        ValueError: another line is not an entry.
+    """
+    if not path.exists():
+        return []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"Cannot read the log {path}: {error}") from error
+    entries = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            entry = json.loads(line)
+            entry["step"] + 0
+        except (ValueError, KeyError, TypeError):
+            if number == len(lines):
+                break  # the run was killed as it wrote this
+            raise ValueError(f"Line {number} of the log {path} is not an entry: {line}") from None
+        entries.append(entry)
+    return entries
+
+
+def start_log(path: Path, before: list[dict[str, Any]]) -> IO[str]:
+    """Open a log that holds some entries, to be written on."""
+    write_text(path, "".join(json.dumps(entry) + "\n" for entry in before))
+    return open(path, "a", encoding="utf-8", newline="\n")
+
+
+def write_entry(file: IO[str], **entry: Any) -> None:
+    print(json.dumps(entry), file=file, flush=True)

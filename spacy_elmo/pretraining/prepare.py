@@ -1,0 +1,169 @@
+"""All that a run needs before its first step, read and checked before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..bilm.weights import VOCAB
+from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
+from .config import PretrainConfig
+from .corpus import Block, Corpus
+from .log import LOG, read_log
+from .shards import find_shards, read_sentences
+from .softmax import LogUniform
+from .vocab import SPECIALS, Survey, Vocabulary, survey
+
+BEST, LAST = "model-best", "model-last"
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Prepared:
+    """What `prepare` found.
+
+    Attributes:
+        progress: how far the run has come.
+        vocab: the words that are predicted.
+        corpus: the training text.
+        dev: the held-out text.
+        sampler: of the softmax's candidates; None for the full softmax.
+        log: the entries of the log that still hold.
+    """
+
+    progress: Progress
+    vocab: Vocabulary
+    corpus: Corpus
+    dev: Block
+    sampler: LogUniform | None
+    log: list[dict[str, Any]]
+
+
+def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepared:
+    """Read and check all that a config and the directory of its run name; nothing is written.
+
+    Args:
+        config: all settings.
+        out: the directory of the run.
+        resume: go on from its checkpoint.
+        say: told what is in the texts, and what they lose.
+
+    Raises:
+        ValueError: something is missing, empty, damaged, or does not go together.
+    """
+    for name in ("train", "dev"):
+        if not getattr(config.paths, name):
+            raise ValueError(f"Config: [paths] {name} is not set; give it as --paths.{name} PATH.")
+    train_shards, dev_shards = _shards(config.paths.train), _shards(config.paths.dev)
+    progress, log = Progress(), []
+    if resume:
+        progress, before = read_progress(out / CHECKPOINT)
+        check_resumable(before, config, say)
+        log = _log_until(read_log(out / LOG), progress.step, config.training.max_steps)
+        if not (out / BEST).exists():
+            progress.best = None
+        vocab = _vocabulary_of_run(config, out)
+        if progress.step >= config.training.max_steps:
+            say(
+                f"The run has finished its {progress.step:,} steps already; to train on, set a "
+                f"higher --training.max_steps"
+            )
+    else:
+        _check_new(out)
+        train = _survey("train", train_shards, config)
+        vocab = _new_vocabulary(config, train)
+        say(f"train: {_describe(train, vocab, config)}; vocabulary of {len(vocab):,}")
+    sampler = None
+    if config.softmax.kind == "sampled":
+        sampler = LogUniform(len(vocab), config.softmax.n_candidates)
+    say(f"dev: {_describe(_survey('dev', dev_shards, config), vocab, config)}")
+    shape = {
+        "max_width": max(width for width, _ in config.model.filters),
+        "max_characters": config.model.max_characters_per_token,
+        "max_words": config.corpus.max_words,
+    }
+    corpus = Corpus(
+        train_shards,
+        vocab,
+        shards_at_once=config.corpus.shards_at_once,
+        batch_words=config.training.batch_words,
+        seed=config.training.seed,
+        **shape,
+    )
+    dev = Block(_sentences(dev_shards), vocab, **shape)
+    return Prepared(progress, vocab, corpus, dev, sampler, log)
+
+
+def _check_new(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"'{out}' is a file; give a directory for the run.")
+    if (out / CHECKPOINT).exists():
+        raise ValueError(
+            f"'{out}' holds the checkpoint of another run; continue it with --resume, or choose "
+            f"another directory."
+        )
+    models = [name for name in (BEST, LAST) if (out / name).exists()]
+    if models:
+        raise ValueError(
+            f"'{out}' holds {' and '.join(models)} of another run, but no checkpoint; choose "
+            f"another directory."
+        )
+
+
+def _new_vocabulary(config: PretrainConfig, train: Survey) -> Vocabulary:
+    """The vocabulary given, or that of the training text."""
+    if config.paths.vocab is not None:
+        return Vocabulary.read(Path(config.paths.vocab))
+    vocab = Vocabulary.from_counts(train.counts, config.vocab.max_size, config.vocab.min_count)
+    if len(vocab) == len(SPECIALS):
+        raise ValueError(
+            f"No word of the training text occurs [vocab] min_count ({config.vocab.min_count}) "
+            f"times; lower it, or give more text."
+        )
+    return vocab
+
+
+def _vocabulary_of_run(config: PretrainConfig, out: Path) -> Vocabulary:
+    """That of a run to be resumed."""
+    vocab = Vocabulary.read(out / VOCAB)
+    if config.paths.vocab is not None:
+        given = Vocabulary.read(Path(config.paths.vocab))
+        if given.words != vocab.words:
+            raise ValueError(
+                f"Cannot resume: the words of [paths] vocab, '{config.paths.vocab}', are not "
+                f"those that the run was started with, '{out / VOCAB}'."
+            )
+    return vocab
+
+
+def _log_until(entries: list[dict[str, Any]], step: int, max_steps: int) -> list[dict[str, Any]]:
+    """Entries of steps that are not lost; the evaluation at the end will be done again."""
+    return [
+        entry
+        for entry in entries
+        if entry["step"] <= step and not ("model" in entry and entry["step"] >= max_steps)
+    ]
+
+
+def _survey(name: str, shards: list[Path], config: PretrainConfig) -> Survey:
+    found = survey(_sentences(shards), config.corpus.max_words)
+    if not found.n_sentences:
+        files = ", ".join(f"'{shard}'" for shard in shards[:3])
+        raise ValueError(f"There are no words in the {name} text: {files}.")
+    return found
+
+
+def _describe(found: Survey, vocab: Vocabulary, config: PretrainConfig) -> str:
+    return found.describe(vocab, config.corpus.max_words, config.model.max_characters_per_token)
+
+
+def _shards(paths: str | list[str] | None) -> list[Path]:
+    roots = [paths] if isinstance(paths, str) else paths or []
+    return [shard for root in roots for shard in find_shards(root)]
+
+
+def _sentences(shards: Iterable[Path]) -> Iterator[list[str]]:
+    return (words for shard in shards for words in read_sentences(shard))

@@ -1,0 +1,124 @@
+"""Sentence shards: text files, a sentence a line, its words separated by single spaces."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+SUFFIXES = {"gz": ".txt.gz", "xz": ".txt.xz", "none": ".txt"}
+
+
+def open_text(path: Path, mode: str = "rt") -> IO[str]:
+    """Open UTF-8 text for reading (``"rt"``) or writing (``"wt"``); .gz and .xz are packed."""
+    if path.suffix == ".gz":
+        return gzip.open(path, mode, encoding="utf-8", newline="\n")  # type: ignore[return-value]
+    if path.suffix == ".xz":
+        return lzma.open(path, mode, encoding="utf-8", newline="\n")  # type: ignore[return-value]
+    return open(path, mode, encoding="utf-8", newline="\n")
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Lines of a text file without their ends.
+
+    Raises:
+        ValueError: the file cannot be opened, is not UTF-8, or its packing is damaged; the
+            message names it.
+    """
+    try:
+        with open_text(path) as file:
+            for line in file:
+                yield line.rstrip("\n")
+    except (UnicodeDecodeError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        raise ValueError(f"Cannot read {path} as UTF-8 text: {error}") from error
+
+
+def find_shards(path: str | Path) -> list[Path]:
+    """The shard files of a path: one file, or those of a directory, in order of name.
+
+    Raises:
+        ValueError: there is nothing there to read.
+    """
+    root = Path(path)
+    if root.is_file():
+        return [root]
+    shards = sorted(
+        file
+        for file in (root.iterdir() if root.is_dir() else [])
+        if file.name.endswith(tuple(SUFFIXES.values())) and not file.name.startswith(".")
+    )
+    if not shards:
+        raise ValueError(
+            f"No shards at '{root}': expected a text file or a directory of .txt, .txt.gz or "
+            f".txt.xz files, as `python -m spacy elmo tokenize` writes them."
+        )
+    return shards
+
+
+def read_sentences(path: Path) -> Iterator[list[str]]:
+    """The sentences of one shard as lists of words; empty lines are passed over."""
+    for line in read_lines(path):
+        words = line.split()
+        if words:
+            yield words
+
+
+def write_shards(
+    sentences: Iterable[Sequence[str]],
+    out: Path,
+    compression: str = "gz",
+    words_per_shard: int = 1_000_000,
+) -> tuple[int, int]:
+    """Write sentences to numbered shards in a directory, one pass, one shard open at a time.
+
+    A shard under way is called ``.part-…``; it gets its name when it is whole.
+
+    Args:
+        sentences: lists of words; a word with white space inside becomes several.
+        out: a directory, made if missing.
+        compression: ``"gz"``, ``"xz"`` or ``"none"``.
+        words_per_shard: a shard ends with the sentence that reaches this.
+
+    Returns:
+        Numbers of sentences and words written.
+
+    Raises:
+        ValueError: the compression is unknown.
+    """
+    if compression not in SUFFIXES:
+        raise ValueError(f"Unknown compression {compression!r}; known are {sorted(SUFFIXES)}.")
+    out.mkdir(parents=True, exist_ok=True)
+    n_sentences = n_words = n_shards = in_shard = 0
+    file: IO[str] | None = None
+    final = part = out
+    try:
+        for words in sentences:
+            pieces = [piece for word in words for piece in word.split()]
+            if not pieces:
+                continue
+            if file is None:
+                final = out / f"shard-{n_shards:05d}{SUFFIXES[compression]}"
+                # The packing follows from the ending, so the mark goes before the name.
+                part = out / f".part-{final.name}"
+                file, in_shard = open_text(part, "wt"), 0
+            file.write(" ".join(pieces) + "\n")
+            n_sentences += 1
+            n_words += len(pieces)
+            in_shard += len(pieces)
+            if in_shard >= words_per_shard:
+                file.close()
+                os.replace(part, final)
+                file, n_shards = None, n_shards + 1
+        if file is not None:
+            file.close()
+            os.replace(part, final)
+            file = None
+    finally:
+        if file is not None:
+            file.close()
+            part.unlink(missing_ok=True)
+    return n_sentences, n_words

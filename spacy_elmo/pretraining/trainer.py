@@ -1,0 +1,241 @@
+"""The training loop of a biLM: read it from top to bottom."""
+
+from __future__ import annotations
+
+import filecmp
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from ..bilm.model import BiLM
+from ..bilm.weights import VOCAB, WEIGHTS, load_bilm, new_directory, save_bilm
+from .checkpoint import CHECKPOINT, Progress, load_checkpoint, save_checkpoint
+from .config import PretrainConfig
+from .corpus import Batch, Block
+from .files import write_text
+from .head import load_head, save_head
+from .log import LOG, start_log, write_entry
+from .perplexity import Perplexity, evaluate, predicted
+from .prepare import BEST, LAST, prepare
+from .process import find_device, keep_freed_memory, matmul_precision, stop_on_signals
+from .report import Report
+from .softmax import LogUniform, SoftmaxHead
+
+CONFIG = "config.cfg"
+
+
+def pretrain(
+    config: PretrainConfig,
+    out: Path,
+    *,
+    device: str = "cpu",
+    resume: bool = False,
+    quiet: bool = False,
+) -> Progress:
+    """Train a biLM as a config says; Ctrl-C ends it after the step under way, nothing is lost.
+
+    Args:
+        config: all settings.
+        out: directory for ``model-best``, ``model-last``, the checkpoint, the config and the log.
+        device: where PyTorch computes, ``"cpu"`` or ``"cuda:0"``.
+        resume: go on from the checkpoint in ``out``.
+        quiet: print nothing.
+
+    Returns:
+        How far the run has come.
+
+    Raises:
+        ValueError: a setting, a path or a checkpoint is wrong (nothing has been written then);
+            or a shard cannot be read any more, or the loss is not finite (the last checkpoint
+            and the models stay as they were).
+    """
+    settings = config.training
+    report = Report(quiet)
+    where = find_device(device)
+    run = prepare(config, out, resume, report.say)
+    progress = run.progress
+
+    torch.manual_seed(settings.seed)
+    model = BiLM(config.model, settings.dropout).to(where).train()
+    head = SoftmaxHead(len(run.vocab), config.model.projection_dim).to(where)
+    modules = {"bilm": model, "head": head}
+    parameters = [*model.parameters(), *head.parameters()]
+    optimizer = torch.optim.Adam(parameters, betas=(0.9, 0.99), fused=True)
+    sizes = [sum(p.numel() for p in module.parameters()) / 1e6 for module in modules.values()]
+    report.say(f"{sizes[0]:.1f} M parameters, and {sizes[1]:.1f} M of the softmax; {where}")
+    if resume:
+        load_checkpoint(out / CHECKPOINT, modules, optimizer, where)
+        report.say(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
+
+    # From here on there is something to be written.
+    out.mkdir(parents=True, exist_ok=True)
+    run.vocab.write(out / VOCAB)
+    write_text(out / CONFIG, config.to_text())
+    keep_freed_memory()
+
+    def write_model(name: str) -> None:
+        check_finite(parameters, progress.step)
+        with new_directory(out / name) as directory:
+            save_bilm(model, directory)
+            save_head(head, run.vocab, directory)
+
+    def write_checkpoint() -> None:
+        check_finite(parameters, progress.step)
+        save_checkpoint(out / CHECKPOINT, progress, config.to_dict(), modules, optimizer)
+
+    losses: list[torch.Tensor] = []
+    shown_words, shown_seconds = progress.words, progress.seconds
+    last_checkpoint = time.monotonic()
+    with start_log(out / LOG, run.log) as log:
+        with (
+            matmul_precision(settings.matmul_precision),
+            report.steps(settings.max_steps, progress.step),
+            stop_on_signals(quiet) as stopped,
+        ):
+            batches = run.corpus.batches(progress.place)
+            while progress.step < settings.max_steps and not stopped():
+                started = time.monotonic()
+                batch, progress.place = next(batches)
+                rate = learning_rate(config, progress.step)
+                for group in optimizer.param_groups:
+                    group["lr"] = rate
+                # All randomness of a step follows from its number, so a resumed run has the same.
+                rng = np.random.default_rng([settings.seed, progress.step])
+                torch.manual_seed(int(rng.integers(2**31)))
+                loss = step_loss(model, head, batch.to(where), run.sampler, settings.dropout, rng)
+                optimizer.zero_grad()
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
+                optimizer.step()
+                losses.append(loss.detach())
+                progress.step += 1
+                progress.words += batch.n_words
+                progress.seconds += time.monotonic() - started
+                report.step()
+                last = progress.step == settings.max_steps
+                if progress.step % settings.log_every == 0 or last:
+                    mean = float(torch.stack(losses).mean())
+                    losses.clear()
+                    check_finite([torch.tensor(mean)], progress.step)
+                    seconds = max(progress.seconds - shown_seconds, 1e-9)
+                    report.show(progress.step, mean, (progress.words - shown_words) / seconds)
+                    shown_words, shown_seconds = progress.words, progress.seconds
+                    write_entry(
+                        log,
+                        step=progress.step,
+                        words=progress.words,
+                        loss=mean,
+                        lr=rate,
+                        seconds=progress.seconds,
+                        epoch=progress.place.epoch,
+                    )
+                evaluating = progress.step % settings.eval_every == 0 or last
+                if evaluating:
+                    started = time.monotonic()
+                    check_finite(parameters, progress.step)
+                    result = evaluate(model, head, run.dev, max_words=settings.eval_words)
+                    seconds = time.monotonic() - started
+                    progress.seconds += seconds
+                    shown_seconds += seconds
+                    report.say(f"step {progress.step:,}: {describe(result)}")
+                    write_entry(
+                        log,
+                        step=progress.step,
+                        words=progress.words,
+                        forward=result.forward,
+                        backward=result.backward,
+                        mean=result.mean,
+                    )
+                    if progress.best is None or result.mean < progress.best:
+                        progress.best = result.mean
+                        write_model(BEST)
+                # There is never a model of a run without a checkpoint to resume it from.
+                if evaluating or time.monotonic() - last_checkpoint > settings.checkpoint_seconds:
+                    write_checkpoint()
+                    last_checkpoint = time.monotonic()
+            write_checkpoint()
+            write_model(LAST)
+
+        if progress.step < settings.max_steps:
+            report.say(f"Stopped after step {progress.step:,}; go on with --resume")
+            return progress
+        report.say(f"All {progress.step:,} steps are done; reading the whole dev text …")
+        results = evaluate_models(out, run.dev, where)
+        for name, result in results.items():
+            write_entry(log, step=progress.step, model=name, **asdict(result), mean=result.mean)
+        report.say(table(results))
+    return progress
+
+
+def step_loss(
+    model: BiLM,
+    head: SoftmaxHead,
+    batch: Batch,
+    sampler: LogUniform | None,
+    dropout: float,
+    rng: np.random.Generator,
+) -> torch.Tensor:
+    """Mean loss in nats of both directions over one batch (Peters et al. 2018, §3.1)."""
+    hidden_f, targets_f, hidden_b, targets_b = predicted(model, batch)
+    hidden = F.dropout(torch.cat([hidden_f, hidden_b]), dropout)
+    targets = torch.cat([targets_f, targets_b])
+    if sampler is None:
+        return head.loss(hidden, targets)
+    return head.sampled_loss(hidden, targets, sampler.sample(rng).to(hidden.device))
+
+
+def learning_rate(config: PretrainConfig, step: int) -> float:
+    """The rate of a step: up over the warm-up, level, down to zero over the last steps."""
+    settings = config.training
+    up = (step + 1) / max(1, settings.warmup_steps)
+    down = (settings.max_steps - step) / max(1, settings.decay_steps)
+    return settings.learning_rate * min(1.0, up, down)
+
+
+def check_finite(tensors: Sequence[torch.Tensor], step: int) -> None:
+    """Raise a ValueError if a loss or a weight is infinite or NaN."""
+    if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors):
+        raise ValueError(
+            f"The loss or a weight is not finite at step {step:,}. The checkpoint and the models "
+            f"written before stay as they are: go on from them with --resume and a lower "
+            f"--training.learning_rate, or start anew with one."
+        )
+
+
+def evaluate_models(out: Path, dev: Block, device: torch.device) -> dict[str, Perplexity]:
+    """Perplexities over the whole dev text of a run's models, as they are on disk."""
+    results: dict[str, Perplexity] = {}
+    for name in (BEST, LAST):
+        if not (out / name).exists():
+            continue
+        if BEST in results and filecmp.cmp(out / BEST / WEIGHTS, out / LAST / WEIGHTS, False):
+            results[name] = results[BEST]  # the last model is the best
+        else:
+            head, _ = load_head(out / name)
+            results[name] = evaluate(load_bilm(out / name).to(device), head.to(device), dev)
+    return results
+
+
+def describe(result: Perplexity) -> str:
+    """One line on a perplexity."""
+    return (
+        f"perplexity {result.mean:.1f} (forward {result.forward:.1f}, backward "
+        f"{result.backward:.1f}), {result.unknown_rate:.2%} <UNK>"
+    )
+
+
+def table(results: dict[str, Perplexity]) -> str:
+    """A line of perplexities for each model."""
+    titles = ("forward", "backward", "mean", "words", "<UNK>")
+    lines = ["{:<12}{:>10}{:>10}{:>10}{:>12}{:>8}".format("perplexity", *titles)]
+    for name, result in results.items():
+        lines.append(
+            f"{name:<12}{result.forward:>10.2f}{result.backward:>10.2f}{result.mean:>10.2f}"
+            f"{result.n_predicted:>12,}{result.unknown_rate:>8.2%}"
+        )
+    return "\n".join(lines)

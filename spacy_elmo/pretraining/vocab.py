@@ -1,0 +1,118 @@
+"""The words a language model predicts, most frequent first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..bilm.characters import BOS, EOS, is_cut
+from .files import write_text
+
+UNK = "<UNK>"
+SPECIALS = (BOS, EOS, UNK)
+UNKNOWN = SPECIALS.index(UNK)  # its place
+
+
+class Vocabulary:
+    """Words by their place; places 0, 1 and 2 are ``<S>``, ``</S>`` and ``<UNK>``.
+
+    The order by frequency is what the sampled softmax takes its probabilities from.
+
+    Raises:
+        ValueError: the first three words are not the special ones, or a word stands twice.
+    """
+
+    def __init__(self, words: Sequence[str], source: str = "The vocabulary"):
+        self.words = list(words)
+        self.places = {word: place for place, word in enumerate(self.words)}
+        if tuple(self.words[:3]) != SPECIALS:
+            raise ValueError(
+                f"{source} must begin with {', '.join(SPECIALS)}, one word a line; "
+                f"found {self.words[:3]}."
+            )
+        if len(self.places) < len(self.words):
+            double = next(word for word, n in Counter(self.words).items() if n > 1)
+            raise ValueError(f"{source} has the word {double!r} more than once.")
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __getitem__(self, word: str) -> int:
+        """The place of a word, that of ``<UNK>`` if it is not there."""
+        return self.places.get(word, UNKNOWN)
+
+    @classmethod
+    def from_counts(cls, counts: Counter[str], max_size: int, min_count: int) -> Vocabulary:
+        """The most frequent words; equal counts are put in order of the alphabet.
+
+        Args:
+            counts: how often each word was seen.
+            max_size: words at the most, the special ones included.
+            min_count: rarer words are left out.
+        """
+        frequent = sorted(
+            (-count, word)
+            for word, count in counts.items()
+            if count >= min_count and word not in SPECIALS
+        )
+        return cls([*SPECIALS, *(word for _, word in frequent[: max_size - len(SPECIALS)])])
+
+    @classmethod
+    def read(cls, path: Path) -> Vocabulary:
+        """Read a file of one word a line.
+
+        Raises:
+            ValueError: it cannot be read, or is not such a file.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"Cannot read the vocabulary {path}: {error}") from error
+        return cls(text.rstrip("\n").split("\n"), f"The vocabulary {path}")
+
+    def write(self, path: Path) -> None:
+        """Write one word a line, the whole file or nothing."""
+        write_text(path, "\n".join(self.words) + "\n")
+
+
+@dataclass
+class Survey:
+    """What a text holds.
+
+    Attributes:
+        counts: how often each word occurs.
+        n_sentences: its sentences.
+        n_long: sentences of more words than are read at once, which are cut into pieces.
+    """
+
+    counts: Counter[str]
+    n_sentences: int
+    n_long: int
+
+    def describe(self, vocab: Vocabulary, max_words: int, max_characters: int) -> str:
+        """One line on it: its size, the rate of unknown words, and all that will be cut."""
+        n_words = self.counts.total()
+        unknown = sum(n for word, n in self.counts.items() if vocab[word] == UNKNOWN)
+        cut = sum(n for word, n in self.counts.items() if is_cut(word, max_characters))
+        text = (
+            f"{n_words:,} words in {self.n_sentences:,} sentences, "
+            f"{unknown / max(1, n_words):.2%} {UNK}"
+        )
+        if self.n_long:
+            text += f"; {self.n_long:,} sentences of more than {max_words} words cut into pieces"
+        if cut:
+            text += f"; {cut:,} words cut to {max_characters - 2} bytes"
+        return text
+
+
+def survey(sentences: Iterable[Sequence[str]], max_words: int) -> Survey:
+    """Count the words and sentences of a text, in one pass."""
+    counts: Counter[str] = Counter()
+    n_sentences = n_long = 0
+    for words in sentences:
+        counts.update(words)
+        n_sentences += 1
+        n_long += len(words) > max_words
+    return Survey(counts, n_sentences, n_long)

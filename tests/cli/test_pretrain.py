@@ -1,0 +1,120 @@
+"""``python -m spacy elmo pretrain``."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.weights import load_bilm
+from spacy_elmo.cli import app
+from spacy_elmo.pretraining import trainer
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
+from spacy_elmo.pretraining.config import read_config
+from spacy_elmo.pretraining.head import load_head
+
+from ..pretraining.helpers import PROSE, make_config
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, ["pretrain", *map(str, arguments)])
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "config.cfg"
+    path.write_text(make_config().to_text(), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    text = tmp_path / "text.txt"
+    text.write_text(PROSE.replace("\n", "\n\n") * 3, encoding="utf-8")
+    tokenized = CliRunner().invoke(app, ["tokenize", str(text), str(tmp_path / "shards")])
+    assert tokenized.exit_code == 0, tokenized.output
+    return tmp_path / "shards"
+
+
+def test_from_text_to_a_model(config: Path, shards: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = run(
+        config, out, "--paths.train", shards, "--paths.dev", shards, "--training.max_steps=12",
+        "--softmax.kind", "sampled", "--softmax.n_candidates", 6,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "12 steps" in result.output
+    written = read_config(out / "config.cfg")
+    assert (written.training.max_steps, written.softmax.kind) == (12, "sampled")
+    head, vocab = load_head(out / "model-best")
+    assert load_bilm(out / "model-best").config.projection_dim == head.weight.shape[1]
+    assert "harbour" in vocab.places
+
+
+def test_a_run_that_is_stopped_goes_on(
+    config: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    paths = ["--paths.train", shards, "--paths.dev", shards]
+    real = trainer.learning_rate
+
+    def wrapped(config: Any, step: int) -> float:
+        if step == 6:
+            signal.raise_signal(signal.SIGINT)
+        return real(config, step)
+
+    monkeypatch.setattr(trainer, "learning_rate", wrapped)
+    assert run(config, out, "-q", *paths).exit_code == 130
+    assert read_progress(out / CHECKPOINT)[0].step == 7
+    monkeypatch.undo()
+    result = run(config, out, "--resume", "--quiet", *paths)
+    assert (result.exit_code, result.output) == (0, "")
+    assert read_progress(out / CHECKPOINT)[0].step == 20
+
+
+def test_failures(config: Path, shards: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    paths = ["--paths.train", shards, "--paths.dev", shards]
+    for arguments, message in [
+        ([tmp_path / "gone.cfg", out], "gone.cfg"),
+        ([config, out], "[paths] train is not set"),
+        ([config, out, *paths, "--training.speed", 3], "unknown settings ['speed']"),
+        ([config, out, *paths, "--speed", 3], "Unknown argument '--speed'"),
+        ([config, out, *paths, "--training.max_steps"], "has no value"),
+        ([config, out, *paths, "--training.max_steps", 3], "max_steps is 3"),
+        ([config, "--paths.train", shards, out], "Give CONFIG and OUT first"),
+        ([config, out, *paths, "--resume"], "There is no checkpoint"),
+        ([config, out, *paths, "-g", 99], "There is no GPU 99"),
+    ]:
+        result = run(*arguments)
+        assert result.exit_code == 1, result.output
+        assert isinstance(result.exception, SystemExit)
+        # wasabi breaks long lines
+        assert message.replace(" ", "") in "".join(result.output.split())
+        assert not out.exists()
+
+
+def test_as_a_command_of_spacy_whose_imports_stay_light() -> None:
+    """Every command of spaCy imports ours: PyTorch must not come with it."""
+    code = (
+        "import sys, spacy.cli; before = set(sys.modules); import spacy_elmo.cli;"
+        "print([m for m in set(sys.modules) - before if m.startswith(('torch', 'spacy_elmo'))])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "spacy_elmo.cli.pretrain" in result.stdout, result.stderr
+    for heavy in ("'torch", "pretraining.trainer", "bilm"):
+        assert heavy not in result.stdout
+
+
+def test_help() -> None:
+    command = [sys.executable, "-m", "spacy", "elmo", "pretrain", "--help"]
+    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert result.returncode == 0, result.stderr
+    for text in ["CONFIG", "OUT", "--gpu-id", "--resume", "--quiet"]:
+        assert text in result.stdout

@@ -1,0 +1,133 @@
+"""``python -m spacy elmo tokenize``."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from click.testing import Result
+from typer.testing import CliRunner
+
+from spacy_elmo.cli import app
+from spacy_elmo.pipeline.segments import sentence_bounds
+from spacy_elmo.pretraining.shards import find_shards, read_sentences
+
+TEXT = """\
+Mr. O'Neill didn't answer.  He looked at the bank (of the river, I mean) -- and left!
+"Where's the U.K. bank?" she asked. "Over there..."
+
+One word
+Zwei Sätze. 안녕하세요 여러분. 👩‍👩‍👧 play\t\tcards.
+   \t
+It cost $3.50, i.e. nothing; who cares?! We don't.
+"""
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, ["tokenize", *map(str, arguments)])
+
+
+def expected(text: str, lang: str = "en") -> list[list[str]]:
+    """What the component reads of the same text."""
+    nlp = spacy.blank(lang)
+    sentences = []
+    for paragraph in text.splitlines():
+        doc = nlp(paragraph)
+        words, bounds = sentence_bounds(doc)
+        sentences += [[doc[int(i)].text for i in words[start:end]] for start, end in bounds]
+    return sentences
+
+
+def read_all(out: Path) -> list[list[str]]:
+    return [words for shard in find_shards(out) for words in read_sentences(shard)]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def test_shards_hold_what_the_component_reads(text: Path, tmp_path: Path) -> None:
+    result = run(text, tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    sentences = expected(TEXT)
+    assert read_all(tmp_path / "out") == sentences
+    assert len(sentences) == 11
+    assert ["One", "word"] in sentences
+    n_words = sum(map(len, sentences))
+    assert f"{n_words} words in {len(sentences)} sentences" in result.output
+
+
+@pytest.mark.parametrize("lang", ["de", "xx", "zh"])
+def test_other_languages(text: Path, tmp_path: Path, lang: str) -> None:
+    assert run(text, tmp_path / "out", "--lang", lang, "-q").output == ""
+    assert read_all(tmp_path / "out") == expected(TEXT, lang)
+    assert expected(TEXT, lang) != expected(TEXT)
+
+
+def test_texts_may_be_packed_and_several(tmp_path: Path) -> None:
+    data = TEXT.encode()
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "b.txt.xz").write_bytes(lzma.compress(data))
+    # As some editors on Windows write it: a byte order mark, other line ends.
+    (tmp_path / "c.txt").write_bytes(b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n"))
+    texts = [tmp_path / name for name in ("a.txt.gz", "b.txt.xz", "c.txt")]
+    result = run(*texts, tmp_path / "out", "-c", "xz", "-w", "20")
+    assert result.exit_code == 0, result.output
+    assert read_all(tmp_path / "out") == expected(TEXT) * 3
+    names = [path.name for path in find_shards(tmp_path / "out")]
+    assert len(names) > 3
+    assert names[:2] == ["shard-00000.txt.xz", "shard-00001.txt.xz"]
+
+
+def test_several_processes_write_the_same(text: Path, tmp_path: Path) -> None:
+    assert run(text, tmp_path / "out", "--n-process", "2").exit_code == 0
+    assert read_all(tmp_path / "out") == expected(TEXT)
+
+
+def test_as_a_command_of_spacy(text: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "spacy", "elmo", "tokenize", str(text), str(tmp_path / "out")]
+    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert result.returncode == 0, result.stderr
+    assert read_all(tmp_path / "out") == expected(TEXT)
+
+
+def test_failures(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "damaged.txt.gz").write_bytes(gzip.compress(TEXT.encode())[:60])
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    out = tmp_path / "out"
+    for arguments, message in [
+        ([text], "Give at least one text and the directory"),
+        ([tmp_path / "gone.txt", out], "There is no text file"),
+        ([text, text], "has to be a directory"),
+        ([text, tmp_path / "full"], "is not empty"),
+        ([tmp_path / "damaged.txt.gz", out], "damaged.txt.gz"),
+        ([text, tmp_path / "new", "-c", "zip"], "Unknown compression 'zip'"),
+        ([text, tmp_path / "new", "--lang", "qq"], "qq"),
+    ]:
+        result = run(*arguments)
+        assert result.exit_code == 1
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        # wasabi breaks long lines
+        assert message.replace(" ", "") in "".join(result.output.split())
+    assert not (tmp_path / "new").exists()
+    assert not any(path.is_file() for path in out.rglob("*"))
+
+
+def test_a_language_that_needs_more_says_what(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "natto", None)
+    result = run(text, tmp_path / "out", "--lang", "ko")
+    assert result.exit_code == 1
+    assert "natto-py" in result.output
+    assert not (tmp_path / "out").exists()

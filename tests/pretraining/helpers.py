@@ -1,0 +1,109 @@
+"""What several of the tests in this folder need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.corpus import Batch, Block
+from spacy_elmo.pretraining.softmax import SoftmaxHead
+from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
+
+ANIMALS = {"dogs": "bark", "cows": "moo", "cats": "purr", "owls": "hoot"}
+# Each sentence is as likely as the others, and only its first word is free in either direction:
+# of the four predictions three are certain, one is of four equal chances.
+SENTENCES = [[animal, sound, "."] for animal, sound in ANIMALS.items()]
+BEST_PERPLEXITY = 4 ** (1 / 4)
+
+PROSE = """\
+The old clock in the hall struck nine , and nobody came .
+Rain fell on the harbour all night long .
+She counted the boats twice and wrote the number down .
+" Seventeen , " she said , " and one of them is ours . "
+Nobody answered .
+He had walked along the river bank since dawn , looking for a place to cross .
+The bank had closed at four .
+No .
+A letter lay on the table , unopened , its stamp half torn away .
+They would read it in the morning , or never .
+"""
+
+MODEL: dict[str, Any] = {
+    "filters": [[1, 4], [2, 8]],
+    "char_dim": 4,
+    "n_highway": 1,
+    "projection_dim": 8,
+    "dim": 16,
+    "n_layers": 2,
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "model": MODEL,
+    "vocab": {"min_count": 1},
+    "softmax": {"kind": "full"},
+    "training": {
+        "batch_words": 40,
+        "max_steps": 20,
+        "learning_rate": 0.02,
+        "warmup_steps": 2,
+        "decay_steps": 5,
+        "eval_every": 10,
+        "log_every": 5,
+    },
+}
+
+
+def make_config(
+    train: Path | None = None, dev: Path | None = None, changes: dict[str, Any] | None = None
+) -> PretrainConfig:
+    """A tiny run; `changes` are settings by ``section.name``."""
+    settings = deepcopy(SETTINGS)
+    settings["paths"] = {"train": train and str(train), "dev": dev and str(dev)}
+    for key, value in (changes or {}).items():
+        section, name = key.split(".")
+        settings.setdefault(section, {})[name] = value
+    return PretrainConfig.from_dict(settings)
+
+
+def write_text(path: Path, sentences: Iterable[Sequence[str]]) -> Path:
+    path.write_text("".join(" ".join(words) + "\n" for words in sentences), encoding="utf-8")
+    return path
+
+
+def prose() -> list[list[str]]:
+    return [line.split() for line in PROSE.splitlines()]
+
+
+def make_block(sentences: Iterable[Sequence[str]], vocab: Vocabulary, max_words: int = 50) -> Block:
+    return Block(sentences, vocab, max_words=max_words, max_width=2, max_characters=50)
+
+
+def make_vocab(words: Iterable[str]) -> Vocabulary:
+    return Vocabulary([*SPECIALS, *dict.fromkeys(words)])
+
+
+def make_model(n_words: int, seed: int = 0) -> tuple[BiLM, SoftmaxHead]:
+    torch.manual_seed(seed)
+    config = BiLMConfig.from_dict(MODEL)
+    return BiLM(config).eval(), SoftmaxHead(n_words, config.projection_dim)
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    """Whether two files hold the same tensors, to the last bit."""
+    a, b = load_file(one), load_file(other)
+    assert a.keys() == b.keys()
+    return all(torch.equal(a[name], b[name]) for name in a)
+
+
+def same_batches(one: Batch, other: Batch) -> bool:
+    return one.lengths == other.lengths and all(
+        torch.equal(getattr(one, name), getattr(other, name))
+        for name in ("char_ids", "tokens", "targets")
+    )

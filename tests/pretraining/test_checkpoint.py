@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from spacy_elmo.pretraining.checkpoint import (
+    Progress,
+    check_resumable,
+    load_checkpoint,
+    read_progress,
+    save_checkpoint,
+)
+from spacy_elmo.pretraining.corpus import Place
+
+from .helpers import make_config
+
+CPU = torch.device("cpu")
+PROGRESS = Progress(step=7, place=Place(1, 2, 3), words=99, seconds=1.5, best=12.25)
+
+
+def make(seed: int, size: int = 3) -> tuple[dict[str, torch.nn.Module], torch.optim.Adam]:
+    torch.manual_seed(seed)
+    modules: dict[str, torch.nn.Module] = {
+        "one": torch.nn.Linear(size, 2),
+        "two": torch.nn.Linear(2, 1),
+    }
+    parameters = [p for module in modules.values() for p in module.parameters()]
+    return modules, torch.optim.Adam(parameters, lr=0.1, betas=(0.9, 0.99), fused=True)
+
+
+def train(modules: dict[str, torch.nn.Module], optimizer: torch.optim.Adam) -> torch.Tensor:
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    loss = modules["two"](modules["one"](x)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    modules, optimizer = make(0)
+    train(modules, optimizer)
+    file = tmp_path / "checkpoint.safetensors"
+    save_checkpoint(file, PROGRESS, make_config().to_dict(), modules, optimizer)
+    return file
+
+
+def test_progress_and_config_are_read_as_they_were_written(path: Path) -> None:
+    progress, config = read_progress(path)
+    assert progress == PROGRESS
+    assert config == {
+        section: {k: [list(p) for p in v] if k == "filters" else v for k, v in settings.items()}
+        for section, settings in make_config().to_dict().items()
+    }
+
+
+def test_training_goes_on_as_if_it_had_not_stopped(path: Path) -> None:
+    modules, optimizer = make(0)
+    others, other_optimizer = make(1)
+    train(modules, optimizer)
+    load_checkpoint(path, others, other_optimizer, CPU)
+    for _ in range(3):
+        assert torch.equal(train(modules, optimizer), train(others, other_optimizer))
+
+
+def test_a_failure_leaves_the_checkpoint_before(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(tensors: Any, temporary: Path, metadata: Any) -> None:
+        temporary.write_bytes(b"half")
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("spacy_elmo.pretraining.checkpoint.save_file", fail)
+    modules, optimizer = make(1)
+    with pytest.raises(OSError, match="the disk is full"):
+        save_checkpoint(path, Progress(), {}, modules, optimizer)
+    assert list(path.parent.iterdir()) == [path]
+    assert read_progress(path)[0] == PROGRESS
+
+
+def test_a_checkpoint_that_does_not_fit_is_refused(path: Path) -> None:
+    with pytest.raises(ValueError, match=r"one: tensor 'weight' has the shape \(2, 3\)"):
+        load_checkpoint(path, *make(0, size=4), CPU)
+    modules, optimizer = make(0)
+    with pytest.raises(ValueError, match=r"three does not fit its config: missing .*bias"):
+        load_checkpoint(path, {"three": modules["one"]}, optimizer, CPU)
+
+
+def test_a_missing_or_damaged_checkpoint_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    with pytest.raises(ValueError, match=r"There is no checkpoint .*checkpoint\.safetensors"):
+        read_progress(path)
+    path.write_bytes(b"damaged")
+    with pytest.raises(ValueError, match=r"Cannot read the checkpoint .*checkpoint\.safetensors"):
+        read_progress(path)
+    with pytest.raises(ValueError, match="Cannot read the checkpoint"):
+        load_checkpoint(path, *make(0), CPU)
+
+
+def check(before: dict[str, dict[str, Any]], **changes: Any) -> list[str]:
+    said: list[str] = []
+    check_resumable(before, make_config(changes=changes.get("changes")), said.append)
+    return said
+
+
+def test_what_may_change_is_told() -> None:
+    before = make_config().to_dict()
+    assert check(before) == []
+    assert check(before, changes={"training.learning_rate": 0.5, "paths.dev": "new"}) == [
+        "Changed since the checkpoint: [paths] dev: None → 'new'",
+        "Changed since the checkpoint: [training] learning_rate: 0.02 → 0.5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("model.dim", 20, r"\[model\] dim: 16 → 20"),
+        ("corpus.max_words", 20, r"\[corpus\] max_words: 100 → 20"),
+        ("training.seed", 1, r"\[training\] seed: 0 → 1"),
+        ("training.batch_words", 10, r"\[training\] batch_words: 40 → 10"),
+    ],
+)
+def test_what_may_not_change_is_refused(name: str, value: int, message: str) -> None:
+    with pytest.raises(ValueError, match=f"Cannot resume, .*{message}"):
+        check(make_config().to_dict(), changes={name: value})
+
+
+def test_a_checkpoint_from_before_a_setting_existed_had_its_default() -> None:
+    before = make_config().to_dict()
+    del before["corpus"]["shards_at_once"], before["training"]["eval_words"]
+    assert check(before) == []
+    with pytest.raises(ValueError, match=r"\[corpus\] shards_at_once: 4 → 9"):
+        check(before, changes={"corpus.shards_at_once": 9})
+
+
+def test_progress_is_plain_json() -> None:
+    assert asdict(PROGRESS)["place"] == {"epoch": 1, "group": 2, "batch": 3}

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spacy_elmo.pretraining.config import PretrainConfig, read_config, split_overrides
+
+from .helpers import SETTINGS, make_config
+
+TEXT = """\
+# A run.
+[paths]
+train = ["one", "two"]  # two of them
+dev = ${corpus.unknown}
+vocab = null
+
+[model]
+filters = [[1, 4], [2, 8]] # byte windows
+projection_dim = 8
+dim = 16
+
+[training]
+seed = 3
+max_steps = 20
+warmup_steps = 0
+decay_steps = 0
+batch_words = 64
+eval_every = ${training.max_steps}
+log_every = ${training:eval_every}
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "config.cfg"
+    file.write_text(TEXT.replace("${corpus.unknown}", '"a#b"'), encoding="utf-8")
+    return file
+
+
+def test_settings_are_read(path: Path) -> None:
+    config = read_config(path)
+    assert config.paths.train == ["one", "two"]
+    assert config.paths.dev == "a#b"
+    assert config.paths.vocab is None
+    assert config.model.filters == ((1, 4), (2, 8))
+    assert config.training.seed == 3
+    assert config.training.log_every == config.training.eval_every == 20
+    assert config.softmax.kind == "sampled"
+
+
+def test_overrides_are_put_over_the_file(path: Path) -> None:
+    config = read_config(
+        path,
+        [
+            "--paths.train", "./shards", "--paths.dev=dev=1", "--training.learning_rate", "1e-3",
+            "--training.max-steps", "40", "--paths.vocab", "null", "--softmax.kind", "full",
+        ],
+    )  # fmt: skip
+    assert config.paths.train == "./shards"
+    assert config.paths.dev == "dev=1"
+    assert config.training.learning_rate == 0.001
+    assert config.training.max_steps == config.training.log_every == 40
+    assert config.softmax.kind == "full"
+
+
+def test_a_config_is_read_as_it_was_written(tmp_path: Path) -> None:
+    config = make_config(Path("train"), Path("안녕"), {"training.learning_rate": 1e-5})
+    (tmp_path / "config.cfg").write_text(config.to_text(), encoding="utf-8")
+    assert read_config(tmp_path / "config.cfg") == config
+
+
+def test_the_recipe_of_the_embedded_model_is_whole() -> None:
+    recipe = Path(__file__).parents[2] / "project" / "configs" / "pretrain_en_sm.cfg"
+    assert read_config(recipe).model.projection_dim == 128
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"training.max_steps": 6}, r"max_steps is 6; .* warmup_steps \(2\) and decay_steps \(5\)"),
+        ({"training.max_steps": 0}, "max_steps is 0; give a whole number of at least 1"),
+        ({"training.batch_words": 40.0}, r"batch_words is 40\.0; expected int"),
+        ({"training.batch_words": True}, "batch_words is True; expected int"),
+        ({"training.learning_rate": 0}, "learning_rate is 0; give a number above 0"),
+        ({"training.learning_rate": "high"}, "'high'; expected float or int"),
+        ({"training.learning_rate": float("nan")}, "learning_rate is nan"),
+        ({"training.dropout": 1.0}, "from 0 to below 1"),
+        ({"training.matmul_precision": "low"}, '"highest", "high", "medium"'),
+        ({"training.checkpoint_seconds": -1}, "checkpoint_seconds is -1"),
+        ({"training.speed": 3}, r"\[training\] has unknown settings \['speed'\]; known are .*seed"),
+        ({"softmax.kind": "cnn"}, 'known are "sampled" and "full"'),
+        ({"vocab.max_size": 3}, "max_size is 3; give a whole number of at least 4"),
+        ({"corpus.max_words": 0}, "max_words is 0"),
+        ({"paths.train": 7}, "train is 7; expected str or list or null"),
+        ({"paths.train": ["a", 7]}, "expected strings"),
+        ({"paths.vocab": ["a"]}, "expected str or null"),
+        ({"model.dim": 4}, r"\[model\] .*'projection_dim' \(8\) is larger than 'dim'"),
+        ({"model.size": 4}, r"\[model\] .*unknown settings \['size'\]"),
+        ({"model.initial_state": "warm"}, r"\[model\] initial_state is 'warm'.*has to be \"zero\""),
+        ({"modle.dim": 4}, r"unknown sections \['modle'\]; known are \['model', 'paths'"),
+    ],
+)
+def test_wrong_settings_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_config(changes=changes)
+
+
+def test_there_is_no_default_model() -> None:
+    with pytest.raises(ValueError, match=r"no \[model\] section"):
+        PretrainConfig.from_dict({k: v for k, v in SETTINGS.items() if k != "model"})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[paths]\ntrain = shards\n", r"\[paths\] train = shards is not JSON; .*double quotes"),
+        ("seed = 1\n", r"Cannot read the config .*config\.cfg"),
+        ("[paths]\ndev = ${paths.nothing}\n", r"dev = \$\{paths\.nothing\} refers to what is not"),
+        ("[paths]\ndev = ${paths.train}\ntrain = ${paths.dev}\n", "refers to what is not there"),
+        ("[a]\nx = 1\nx = 2\n", "Cannot read the config"),
+    ],
+)
+def test_wrong_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "config.cfg").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        read_config(tmp_path / "config.cfg")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"Cannot read the config .*nowhere\.cfg"):
+        read_config(tmp_path / "nowhere.cfg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--max_steps", "4"], "Unknown argument '--max_steps'.*--section.name value"),
+        (["training.max_steps", "4"], "Unknown argument 'training.max_steps'"),
+        (["--training.max_steps"], "'--training.max_steps' has no value"),
+        (["--training.steps", "4"], "unknown settings"),
+    ],
+)
+def test_wrong_overrides_are_refused(path: Path, arguments: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_config(path, arguments)
+
+
+def test_overrides_may_stand_anywhere_on_the_command_line() -> None:
+    line = ["cfg", "--paths.train", "x", "out.d", "--resume", "--a.b=c", "-g", "0", "--paths.dev"]
+    assert split_overrides(line) == (
+        ["--paths.train", "x", "--a.b=c", "--paths.dev"],
+        ["cfg", "out.d", "--resume", "-g", "0"],
+    )

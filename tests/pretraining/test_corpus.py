@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.characters import BOS, EOS, encode_words
+from spacy_elmo.pretraining.corpus import Batch, Corpus, Place
+from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
+
+from .helpers import make_block, make_vocab, prose, same_batches, write_text
+
+WORDS = sorted({word for words in prose() for word in words})
+VOCAB = make_vocab(WORDS[::2])  # every other word is unknown
+BATCH_WORDS = 25
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Five shards of distinct sentences: each names its shard and number."""
+    directory = tmp_path_factory.mktemp("shards")
+    return [
+        write_text(
+            directory / f"{shard}.txt",
+            ([f"s{shard}", f"n{number}", *words] for number, words in enumerate(prose())),
+        )
+        for shard in range(5)
+    ]
+
+
+def make_corpus(shards: list[Path], shards_at_once: int = 2, seed: int = 0) -> Corpus:
+    return Corpus(
+        shards,
+        VOCAB,
+        shards_at_once=shards_at_once,
+        batch_words=BATCH_WORDS,
+        max_words=100,
+        max_width=2,
+        max_characters=50,
+        seed=seed,
+    )
+
+
+def read_words(batch: Batch) -> list[list[str]]:
+    """A batch's sentences with their boundaries, decoded from its bytes."""
+    words = []
+    for row in batch.char_ids[batch.tokens].tolist():
+        ids = [i - 1 for i in row[1:] if i <= 256]
+        mark = BOS if row[1] == 257 else EOS if row[1] == 258 else None
+        words.append(mark or bytes(ids).decode())
+    sentences = []
+    for length in batch.lengths:
+        sentences.append(words[:length])
+        words = words[length:]
+    assert not words
+    return sentences
+
+
+def epoch_of(corpus: Corpus, epoch: int) -> list[Batch]:
+    batches = []
+    place = Place(epoch)
+    for batch, after in corpus.batches(place):
+        if place.epoch > epoch or (place.epoch == epoch and place.group * 2 >= len(corpus.shards)):
+            break
+        batches.append(batch)
+        place = after
+    return batches
+
+
+def test_an_epoch_has_every_sentence_once(shards: list[Path]) -> None:
+    corpus = make_corpus(shards)
+    expected = Counter(
+        (BOS, f"s{shard}", f"n{number}", *words, EOS)
+        for shard in range(5)
+        for number, words in enumerate(prose())
+    )
+    orders = []
+    for epoch in range(2):
+        read = [tuple(s) for batch in epoch_of(corpus, epoch) for s in read_words(batch)]
+        assert Counter(read) == expected
+        orders.append(read)
+    assert orders[0] != orders[1]
+
+
+def test_batches_are_bucketed_by_length_and_of_the_size_asked_for(shards: list[Path]) -> None:
+    batches = epoch_of(make_corpus(shards), 0)
+    longest = max(map(len, prose())) + 4
+    assert all(sum(batch.lengths) < BATCH_WORDS + longest for batch in batches)
+    total = sum(sum(batch.lengths) for batch in batches)
+    assert len(batches) <= total / BATCH_WORDS + 3  # three groups, each with a rest
+    padded = sum(len(batch.lengths) * max(batch.lengths) for batch in batches)
+    assert padded < 1.1 * total  # unsorted sentences would need over 1.5 times
+
+
+def test_long_and_short_batches_are_mixed(shards: list[Path]) -> None:
+    lengths = [batch.lengths[0] for batch in epoch_of(make_corpus(shards), 0)]
+    assert lengths != sorted(lengths)
+
+
+def test_the_order_follows_from_the_seed(shards: list[Path]) -> None:
+    first, again, other = (
+        list(islice(make_corpus(shards, seed=seed).batches(Place()), 12)) for seed in (0, 0, 1)
+    )
+    assert all(same_batches(a, b) for (a, _), (b, _) in zip(first, again, strict=True))
+    assert not all(same_batches(a, b) for (a, _), (b, _) in zip(first, other, strict=True))
+
+
+@pytest.mark.parametrize("shards_at_once", [1, 2, 5, 9])
+def test_reading_goes_on_from_any_place(shards: list[Path], shards_at_once: int) -> None:
+    corpus = make_corpus(shards, shards_at_once)
+    whole = list(islice(corpus.batches(Place()), 90))
+    assert whole[-1][1].epoch >= 1
+    for done in range(0, 80, 7):
+        place = whole[done][1]
+        for (batch, after), (expected, after_expected) in zip(
+            corpus.batches(place), whole[done + 1 : done + 9], strict=False
+        ):
+            assert same_batches(batch, expected)
+            assert after == after_expected
+
+
+def test_tokens_targets_and_bytes_belong_together() -> None:
+    sentences = prose()
+    block = make_block(sentences, VOCAB)
+    batch = block.batch(np.array([3, 0, 7]))
+    expected = [[BOS, *sentences[i], EOS] for i in (3, 0, 7)]
+    assert read_words(batch) == expected
+    assert batch.targets.tolist() == [VOCAB[word] for words in expected for word in words]
+    assert batch.n_words == sum(len(sentences[i]) for i in (3, 0, 7))
+    # Each distinct word once, with the positions that its vector needs and no more.
+    types = sorted({word for words in expected for word in words})
+    assert len(batch.char_ids) == len(types)
+    ids = encode_words(types, max_width=2)
+    assert sorted(batch.char_ids.tolist()) == sorted(ids.tolist())
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=20), st.integers(1, 12))
+def test_cutting_a_sentence_loses_no_word(lengths: list[int], max_words: int) -> None:
+    numbers = iter(range(1000))
+    sentences = [[str(next(numbers)) for _ in range(length)] for length in lengths]
+    block = make_block(sentences, VOCAB, max_words)
+    batch = block.batch(np.arange(len(block.lengths)))
+    pieces = read_words(batch)
+    assert all(len(piece) <= max_words + 2 for piece in pieces)
+    assert all(piece[0] == BOS and piece[-1] == EOS for piece in pieces)
+    assert len(pieces) == sum(-(-length // max_words) for length in lengths)
+    assert [w for piece in pieces for w in piece[1:-1]] == [w for s in sentences for w in s]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.integers(1, 30), min_size=1, max_size=40),
+    st.integers(1, 80),
+    st.sampled_from([None, 0, 1]),
+)
+def test_a_plan_has_every_sentence_once(
+    lengths: list[int], batch_words: int, seed: int | None
+) -> None:
+    block = make_block((["word"] * length for length in lengths), VOCAB)
+    rng = None if seed is None else np.random.default_rng(seed)
+    plan = block.plan(batch_words, rng)
+    assert sorted(np.concatenate(plan).tolist()) == list(range(len(lengths)))
+    for batch in plan:
+        assert len(batch) == 1 or block.lengths[batch].sum() < batch_words + max(lengths) + 2
+
+
+def test_a_word_longer_than_the_limit_keeps_its_own_place_in_the_vocabulary() -> None:
+    long = "x" * 60
+    vocab = Vocabulary([*SPECIALS, long])
+    batch = make_block([[long, "x" * 48]], vocab).batch(np.array([0]))
+    assert batch.targets.tolist() == [0, 3, 2, 1]
+    assert batch.char_ids.shape == (4, 50)
+    assert torch.equal(batch.char_ids[batch.tokens[1]], batch.char_ids[batch.tokens[2]])

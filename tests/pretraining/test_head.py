@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.pretraining.head import load_head, save_head
+
+from .helpers import make_model, make_vocab
+
+VOCAB = make_vocab(["the", "a", "안녕"])
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    model, head = make_model(len(VOCAB))
+    save_bilm(model, tmp_path)
+    save_head(head, VOCAB, tmp_path)
+    return tmp_path
+
+
+def test_a_head_is_loaded_as_it_was_saved(directory: Path) -> None:
+    _, expected = make_model(len(VOCAB))
+    head, vocab = load_head(directory)
+    assert vocab.words == VOCAB.words
+    assert torch.equal(head.weight, expected.weight)
+    assert torch.equal(head.bias, expected.bias)
+    assert not head.training
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
+def test_any_floating_type_becomes_float32(directory: Path, kind: torch.dtype) -> None:
+    tensors = load_file(directory / "head.safetensors")
+    save_file({k: v.to(kind) for k, v in tensors.items()}, directory / "head.safetensors")
+    head, _ = load_head(directory)
+    assert head.weight.dtype == head.bias.dtype == torch.float32
+    assert torch.equal(head.weight, tensors["weight"].to(kind).float())
+
+
+@pytest.mark.parametrize("name", ["head.safetensors", "vocab.txt"])
+def test_a_biLM_without_a_head(directory: Path, name: str) -> None:
+    (directory / name).unlink()
+    with pytest.raises(ValueError, match=rf"without a language model's head.* there is no {name}"):
+        load_head(directory)
+
+
+def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="Cannot find the ELMo weights"):
+        load_head(tmp_path / "nowhere")
+
+
+def test_a_damaged_head(directory: Path) -> None:
+    (directory / "head.safetensors").write_bytes(b"damaged")
+    with pytest.raises(ValueError, match=r"Cannot read .*head\.safetensors"):
+        load_head(directory)
+
+
+def test_a_vocabulary_of_another_size(directory: Path) -> None:
+    make_vocab(["the"]).write(directory / "vocab.txt")
+    with pytest.raises(ValueError, match=r"4 words in vocab.txt.*'weight' has the shape \(6, 8\)"):
+        load_head(directory)
+
+
+def test_a_head_of_another_biLM(directory: Path) -> None:
+    tensors = {"weight": torch.zeros(6, 5), "bias": torch.zeros(6)}
+    save_file(tensors, directory / "head.safetensors")
+    with pytest.raises(ValueError, match=r"shape \(6, 5\), but the config asks for \(6, 8\)"):
+        load_head(directory)
+
+
+def test_other_tensors(directory: Path) -> None:
+    save_file({"weight": torch.zeros(6, 8)}, directory / "head.safetensors")
+    with pytest.raises(ValueError, match=r"missing tensors \['bias'\]"):
+        load_head(directory)
+    whole = {"weight": torch.zeros(6, 8, dtype=torch.int8), "bias": torch.zeros(6)}
+    save_file(whole, directory / "head.safetensors")
+    with pytest.raises(ValueError, match=r"'weight' holds torch\.int8, not floats"):
+        load_head(directory)

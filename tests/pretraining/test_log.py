@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo.pretraining.log import read_log, start_log, write_entry
+
+
+def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    assert read_log(path) == []
+    with start_log(path, []) as log:
+        write_entry(log, step=1, loss=0.5)
+        assert read_log(path) == [{"step": 1, "loss": 0.5}]  # at once, for who looks on
+        write_entry(log, step=2, model="model-last")
+    entries = [{"step": 1, "loss": 0.5}, {"step": 2, "model": "model-last"}]
+    assert read_log(path) == entries
+    with start_log(path, entries[:1]) as log:
+        write_entry(log, step=3)
+    assert read_log(path) == [entries[0], {"step": 3}]
+
+
+def test_a_line_that_was_being_written_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 1}\n{"step": 2, "lo', encoding="utf-8")
+    assert read_log(path) == [{"step": 1}]
+
+
+@pytest.mark.parametrize("line", ["nonsense", "3", "{}", '{"step": "one"}'])
+def test_another_line_that_is_no_entry_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(f'{line}\n{{"step": 2}}\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"Line 1 of the log .*log\.jsonl is not an entry"):
+        read_log(path)

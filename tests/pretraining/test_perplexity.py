@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm.characters import BOS, EOS, encode_words
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.pretraining import perplexity
+from spacy_elmo.pretraining.perplexity import Perplexity, evaluate
+from spacy_elmo.pretraining.softmax import SoftmaxHead
+from spacy_elmo.pretraining.vocab import Vocabulary
+
+from .helpers import make_block, make_model, make_vocab, prose
+
+VOCAB = make_vocab(sorted({word for words in prose() for word in words})[::2])
+
+
+def brute_force(
+    model: BiLM, head: SoftmaxHead, sentences: list[list[str]], vocab: Vocabulary
+) -> tuple[float, float]:
+    """From the definition: one sentence at a time from a zero state, one prediction at a time."""
+    weight, bias = (p.detach().numpy().astype(np.float64) for p in (head.weight, head.bias))
+    losses: dict[str, list[float]] = {"forward": [], "backward": []}
+    for sentence in sentences:
+        words = [BOS, *sentence, EOS]
+        ids = encode_words(words, max_width=2)
+        with torch.no_grad():
+            layers, _ = model(model.char_cnn(ids), torch.arange(len(words)), [len(words)])
+        top = layers[-1].numpy().astype(np.float64)
+        for k in range(len(words) - 1):
+            for direction, hidden, word in [
+                ("forward", top[k, :8], words[k + 1]),
+                ("backward", top[k + 1, 8:], words[k]),
+            ]:
+                logits = weight @ hidden + bias
+                losses[direction].append(np.log(np.exp(logits).sum()) - logits[vocab[word]])
+    return math.exp(np.mean(losses["forward"])), math.exp(np.mean(losses["backward"]))
+
+
+@pytest.mark.parametrize("batch_words", [10, 4096])
+@pytest.mark.parametrize("logits_at_once", [1, 2**25])
+def test_against_the_definition(
+    monkeypatch: pytest.MonkeyPatch, batch_words: int, logits_at_once: int
+) -> None:
+    monkeypatch.setattr(perplexity, "LOGITS_AT_ONCE", logits_at_once)
+    model, head = make_model(len(VOCAB))
+    torch.nn.init.normal_(head.weight)  # far from uniform, so that a mistake shows
+    sentences = prose()
+    result = evaluate(model, head, make_block(sentences, VOCAB), batch_words)
+    forward, backward = brute_force(model, head, sentences, VOCAB)
+    assert result.forward == pytest.approx(forward, rel=1e-5)
+    assert result.backward == pytest.approx(backward, rel=1e-5)
+    assert abs(forward - backward) > 0.01 * forward
+    assert result.mean == pytest.approx(math.exp((math.log(forward) + math.log(backward)) / 2))
+
+
+def test_unknown_words_are_counted_and_scored_as_such() -> None:
+    sentences = prose()
+    result = evaluate(*make_model(len(VOCAB)), make_block(sentences, VOCAB))
+    words = [word for sentence in sentences for word in sentence]
+    assert result.n_predicted == len(words) + len(sentences)
+    assert result.n_unknown == sum(word not in VOCAB.places for word in words) > 0
+    assert result.unknown_rate == result.n_unknown / result.n_predicted
+
+
+def test_a_head_that_knows_nothing_is_as_perplexed_as_it_has_words() -> None:
+    model, head = make_model(len(VOCAB))
+    torch.nn.init.zeros_(head.weight)
+    torch.nn.init.zeros_(head.bias)
+    result = evaluate(model, head, make_block(prose(), VOCAB))
+    assert result.forward == pytest.approx(len(VOCAB), rel=1e-5)
+    assert result.backward == pytest.approx(len(VOCAB), rel=1e-5)
+
+
+def test_a_known_unigram_model() -> None:
+    """Where the hidden vectors do not count, the loss is that of the biases alone."""
+    model, head = make_model(6)
+    vocab = make_vocab(["a", "b", "c"])
+    p = np.array([0.05, 0.15, 0.1, 0.4, 0.2, 0.1])
+    torch.nn.init.zeros_(head.weight)
+    head.bias.data = torch.from_numpy(np.log(p)).float()
+    result = evaluate(model, head, make_block([["a", "b"], ["a"], ["d"]], vocab))
+    words = [0.4, 0.2, 0.4, 0.1]  # a b a <UNK>
+    forward = np.log([*words, 0.15, 0.15, 0.15])
+    backward = np.log([*words, 0.05, 0.05, 0.05])
+    assert result.forward == pytest.approx(math.exp(-forward.mean()), rel=1e-5)
+    assert result.backward == pytest.approx(math.exp(-backward.mean()), rel=1e-5)
+
+
+def test_a_sample_is_always_the_same_and_no_larger_than_asked_for() -> None:
+    model, head = make_model(len(VOCAB))
+    block = make_block(prose() * 20, VOCAB)
+    everything = evaluate(model, head, block)
+    sample = evaluate(model, head, block, batch_words=50, max_words=400)
+    longest = int(block.lengths.max())
+    assert 200 < sample.n_predicted <= 400 + longest
+    assert sample == evaluate(model, head, block, batch_words=50, max_words=400)
+    assert sample.forward != everything.forward
+    assert evaluate(model, head, block, max_words=10**6).n_predicted == everything.n_predicted
+    assert evaluate(model, head, block, max_words=60).n_predicted <= 60 + longest
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_model_is_read_without_dropout_and_left_in_its_mode(training: bool) -> None:
+    model, head = make_model(len(VOCAB))
+    block = make_block(prose(), VOCAB)
+    expected = evaluate(model, head, block)
+    model.dropout = 0.5
+    model.train(training)
+    assert evaluate(model, head, block) == expected
+    assert model.training is training
+
+
+def test_a_loss_beyond_all_numbers_is_infinite() -> None:
+    model, head = make_model(len(VOCAB))
+    head.bias.data[3] = 5000.0
+    assert evaluate(model, head, make_block(prose(), VOCAB)).forward == math.inf
+
+
+def test_mean_of_both_directions() -> None:
+    assert Perplexity(4.0, 9.0, 1, 0).mean == pytest.approx(6.0)

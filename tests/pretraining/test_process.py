@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+import torch
+
+from spacy_elmo.pretraining.process import find_device, matmul_precision, stop_on_signals
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_is_noted(
+    number: signal.Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = signal.getsignal(number)
+    with stop_on_signals() as stopped:
+        assert not stopped()
+        signal.raise_signal(number)
+        assert stopped()
+    assert signal.getsignal(number) is before
+    assert "once more stops at once" in capfd.readouterr().err
+
+
+def test_the_second_signal_stops(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), stop_on_signals(quiet=True):
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+    assert capfd.readouterr().err == ""
+
+
+def test_without_a_signal_all_is_as_before() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with stop_on_signals() as stopped:
+        assert signal.getsignal(signal.SIGINT) is not before
+        assert not stopped()
+    assert signal.getsignal(signal.SIGINT) is before
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_outside_the_main_thread_nothing_is_touched() -> None:
+    results: list[bool] = []
+
+    def run() -> None:
+        with stop_on_signals() as stopped:
+            results.append(stopped())
+
+    before = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert results == [False]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_device("cpu") == torch.device("cpu")
+    with pytest.raises(ValueError, match="Unknown device 'gpu'"):
+        find_device("gpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match=r"There is no GPU 0: .* 0 CUDA devices.*--gpu-id"):
+        find_device("cuda:0")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert find_device("cuda:1") == torch.device("cuda:1")
+    with pytest.raises(ValueError, match=r"There is no GPU 2: .* finds 2 CUDA devices"):
+        find_device("cuda:2")
+
+
+def test_precision_is_put_back() -> None:
+    before = torch.get_float32_matmul_precision()
+    with pytest.raises(RuntimeError), matmul_precision("medium"):
+        assert torch.get_float32_matmul_precision() == "medium"
+        raise RuntimeError
+    assert torch.get_float32_matmul_precision() == before

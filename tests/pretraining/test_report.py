@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from spacy_elmo.pretraining import report
+from spacy_elmo.pretraining.report import Report, duration
+
+
+def run(reporter: Report, total: int = 6, done: int = 2) -> None:
+    reporter.say("before")
+    with reporter.steps(total, done):
+        for step in range(done + 1, total + 1):
+            reporter.step()
+            reporter.show(step, loss=1.5, speed=1234.5)
+            if step == 4:
+                reporter.say("a message")
+    reporter.say("after")
+
+
+def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    run(Report())
+    lines = capsys.readouterr().err.splitlines()
+    # The first and the last line, and none between within half a minute.
+    assert lines == [
+        "before",
+        "step 3 of 6: loss 1.500, 1,234 words/s, 0:00:00 left",
+        "a message",
+        "step 6 of 6: loss 1.500, 1,234 words/s, 0:00:00 left",
+        "after",
+    ]
+
+
+def test_time_left_is_reckoned_from_the_steps_of_this_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(report.time, "monotonic", lambda: clock[0])
+    reporter = Report()
+    with reporter.steps(total=1000, done=500):
+        clock[0] += 100
+        reporter.show(510, 1.0, 1.0)  # 10 s a step, 490 to go
+        clock[0] += 29
+        reporter.show(520, 1.0, 1.0)
+        clock[0] += 1
+        reporter.show(630, 1.0, 1.0)  # 1 s a step, 370 to go
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(", ")[-1] for line in lines] == ["1:21:40 left", "0:06:10 left"]
+    assert lines[1].startswith("step 630 of 1,000")
+
+
+def test_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    run(Report(quiet=True))
+    captured = capsys.readouterr()
+    assert captured.err == captured.out == ""
+
+
+def test_a_bar_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    run(Report())
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    for text in ["before\n", "a message\n", "after\n", "6/6", "loss 1.500, 1,234 words/s"]:
+        assert text in captured.err
+    assert "step 3 of 6" not in captured.err
+
+
+def test_a_terminal_without_tqdm_gets_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    run(Report())
+    assert "step 3 of 6: loss 1.500" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0:00:00"), (61, "0:01:01"), (3599.6, "1:00:00"), (90_000, "25:00:00")],
+)
+def test_duration(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.pretraining.softmax import Candidates, LogUniform, SoftmaxHead, log_uniform
+
+V, P, M = 30, 4, 7
+
+
+@pytest.fixture
+def head() -> SoftmaxHead:
+    torch.manual_seed(0)
+    return SoftmaxHead(V, P)
+
+
+@pytest.fixture
+def hidden() -> torch.Tensor:
+    return torch.randn(M, P, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def targets() -> torch.Tensor:
+    return torch.tensor([0, 2, 2, 5, 11, 28, 29])
+
+
+def logits_of(head: SoftmaxHead, hidden: torch.Tensor) -> np.ndarray:
+    weight, bias = (p.detach().numpy().astype(np.float64) for p in (head.weight, head.bias))
+    return hidden.numpy().astype(np.float64) @ weight.T + bias
+
+
+def draw(n_candidates: int, seed: int = 0) -> Candidates:
+    return LogUniform(V, n_candidates).sample(np.random.default_rng(seed))
+
+
+def test_full_loss(head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor) -> None:
+    probabilities = np.exp(logits_of(head, hidden))
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    expected = -np.log(probabilities[np.arange(M), targets.numpy()]).mean()
+    assert head.loss(hidden, targets).item() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("n_candidates", [1, 5, 20, 29])
+def test_sampled_loss(
+    head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor, n_candidates: int
+) -> None:
+    """Against the formula word by word: log-softmax over the target and all other candidates."""
+    candidates = draw(n_candidates)
+    logits = logits_of(head, hidden)
+    losses = []
+    for row, target in enumerate(targets.tolist()):
+        words = [target, *(w for w in candidates.words.tolist() if w != target)]
+        corrected = [logits[row, w] - float(candidates.log_expected_of_all[w]) for w in words]
+        losses.append(math.log(sum(map(math.exp, corrected))) - corrected[0])
+    ours = head.sampled_loss(hidden, targets, candidates).item()
+    assert ours == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_a_candidate_that_is_the_target_does_not_count(
+    head: SoftmaxHead, hidden: torch.Tensor
+) -> None:
+    candidates = draw(10)
+    target = int(candidates.words[4])
+    without = Candidates(
+        candidates.words[candidates.words != target], candidates.log_expected_of_all
+    )
+    targets = torch.full((M,), target)
+    assert len(without.words) == 9
+    torch.testing.assert_close(
+        head.sampled_loss(hidden, targets, candidates), head.sampled_loss(hidden, targets, without)
+    )
+
+
+def test_the_order_of_candidates_changes_nothing(
+    head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor
+) -> None:
+    candidates = draw(10)
+    turned = Candidates(candidates.words.flip(0), candidates.log_expected_of_all)
+    torch.testing.assert_close(
+        head.sampled_loss(hidden, targets, candidates), head.sampled_loss(hidden, targets, turned)
+    )
+
+
+@pytest.mark.parametrize("n_candidates", [None, 10])
+def test_gradients_against_finite_differences(
+    head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor, n_candidates: int | None
+) -> None:
+    head = head.double()
+    candidates = None if n_candidates is None else draw(n_candidates)
+
+    def loss(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        head.weight, head.bias = weight, bias
+        if candidates is None:
+            return head.loss(hidden, targets)
+        return head.sampled_loss(hidden, targets, candidates)
+
+    inputs = [hidden.double(), head.weight.detach().clone(), head.bias.detach().clone()]
+    del head.weight, head.bias  # so that plain tensors can take their places
+    assert torch.autograd.gradcheck(loss, [tensor.requires_grad_() for tensor in inputs])
+
+
+def test_the_gradient_tends_to_that_of_the_full_softmax() -> None:
+    """In the mean over many draws, the better the more candidates; without the correction less."""
+    torch.manual_seed(0)
+    n_words = 300
+    head = SoftmaxHead(n_words, P)
+    torch.nn.init.zeros_(head.bias)  # rare words matter as much as frequent ones
+    hidden = torch.randn(M, P, requires_grad=True)
+    targets = torch.tensor([0, 2, 2, 5, 100, 298, 299])
+    (full,) = torch.autograd.grad(head.loss(hidden, targets), hidden)
+
+    def error(n_candidates: int, corrected: bool = True) -> float:
+        sampler, rng = LogUniform(n_words, n_candidates), np.random.default_rng(0)
+        total, n_draws = torch.zeros_like(full), 300
+        for _ in range(n_draws):
+            candidates = sampler.sample(rng)
+            if not corrected:
+                candidates = Candidates(candidates.words, torch.zeros(n_words))
+            loss = head.sampled_loss(hidden, targets, candidates)
+            total += torch.autograd.grad(loss, hidden)[0]
+        return float((total / n_draws - full).norm() / full.norm())
+
+    errors = [error(n) for n in (30, 100, 200, 299)]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[2] < 0.02
+    assert errors[3] < 0.002
+    assert error(100, corrected=False) > 3 * errors[1]
+    assert error(200, corrected=False) > 3 * errors[2]
+
+
+def test_log_uniform_is_a_distribution_that_falls() -> None:
+    p = np.exp(log_uniform(V))
+    assert p.sum() == pytest.approx(1.0)
+    assert (np.diff(p) < 0).all()
+    assert p[0] == pytest.approx(math.log(2) / math.log(V + 1))
+
+
+def test_words_are_drawn_by_their_probabilities() -> None:
+    sampler, rng, n_draws = LogUniform(V, 1), np.random.default_rng(0), 20_000
+    counts = np.zeros(V)
+    for _ in range(n_draws):
+        candidates = sampler.sample(rng)
+        counts[candidates.words] += 1
+    p = np.exp(log_uniform(V))
+    deviations = (counts - n_draws * p) / np.sqrt(n_draws * p * (1 - p))
+    assert np.abs(deviations).max() < 4
+    # One try gives one word: its expected count is its probability.
+    np.testing.assert_allclose(candidates.log_expected_of_all, log_uniform(V), rtol=1e-5)
+
+
+def test_expected_counts_are_how_often_a_word_is_among_so_many_draws() -> None:
+    """The draws here are made one by one by NumPy's own sampler."""
+    candidates = draw(12)
+    p = np.exp(log_uniform(V))
+    expected = np.exp(candidates.log_expected_of_all.numpy().astype(np.float64))
+    tries = np.log1p(-expected) / np.log1p(-p)
+    n_tries = round(tries[0])
+    np.testing.assert_allclose(tries, n_tries, rtol=1e-4)
+    assert n_tries >= 12
+    rng, n_draws = np.random.default_rng(5), 20_000
+    drawn = rng.choice(V, size=(n_draws, n_tries), p=p)
+    included = np.zeros((n_draws, V), dtype=bool)
+    np.put_along_axis(included, drawn, True, axis=1)
+    deviations = (included.mean(axis=0) - expected) / np.sqrt(expected * (1 - expected) / n_draws)
+    assert np.abs(deviations).max() < 4
+
+
+@pytest.mark.parametrize("n_candidates", [5, 12, 25])
+def test_candidates_are_included_about_as_often_as_expected(n_candidates: int) -> None:
+    """Only about: drawing stops when there are enough, so the number of tries is no constant."""
+    sampler, rng, n_draws = LogUniform(V, n_candidates), np.random.default_rng(0), 5000
+    included, expected = np.zeros(V), np.zeros(V)
+    for _ in range(n_draws):
+        candidates = sampler.sample(rng)
+        words = candidates.words.tolist()
+        assert len(set(words)) == n_candidates
+        included[words] += 1
+        expected += np.exp(candidates.log_expected_of_all.numpy())
+        torch.testing.assert_close(
+            candidates.log_expected, candidates.log_expected_of_all[candidates.words]
+        )
+    chance = 4 * np.sqrt(expected)  # four standard deviations
+    assert (np.abs(included - expected) < chance + 0.06 * expected).all()
+
+
+def test_a_draw_follows_from_its_random_numbers() -> None:
+    assert torch.equal(draw(10, seed=3).words, draw(10, seed=3).words)
+    assert not torch.equal(draw(10, seed=3).words, draw(10, seed=4).words)
+
+
+@pytest.mark.parametrize("n_candidates", [0, V, V + 1])
+def test_the_vocabulary_has_to_be_larger_than_the_candidates(n_candidates: int) -> None:
+    with pytest.raises(ValueError, match=f"n_candidates is {n_candidates}, but .* has 30 words"):
+        LogUniform(V, n_candidates)

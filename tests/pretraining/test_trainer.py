@@ -1,0 +1,412 @@
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm.weights import load_bilm
+from spacy_elmo.pretraining import trainer
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
+from spacy_elmo.pretraining.config import PretrainConfig, read_config
+from spacy_elmo.pretraining.head import load_head
+from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.pretraining.perplexity import evaluate
+from spacy_elmo.pretraining.trainer import learning_rate, pretrain
+from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
+
+from .helpers import (
+    BEST_PERPLEXITY,
+    SENTENCES,
+    make_block,
+    make_config,
+    prose,
+    same_weights,
+    write_text,
+)
+
+FILES = ["checkpoint.safetensors", "config.cfg", "log.jsonl", "model-best", "model-last", "vocab.txt"]  # fmt: skip  # noqa: E501
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> tuple[Path, Path]:
+    """Two shards of training text, and a held-out one."""
+    train = tmp_path / "train"
+    train.mkdir()
+    write_text(train / "a.txt", prose() + SENTENCES)
+    write_text(train / "b.txt", prose()[::2] + SENTENCES)
+    return train, write_text(tmp_path / "dev.txt", prose()[::3] + [["quite", "new", "."]])
+
+
+MIXED = {"softmax.kind": "sampled", "softmax.n_candidates": 6, "training.dropout": 0.2}
+
+
+def small_run(paths: tuple[Path, Path], changes: dict[str, Any] | None = None) -> PretrainConfig:
+    """Twenty steps with all that is random: dropout, candidates, and a corpus of two groups."""
+    return make_config(*paths, {**MIXED, "corpus.shards_at_once": 1, **(changes or {})})
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, step: int, number: int = signal.SIGINT) -> None:
+    """Have a signal come while this step is being taken."""
+
+    def wrapped(config: PretrainConfig, done: int) -> float:
+        if done + 1 == step:
+            signal.raise_signal(number)
+        return learning_rate(config, done)
+
+    monkeypatch.setattr(trainer, "learning_rate", wrapped)
+
+
+def entries_of(out: Path) -> list[dict[str, Any]]:
+    """The log without what the clock says."""
+    return [
+        {key: value for key, value in entry.items() if key != "seconds"}
+        for entry in read_log(out / "log.jsonl")
+    ]
+
+
+def same_runs(one: Path, other: Path) -> bool:
+    names = [CHECKPOINT, "model-last/weights.safetensors", "model-best/weights.safetensors"]
+    names += ["model-last/head.safetensors", "model-best/head.safetensors"]
+    return all(same_weights(one / name, other / name) for name in names)
+
+
+@pytest.mark.parametrize("kind", ["full", "sampled"])
+def test_a_text_is_learned(tmp_path: Path, kind: str) -> None:
+    """Down to its entropy, and no further."""
+    train = write_text(tmp_path / "train.txt", SENTENCES * 10)
+    dev = write_text(tmp_path / "dev.txt", SENTENCES)
+    changes = {
+        "softmax.kind": kind,
+        "softmax.n_candidates": 8,
+        "training.max_steps": 600,
+        "training.decay_steps": 300,
+        "training.eval_every": 15,
+        "training.dropout": 0.05,
+    }
+    pretrain(make_config(train, dev, changes), tmp_path / "out", quiet=True)
+    log = [entry for entry in read_log(tmp_path / "out" / "log.jsonl") if "mean" in entry]
+    assert log[0]["step"] == 15
+    for direction in ("forward", "backward", "mean"):
+        assert log[0][direction] > 2.5
+        assert BEST_PERPLEXITY - 1e-3 < log[-1][direction] < 1.03 * BEST_PERPLEXITY
+
+
+def test_what_a_run_leaves(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "some" / "out"
+    config = small_run(paths)
+    progress = pretrain(config, out, quiet=True)
+    assert sorted(path.name for path in out.iterdir()) == FILES
+    assert read_config(out / "config.cfg") == config
+    assert read_progress(out / CHECKPOINT)[0] == progress
+    assert progress.step == 20
+    log = read_log(out / "log.jsonl")
+    assert [entry["step"] for entry in log if "loss" in entry] == [5, 10, 15, 20]
+    assert [entry["step"] for entry in log if "mean" in entry] == [10, 20, 20, 20]
+    assert [entry["model"] for entry in log[-2:]] == ["model-best", "model-last"]
+    assert progress.best == min(entry["mean"] for entry in log if "mean" in entry)
+
+
+def test_models_have_the_perplexity_that_the_log_says(
+    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The second evaluation is made the worse one, so that best and last differ.
+    worse = iter([0.0, 5.0])
+
+    def spoil(model: Any, head: Any, *arguments: Any, **settings: Any) -> Any:
+        if "max_words" in settings:  # not the evaluation at the end
+            head.bias.data[3] += next(worse)
+        return evaluate(model, head, *arguments, **settings)
+
+    monkeypatch.setattr(trainer, "evaluate", spoil)
+    pretrain(small_run(paths), tmp_path / "out", quiet=True)
+    results = {}
+    for entry in read_log(tmp_path / "out" / "log.jsonl")[-2:]:
+        directory = tmp_path / "out" / entry["model"]
+        head, vocab = load_head(directory)
+        block = make_block((line.split() for line in paths[1].read_text().splitlines()), vocab)
+        result = evaluate(load_bilm(directory), head, block)
+        for direction in ("forward", "backward", "mean"):
+            assert getattr(result, direction) == pytest.approx(entry[direction], rel=1e-5)
+        assert (result.n_predicted, result.n_unknown) == (entry["n_predicted"], entry["n_unknown"])
+        assert result.n_unknown == 2
+        results[entry["model"]] = result.mean
+    assert results["model-best"] < 0.9 * results["model-last"]
+
+
+def test_the_vocabulary_is_that_of_the_training_text(
+    paths: tuple[Path, Path], tmp_path: Path
+) -> None:
+    pretrain(small_run(paths, {"vocab.min_count": 2}), tmp_path / "out", quiet=True)
+    words = Vocabulary.read(tmp_path / "out" / "vocab.txt").words
+    assert words[:4] == [*SPECIALS, "."]
+    assert "Rain" not in words
+    for name in ("model-best", "model-last"):
+        assert Vocabulary.read(tmp_path / "out" / name / "vocab.txt").words == words
+
+
+def test_a_vocabulary_that_is_given_is_taken(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    given = [*SPECIALS, "cows", "moo", "a", "b", "c", "d", "e"]
+    Vocabulary(given).write(tmp_path / "vocab.txt")
+    config = small_run(paths, {"paths.vocab": str(tmp_path / "vocab.txt")})
+    pretrain(config, tmp_path / "out", quiet=True)
+    assert Vocabulary.read(tmp_path / "out" / "vocab.txt").words == given
+
+
+def test_runs_are_reproducible_and_the_seed_matters(
+    paths: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for name, seed in [("one", 0), ("same", 0), ("other", 1)]:
+        config = small_run(paths, {"training.seed": seed, "training.max_steps": 8})
+        pretrain(config, tmp_path / name, quiet=True)
+    assert same_runs(tmp_path / "one", tmp_path / "same")
+    assert not same_runs(tmp_path / "one", tmp_path / "other")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("kind", ["full", "sampled"])
+def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
+    paths: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    number: int,
+) -> None:
+    config = small_run(paths, {"softmax.kind": kind, "training.log_every": 1})
+    pretrain(config, tmp_path / "whole", quiet=True)
+    out = tmp_path / "parts"
+    for resume, step in [(False, 1), (True, 7), (True, 10), (True, 13)]:
+        stop_after(monkeypatch, step, number)
+        assert pretrain(config, out, resume=resume, quiet=True).step == step
+        assert load_bilm(out / "model-last").config == config.model
+    monkeypatch.undo()
+    assert pretrain(config, out, resume=True, quiet=True).step == 20
+    assert same_runs(tmp_path / "whole", out)
+    assert entries_of(tmp_path / "whole") == entries_of(out)
+    assert sorted(path.name for path in out.iterdir()) == FILES
+
+
+def test_a_killed_run_goes_on_from_its_checkpoint(
+    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later steps are lost, and their entries in the log with them."""
+    config = small_run(paths)
+    out = tmp_path / "out"
+    stop_after(monkeypatch, 10)
+    pretrain(config, out, quiet=True)
+    early = (out / CHECKPOINT).read_bytes()
+    monkeypatch.undo()
+    pretrain(config, out, resume=True, quiet=True)
+    shutil.copytree(out, tmp_path / "whole")
+    (out / CHECKPOINT).write_bytes(early)
+    with open(out / "log.jsonl", "a", encoding="utf-8") as log:
+        log.write('{"step": 21, "lo')
+    pretrain(config, out, resume=True, quiet=True)
+    assert same_runs(tmp_path / "whole", out)
+    assert entries_of(tmp_path / "whole") == entries_of(out)
+
+
+def test_a_finished_run_is_only_evaluated_again(
+    paths: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = small_run(paths)
+    pretrain(config, tmp_path / "out", quiet=True)
+    shutil.copytree(tmp_path / "out", tmp_path / "before")
+    pretrain(config, tmp_path / "out", resume=True)
+    assert same_runs(tmp_path / "before", tmp_path / "out")
+    assert entries_of(tmp_path / "before") == entries_of(tmp_path / "out")
+    said = capsys.readouterr().err
+    assert "finished its 20 steps already; to train on, set a higher --training.max_steps" in said
+
+
+def test_a_finished_run_can_be_made_longer(
+    paths: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pretrain(small_run(paths), tmp_path / "out", quiet=True)
+    longer = small_run(paths, {"training.max_steps": 30})
+    assert pretrain(longer, tmp_path / "out", resume=True).step == 30
+    assert "Changed since the checkpoint: [training] max_steps: 20 → 30" in capsys.readouterr().err
+    assert read_config(tmp_path / "out" / "config.cfg") == longer
+    steps = [e["step"] for e in read_log(tmp_path / "out" / "log.jsonl") if "model" in e]
+    assert steps == [20, 20, 30, 30]
+
+
+def test_a_lost_best_model_is_chosen_anew(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    pretrain(small_run(paths), tmp_path / "out", quiet=True)
+    shutil.rmtree(tmp_path / "out" / "model-best")
+    longer = small_run(paths, {"training.max_steps": 30, "training.learning_rate": 1e-9})
+    pretrain(longer, tmp_path / "out", resume=True, quiet=True)
+    assert load_bilm(tmp_path / "out" / "model-best").config == longer.model
+
+
+@pytest.mark.parametrize("log_every", [1, 100])
+def test_a_run_that_diverges_keeps_its_last_good_state(
+    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_every: int
+) -> None:
+    """Though a checkpoint is due after every step, and losses are looked at seldom."""
+    real = trainer.step_loss
+    calls: list[int] = []
+
+    def diverge(*arguments: Any) -> torch.Tensor:
+        calls.append(1)
+        return real(*arguments) * (np.nan if len(calls) == 13 else 1.0)
+
+    monkeypatch.setattr(trainer, "step_loss", diverge)
+    out = tmp_path / "out"
+    config = small_run(paths, {"training.log_every": log_every, "training.checkpoint_seconds": 0})
+    with pytest.raises(ValueError, match=r"not finite at step 13.*--resume.*learning_rate"):
+        pretrain(config, out, quiet=True)
+    assert read_progress(out / CHECKPOINT)[0].step == 12
+    assert all(bool(p.isfinite().all()) for p in load_bilm(out / "model-best").parameters())
+    assert not (out / "model-last").exists()
+    monkeypatch.undo()
+    pretrain(config, out, resume=True, quiet=True)
+    pretrain(config, tmp_path / "whole", quiet=True)
+    assert same_runs(out, tmp_path / "whole")
+
+
+def test_learning_rate() -> None:
+    config = make_config(
+        changes={
+            "training.max_steps": 100,
+            "training.warmup_steps": 10,
+            "training.decay_steps": 20,
+            "training.learning_rate": 0.5,
+        }
+    )
+    rates = [learning_rate(config, step) for step in range(100)]
+    np.testing.assert_allclose(rates[:10], 0.5 * np.arange(1, 11) / 10)
+    assert rates[10:80] == [0.5] * 70
+    np.testing.assert_allclose(rates[80:], 0.5 * np.arange(20, 0, -1) / 20)
+    constant = make_config(changes={"training.warmup_steps": 0, "training.decay_steps": 0})
+    assert {learning_rate(constant, step) for step in range(20)} == {0.02}
+
+
+def test_what_a_run_says(
+    paths: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_text(paths[0] / "c.txt", [["word"] * 40, ["ж" * 30, "x" * 49]])
+    config = small_run(paths, {"corpus.max_words": 16, "vocab.max_size": 20})
+    pretrain(config, tmp_path / "out")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    n_words = sum(len(s) for s in prose() + prose()[::2] + SENTENCES * 2) + 42
+    assert lines[0].startswith(f"train: {n_words} words in 25 sentences, ")
+    assert "<UNK>; 2 sentences of more than 16 words cut into pieces; 2 words cut to 48" in lines[0]
+    assert lines[0].endswith("; vocabulary of 20")
+    n_dev = sum(map(len, prose()[::3])) + 3
+    assert lines[1].startswith(f"dev: {n_dev} words in 5 sentences, ")
+    assert "M parameters, and 0.0 M of the softmax; cpu" in lines[2]
+    assert any(line.startswith("step 20 of 20: loss ") for line in lines)
+    assert any(line.startswith("step 10: perplexity ") for line in lines)
+    table = [line.split() for line in lines[-3:]]
+    assert table[0] == ["perplexity", "forward", "backward", "mean", "words", "<UNK>"]
+    assert [row[0] for row in table[1:]] == ["model-best", "model-last"]
+    final = read_log(tmp_path / "out" / "log.jsonl")[-1]
+    assert table[2][1:4] == [f"{final[name]:.2f}" for name in ("forward", "backward", "mean")]
+
+
+def test_quiet(paths: tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pretrain(small_run(paths, {"training.max_steps": 7}), tmp_path / "out", quiet=True)
+    captured = capfd.readouterr()
+    assert captured.err == captured.out == ""
+
+
+def test_precision_of_the_process_is_left_alone(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    config = small_run(paths, {"training.max_steps": 7, "training.matmul_precision": "medium"})
+    pretrain(config, tmp_path / "out", quiet=True)
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+# Each gets the tmp_path, and gives changes to the config.
+Breaks = Callable[[Path], dict[str, Any]]
+
+
+def empty(tmp_path: Path) -> str:
+    return str(write_text(tmp_path / "empty.txt", [[], []]))
+
+
+def damaged(tmp_path: Path) -> str:
+    (tmp_path / "train" / "z.txt.gz").write_bytes(b"\x1f\x8b damaged")
+    return str(tmp_path / "train")
+
+
+REFUSED: dict[str, tuple[Breaks, str]] = {
+    "no train": (lambda p: {"paths.train": None}, r"\[paths\] train is not set; .*--paths\.train"),
+    "no dev": (lambda p: {"paths.dev": None}, r"\[paths\] dev is not set; .*--paths\.dev PATH"),
+    "no list": (lambda p: {"paths.train": []}, "train is not set"),
+    "train gone": (lambda p: {"paths.train": str(p / "gone")}, "No shards at '.*gone'"),
+    "dev gone": (lambda p: {"paths.dev": str(p / "gone")}, "No shards at '.*gone'"),
+    "empty train": (lambda p: {"paths.train": empty(p)}, "no words in the train text.*empty.txt"),
+    "empty dev": (lambda p: {"paths.dev": [empty(p)]}, "no words in the dev text.*empty.txt"),
+    "damaged train": (lambda p: {"paths.train": damaged(p)}, r"Cannot read .*z\.txt\.gz"),
+    "damaged dev": (lambda p: {"paths.dev": damaged(p)}, r"Cannot read .*z\.txt\.gz"),
+    "vocab gone": (lambda p: {"paths.vocab": str(p / "gone")}, "Cannot read the vocabulary .*gone"),
+    "no vocab": (lambda p: {"paths.vocab": str(p / "dev.txt")}, r"dev\.txt must begin with <S>"),
+    "rare words": (lambda p: {"vocab.min_count": 99}, r"min_count \(99\) times; lower it"),
+    "candidates": (
+        lambda p: {"softmax.n_candidates": 500},
+        r"n_candidates is 500, but the vocabulary has \d+ words",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_work_is_refused_before_anything_is_written(
+    paths: tuple[Path, Path], tmp_path: Path, name: str
+) -> None:
+    breaks, message = REFUSED[name]
+    with pytest.raises(ValueError, match=message):
+        pretrain(small_run(paths, breaks(tmp_path)), tmp_path / "out", quiet=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_gpu_that_is_not_there_is_refused(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="There is no GPU 99"):
+        pretrain(small_run(paths), tmp_path / "out", device="cuda:99", quiet=True)
+    assert not (tmp_path / "out").exists()
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()}
+
+
+def test_another_run_is_not_written_over(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    pretrain(small_run(paths), out, quiet=True)
+    before = contents(out)
+    with pytest.raises(ValueError, match=r"holds the checkpoint of another run; .*--resume"):
+        pretrain(small_run(paths), out, quiet=True)
+    assert contents(out) == before
+    (out / CHECKPOINT).unlink()
+    with pytest.raises(ValueError, match="holds model-best and model-last of another run, but no"):
+        pretrain(small_run(paths), out, quiet=True)
+    with pytest.raises(ValueError, match="There is no checkpoint"):
+        pretrain(small_run(paths), out, resume=True, quiet=True)
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="is a file; give a directory"):
+        pretrain(small_run(paths), tmp_path / "file", quiet=True)
+
+
+def test_a_run_is_not_resumed_as_another(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    pretrain(small_run(paths), out, quiet=True)
+    before = contents(out)
+    with pytest.raises(ValueError, match=r"Cannot resume, .*\[model\] dim: 16 → 24; .*seed: 0 → 3"):
+        changes = {"model.dim": 24, "training.seed": 3}
+        pretrain(small_run(paths, changes), out, resume=True, quiet=True)
+    Vocabulary([*SPECIALS, "other"]).write(tmp_path / "vocab.txt")
+    with pytest.raises(ValueError, match=r"Cannot resume: the words of \[paths\] vocab"):
+        config = small_run(paths, {"paths.vocab": str(tmp_path / "vocab.txt")})
+        pretrain(config, out, resume=True, quiet=True)
+    assert contents(out) == before
+    words = Vocabulary.read(out / "vocab.txt").words
+    Vocabulary(words[:-1]).write(out / "vocab.txt")
+    with pytest.raises(ValueError, match=r"checkpoint.*head: tensor '(weight|bias)' has the shape"):
+        pretrain(small_run(paths), out, resume=True, quiet=True)
