@@ -1,0 +1,123 @@
+"""What several of the tests in this folder need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import spacy
+import torch
+from hypothesis import strategies as st
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.weights import Card, new_directory, save_bilm
+
+TOLERANCE = 1e-5
+CONFIG = BiLMConfig(
+    filters=((1, 4), (2, 4), (3, 8)), projection_dim=8, dim=16, n_layers=2, char_dim=4
+)
+WIDTH, N_LAYERS = CONFIG.width, CONFIG.n_layers + 1
+CARD = Card(
+    {
+        "name": "tiny",
+        "lang": "en",
+        "license": "CC BY-SA 3.0",
+        "sources": [{"name": "A corpus", "url": "https://example.org", "license": "CC BY-SA 3.0"}],
+    },
+    {"README.md": "# tiny\n\nA biLM for tests: \u00fc.\n", "LICENSE": "The licence.\n"},
+)
+TEXTS = [
+    "The bank raised its rates. They sat on the bank of the river!",
+    "",
+    "Play!",
+    "   \n\n ",
+    "A  text \n with\t\tspaces.  And another  sentence ; does it end? Yes",
+    "안녕하세요. 我们去银行。 Größe — naïve… 🎉",
+    "word " * 50,
+]
+
+
+def write_weights(
+    path: Path, seed: int = 0, config: BiLMConfig = CONFIG, card: Card = CARD
+) -> Path:
+    """A directory with random weights."""
+    torch.manual_seed(seed)
+    model = BiLM(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-0.6, 0.6)
+    with new_directory(path) as temporary:
+        save_bilm(model, temporary, card)
+    return path
+
+
+def make_nlp(
+    weights: Path | str, lang: str = "en", name: str = "elmo", **settings: Any
+) -> Language:
+    """A pipeline of the component alone; settings go to the block that knows them."""
+    nlp = spacy.blank(lang)
+    add_elmo(nlp, weights, name, **settings)
+    return nlp
+
+
+def add_elmo(nlp: Language, weights: Path | str, name: str = "elmo", **settings: Any) -> Any:
+    """Add the component; settings go to the block that knows them."""
+    blocks: dict[str, dict[str, Any]] = {
+        "component": {},
+        "model": {"weights": str(weights)},
+        "mix": {},
+    }
+    for key, value in settings.items():
+        if key in ("store_layers", "vectors"):
+            blocks["component"][key] = value
+        elif key in ("initial_weights", "gamma", "layer_norm"):
+            blocks["mix"][key] = value
+        else:
+            blocks["model"][key] = value
+    if blocks["mix"]:
+        blocks["model"]["mix"] = {"@architectures": "spacy-elmo.ScalarMix.v1", **blocks["mix"]}
+    return nlp.add_pipe("elmo", name=name, config={**blocks["component"], "model": blocks["model"]})
+
+
+def vectors_of(docs: Sequence[Doc]) -> list[np.ndarray]:
+    """The tensors of Docs, whose shapes are checked."""
+    for doc in docs:
+        assert doc.tensor.shape == (len(doc), WIDTH)
+        assert doc.tensor.dtype == np.float32
+        assert np.isfinite(doc.tensor).all()
+    return [doc.tensor for doc in docs]
+
+
+def max_difference(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> float:
+    """Largest absolute difference; shapes have to agree."""
+    assert [a.shape for a in ours] == [b.shape for b in theirs]
+    pairs = zip(ours, theirs, strict=True)
+    return max((float(np.abs(a - b).max(initial=0.0)) for a, b in pairs), default=0.0)
+
+
+def finite_difference(
+    function: Callable[[], float], array: np.ndarray, place: Any, step: float
+) -> float:
+    """The derivative of a function by one number of an array, which is left as it was."""
+    before = array[place].copy()
+    values = []
+    for sign in (1, -1):
+        array[place] = before + sign * step
+        values.append(function())
+    array[place] = before
+    return (values[0] - values[1]) / (2 * step)
+
+
+# Texts of any characters that UTF-8 can hold, among them whitespace of all kinds.
+texts = st.text(
+    st.one_of(
+        st.characters(exclude_categories=["Cs"]),
+        st.sampled_from(" \n\t\u00a0\u2003.!?。…\"')aB1"),
+    ),
+    max_size=60,
+)

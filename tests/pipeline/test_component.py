@@ -1,0 +1,316 @@
+import os
+import random
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from spacy.tokens import Doc
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.weights import Card
+from spacy_elmo.pipeline.component import Elmo
+
+from .helpers import (
+    CARD,
+    TEXTS,
+    TOLERANCE,
+    WIDTH,
+    add_elmo,
+    make_nlp,
+    max_difference,
+    texts,
+    vectors_of,
+    write_weights,
+)
+
+# The pipeline of the session, which nothing changes, serves all examples.
+with_nlp = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_shape(nlp, text):
+    doc = nlp(text)
+    (tensor,) = vectors_of([doc])
+    for token in doc:
+        assert tensor[token.i].any() == (not token.is_space)
+
+
+def test_empty_docs_need_no_weights(own_weights):
+    nlp = make_nlp(own_weights)
+    (own_weights / "weights.safetensors").unlink()
+    vectors_of([nlp(""), *nlp.pipe(["", ""]), nlp(Doc(nlp.vocab))])
+    with pytest.raises(ValueError, match=r"weights\.safetensors"):
+        nlp("a")
+
+
+@with_nlp
+@given(st.lists(texts, max_size=5), st.randoms(use_true_random=False))
+def test_alone_as_in_any_batch(nlp, batch, rng):
+    alone = vectors_of([nlp(text) for text in batch])
+    together = vectors_of(list(nlp.pipe(batch, batch_size=rng.randint(1, 6))))
+    assert max_difference(alone, together) <= TOLERANCE
+    order = rng.sample(range(len(batch)), len(batch))
+    shuffled = vectors_of(list(nlp.pipe([batch[i] for i in order])))
+    assert max_difference([alone[i] for i in order], shuffled) <= TOLERANCE
+
+
+@pytest.mark.parametrize("batch_words", [1, 16, 4096])
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+def test_batch_sizes(nlp, weights, batch_words, batch_size):
+    many = [*TEXTS, *TEXTS[::-1], "Some words more."]
+    expected = vectors_of([nlp(text) for text in many])
+    other = make_nlp(weights, batch_words=batch_words)
+    docs = list(other.pipe(many, batch_size=batch_size))
+    assert [doc.text for doc in docs] == many
+    assert max_difference(vectors_of(docs), expected) <= TOLERANCE
+
+
+def test_what_ran_before_changes_nothing(nlp, weights):
+    expected = vectors_of([nlp(text) for text in TEXTS])
+    other = make_nlp(weights)
+    for _ in range(3):
+        order = random.Random(0).sample(range(len(TEXTS)), len(TEXTS))
+        found = vectors_of([other(TEXTS[i]) for i in order])
+        assert max_difference(found, [expected[i] for i in order]) <= TOLERANCE
+
+
+words = st.lists(
+    st.one_of(
+        st.sampled_from([" ", "\n\n", "\t", "\u00a0", "\u2003"]),
+        st.sampled_from(["a", "bank", ".", "!", ")", "Größe", "行"]),
+        st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"]), min_size=1, max_size=5),
+    ),
+    max_size=12,
+)
+
+
+@with_nlp
+@given(words, st.randoms(use_true_random=False))
+def test_whitespace_changes_no_vector(nlp, words, rng):
+    doc = Doc(nlp.vocab, words=words, spaces=[rng.random() < 0.5 for _ in words])
+    is_word = [not token.is_space for token in doc]
+    without = Doc(
+        nlp.vocab, words=[word for word, keep in zip(words, is_word, strict=True) if keep]
+    )
+    (tensor,), (expected,) = vectors_of([nlp(doc)]), vectors_of([nlp(without)])
+    assert max_difference([tensor[np.array(is_word, dtype=bool)]], [expected]) <= TOLERANCE
+    assert not tensor[~np.array(is_word, dtype=bool)].any()
+
+
+def test_context_matters(nlp):
+    doc = nlp("bank bank of the river and the bank of England")
+    alike = [doc[i].vector for i in (0, 1, 7)]
+    for a, b in [(0, 1), (0, 2), (1, 2)]:
+        assert np.abs(alike[a] - alike[b]).max() > 1e-3
+
+
+@pytest.mark.parametrize("segments", ["auto", "doc"])
+def test_ten_thousand_tokens(weights, segments):
+    nlp = make_nlp(weights, segments=segments)
+    rng = random.Random(0)
+    words = [
+        rng.choice(["the", "bank", "of", "a", "river", "\n", ".", "plays"]) for _ in range(10_000)
+    ]
+    (tensor,) = vectors_of([nlp(Doc(nlp.vocab, words=words))])
+    for i in (0, 5_000, 9_999):
+        assert tensor[i].any() == (words[i] != "\n")
+
+
+def test_long_sentence_as_in_one_window(weights):
+    words = ["the", "bank", "of", "a", "river", "plays", "on"] * 6
+    nlp = make_nlp(weights, segments="doc")
+    whole = nlp(Doc(nlp.vocab, words=words)).tensor
+    for max_words, near in [(42, 0.0), (1000, 0.0), (41, 1e-2)]:
+        other = make_nlp(weights, segments="doc", max_words=max_words)
+        difference = np.abs(other(Doc(other.vocab, words=words)).tensor - whole).max()
+        assert difference <= near + TOLERANCE
+    other = make_nlp(weights, segments="doc", max_words=1)
+    assert np.abs(other(Doc(other.vocab, words=words)).tensor - whole).max() > 0.05
+
+
+def test_segments(weights):
+    words = ["One", ".", "Two", "three"]
+    vectors = {}
+    for segments in ("auto", "sents", "doc"):
+        nlp = make_nlp(weights, segments=segments)
+        doc = Doc(nlp.vocab, words=words, sent_starts=[True, False, False, True])
+        vectors[segments] = nlp(doc).tensor
+    np.testing.assert_array_equal(vectors["auto"], vectors["sents"])
+    assert np.abs(vectors["auto"] - vectors["doc"]).max() > 1e-3
+    nlp = make_nlp(weights)
+    cut = nlp(Doc(nlp.vocab, words=words)).tensor  # after the mark
+    assert np.abs(vectors["auto"] - cut).max() > 1e-3
+    assert not nlp(Doc(nlp.vocab, words=words)).has_annotation("SENT_START")
+
+
+def test_sentences_of_another_component(weights):
+    nlp = make_nlp(weights, segments="sents")
+    with pytest.raises(ValueError, match="sentencizer"):
+        nlp("One. Two.")
+    nlp.add_pipe("sentencizer", first=True)
+    plain = make_nlp(weights)
+    assert np.abs(nlp("One. Two.").tensor - plain("One. Two.").tensor).max() <= TOLERANCE
+
+
+def test_constructing_opens_no_file(monkeypatch):
+    spacy.blank("en").add_pipe("elmo")  # what Python itself has to load is loaded now
+
+    def fail(*args, **kwargs):
+        raise AssertionError(f"opened {args}")
+
+    monkeypatch.setattr("builtins.open", fail)
+    monkeypatch.setattr("io.open", fail)
+    monkeypatch.setattr("pathlib.Path.open", fail)
+    monkeypatch.setattr("pathlib.Path.read_text", fail)
+    monkeypatch.setattr("spacy_elmo.bilm.weights.find_weights", fail)
+    monkeypatch.setattr("spacy_elmo.bilm.weights.load_file", fail)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"weights": "nowhere/at-all"}})
+    add_elmo(nlp, "elsewhere", "second")
+    nlp.add_pipe("tagger", config=listening_tagger("second"))
+    assert not any(nlp.get_pipe(name)._shim.is_loaded for name in ("elmo", "second"))
+    assert nlp.config["components"]["elmo"]["model"]["weights"] == "nowhere/at-all"
+
+
+def listening_tagger(upstream="elmo", width=WIDTH):
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": width, "upstream": upstream}
+    return {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}}
+
+
+def test_weights_load_when_needed(weights):
+    def made():
+        nlp = make_nlp(weights)
+        assert not nlp.get_pipe("elmo")._shim.is_loaded
+        return nlp, nlp.get_pipe("elmo")
+
+    nlp, elmo = made()
+    nlp("")
+    assert not elmo._shim.is_loaded
+    nlp("a")
+    assert elmo._shim.is_loaded
+    nlp, elmo = made()
+    nlp.initialize()
+    assert elmo._shim.is_loaded
+    assert elmo.model.get_dim("nO") == WIDTH
+    nlp, elmo = made()
+    elmo.to_bytes()
+    assert elmo._shim.is_loaded
+
+
+WARNS = r"language is 'de'.*trained on 'en'.*'weights'.*pretrain"
+
+
+def test_another_language_warns_once(weights):
+    nlp = make_nlp(weights, "de")
+    with pytest.warns(UserWarning, match=WARNS) as caught:
+        nlp("Die Bank.")
+        nlp("Die Bank am Fluss.")
+        list(nlp.pipe(["eins", "zwei"]))
+        nlp.get_pipe("elmo").model.copy().predict([nlp("drei")])
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    ("of_nlp", "of_weights"), [("en", "en"), ("xx", "en"), ("de", "xx"), ("de", None)]
+)
+def test_no_warning(tmp_path, of_nlp, of_weights):
+    meta = {**CARD.meta, "lang": of_weights} if of_weights else {}
+    weights = write_weights(tmp_path / "w", card=Card(meta))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_nlp(weights, of_nlp)("a b")
+
+
+def test_two_components(weights, tmp_path):
+    other = write_weights(tmp_path / "other", seed=1)
+    nlp = make_nlp(weights, store_layers=True)
+    add_elmo(nlp, other, "second", gamma=2.0, initial_weights=[0.0, 1.0, 2.0], segments="doc")
+    nlp.to_disk(tmp_path / "saved")
+    one, two = (
+        make_nlp(weights),
+        make_nlp(other, gamma=2.0, initial_weights=[0.0, 1.0, 2.0], segments="doc"),
+    )
+    text = "One sentence. And another."
+    for pipeline in (nlp, spacy.load(tmp_path / "saved")):
+        doc = pipeline(text)
+        assert max_difference([doc.tensor], [two(text).tensor]) <= TOLERANCE
+        np.testing.assert_array_equal(doc[0]._.elmo, doc.tensor[0])
+        with pipeline.select_pipes(disable=["second"]):
+            assert max_difference([pipeline(text).tensor], [one(text).tensor]) <= TOLERANCE
+        with pipeline.select_pipes(disable=["elmo"]):
+            assert max_difference([pipeline(text).tensor], [two(text).tensor]) <= TOLERANCE
+        with pipeline.select_pipes(disable=["elmo", "second"]):
+            assert pipeline(text).tensor.size == 0
+
+
+@pytest.mark.parametrize("n_layers", [1, 3])
+def test_other_depths(tmp_path, n_layers):
+    config = BiLMConfig(((1, 4), (2, 4)), projection_dim=8, dim=8, n_layers=n_layers)
+    nlp = make_nlp(write_weights(tmp_path / "w", config=config), store_layers=True)
+    doc = nlp("Some words.")
+    assert doc._.elmo_layers.shape == (n_layers + 1, 3, WIDTH)
+    assert np.abs(doc.tensor - doc._.elmo_layers.mean(axis=0)).max() <= TOLERANCE
+
+
+def test_component_from_its_class(weights):
+    nlp = make_nlp(weights)
+    with pytest.raises(ValueError, match=r"spacy-elmo\.Elmo\.v1"):
+        Elmo(nlp.vocab, nlp.get_pipe("elmo").model.get_ref("mix"))
+
+
+SCRIPT = """
+import sys, warnings
+import numpy as np
+import torch
+from tests.pipeline.helpers import N_LAYERS, TEXTS, TOLERANCE, make_nlp, max_difference, vectors_of
+
+if __name__ == "__main__":
+    weights, method = sys.argv[1:]
+    if method != "fork":
+        torch.multiprocessing.set_start_method(method)
+    torch.set_num_threads(2)
+    assert torch.get_num_threads() == 2
+    warnings.simplefilter("error")
+    nlp = make_nlp(weights, store_layers=True)
+    texts = [*TEXTS, *(text + " And more. " * 30 for text in TEXTS)]
+    expected = list(nlp.pipe(texts))
+    torch.randn(500, 500) @ torch.randn(500, 500)  # the parent's threads exist now
+    docs = list(nlp.pipe(texts, n_process=2, batch_size=3))
+    assert [doc.text for doc in docs] == texts
+    assert max_difference(vectors_of(docs), vectors_of(expected)) <= TOLERANCE
+    for doc, other in zip(docs, expected):
+        assert max_difference([doc._.elmo], [other._.elmo]) <= TOLERANCE
+        assert doc._.elmo_layers.shape == (N_LAYERS, len(doc), doc.tensor.shape[1])
+    assert torch.get_num_threads() == 2
+    print("well")
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_two_processes_after_the_parent_used_threads(weights, tmp_path, method):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    env = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    process = subprocess.Popen(
+        [sys.executable, script, weights, method],
+        env={**env, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # its workers as well
+        raise
+    assert (out, err, process.returncode) == ("well\n", "", 0)

@@ -1,0 +1,211 @@
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+
+from .helpers import N_LAYERS, TOLERANCE, WIDTH, make_nlp
+
+TEXT = "The bank  raised its rates.\n\nThey sat on the bank!"
+
+
+@pytest.fixture(scope="module")
+def nlp_with_layers(weights):
+    return make_nlp(weights, store_layers=True)
+
+
+def test_vectors(nlp):
+    doc = nlp(TEXT)
+    for token in doc:
+        np.testing.assert_array_equal(token._.elmo, doc.tensor[token.i])
+        assert token._.elmo.shape == (WIDTH,)
+        assert token._.elmo.any() == (not token.is_space)
+
+
+def test_means_leave_whitespace_out(nlp):
+    doc = nlp(TEXT)
+    spaces = [token.i for token in doc if token.is_space]
+    assert len(spaces) == 2
+    words = [token.i for token in doc if not token.is_space]
+    assert np.abs(doc._.elmo - doc.tensor[words].mean(axis=0)).max() <= 1e-6
+    assert np.abs(doc._.elmo - doc.tensor.mean(axis=0)).max() > 1e-3
+    span = doc[1:5]
+    assert np.abs(span._.elmo - doc.tensor[[1, 3, 4]].mean(axis=0)).max() <= 1e-6
+    np.testing.assert_array_equal(doc[spaces[0] : spaces[0] + 1]._.elmo, np.zeros(WIDTH))
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\n"])
+def test_nothing_but_whitespace(nlp, text):
+    doc = nlp(text)
+    np.testing.assert_array_equal(doc._.elmo, np.zeros(WIDTH))
+    np.testing.assert_array_equal(doc[0:0]._.elmo, np.zeros(WIDTH))
+    assert not doc.has_vector and doc.vector_norm == 0
+    assert doc.similarity(nlp("word")) == 0
+
+
+def test_setting_is_refused(nlp):
+    doc = nlp(TEXT)
+    before = dict(doc.user_data)
+    for obj in (doc, doc[0:2], doc[0]):
+        with pytest.raises(ValueError, match="cannot be set"):
+            obj._.elmo = np.zeros(WIDTH)
+    with pytest.raises(ValueError, match="cannot be set"):
+        doc._.elmo_layers = np.zeros((N_LAYERS, len(doc), WIDTH))
+    assert doc.user_data == before
+
+
+def test_docs_without_vectors(nlp):
+    for text in ("Not read by ELMo.", ""):
+        doc = spacy.blank("en")(text)
+        for obj in (doc, doc[0:0], *doc[:1]):
+            with pytest.raises(ValueError, match=r"no ELMo vectors.*'elmo' component"):
+                _ = obj._.elmo
+
+
+def test_layers(nlp_with_layers):
+    doc = nlp_with_layers(TEXT)
+    layers = doc._.elmo_layers
+    assert layers.shape == (N_LAYERS, len(doc), WIDTH)
+    assert np.abs(layers.mean(axis=0) - doc.tensor).max() <= TOLERANCE
+    half = WIDTH // 2
+    np.testing.assert_array_equal(layers[0, :, :half], layers[0, :, half:])
+    (first, second) = (token.i for token in doc if token.text == "bank")
+    assert np.abs(layers[0, first] - layers[0, second]).max() <= TOLERANCE
+    assert np.abs(layers[1:, first] - layers[1:, second]).max() > 1e-3
+    assert nlp_with_layers("")._.elmo_layers.shape == (N_LAYERS, 0, WIDTH)
+
+
+def test_layers_not_stored(nlp):
+    with pytest.raises(ValueError, match="store_layers"):
+        _ = nlp(TEXT)._.elmo_layers
+
+
+def test_layers_of_several_docs_are_apart(nlp_with_layers):
+    texts = [TEXT, "One.", "", "Two words"]
+    for doc in nlp_with_layers.pipe(texts):
+        alone = nlp_with_layers(doc.text)
+        assert np.abs(doc._.elmo_layers - alone._.elmo_layers).max(initial=0) <= TOLERANCE
+
+
+def test_merged_tokens(nlp_with_layers):
+    doc = nlp_with_layers(TEXT)
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    assert doc._.elmo.shape == (WIDTH,)  # spaCy keeps the tensor in order here
+    with pytest.raises(ValueError, match="retokenized"):
+        _ = doc._.elmo_layers
+    doc = nlp_with_layers(doc)
+    assert doc._.elmo_layers.shape == (N_LAYERS, len(doc), WIDTH)
+
+
+def test_split_tokens(nlp_with_layers):
+    doc = nlp_with_layers(TEXT)
+    with doc.retokenize() as retokenizer:
+        retokenizer.split(doc[0], ["T", "he"], heads=[(doc[0], 1), doc[1]])
+    for read in (lambda: doc._.elmo_layers, lambda: doc._.elmo, lambda: doc[0].vector):
+        with pytest.raises(ValueError, match="retokenized"):
+            read()
+    doc = nlp_with_layers(doc)
+    assert doc._.elmo_layers.shape == (N_LAYERS, len(doc), WIDTH)
+    assert doc[0]._.elmo.shape == (WIDTH,)
+
+
+def test_merged_and_split_to_as_many_tokens(nlp_with_layers):
+    doc = nlp_with_layers(TEXT)
+    n_tokens = len(doc)
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+        retokenizer.split(doc[4], ["i", "ts"], heads=[(doc[4], 1), doc[5]])
+    assert len(doc) == n_tokens
+    with pytest.raises(ValueError, match="retokenized"):
+        _ = doc._.elmo_layers
+
+
+def test_similarity(nlp):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        doc, other = nlp("The bank raised its rates."), nlp("They sat on the bank.")
+        for a, b in [(doc, other), (doc[0:2], other), (doc[1], other[4]), (doc[1:3], other[2])]:
+            expected = a.vector.dot(b.vector) / np.linalg.norm(a.vector) / np.linalg.norm(b.vector)
+            assert a.similarity(b) == pytest.approx(expected, abs=1e-5)
+            assert b.similarity(a) == pytest.approx(expected, abs=1e-5)
+            assert a.has_vector
+            assert a.vector_norm == pytest.approx(np.linalg.norm(a.vector), rel=1e-5)
+        assert doc[1].text == other[4].text
+        assert doc[1].similarity(other[4]) < 0.999
+        assert doc[1].similarity(doc[1]) == pytest.approx(1)
+        assert doc.similarity(doc) == pytest.approx(1)
+
+
+def test_similarity_of_other_vectors(nlp):
+    other = spacy.blank("en")
+    other.vocab.set_vector("word", np.ones(3, dtype="float32"))
+    with pytest.raises(ValueError, match=f"{WIDTH} numbers with one of 3"):
+        nlp("word").similarity(other("word"))
+
+
+@pytest.mark.parametrize("vectors", ["auto", "elmo", "vocab"])
+@pytest.mark.parametrize("has_vocab_vectors", [False, True])
+def test_whose_vectors(weights, vectors, has_vocab_vectors):
+    nlp = make_nlp(weights, vectors=vectors)
+    if has_vocab_vectors:
+        nlp.vocab.set_vector("bank", np.ones(5, dtype="float32"))
+    doc = nlp("The bank\n raised")
+    assert doc._.elmo.shape == (WIDTH,)
+    if vectors == "elmo" or (vectors == "auto" and not has_vocab_vectors):
+        for obj in (doc, doc[0:3], doc[1]):
+            np.testing.assert_array_equal(obj.vector, obj._.elmo)
+            assert obj.has_vector
+    else:
+        assert not (doc.user_hooks or doc.user_span_hooks or doc.user_token_hooks)
+        if has_vocab_vectors:
+            np.testing.assert_array_equal(doc[1].vector, np.ones(5))
+            assert not doc[0].has_vector
+
+
+def same(doc: Doc, other: Doc) -> None:
+    for name in ("elmo", "elmo_layers"):
+        np.testing.assert_array_equal(getattr(doc._, name), getattr(other._, name))
+
+
+def test_docs_travel(nlp_with_layers):
+    doc = nlp_with_layers(TEXT)
+    same(doc.copy(), doc)
+    loaded = pickle.loads(pickle.dumps(doc))
+    same(loaded, doc)
+    np.testing.assert_array_equal(loaded[1].vector, doc[1]._.elmo)
+    same(Doc(doc.vocab).from_bytes(doc.to_bytes(exclude=["user_hooks"])), doc)
+
+
+def test_docs_travel_in_a_docbin(nlp_with_layers):
+    """A DocBin keeps no tensor, as spaCy's documentation says; it keeps the layers."""
+    doc = nlp_with_layers(TEXT)
+    (loaded,) = DocBin(docs=[doc], store_user_data=True).get_docs(doc.vocab)
+    np.testing.assert_array_equal(loaded._.elmo_layers, doc._.elmo_layers)
+    with pytest.raises(ValueError, match="no ELMo vectors"):
+        _ = loaded._.elmo
+
+
+def test_joined_docs(nlp, nlp_with_layers):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        docs = [nlp("The bank."), nlp("It raised rates.")]
+        joined = Doc.from_docs(docs)
+    expected = np.concatenate([doc.tensor for doc in docs])
+    np.testing.assert_array_equal(joined.tensor, expected)
+    np.testing.assert_array_equal(joined[4]._.elmo, expected[4])
+    docs = [nlp_with_layers(doc) for doc in docs]
+    with pytest.warns(UserWarning, match="W101.*elmo_layers"):  # spaCy says what it drops
+        joined = Doc.from_docs(docs)
+    with pytest.raises(ValueError, match="store_layers"):
+        _ = joined._.elmo_layers
+
+
+def test_part_of_a_doc(nlp_with_layers):
+    doc = nlp_with_layers(TEXT)
+    part = doc[3:6].as_doc()
+    np.testing.assert_array_equal(part._.elmo, doc[3:6]._.elmo)
+    with pytest.raises(ValueError, match="store_layers"):
+        _ = part._.elmo_layers

@@ -1,0 +1,287 @@
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc
+from thinc.api import Adam, Model
+
+from spacy_elmo.architectures import Elmo
+from spacy_elmo.pipeline.layer import BiLMLayer
+
+from .helpers import CONFIG, N_LAYERS, TOLERANCE, WIDTH, finite_difference, max_difference
+
+SETTINGS = {
+    "frozen": True,
+    "width": None,
+    "initial_state": "auto",
+    "segments": "auto",
+    "max_words": 400,
+    "batch_words": 4096,
+}
+TEXTS = ["The bank raised its rates. They sat\non the bank of the river!", "", "Play!", " \n "]
+
+
+def make_layer(weights, **settings) -> Model:
+    return BiLMLayer(str(weights), **{**SETTINGS, **settings})
+
+
+def make_docs(texts=TEXTS) -> list[Doc]:
+    nlp = spacy.blank("en")
+    return [nlp(text) for text in texts]
+
+
+def bilm_of(layer: Model) -> torch.nn.Module:
+    return layer.shims[0].bilm
+
+
+def layer_numbers(layer: Model) -> dict:
+    return {name: p.detach().numpy().copy() for name, p in bilm_of(layer).named_parameters()}
+
+
+def read(layer: Model, sentences: list[list[str]]) -> list[np.ndarray]:
+    with torch.no_grad():
+        return [part.numpy() for part in bilm_of(layer).read(sentences)[0]]
+
+
+def test_layers_are_those_of_the_bilm(weights):
+    layer = make_layer(weights)
+    docs = make_docs()
+    outputs = layer.predict(docs)
+    assert [y.shape for y in outputs] == [(N_LAYERS, len(doc), WIDTH) for doc in docs]
+    words = [token.text for token in docs[0] if not token.is_space]
+    first, second, third = read(layer, [words[:6], words[6:], ["Play", "!"]])
+    expected = np.concatenate([first, second], axis=1)
+    places = [token.i for token in docs[0] if not token.is_space]
+    assert np.abs(outputs[0][:, places] - expected).max() <= TOLERANCE
+    assert np.abs(outputs[2] - third).max() <= TOLERANCE
+    assert (outputs[0][:, [token.i for token in docs[0] if token.is_space]] == 0).all()
+    assert (outputs[3] == 0).all()
+
+
+def test_windows_are_those_of_the_bilm(weights):
+    doc = make_docs(["a b c d e f g h i j k l"])[0]
+    (output,) = make_layer(weights, max_words=8, segments="doc").predict([doc])
+    words = [token.text for token in doc]
+    first, last = read(make_layer(weights), [words[:8], words[4:]])
+    # Both windows hold e, f, g and h; two of them are kept from each.
+    expected = np.concatenate([first[:, :6], last[:, 2:]], axis=1)
+    assert np.abs(output - expected).max() <= TOLERANCE
+
+
+def test_large_windows_change_nothing(weights):
+    docs = make_docs()
+    n_words = max(len(doc) for doc in docs)
+    plain = make_layer(weights).predict(docs)
+    assert max_difference(plain, make_layer(weights, max_words=n_words).predict(docs)) == 0
+    assert max_difference(plain, make_layer(weights, max_words=3).predict(docs)) > 1e-3
+
+
+@pytest.mark.parametrize("batch_words", [1, 10, 100])
+def test_batch_size_changes_nothing(weights, batch_words):
+    docs = make_docs([*TEXTS, "More words, so that there is something to cut. " * 5])
+    plain = make_layer(weights).predict(docs)
+    small = make_layer(weights, batch_words=batch_words).predict(docs)
+    assert max_difference(plain, small) <= TOLERANCE
+
+
+def test_frozen_builds_no_graph(weights):
+    layer = make_layer(weights)
+    outputs, backprop = layer.begin_update(make_docs())
+    bilm = bilm_of(layer)
+    assert not any(p.requires_grad for p in bilm.parameters())
+    before = layer_numbers(layer)
+    backprop([np.ones_like(y) for y in outputs])
+    optimizer = Adam(0.1)
+    layer.finish_update(optimizer)
+    assert all(p.grad is None for p in bilm.parameters())
+    assert not optimizer.mom1 and not optimizer.mom2 and not optimizer.nr_update
+    for name, value in layer_numbers(layer).items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_the_graph_is_built_for_training_alone(weights, frozen, monkeypatch):
+    layer = make_layer(weights, frozen=frozen)
+    bilm = bilm_of(layer)
+    graphs = []
+
+    def spy(*args, **kwargs):
+        layers, state = type(bilm).read(bilm, *args, **kwargs)
+        graphs.append((bilm.training, any(part.requires_grad for part in layers)))
+        return layers, state
+
+    monkeypatch.setattr(bilm, "read", spy)
+    layer.begin_update(make_docs())
+    layer.predict(make_docs())
+    assert graphs == [(not frozen, not frozen), (False, False)]
+
+
+def test_gradients(weights):
+    """Of some numbers of each parameter, in float64, through windows and whitespace."""
+    layer = make_layer(weights, frozen=False, max_words=8)
+    bilm = bilm_of(layer).double()
+    docs = make_docs(["The bank of the river and\n the bank in the town. Yes!", "", "Play! "])
+    rng = np.random.default_rng(0)
+    outputs, backprop = layer.begin_update(docs)
+    factors = [rng.normal(size=y.shape) for y in outputs]
+
+    def loss() -> float:
+        layer.shims[0].bilm.word_cache.clear()
+        return sum(float((y * f).sum()) for y, f in zip(layer.predict(docs), factors, strict=True))
+
+    assert backprop(factors) == docs
+    n_checked = 0
+    for name, parameter in bilm.named_parameters():
+        values, gradient = parameter.detach().numpy(), parameter.grad.numpy()
+        flat = np.argsort(-np.abs(gradient), axis=None)[:2].tolist() + [rng.integers(values.size)]
+        for i in flat:
+            place = np.unravel_index(i, values.shape)
+            expected = finite_difference(loss, values, place, 1e-3)
+            # The outputs are rounded to float32 on their way.
+            np.testing.assert_allclose(
+                gradient[place], expected, rtol=2e-3, atol=2e-3, err_msg=name
+            )
+            n_checked += abs(expected) > 0.1
+    assert n_checked > len(list(bilm.parameters()))
+
+
+def test_gradients_add_up(weights):
+    layer = make_layer(weights, frozen=False)
+    grads = []
+    for _ in range(2):
+        outputs, backprop = layer.begin_update(make_docs())
+        backprop([np.ones_like(y) for y in outputs])
+        grads.append(torch.cat([p.grad.flatten() for p in bilm_of(layer).parameters()]))
+    assert grads[0].abs().max() > 0.1
+    torch.testing.assert_close(grads[1], 2 * grads[0])
+
+
+def test_finish_update_serves_no_stale_words(weights):
+    layer = make_layer(weights, frozen=False)
+    docs = make_docs()
+    before = layer.predict(docs)
+    outputs, backprop = layer.begin_update(docs)
+    backprop([np.ones_like(y) for y in outputs])
+    assert max_difference(layer.predict(docs), before) <= TOLERANCE  # fills the word cache again
+    optimizer = Adam(0.05)
+    layer.finish_update(optimizer)
+    assert len(optimizer.mom1) == len(list(bilm_of(layer).parameters()))
+    assert all((p.grad == 0).all() for p in bilm_of(layer).parameters())
+    after = layer.predict(docs)
+    assert np.abs(after[2][0] - before[2][0]).max() > 1e-3  # the words' own layer
+    fresh = make_layer(weights).from_bytes(layer.to_bytes())
+    assert max_difference(after, fresh.predict(docs)) <= TOLERANCE
+
+
+def test_use_params_serves_no_stale_words(weights):
+    layer = make_layer(weights, frozen=False)
+    docs = make_docs()
+    optimizer = Adam(0.05, use_averages=True)
+    for _ in range(3):
+        outputs, backprop = layer.begin_update(docs)
+        backprop([np.ones_like(y) for y in outputs])
+        layer.finish_update(optimizer)
+    last = layer.predict(docs)
+    with layer.use_params(optimizer.averages):
+        averaged = layer.predict(docs)
+        for name, parameter in bilm_of(layer).named_parameters():
+            average = optimizer.averages[layer.shims[0].id, name]
+            np.testing.assert_array_equal(parameter.detach().numpy(), average)
+        saved = layer.to_bytes()
+    assert np.abs(averaged[2][0] - last[2][0]).max() > 1e-3
+    assert max_difference(layer.predict(docs), last) == 0
+    fresh = make_layer(weights).from_bytes(saved)
+    assert max_difference(fresh.predict(docs), averaged) <= TOLERANCE
+
+
+def test_use_params_ends_with_an_error(weights):
+    layer = make_layer(weights, frozen=False)
+    docs = make_docs()
+    before = layer.predict(docs)
+    zeros = {(layer.shims[0].id, "char_cnn.embedding.weight"): np.zeros((262, 4), dtype="float32")}
+    with pytest.raises(KeyError), layer.use_params(zeros):
+        assert max_difference(layer.predict(docs), before) > 1e-3
+        raise KeyError
+    assert max_difference(layer.predict(docs), before) == 0
+
+
+def test_learns_after_loading(weights):
+    layer = make_layer(weights, frozen=False)
+    loaded = make_layer("nowhere", frozen=False).from_bytes(layer.to_bytes())
+    docs = make_docs()
+    outputs, backprop = loaded.begin_update(docs)
+    assert max_difference(outputs, layer.predict(docs)) <= TOLERANCE
+    backprop([np.ones_like(y) for y in outputs])
+    loaded.finish_update(Adam(0.05))
+    assert max_difference(loaded.predict(docs), outputs) > 1e-3
+
+
+def test_copies_of_frozen_weights_share_them(weights):
+    layer = make_layer(weights)
+    bilm = bilm_of(layer)
+    copied = layer.copy()
+    assert bilm_of(copied) is bilm
+    assert copied.shims[0].id != layer.shims[0].id
+
+
+def test_copies_of_weights_that_learn_part(weights):
+    layer = make_layer(weights, frozen=False)
+    docs = make_docs()
+    before = layer.predict(docs)
+    copied = layer.copy()
+    assert max_difference(copied.predict(docs), before) == 0
+    outputs, backprop = copied.begin_update(docs)
+    backprop([np.ones_like(y) for y in outputs])
+    copied.finish_update(Adam(0.05))
+    assert max_difference(copied.predict(docs), before) > 1e-3
+    assert max_difference(layer.predict(docs), before) == 0
+
+
+def test_copies_before_loading(weights):
+    copied = make_layer(weights).copy()
+    assert not copied.shims[0].is_loaded
+    assert (
+        max_difference(copied.predict(make_docs()), make_layer(weights).predict(make_docs())) == 0
+    )
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_nothing_to_read(weights, frozen):
+    layer = make_layer(weights, frozen=frozen)
+    docs = make_docs(["", ""])
+    outputs, backprop = layer.begin_update(docs)
+    assert [y.shape for y in outputs] == [(N_LAYERS, 0, WIDTH)] * 2
+    assert backprop(outputs) == docs
+    assert layer.predict([]) == []
+    assert not layer.shims[0].is_loaded
+    outputs, backprop = layer.begin_update(make_docs([" \n"]))
+    assert (outputs[0] == 0).all()
+    backprop(outputs)
+    layer.finish_update(Adam(0.05))
+
+
+def test_many_words_at_once(weights):
+    """More distinct words than the word cache holds."""
+    layer = make_layer(weights)
+    bilm = bilm_of(layer)
+    docs = make_docs([" ".join(f"w{i}" for i in range(300))])
+    before = layer.predict(docs)
+    bilm.word_cache.max_bytes = 2 * 4 * CONFIG.projection_dim * 100
+    bilm.word_cache.clear()
+    for _ in range(3):
+        assert max_difference(layer.predict(docs), before) <= TOLERANCE
+    bilm.word_cache.max_bytes = 32 * 2**20
+    bilm.word_cache.clear()
+
+
+def test_whole_architecture_of_no_docs(weights):
+    assert Elmo(str(weights)).predict([]) == []
+
+
+def test_use_params_of_a_model_with_the_same_id(weights):
+    """Models and shims are numbered apart, so an optimizer's keys may agree in their number."""
+    layer = make_layer(weights, frozen=False)
+    docs = make_docs()
+    before = layer.predict(docs)
+    with layer.use_params({(layer.shims[0].id, "w"): np.zeros(3, dtype="float32")}):
+        assert max_difference(layer.predict(docs), before) == 0

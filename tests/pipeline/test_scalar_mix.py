@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+from thinc.api import Model
+
+from spacy_elmo.pipeline.scalar_mix import EPSILON, ScalarMix
+
+from .helpers import finite_difference
+
+RNG = np.random.default_rng(0)
+LAYERS = [RNG.normal(0, 2, (3, n, 6)).astype("float32") for n in (4, 0, 1)]
+W, GAMMA = [0.3, -1.0, 2.0], 1.7
+
+
+def make_mix(layer_norm: bool, in_float64: bool = False) -> Model:
+    mix = ScalarMix(W, GAMMA, layer_norm)
+    mix.initialize(X=LAYERS)
+    if in_float64:
+        for name in ("w", "gamma"):
+            mix.set_param(name, mix.get_param(name).astype("float64"))
+    return mix
+
+
+def by_formula(layers: np.ndarray, w, gamma: float, layer_norm: bool) -> np.ndarray:
+    h = layers.astype("float64")
+    if layer_norm:
+        h = (h - h.mean(axis=-1, keepdims=True)) / np.sqrt(h.var(axis=-1, keepdims=True) + EPSILON)
+    s = np.exp(w) / np.exp(w).sum()
+    return gamma * sum(s[j] * h[j] for j in range(len(h)))
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_same_as_the_formula(layer_norm):
+    mixed = make_mix(layer_norm).predict(LAYERS)
+    for ours, layers in zip(mixed, LAYERS, strict=True):
+        assert ours.dtype == np.float32
+        expected = by_formula(layers, W, GAMMA, layer_norm)
+        np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_defaults_are_the_mean():
+    (mixed,) = ScalarMix().predict(LAYERS[:1])
+    np.testing.assert_allclose(mixed, LAYERS[0].mean(axis=0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_large_weights_choose_a_layer(size):
+    w = [-1000.0] * (size - 1) + [1000.0]
+    (mixed,) = ScalarMix(w).predict([LAYERS[0][:size]])
+    np.testing.assert_array_equal(mixed, LAYERS[0][size - 1])
+
+
+def test_normalization_keeps_zeros_and_needs_no_other_token():
+    layers = LAYERS[0].copy()
+    layers[:, 1] = 0.0
+    mix = make_mix(layer_norm=True)
+    (mixed,) = mix.predict([layers])
+    assert (mixed[1] == 0).all()
+    for k in range(4):
+        (alone,) = mix.predict([layers[:, k : k + 1]])
+        np.testing.assert_allclose(alone[0], mixed[k], atol=1e-6)
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_gradients(layer_norm):
+    mix = make_mix(layer_norm, in_float64=True)
+    inputs = [layers.astype("float64") for layers in LAYERS]
+    factors = [RNG.normal(size=layers.shape[1:]) for layers in inputs]
+
+    def loss() -> float:
+        return sum(float((y * f).sum()) for y, f in zip(mix.predict(inputs), factors, strict=True))
+
+    _, backprop = mix.begin_update(inputs)
+    d_inputs = backprop(factors)
+    for name in ("w", "gamma"):
+        param = mix.get_param(name)
+        expected = [finite_difference(loss, param, i, 1e-5) for i in range(len(param))]
+        np.testing.assert_allclose(mix.get_grad(name), expected, rtol=1e-4, atol=1e-5)
+        assert np.abs(expected).min() > 1e-3
+    for d_input, layers in zip(d_inputs, inputs, strict=True):
+        assert d_input.shape == layers.shape
+        for place in np.ndindex(layers.shape):
+            expected = finite_difference(loss, layers, place, 1e-5)
+            np.testing.assert_allclose(d_input[place], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_add_up():
+    mix = make_mix(False)
+    factors = [np.ones(layers.shape[1:], dtype="float32") for layers in LAYERS]
+    grads = []
+    for _ in range(2):
+        _, backprop = mix.begin_update(LAYERS)
+        backprop(factors)
+        grads.append(mix.get_grad("w").copy())
+    np.testing.assert_allclose(grads[1], 2 * grads[0], rtol=1e-5)
+
+
+def test_no_docs():
+    mix = ScalarMix()
+    assert mix.predict([]) == []
+    mixed, backprop = mix.begin_update([])
+    assert (mixed, backprop([])) == ([], [])
+
+
+@pytest.mark.parametrize("weights", [[], [0.0, 0.0], [0.0] * 4])
+def test_wrong_number_of_weights(weights):
+    with pytest.raises(ValueError, match=f"initial_weights has {len(weights)} .* 3 layers"):
+        ScalarMix(weights).predict(LAYERS)
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_saved_and_loaded(layer_norm):
+    mix = make_mix(layer_norm)
+    mix.set_param("w", mix.get_param("w") + 1.5 * np.arange(3, dtype="float32"))
+    loaded = ScalarMix(layer_norm=layer_norm).from_bytes(mix.to_bytes())
+    for ours, theirs in zip(mix.predict(LAYERS), loaded.predict(LAYERS), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    mixed, backprop = loaded.begin_update(LAYERS)
+    backprop([y**2 for y in mixed])
+    loaded.finish_update(lambda key, param, grad: (param - grad, grad))  # not read-only
+    assert (loaded.get_param("w") != mix.get_param("w")).all()
+
+
+def test_read_only_input():
+    layers = LAYERS[0].copy()
+    layers.flags.writeable = False
+    mix = make_mix(True)
+    _, backprop = mix.begin_update([layers])
+    gradient = np.ones(layers.shape[1:], dtype="float32")
+    gradient.flags.writeable = False
+    assert backprop([gradient])[0].shape == layers.shape

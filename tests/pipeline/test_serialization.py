@@ -1,0 +1,234 @@
+import json
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+import spacy
+from spacy.language import Language
+
+from spacy_elmo.bilm.weights import Card
+
+from .helpers import (
+    CARD,
+    TEXTS,
+    TOLERANCE,
+    WIDTH,
+    add_elmo,
+    make_nlp,
+    max_difference,
+    vectors_of,
+    write_weights,
+)
+
+
+def by_disk(nlp: Language, tmp_path) -> Language:
+    nlp.to_disk(tmp_path / "saved")
+    shutil.rmtree(tmp_path / "own")
+    return spacy.load(tmp_path / "saved")
+
+
+def by_bytes(nlp: Language, tmp_path) -> Language:
+    data, config = nlp.to_bytes(), nlp.config
+    shutil.rmtree(tmp_path / "own")
+    return spacy.blank("en").from_config(config).from_bytes(data)
+
+
+def by_pickle(nlp: Language, tmp_path) -> Language:
+    data = pickle.dumps(nlp)
+    shutil.rmtree(tmp_path / "own")
+    return pickle.loads(data)
+
+
+WAYS = [by_disk, by_bytes, by_pickle]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("used_before", [False, True])
+def test_same_vectors_with_the_source_gone(own_weights, tmp_path, way, used_before):
+    expected = vectors_of([make_nlp(own_weights)(text) for text in TEXTS])
+    nlp = make_nlp(own_weights)
+    if used_before:
+        nlp(TEXTS[0])
+    loaded = way(nlp, tmp_path)
+    assert not own_weights.exists()
+    assert max_difference(vectors_of([loaded(text) for text in TEXTS]), expected) <= TOLERANCE
+    assert max_difference(vectors_of([nlp(text) for text in TEXTS]), expected) <= TOLERANCE
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_settings_and_mix_stay(own_weights, tmp_path, way):
+    settings = {"store_layers": True, "vectors": "vocab", "segments": "doc", "max_words": 8}
+    mix = {"initial_weights": [1.0, 0.0, 3.0], "gamma": 2.0, "layer_norm": True}
+    nlp = make_nlp(own_weights, **settings, **mix)
+    text = "One sentence. Another one, with some words more! And one more."
+    doc = nlp(text)
+    mixed = nlp.get_pipe("elmo").model.get_ref("mix")
+    mixed.set_param("w", mixed.get_param("w") + 1)
+    mixed.set_param("gamma", mixed.get_param("gamma") * 1.5)
+    loaded = way(nlp, tmp_path)
+    same = loaded(text)
+    assert np.abs(same.tensor - 1.5 * doc.tensor).max() <= TOLERANCE
+    assert max_difference([same._.elmo_layers], [doc._.elmo_layers]) <= TOLERANCE
+    assert not same.user_hooks
+    assert loaded.get_pipe("elmo").vectors == "vocab"
+
+
+def test_a_second_generation(own_weights, tmp_path):
+    nlp = make_nlp(own_weights)
+    expected = vectors_of([nlp(text) for text in TEXTS])
+    first = by_disk(nlp, tmp_path)
+    first.to_disk(tmp_path / "again")
+    shutil.rmtree(tmp_path / "saved")
+    second = spacy.load(tmp_path / "again")
+    assert max_difference(vectors_of([second(text) for text in TEXTS]), expected) <= TOLERANCE
+    assert (tmp_path / "again" / "elmo" / "README.md").read_text("utf-8") == CARD.documents[
+        "README.md"
+    ]
+
+
+def test_reading_can_change_after_loading(own_weights, tmp_path):
+    make_nlp(own_weights).to_disk(tmp_path / "saved")
+    text = "a b c d e f g h i j k l m n"
+    overrides = {"components.elmo.model.max_words": 4}
+    loaded = spacy.load(tmp_path / "saved", config=overrides)
+    expected = make_nlp(own_weights, max_words=4)(text).tensor
+    assert max_difference([loaded(text).tensor], [expected]) <= TOLERANCE
+    assert max_difference([loaded(text).tensor], [make_nlp(own_weights)(text).tensor]) > 1e-3
+
+
+def test_saved_bytes_are_half_where_that_loses_nothing(own_weights):
+    """Weights that were loaded from half precision are saved in it."""
+    nlp = make_nlp(own_weights)
+    full = len(nlp.get_pipe("elmo").to_bytes(exclude=["vocab"]))
+    nlp.get_pipe("elmo")._shim.bilm.half().float()
+    half = len(nlp.get_pipe("elmo").to_bytes(exclude=["vocab"]))
+    n_numbers = sum(p.numel() for p in nlp.get_pipe("elmo")._shim.bilm.parameters())
+    assert 2 * n_numbers <= full - half < 2 * n_numbers + 16  # the format pads its header
+
+
+def test_card_and_licence_go_along(own_weights, tmp_path):
+    by_disk(make_nlp(own_weights), tmp_path)
+    for name, text in CARD.documents.items():
+        assert (tmp_path / "saved" / "elmo" / name).read_text(encoding="utf-8") == text
+    saved = json.loads((tmp_path / "saved" / "meta.json").read_text(encoding="utf-8"))
+    assert saved["sources"] == CARD.meta["sources"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_sources(own_weights, tmp_path, way):
+    nlp = make_nlp(own_weights)
+    nlp.meta["sources"] = [{"name": "Another corpus"}]
+    expected = [{"name": "Another corpus"}, *CARD.meta["sources"]]
+    assert nlp.meta["sources"] == expected
+    assert nlp.meta["sources"] == expected  # once each
+    loaded = way(nlp, tmp_path)
+    assert loaded.meta["sources"] == expected
+
+
+def test_no_card(tmp_path):
+    nlp = make_nlp(write_weights(tmp_path / "w", card=Card()))
+    nlp.to_disk(tmp_path / "saved")
+    assert spacy.load(tmp_path / "saved")("a b").tensor.shape == (2, WIDTH)
+    assert not (tmp_path / "saved" / "elmo" / "README.md").exists()
+
+
+def test_meta_without_weights():
+    nlp = make_nlp("nowhere")
+    assert nlp.meta["lang"] == "en"
+    assert "elmo" not in nlp.pipe_labels
+
+
+def test_exclude_and_disable(own_weights, tmp_path):
+    nlp = make_nlp(own_weights)
+    nlp.add_pipe("sentencizer")
+    expected = nlp(TEXTS[0]).tensor
+    loaded = by_disk(nlp, tmp_path)
+    loaded = spacy.load(tmp_path / "saved", exclude=["elmo"])
+    assert loaded.component_names == ["sentencizer"]
+    assert loaded(TEXTS[0]).tensor.size == 0
+    loaded = spacy.load(tmp_path / "saved", disable=["elmo"])
+    assert loaded(TEXTS[0]).tensor.size == 0
+    loaded.enable_pipe("elmo")
+    assert max_difference([loaded(TEXTS[0]).tensor], [expected]) <= TOLERANCE
+    with loaded.select_pipes(enable=["sentencizer"]):
+        assert loaded(TEXTS[0]).tensor.size == 0
+    assert loaded(TEXTS[0]).tensor.size > 0
+
+
+def test_saved_without_its_model(tmp_path):
+    """What is not saved is not needed."""
+    nlp = make_nlp("nowhere")
+    nlp.get_pipe("elmo").to_disk(tmp_path / "part", exclude=["model", "vocab"])
+    assert [file.name for file in (tmp_path / "part").iterdir()] == ["cfg"]
+    nlp.to_disk(tmp_path / "saved", exclude=["elmo"])
+    assert not (tmp_path / "saved" / "elmo").exists()
+    with pytest.raises(ValueError, match="'nowhere'"):
+        nlp.to_disk(tmp_path / "whole")
+
+
+def test_sourced(own_weights, tmp_path):
+    source = make_nlp(own_weights, gamma=2.0)
+    expected = vectors_of([source(text) for text in TEXTS])
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", source=source, name="other")
+    assert nlp.config["components"]["other"]["model"]["mix"]["gamma"] == 2.0
+    loaded = by_disk(nlp, tmp_path)
+    assert loaded.pipe_names == ["other"]
+    assert max_difference(vectors_of([loaded(text) for text in TEXTS]), expected) <= TOLERANCE
+
+
+def test_sourced_by_a_config(own_weights, tmp_path):
+    source = make_nlp(own_weights)
+    expected = vectors_of([source(text) for text in TEXTS])
+    by_disk(source, tmp_path)
+    config = {
+        "nlp": {"lang": "en", "pipeline": ["elmo"]},
+        "components": {"elmo": {"source": str(tmp_path / "saved")}},
+    }
+    nlp = spacy.util.load_model_from_config(config, auto_fill=True)
+    assert max_difference(vectors_of([nlp(text) for text in TEXTS]), expected) <= TOLERANCE
+
+
+def test_loaded_with_other_weights(own_weights, tmp_path):
+    """What was saved comes before the setting, which is where it came from."""
+    nlp = make_nlp(own_weights)
+    expected = nlp(TEXTS[0]).tensor
+    nlp.to_disk(tmp_path / "saved")
+    write_weights(own_weights, seed=5)
+    assert (
+        max_difference([spacy.load(tmp_path / "saved")(TEXTS[0]).tensor], [expected]) <= TOLERANCE
+    )
+    assert max_difference([make_nlp(own_weights)(TEXTS[0]).tensor], [expected]) > 1e-3
+
+
+def test_weights_written_over_after_loading(own_weights):
+    nlp = make_nlp(own_weights)
+    expected = nlp(TEXTS[0]).tensor
+    (own_weights / "weights.safetensors").write_bytes(b"")
+    other_words = nlp(TEXTS[-1] + TEXTS[-2])
+    assert np.isfinite(other_words.tensor).all()
+    assert max_difference([nlp(TEXTS[0]).tensor], [expected]) <= TOLERANCE
+
+
+def test_damaged_component(own_weights, tmp_path):
+    make_nlp(own_weights).to_disk(tmp_path / "saved")
+    model = tmp_path / "saved" / "elmo" / "model"
+    model.write_bytes(model.read_bytes()[:-100])
+    with pytest.raises(ValueError):
+        spacy.load(tmp_path / "saved")
+
+
+def test_two_in_one_pipeline_keep_their_names(own_weights, tmp_path):
+    nlp = make_nlp(own_weights)
+    other = write_weights(
+        tmp_path / "other", seed=2, card=Card({"lang": "xx", "sources": [{"name": "B"}]})
+    )
+    add_elmo(nlp, other, "second")
+    nlp.to_disk(tmp_path / "saved")
+    assert [s["name"] for s in nlp.meta["sources"]] == ["A corpus", "B"]
+    loaded = spacy.load(tmp_path / "saved")
+    for name in ("elmo", "second"):
+        ours, theirs = loaded.get_pipe(name).model, nlp.get_pipe(name).model
+        docs = [nlp.make_doc(TEXTS[0])]
+        assert max_difference(ours.predict(docs), theirs.predict(docs)) <= TOLERANCE

@@ -1,0 +1,142 @@
+"""spaCy's own commands, for pipelines with this component."""
+
+import importlib
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+import spacy
+from spacy.cli.debug_config import debug_config
+from spacy.cli.init_config import fill_config
+from spacy.cli.package import package
+
+from .helpers import CARD, TEXTS, TOLERANCE, make_nlp, max_difference, vectors_of
+
+CONFIG = """
+[nlp]
+lang = "en"
+pipeline = ["elmo","tagger"]
+
+[components]
+
+[components.elmo]
+factory = "elmo"
+
+[components.tagger]
+factory = "tagger"
+
+[components.tagger.model]
+@architectures = "spacy.Tagger.v2"
+
+[components.tagger.model.tok2vec]
+@architectures = "spacy-elmo.Elmo.v1"
+"""
+FILLED = {
+    "factory": "elmo",
+    "store_layers": False,
+    "vectors": "auto",
+    "model": {
+        "@architectures": "spacy-elmo.Elmo.v1",
+        "weights": "en_sm",
+        "frozen": True,
+        "width": None,
+        "initial_state": "auto",
+        "segments": "auto",
+        "max_words": 400,
+        "batch_words": 4096,
+        "mix": {
+            "@architectures": "spacy-elmo.ScalarMix.v1",
+            "initial_weights": None,
+            "gamma": 1.0,
+            "layer_norm": False,
+        },
+    },
+}
+
+
+@pytest.fixture
+def no_weights(monkeypatch, tmp_path):
+    """Whatever looks for weights finds none, the embedded ones neither."""
+    monkeypatch.setattr("spacy_elmo.bilm.weights.EMBEDDED", tmp_path / "nothing")
+
+
+@pytest.fixture
+def filled(no_weights, tmp_path):
+    (tmp_path / "base.cfg").write_text(CONFIG)
+    fill_config(tmp_path / "config.cfg", tmp_path / "base.cfg")
+    return tmp_path / "config.cfg"
+
+
+def test_fill_config(filled):
+    config = spacy.util.load_config(filled)
+    assert config["components"]["elmo"] == FILLED
+    inline = config["components"]["tagger"]["model"]["tok2vec"]
+    assert inline == {**FILLED["model"], "mix": None}
+
+
+def test_debug_config(filled, capsys):
+    debug_config(filled, overrides={"paths.train": "train.spacy", "paths.dev": "dev.spacy"})
+    out = capsys.readouterr().out
+    assert "Config is valid" in out
+
+
+def test_debug_config_finds_a_wrong_setting(filled):
+    filled.write_text(filled.read_text().replace("max_words = 400", "max_words = 0", 1))
+    with pytest.raises(ValueError, match="max_words = 0"):
+        debug_config(filled, overrides={"paths.train": "train.spacy", "paths.dev": "dev.spacy"})
+
+
+def test_weights_that_are_not_there(no_weights):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    assert nlp.config["components"]["elmo"] == FILLED
+    with pytest.raises(ValueError, match="'en_sm'"):
+        nlp("a")
+
+
+def test_package(own_weights, tmp_path, monkeypatch):
+    nlp = make_nlp(own_weights, lang="en")
+    nlp.meta.update(name="tiny", version="1.2.3")
+    expected = vectors_of([nlp(text) for text in TEXTS])
+    nlp.to_disk(tmp_path / "saved")
+    (tmp_path / "out").mkdir()
+    package(tmp_path / "saved", tmp_path / "out", create_wheel=False, create_sdist=False)
+    shutil.rmtree(own_weights)
+    shutil.rmtree(tmp_path / "saved")
+    root = tmp_path / "out" / "en_tiny-1.2.3"
+    meta = json.loads((root / "meta.json").read_text(encoding="utf-8"))
+    assert meta["sources"] == CARD.meta["sources"]
+    assert any(line.startswith("spacy-elmo") for line in meta["requirements"])
+    assert "A corpus" in (root / "README.md").read_text(encoding="utf-8")
+    shutil.copy(root / "meta.json", root / "en_tiny")  # as its setup.py does
+    monkeypatch.syspath_prepend(root)
+    loaded = importlib.import_module("en_tiny").load()
+    data = root / "en_tiny" / "en_tiny-1.2.3"
+    for name, text in CARD.documents.items():
+        assert (data / "elmo" / name).read_text(encoding="utf-8") == text
+    assert max_difference(vectors_of([loaded(text) for text in TEXTS]), expected) <= TOLERANCE
+    sys.modules.pop("en_tiny")
+
+
+def test_factories_are_light():
+    """Every `spacy.blank` imports the factories of all installed packages."""
+    code = """
+import sys, spacy
+spacy.blank("en")
+assert "spacy_elmo.pipeline.component" in sys.modules
+heavy = ["matplotlib", "spacy_elmo.pretraining", "spacy_elmo.cli", "spacy_elmo.bilm.published"]
+print([name for name in heavy if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_analysis(weights):
+    nlp = make_nlp(weights)
+    analysis = nlp.analyze_pipes()
+    assert analysis["summary"]["elmo"]["assigns"] == [
+        "doc.tensor", "doc._.elmo", "span._.elmo", "token._.elmo",
+    ]  # fmt: skip
+    assert not any(analysis["problems"]["elmo"])

@@ -1,0 +1,378 @@
+import pickle
+import random
+import shutil
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.cli.train import train
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
+from thinc.api import Adam, Config
+
+from .helpers import N_LAYERS, TOLERANCE, WIDTH, add_elmo, make_nlp, max_difference
+
+WORDS = {"the": "D", "a": "D", "bank": "N", "river": "N", "plays": "V", "sat": "V", ".": "P"}
+LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH, "upstream": "elmo"}
+
+
+def make_examples(nlp: Language, n: int = 8) -> list[Example]:
+    rng = random.Random(0)
+    examples = []
+    for _ in range(n):
+        words = rng.choices(list(WORDS), k=rng.randint(1, 9))
+        reference = Doc(nlp.vocab, words=words, tags=[WORDS[word] for word in words])
+        examples.append(Example(Doc(nlp.vocab, words=words), reference))
+    return examples
+
+
+def tagger_config(tok2vec) -> dict:
+    return {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}}
+
+
+def make_pipeline(weights, **settings) -> Language:
+    nlp = make_nlp(weights, **settings)
+    nlp.add_pipe("tagger", config=tagger_config(LISTENER))
+    return nlp
+
+
+def make_inline(weights, **settings) -> Language:
+    nlp = spacy.blank("en")
+    tok2vec = {"@architectures": "spacy-elmo.Elmo.v1", "weights": str(weights), **settings}
+    nlp.add_pipe("tagger", config=tagger_config(tok2vec))
+    return nlp
+
+
+def start(nlp: Language, learn_rate: float = 0.05) -> tuple[list[Example], Adam]:
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    for _, pipe in nlp.pipeline:
+        for node in pipe.model.walk():
+            if node.name == "softmax":  # zeros let no gradient through
+                W = node.get_param("W")
+                node.set_param("W", np.sin(np.arange(W.size, dtype="float32")).reshape(W.shape))
+    return examples, Adam(learn_rate)
+
+
+def step(nlp: Language, examples: list[Example], optimizer, batches: int = 1) -> dict[str, float]:
+    """As `spacy train` does it: all components read the batches, then all learn."""
+    losses: dict[str, float] = {}
+    size = len(examples) // batches
+    for i in range(batches):
+        nlp.update(examples[i * size : (i + 1) * size], sgd=False, losses=losses)
+    for _, pipe in nlp.pipeline:
+        if pipe.is_trainable:
+            pipe.finish_update(optimizer)
+    return losses
+
+
+def numbers(model) -> dict[str, np.ndarray]:
+    return {name: p.detach().numpy().copy() for name, p in bilm_of(model).named_parameters()}
+
+
+def bilm_of(model) -> torch.nn.Module:
+    return next(node for node in model.walk() if node.name == "elmo-bilm").shims[0].bilm
+
+
+def mix_of(model):
+    return next(node for node in model.walk() if node.name == "elmo-scalar-mix")
+
+
+def accuracy(nlp: Language, examples: list[Example]) -> float:
+    return nlp.evaluate(
+        [Example(nlp.make_doc(eg.reference.text), eg.reference) for eg in examples]
+    )["tag_acc"]
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_listening_tagger_learns(weights, tmp_path, frozen):
+    nlp = make_pipeline(weights, frozen=frozen)
+    examples, optimizer = start(nlp)
+    elmo = nlp.get_pipe("elmo")
+    before, mix = numbers(elmo.model), mix_of(elmo.model)
+    assert mix.get_param("w").tolist() == [0.0] * N_LAYERS
+    losses = [step(nlp, examples, optimizer) for _ in range(100)]
+    assert losses[-1]["tagger"] < 0.1 * losses[0]["tagger"]
+    assert losses[0]["elmo"] > 0
+    assert len(set(mix.get_param("w").tolist())) == N_LAYERS
+    assert mix.get_param("gamma")[0] != 1.0
+    moved = [name for name, value in numbers(elmo.model).items() if (value != before[name]).any()]
+    assert len(moved) == (0 if frozen else len(before))
+    shim = elmo._shim.id
+    # The ids of shims and models are counted apart, so `shim` may be the mix's as well.
+    assert {name for key, name in optimizer.mom1 if key == shim and name in before} == set(moved)
+    assert accuracy(nlp, examples) > 0.9
+    nlp.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    for text in ("the bank sat.", "a river"):
+        ours, theirs = nlp(text), loaded(text)
+        assert max_difference([ours.tensor], [theirs.tensor]) <= TOLERANCE
+        assert [token.tag_ for token in ours] == [token.tag_ for token in theirs]
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_inline(weights, tmp_path, frozen):
+    """The architecture as a component's own; its width is not known before `initialize`."""
+    nlp = make_inline(weights, frozen=frozen)
+    model = nlp.get_pipe("tagger").model
+    assert model.get_ref("tok2vec").has_dim("nO") is None
+    examples, optimizer = start(nlp)
+    assert model.get_ref("tok2vec").get_dim("nO") == WIDTH
+    before = numbers(model)
+    losses = [step(nlp, examples, optimizer)["tagger"] for _ in range(30)]
+    assert losses[-1] < 0.5 * losses[0]
+    assert len(set(mix_of(model).get_param("w").tolist())) == N_LAYERS
+    changed = [(value != before[name]).any() for name, value in numbers(model).items()]
+    assert not any(changed) if frozen else all(changed)
+    nlp.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    tagger, same = nlp.get_pipe("tagger"), loaded.get_pipe("tagger")
+    docs = [eg.reference for eg in examples]
+    assert max_difference(tagger.model.predict(docs), same.model.predict(docs)) <= TOLERANCE
+    step(loaded, make_examples(loaded), Adam(0.02))  # learns on
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_listening_and_inline_learn_the_same(weights, frozen):
+    listening, inline = make_pipeline(weights, frozen=frozen), make_inline(weights, frozen=frozen)
+    found = []
+    for nlp in (listening, inline):
+        examples, optimizer = start(nlp)
+        losses = [step(nlp, examples, optimizer)["tagger"] for _ in range(5)]
+        found.append((losses, mix_of(nlp.pipeline[0][1].model).get_param("w")))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-3)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-2, atol=1e-4)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_accumulated_gradients(weights, frozen):
+    """Two batches before a step are as good as one of twice the size."""
+    found = []
+    for batches in (1, 2):
+        nlp = make_pipeline(weights, frozen=frozen)
+        examples, _ = start(nlp)
+        gradients = {}
+
+        def note(key, value, gradient, gradients=gradients):
+            gradients[key[1]] = gradients.get(key[1], 0) + np.abs(gradient).sum()
+            return value, gradient
+
+        # The tagger averages its loss over a batch's words, so both batches must be alike.
+        step(nlp, examples[:4] * 2, note, batches)
+        found.append(gradients)
+    assert found[0].keys() == found[1].keys()
+    assert {"w", "gamma"} <= found[0].keys()
+    assert ("lstm.0.bias" in found[0]) == (not frozen)
+    for name, value in found[0].items():
+        np.testing.assert_allclose(found[1][name], value * found[1]["b"] / found[0]["b"], rtol=1e-3)
+
+
+def add_second_tagger(nlp: Language) -> None:
+    nlp.add_pipe("tagger", name="second", config=tagger_config(LISTENER))
+
+
+def test_listeners_add_up(weights):
+    """And it does not matter which of them learn something from a batch."""
+
+    def gradients(n_taggers: int, silent: str | None = None) -> dict[str, np.ndarray]:
+        nlp = make_pipeline(weights)
+        if n_taggers == 2:
+            add_second_tagger(nlp)
+        examples, _ = start(nlp)  # both taggers are alike
+        if silent is not None:
+            nlp.get_pipe(silent).update = lambda examples, **settings: settings["losses"]
+        noted = {}
+
+        def note(key, value, gradient):
+            noted[key[1]] = gradient.copy()
+            return value, gradient
+
+        step(nlp, examples, note)
+        return noted
+
+    one, both = gradients(1), gradients(2)
+    for name in ("w", "gamma"):
+        assert one[name].any()
+        np.testing.assert_allclose(both[name], 2 * one[name], rtol=1e-4)
+        for silent in ("tagger", "second"):
+            np.testing.assert_allclose(gradients(2, silent)[name], one[name], rtol=1e-4)
+
+
+def test_learns_by_nlp_update(weights):
+    nlp = make_pipeline(weights)
+    examples, optimizer = start(nlp)
+    losses = []
+    for _ in range(40):
+        losses.append(nlp.update(examples, sgd=optimizer)["tagger"])
+    assert losses[-1] < 0.5 * losses[0]
+    assert mix_of(nlp.get_pipe("elmo").model).get_param("w").any()
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("by_update", [True, False])
+def test_pickled_in_the_middle_of_a_training(weights, by_update, frozen):
+    nlp = make_pipeline(weights, frozen=frozen)
+    examples, optimizer = start(nlp)
+    for _ in range(2):
+        nlp.update(examples, sgd=optimizer) if by_update else step(nlp, examples, optimizer)
+    loaded = pickle.loads(pickle.dumps(nlp))
+    text = "the bank sat."
+    assert max_difference([loaded(text).tensor], [nlp(text).tensor]) <= TOLERANCE
+    loaded.update(make_examples(loaded), sgd=optimizer)
+
+
+def test_training_goes_on_frozen_and_annotating(weights):
+    nlp = make_pipeline(weights)
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    other = make_examples(nlp, 10)[8:]
+    before = mix_of(nlp.get_pipe("elmo").model).get_param("w").copy()
+    losses: dict[str, float] = {}
+    with nlp.select_pipes(disable=["elmo"]):
+        for example in other:
+            nlp.get_pipe("elmo")(example.predicted)
+        nlp.update(other, sgd=optimizer, losses=losses)
+    assert losses["tagger"] > 0
+    np.testing.assert_array_equal(mix_of(nlp.get_pipe("elmo").model).get_param("w"), before)
+
+
+def test_empty_docs_in_a_batch(weights):
+    nlp = make_pipeline(weights, frozen=False)
+    examples, optimizer = start(nlp)
+    empty = Example(Doc(nlp.vocab), Doc(nlp.vocab))
+    space = Example(Doc(nlp.vocab, words=[" "]), Doc(nlp.vocab, words=[" "], tags=["P"]))
+    losses = step(nlp, [empty, *examples, space], optimizer)
+    assert losses["tagger"] > 0
+    step(nlp, [empty, empty], optimizer)
+
+
+def test_averages(weights, tmp_path):
+    nlp = make_pipeline(weights, frozen=False)
+    examples, _ = start(nlp)
+    optimizer = Adam(0.05, use_averages=True)
+    for _ in range(4):
+        step(nlp, examples, optimizer)
+    text = "the bank sat."
+    last = nlp(text).tensor
+    with nlp.use_params(optimizer.averages):
+        averaged = nlp(text).tensor
+        nlp.to_disk(tmp_path / "averaged")
+    assert np.abs(averaged - last).max() > 1e-3
+    assert max_difference([nlp(text).tensor], [last]) <= TOLERANCE
+    assert max_difference([spacy.load(tmp_path / "averaged")(text).tensor], [averaged]) <= TOLERANCE
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_replaced_listeners(weights, tmp_path, frozen):
+    nlp = make_pipeline(weights, frozen=frozen, gamma=1.5)
+    examples, optimizer = start(nlp)
+    for _ in range(10):
+        step(nlp, examples, optimizer)
+    docs = [eg.reference for eg in examples]
+    expected = nlp.get_pipe("tagger").model.predict([nlp(doc.copy()) for doc in docs])
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    assert nlp.get_pipe("elmo").listeners == []
+    tagger = nlp.get_pipe("tagger").model
+    assert max_difference(tagger.predict(docs), expected) <= TOLERANCE
+    block = nlp.config["components"]["tagger"]["model"]["tok2vec"]
+    assert block["@architectures"] == "spacy-elmo.Elmo.v1"
+    assert (block["frozen"], block["mix"]["gamma"]) == (frozen, 1.5)
+    assert (bilm_of(tagger) is bilm_of(nlp.get_pipe("elmo").model)) == frozen
+    nlp.remove_pipe("elmo")
+    nlp.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    assert max_difference(loaded.get_pipe("tagger").model.predict(docs), expected) <= TOLERANCE
+    step(loaded, make_examples(loaded), Adam(0.02))
+
+
+def test_a_listener_of_another_width(weights):
+    nlp = make_nlp(weights)
+    nlp.add_pipe("tagger", config=tagger_config({**LISTENER, "width": 96}))
+    examples = make_examples(nlp)
+    with pytest.raises(ValueError, match=rf"'tagger'.* width = 96.*'elmo'.* {WIDTH} "):
+        nlp.initialize(lambda: examples)
+
+
+def test_listeners_of_two_components(weights, own_weights):
+    nlp = make_nlp(weights)
+    add_elmo(nlp, own_weights, "other")
+    nlp.add_pipe("tagger", config=tagger_config({**LISTENER, "upstream": "other"}))
+    assert nlp.get_pipe("elmo").listening_components == []
+    assert nlp.get_pipe("other").listening_components == ["tagger"]
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    assert not mix_of(nlp.get_pipe("elmo").model).get_param("w").any()
+    assert mix_of(nlp.get_pipe("other").model).get_param("w").any()
+
+
+CONFIG = f"""
+[nlp]
+lang = "en"
+pipeline = ["elmo", "tagger"]
+
+[components]
+
+[components.elmo]
+factory = "elmo"
+
+[components.tagger]
+factory = "tagger"
+
+[components.tagger.model]
+@architectures = "spacy.Tagger.v2"
+
+[components.tagger.model.tok2vec]
+@architectures = "spacy.Tok2VecListener.v1"
+width = {WIDTH}
+upstream = "elmo"
+
+[training]
+max_steps = 6
+eval_frequency = 3
+accumulate_gradient = 2
+dropout = 0.1
+
+[training.logger]
+@loggers = "spacy.ConsoleLogger.v1"
+progress_bar = false
+
+[training.optimizer]
+@optimizers = "Adam.v1"
+learn_rate = 0.02
+use_averages = true
+"""
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_spacy_train(own_weights, tmp_path, capsys, frozen):
+    nlp = spacy.blank("en")
+    data = tmp_path / "data.spacy"
+    DocBin(docs=[example.reference for example in make_examples(nlp, 20)]).to_disk(data)
+    config = spacy.util.load_config(write(tmp_path, CONFIG), interpolate=False)
+    config = Config(spacy.blank("en").from_config(config, auto_fill=True).config)
+    config.to_disk(tmp_path / "config.cfg")
+    overrides = {
+        "paths.train": str(data),
+        "paths.dev": str(data),
+        "components.elmo.model.weights": str(own_weights),
+        "components.elmo.model.frozen": frozen,
+    }
+    train(tmp_path / "config.cfg", tmp_path / "out", overrides=overrides)
+    before = numbers(make_nlp(own_weights).get_pipe("elmo").model)
+    shutil.rmtree(own_weights)
+    loaded = spacy.load(tmp_path / "out" / "model-last")
+    model = loaded.get_pipe("elmo").model
+    assert len(set(mix_of(model).get_param("w").tolist())) == N_LAYERS
+    changed = [(value != before[name]).any() for name, value in numbers(model).items()]
+    assert not any(changed) if frozen else all(changed)
+    doc = loaded("the bank sat.")
+    assert doc.tensor.shape == (4, WIDTH)
+    assert {token.tag_ for token in doc} <= set(WORDS.values())
+    assert (tmp_path / "out" / "model-best" / "elmo" / "LICENSE").is_file()
+
+
+def write(tmp_path, text):
+    (tmp_path / "base.cfg").write_text(text)
+    return tmp_path / "base.cfg"
