@@ -17,7 +17,7 @@ from pathlib import Path
 import spacy
 
 from spacy_elmo.bilm.weights import find_weights, load_bilm
-from spacy_elmo.cli.tokenize import tokenized
+from spacy_elmo.pipeline.segments import split_text
 from spacy_elmo.pretraining.corpus import Block
 from spacy_elmo.pretraining.head import load_head
 from spacy_elmo.pretraining.perplexity import evaluate
@@ -37,7 +37,7 @@ def main() -> None:
     if arguments.vocab and Vocabulary.read(arguments.vocab).words != vocab.words:
         sys.exit(f"The words of {arguments.vocab} are not those of the head ({len(vocab):,}).")
     block = Block(
-        tokenized(spacy.blank("en"), read_lines(arguments.text)),
+        split_text(spacy.blank("en"), read_lines(arguments.text)),
         vocab,
         max_words=2**31,
         max_width=max(width for width, _ in model.config.filters),

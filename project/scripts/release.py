@@ -26,9 +26,8 @@ from spacy_elmo.pretraining.head import load_head, save_head
 from spacy_elmo.pretraining.perplexity import predicted
 from spacy_elmo.pretraining.shards import find_shards
 from spacy_elmo.pretraining.softmax import SoftmaxHead
-from spacy_elmo.pretraining.vocab import Vocabulary
+from spacy_elmo.pretraining.vocab import UNKNOWN, Vocabulary
 
-UNK = 2
 KEPT = (*DOCUMENTS, META, "pages.txt.xz", "books.txt")
 
 
@@ -36,17 +35,18 @@ def fit_unknown(
     run: Path, shards: list[Path], n_words: int, steps: int
 ) -> tuple[SoftmaxHead, Vocabulary]:
     """The head over the first words, with a row of <UNK> that stands for all others."""
+    config = read_config(run / "config.cfg")
     model = load_bilm(run / "model-best").requires_grad_(False)
     head, vocab = load_head(run / "model-best")
     vocab = Vocabulary(vocab.words[:n_words])
     weight, bias = head.weight.detach()[:n_words], head.bias.detach()[:n_words]
-    row = torch.cat([weight[UNK], bias[UNK : UNK + 1] + 1.0]).clone().requires_grad_(True)
+    row = torch.cat([weight[UNKNOWN], bias[UNKNOWN, None] + 1.0]).requires_grad_(True)
     corpus = Corpus(
         shards,
         vocab,
         shards_at_once=1,
         batch_words=1024,
-        max_words=100,
+        max_words=config.corpus.max_words,
         max_width=max(width for width, _ in model.config.filters),
         max_characters=model.config.max_characters_per_token,
         seed=1,
@@ -59,18 +59,18 @@ def fit_unknown(
             hidden_f, targets_f, hidden_b, targets_b = predicted(model, next(batches)[0])
             hidden, targets = torch.cat([hidden_f, hidden_b]), torch.cat([targets_f, targets_b])
             logits = F.linear(hidden, weight, bias)
-            logits[:, UNK] = -torch.inf
+            logits[:, UNKNOWN] = -torch.inf
             known = torch.logsumexp(logits, dim=1)
         # Only the choice between <UNK> and any known word depends on the row.
         loss = F.binary_cross_entropy_with_logits(
-            hidden @ row[:-1] + row[-1] - known, (targets == UNK).float()
+            hidden @ row[:-1] + row[-1] - known, (targets == UNKNOWN).float()
         )
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     small = SoftmaxHead(n_words, model.config.projection_dim)
     weight, bias = weight.clone(), bias.clone()
-    weight[UNK], bias[UNK] = row.detach()[:-1], row.detach()[-1]
+    weight[UNKNOWN], bias[UNKNOWN] = row.detach()[:-1], row.detach()[-1]
     small.load_state_dict({"weight": weight.half().float(), "bias": bias.half().float()})
     return small, vocab
 

@@ -58,12 +58,12 @@ class LSTMLayer(nn.Module):
         bias = self.bias.clone()
         D = bias.shape[1] // 4
         bias[:, D : 2 * D] += FORGET_BIAS
-        if x.is_cuda and self.cell_clip is None and self.proj_clip is None:
+        if self.cell_clip is None and self.proj_clip is None and _has_cudnn(x):
             return self.forward_torch(x, packing, h0, c0, bias)
         weight_hr = self.weight_hr
         out, h_n, c_n = _LSTM.apply(
             x, h0, c0, self.weight_ih, self.weight_hh, bias, weight_hr,
-            packing, self.cell_clip, self.proj_clip,
+            packing, self.cell_clip, self.proj_clip, torch.is_grad_enabled(),
         )  # fmt: skip
         return out, h_n, c_n
 
@@ -94,6 +94,10 @@ class LSTMLayer(nn.Module):
         return out, h_n[:, 0], c_n[:, 0]
 
 
+def _has_cudnn(x: torch.Tensor) -> bool:
+    return x.is_cuda and torch.version.cuda is not None and torch.backends.cudnn.is_available()
+
+
 def _clip(tensor: torch.Tensor, limit: float | None) -> torch.Tensor:
     return tensor if limit is None else tensor.clamp_(-limit, limit)
 
@@ -119,9 +123,10 @@ class _LSTM(torch.autograd.Function):
         packing: Packing,
         cell_clip: float | None,
         proj_clip: float | None,
+        is_grad_enabled: bool,  # in here it never is
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         N, D = x.shape[1], c0.shape[2]
-        for_backward = any(ctx.needs_input_grad)
+        for_backward = is_grad_enabled and any(ctx.needs_input_grad)
         from_x = torch.baddbmm(bias.unsqueeze(1), x, weight_ih.transpose(1, 2))  # (2, N, 4D)
         hh = weight_hh.transpose(1, 2)
         hr = None if weight_hr is None else weight_hr.transpose(1, 2)
@@ -210,6 +215,7 @@ class _LSTM(torch.autograd.Function):
             torch.bmm(d_gates_t, h_prev),
             d_gates.sum(dim=1),
             d_weight_hr,
+            None,
             None,
             None,
             None,

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from .model import BiLM
 CONFIG, WEIGHTS, META = "config.json", "weights.safetensors", "meta.json"
 VOCAB, HEAD = "vocab.txt", "head.safetensors"
 DOCUMENTS = ("README.md", "LICENSE")  # travel with the weights wherever they go
+GROUP = "spacy_elmo_weights"  # of entry points
 EMBEDDED = Path(__file__).parent.parent / "models"
 
 
@@ -46,22 +48,36 @@ class Card:
 
 
 def find_weights(name_or_path: str | Path) -> Path:
-    """The directory that a ``weights`` setting means: an embedded name or a path.
+    """The directory that a ``weights`` setting means: an embedded or installed name, or a path.
+
+    A package installs weights by an entry point of the group `GROUP`, whose name is theirs and
+    whose value is the module (``__init__.py``) in whose directory they lie.
 
     Raises:
-        ValueError: there is neither; the message lists the names.
+        ValueError: there is none of these; the message lists the names.
     """
-    embedded = EMBEDDED / str(name_or_path)
-    if str(name_or_path).isidentifier() and (embedded / CONFIG).is_file():
-        return embedded
+    name = str(name_or_path)
+    embedded = {file.parent.name: file.parent for file in EMBEDDED.glob(f"*/{CONFIG}")}
+    if name in embedded:
+        return embedded[name]
+    installed = {point.name: point for point in entry_points(group=GROUP)}
+    if name in installed:
+        module = installed[name].value
+        spec = find_spec(module)
+        if spec is None or spec.origin is None:
+            raise ValueError(
+                f"The package that brings the ELMo weights '{name}' is damaged: it has no module "
+                f"'{module}'. Install it anew."
+            )
+        return Path(spec.origin).parent
     path = Path(name_or_path)
     if path.is_dir():
         return path
-    names = sorted(file.parent.name for file in EMBEDDED.glob(f"*/{CONFIG}"))
     raise ValueError(
-        f"Cannot find the ELMo weights {str(name_or_path)!r}: there is no such directory, and "
-        f"the embedded weights are {names}. Set 'weights' to one of these names or to a "
-        f"directory with {CONFIG} and {WEIGHTS}, or with options.json and one .hdf5 file."
+        f"Cannot find the ELMo weights {name!r}: there is no such directory, and the embedded and "
+        f"installed weights are {sorted({*embedded, *installed})}. Set 'weights' to one of these "
+        f"names or to a directory with {CONFIG} and {WEIGHTS}, or with options.json and one .hdf5 "
+        f"file."
     )
 
 
@@ -145,6 +161,12 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
     with torch.device("meta"):
         model = BiLM(config)
     check_tensors(dict(model.state_dict()), tensors, source)
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point() or not bool(torch.isfinite(tensor).all()):
+            raise ValueError(
+                f"{source}: tensor '{name}' ({tensor.dtype}) holds something else than finite "
+                f"floating-point numbers."
+            )
     # Copied, as the tensors of a file are views of it, and it may be written over.
     weights = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
     model.load_state_dict(weights, assign=True)
@@ -224,17 +246,16 @@ def new_directory(path: Path) -> Iterator[Path]:
     A directory that was there before is replaced; if anything fails it stays as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
-            os.replace(path, old / path.name)
-            os.replace(temporary, path)
-            shutil.rmtree(old)
-        else:
-            os.replace(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as room:
+        new, old = Path(room, "new"), Path(room, "old")
+        new.mkdir()
+        yield new
+        if not path.exists():
+            os.replace(new, path)
+            return
+        os.replace(path, old)
+        try:
+            os.replace(new, path)
+        except BaseException:
+            os.replace(old, path)
+            raise

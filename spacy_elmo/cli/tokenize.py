@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
 import spacy
 import typer
-from spacy.language import Language
 from wasabi import msg
 
-from ..pipeline.segments import sentence_bounds
+from ..pipeline.segments import split_text
 from ..pretraining.shards import read_lines, write_shards
 
 
@@ -47,22 +45,9 @@ def tokenize_cli(
         lines = chain.from_iterable(map(read_lines, texts))
         paragraphs = (line.removeprefix("\ufeff") for line in lines)  # a text's byte order mark
         n_sentences, n_words = write_shards(
-            tokenized(nlp, paragraphs, n_process), out, compression, words_per_shard
+            split_text(nlp, paragraphs, n_process), out, compression, words_per_shard
         )
     except (ValueError, ImportError, OSError) as error:
         msg.fail("Cannot tokenize", str(error), exits=1)
     if not quiet:
         msg.good(f"{n_words:,} words in {n_sentences:,} sentences", str(out))
-
-
-def tokenized(
-    nlp: Language, paragraphs: Iterable[str], n_process: int = 1
-) -> Iterator[list[str]]:
-    """Sentences of raw paragraphs, whitespace tokens left out."""
-    nlp.max_length = 2**40  # nothing here grows with more than the paragraph itself
-    texts = (text for text in paragraphs if text and not text.isspace())
-    for doc in nlp.pipe(texts, n_process=n_process, batch_size=500):
-        words, bounds = sentence_bounds(doc)
-        texts_of = [doc[int(i)].text for i in words]
-        for start, end in bounds:
-            yield texts_of[start:end]

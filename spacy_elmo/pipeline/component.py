@@ -152,7 +152,6 @@ class Elmo(Tok2Vec):
         self.vectors = vectors
         self.pipeline_meta: Dict[str, Any] = {}
         self._gradients = Gradients()
-        extensions.register()
 
     @property
     def _shim(self) -> BiLMShim:
@@ -165,15 +164,18 @@ class Elmo(Tok2Vec):
         spaCy asks for this when it assembles ``nlp.meta``, also to save it, which is the moment
         to name the sources of weights that nothing has needed so far.
         """
+        self._name_sources()
+        return True
+
+    def _name_sources(self) -> None:
+        """Add the sources of the weights to ``nlp.meta["sources"]``."""
         try:
             card = self._shim.card.meta
         except ValueError:
-            return True  # weights that cannot be found are reported when they are needed
-        sources = self.pipeline_meta.setdefault("sources", [])
-        for source in card.get("sources", []):
-            if source not in sources:
-                sources.append(source)
-        return True
+            return  # weights that cannot be found are reported when they are needed
+        sources = self.pipeline_meta.get("sources") or []
+        new = [source for source in card.get("sources", []) if source not in sources]
+        self.pipeline_meta["sources"] = [*sources, *new]
 
     def predict(self, docs: Iterable[Doc]) -> List[Output]:
         """Vectors of Docs, which are not changed.
@@ -185,6 +187,8 @@ class Elmo(Tok2Vec):
             An `Output` for each.
         """
         bilm, mix = self.model.get_ref("bilm"), self.model.get_ref("mix")
+        if self.model.has_dim("nO") is None:
+            self.model.set_dim("nO", self._shim.config.width)
         outputs: List[Output] = []
         for chunk in _chunks(docs, 4 * bilm.attrs["reading"].batch_words):
             layers = bilm.predict(chunk)
@@ -223,7 +227,8 @@ class Elmo(Tok2Vec):
 
         Args:
             examples: the batch.
-            drop: dropout rate, for what there is of it in the mix.
+            drop: dropout rate of thinc's layers; neither biLM nor mix has any, a listener's
+                component has its own.
             sgd: an optimizer, to change the weights after what was left before.
             losses: gets the squared gradients of the listeners under the component's name.
 

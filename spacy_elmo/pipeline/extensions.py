@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from spacy.attrs import IS_SPACE, ORTH
 from spacy.tokens import Doc, Span, Token
-from thinc.api import get_array_module
+from thinc.api import get_array_module, to_numpy
 from thinc.types import Floats1d, Floats3d
 
 # Where spaCy itself keeps the values of a Doc's extensions.
@@ -29,7 +29,10 @@ def register() -> None:
 
 def refuse(obj: Doc | Span | Token, value: Any) -> NoReturn:
     """The setter of all extensions."""
-    raise ValueError("The extension '._.elmo' is computed by the elmo component; it cannot be set.")
+    raise ValueError(
+        "The extensions '._.elmo' and '._.elmo_layers' are written by the elmo component; they "
+        "cannot be set."
+    )
 
 
 def doc_vector(doc: Doc) -> Floats1d:
@@ -136,8 +139,7 @@ def similarity(obj: Doc | Span | Token, other: Any) -> float:
     Raises:
         ValueError: the other object's vector has another size.
     """
-    a: Any = obj.vector
-    b: Any = other.vector
+    a, b = to_numpy(obj.vector), to_numpy(other.vector)
     if a.shape != b.shape:
         raise ValueError(
             f"Cannot compare an ELMo vector of {a.shape[0]} numbers with one of {b.shape[0]}: run "
@@ -149,3 +151,6 @@ def similarity(obj: Doc | Span | Token, other: Any) -> float:
 
 def _norm(vector: Any) -> float:
     return float(vector.dot(vector)) ** 0.5
+
+
+register()  # at import, so that unpickled pipelines and Docs have them too

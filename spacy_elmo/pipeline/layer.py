@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import cast
 
 import numpy as np
@@ -60,7 +63,7 @@ def BiLMLayer(
             raise ValueError(
                 f"The elmo model's setting {name} = {value!r} is unknown; use {known}."
             )
-    for name, number, least in [("max_words", max_words, 1), ("batch_words", batch_words, 1)]:
+    for name, number, least in [("max_words", max_words, 8), ("batch_words", batch_words, 1)]:
         if number < least:
             raise ValueError(
                 f"The elmo model's setting {name} = {number} is too small; use at least {least}."
@@ -81,7 +84,7 @@ def forward(
     n_layers, width = shim.config.n_layers + 1, shim.config.width
     if not any(len(doc) for doc in docs):  # no weights are needed for that
         return [model.ops.alloc3f(n_layers, 0, width) for _ in docs], lambda dY: docs
-    settle_in_workers()
+    settle_in_workers(os.getpid())
     shim.check_language(docs[0].vocab.lang)
     learns = is_train and not shim.frozen
     bilm = shim.bilm.train(learns)
@@ -90,7 +93,7 @@ def forward(
         for i, doc in enumerate(docs)
         for passage in passages(doc, reading.segments, reading.max_words)
     ]
-    with torch.set_grad_enabled(learns):
+    with torch.set_grad_enabled(learns), full_precision(bilm.device):
         layers, _ = bilm.read([p.words for _, p in read], batch_words=reading.batch_words)
     outputs = [torch.zeros(n_layers, len(doc), width, device=bilm.device) for doc in docs]
     for (i, passage), part in zip(read, layers, strict=True):
@@ -118,13 +121,24 @@ def _places(tokens: np.ndarray) -> slice | torch.Tensor:
     return torch.from_numpy(tokens)
 
 
-def settle_in_workers() -> None:
+def full_precision(device: torch.device) -> AbstractContextManager[None]:
+    """No TensorFloat-32 on a GPU, which cuDNN would take for float32 by default."""
+    if device.type != "cuda":
+        return nullcontext()
+    return torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
+
+
+@lru_cache
+def settle_in_workers(process: int) -> None:
     """What a process has to mind that another one started, such as those of ``n_process``.
 
     It computes on one thread: a child forked after its parent has used several would wait for
     ever for the threads that it did not inherit, and workers should not compete for the cores.
     And it sends its Docs back as bytes, without the vector hooks, of which spaCy would warn for
     every Doc.
+
+    Args:
+        process: its number; all this is done once in each.
     """
     if multiprocessing.parent_process() is None:
         return

@@ -7,12 +7,22 @@ averaging reaches thinc's parameters only.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from thinc.api import Model, Ops
 from thinc.types import Floats2d, Floats3d
 
 EPSILON = 1e-5  # in the layer normalization
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of `ScalarMix`; not serialized with the model, so a config can change them."""
+
+    initial_weights: Sequence[float] | None
+    gamma: float
+    layer_norm: bool
 
 
 def ScalarMix(
@@ -35,11 +45,7 @@ def ScalarMix(
         init=init,
         dims={"nO": None},
         params={"w": None, "gamma": None},
-        attrs={
-            "initial_weights": None if initial_weights is None else list(initial_weights),
-            "initial_gamma": gamma,
-            "layer_norm": layer_norm,
-        },
+        attrs={"settings": Settings(initial_weights, gamma, layer_norm)},
     )
 
 
@@ -58,16 +64,17 @@ def set_up(model: Model[list[Floats3d], list[Floats2d]], n_layers: int, width: i
         model.set_dim("nO", width)
     if model.has_param("w"):
         return
-    weights = model.attrs["initial_weights"]
-    if weights is None:
-        weights = [0.0] * n_layers
+    settings: Settings = model.attrs["settings"]
+    weights = [0.0] * n_layers
+    if settings.initial_weights is not None:
+        weights = list(settings.initial_weights)
     if len(weights) != n_layers:
         raise ValueError(
             f"The mix's setting initial_weights has {len(weights)} numbers, but the biLM has "
             f"{n_layers} layers (the token layer included). Give one for each, or null."
         )
     model.set_param("w", model.ops.asarray1f(weights))
-    model.set_param("gamma", model.ops.asarray1f([model.attrs["initial_gamma"]]))
+    model.set_param("gamma", model.ops.asarray1f([settings.gamma]))
 
 
 def forward(
@@ -79,7 +86,7 @@ def forward(
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
     s = softmax(model.ops, w)
-    normal = [_normalize(model.ops, x) for x in X] if model.attrs["layer_norm"] else None
+    normal = [_normalize(model.ops, x) for x in X] if model.attrs["settings"].layer_norm else None
     H = [n for n, _ in normal] if normal is not None else X
     mixed = [model.ops.xp.tensordot(s, h, axes=1) for h in H]  # Σ_j s_j h_j: (n_tokens, 2P)
     Y = [gamma[0] * m for m in mixed]

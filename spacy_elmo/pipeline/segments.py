@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from spacy.attrs import IS_PUNCT, IS_SPACE, ORTH
+from spacy.language import Language
 from spacy.pipeline.sentencizer import Sentencizer
 from spacy.tokens import Doc
 
@@ -128,3 +129,16 @@ def windows(n_words: int, max_words: int) -> Iterator[tuple[tuple[int, int], tup
     middles = [(start + max_words + after) // 2 for start, after in pairwise(starts)]
     for start, kept in zip(starts, pairwise([0, *middles, n_words]), strict=True):
         yield (start, start + max_words), kept
+
+
+def split_text(
+    nlp: Language, paragraphs: Iterable[str], n_process: int = 1
+) -> Iterator[list[str]]:
+    """Sentences of raw paragraphs, whitespace tokens left out."""
+    nlp.max_length = 2**40  # nothing here grows with more than the paragraph itself
+    texts = (text for text in paragraphs if text and not text.isspace())
+    for doc in nlp.pipe(texts, n_process=n_process, batch_size=500):
+        words, bounds = sentence_bounds(doc)
+        texts_of = [doc[int(i)].text for i in words]
+        for start, end in bounds:
+            yield texts_of[start:end]

@@ -31,6 +31,8 @@ class BiLMShim(PyTorchShim):
 
     def __init__(self, weights: str, frozen: bool, width: int | None, initial_state: str):
         super().__init__(None)
+        # Where thinc computes now: the current thread may have another default at the first Doc.
+        self._device = get_torch_default_device()
         self.weights = weights
         self.frozen = frozen
         self.width = width
@@ -79,15 +81,18 @@ class BiLMShim(PyTorchShim):
                 f"'{self.weights}', whose vectors have {config.width} numbers. Remove the "
                 f"setting (width = null) or set it to {config.width}."
             )
-        if self.initial_state == "warm" and config.initial_state != "warm":
+        if self.initial_state == "warm" or (self.initial_state, config.initial_state) == (
+            "auto",
+            "warm",
+        ):
             raise ValueError(
-                f"initial_state = \"warm\" was asked for, but the weights '{self.weights}' "
-                f'carry no warm state. Use "auto" or "zero".'
+                f"initial_state = \"{self.initial_state}\" means a warm state for the weights "
+                f"'{self.weights}', but they carry none. Use \"zero\"."
             )
         self._config = config
 
     def _set_model(self, model: BiLM) -> None:
-        self._model = model.to(get_torch_default_device()).requires_grad_(not self.frozen)
+        self._model = model.to(self._device).requires_grad_(not self.frozen)
 
     def check_language(self, lang: str) -> None:
         """Warn once if the weights are of another language than a pipeline."""
@@ -139,6 +144,7 @@ class BiLMShim(PyTorchShim):
             self._model.word_cache.clear()
 
     def to_device(self, device_type: str, device_id: int) -> None:
+        self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
         if self._model is not None:
             self._model.word_cache.clear()
             super().to_device(device_type, device_id)
@@ -148,6 +154,7 @@ class BiLMShim(PyTorchShim):
         copied = BiLMShim(self.weights, self.frozen, self.width, self.initial_state)
         copied._config, copied._card = self._config, self._card
         copied._warned_of_language = self._warned_of_language
+        copied._device = self._device
         if self._model is not None:
             copied._model = self._model
             if not self.frozen:
@@ -178,9 +185,10 @@ class BiLMShim(PyTorchShim):
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: the settings, and the biLM as bytes."""
         names = ("weights", "frozen", "width", "initial_state")
-        return {**{name: getattr(self, name) for name in names}, "state": self.to_bytes()}
+        settings = {name: getattr(self, name) for name in names}
+        return {"settings": settings, "warned": self._warned_of_language, "bytes": self.to_bytes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        data = state.pop("state")
-        self.__init__(**state)  # type: ignore[misc]
-        self.from_bytes(data)
+        self.__init__(**state["settings"])  # type: ignore[misc]
+        self._warned_of_language = state["warned"]
+        self.from_bytes(state["bytes"])

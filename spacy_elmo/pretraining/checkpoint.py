@@ -34,6 +34,7 @@ class Progress:
         words: words trained on, boundaries not counted.
         seconds: time spent training, evaluations and all.
         best: lowest mean perplexity on the dev text so far; None before the first evaluation.
+        text_bytes: size of the training shards, for which alone ``place`` means anything.
     """
 
     step: int = 0
@@ -41,6 +42,7 @@ class Progress:
     words: int = 0
     seconds: float = 0.0
     best: float | None = None
+    text_bytes: int | None = None
 
 
 def save_checkpoint(
@@ -103,7 +105,8 @@ def load_checkpoint(
     """
     try:
         with safe_open(path, "pt", device=str(device)) as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Copies: the file is mapped into memory, and will be replaced.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise ValueError(f"Cannot read the checkpoint {path}: {error}") from error
     for name, module in modules.items():

@@ -159,9 +159,14 @@ class Corpus:
         return Block(sentences, self.vocab, self.max_words, self.max_width, self.max_characters)
 
     def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
-        """Batches from a place on, each with the place after it; never ends."""
+        """Batches from a place on, each with the place after it; never ends.
+
+        Raises:
+            ValueError: there is nothing in the shards any more.
+        """
         epoch, group, start = place.epoch, place.group, place.batch
         while True:
+            n_batches = 0
             order = np.random.default_rng([self.seed, epoch]).permutation(len(self.shards))
             groups = range(0, len(order), self.shards_at_once)
             for g in range(group, len(groups)):
@@ -173,6 +178,9 @@ class Corpus:
                     after = Place(epoch, g + 1, 0) if last else Place(epoch, g, b + 1)
                     yield block.batch(plan[b]), after
                 start = 0
+                n_batches += len(plan)
+            if group == 0 and n_batches == 0:
+                raise ValueError(f"The training shards are empty now: {self.shards[0]} and others.")
             epoch, group = epoch + 1, 0
 
 

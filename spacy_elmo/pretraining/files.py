@@ -17,7 +17,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.part")
     try:
         yield temporary
-        with open(temporary, "rb") as file:
+        with open(temporary, "r+b") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:

@@ -69,6 +69,6 @@ def load_head(name_or_path: str | Path) -> tuple[SoftmaxHead, Vocabulary]:
     for name, tensor in tensors.items():
         if not tensor.is_floating_point():
             raise ValueError(f"{source}: tensor '{name}' holds {tensor.dtype}, not floats.")
-    weights = {name: tensor.to(torch.float32) for name, tensor in tensors.items()}
+    weights = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
     head.load_state_dict(weights, assign=True)
     return head.eval(), vocab

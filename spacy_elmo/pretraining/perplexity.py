@@ -25,13 +25,15 @@ class Perplexity:
     Attributes:
         forward, backward: ``exp`` of the mean loss in nats of each direction. Each sentence's
             end (backward: its start) is predicted too and counts as a word.
-        n_predicted: predictions of each direction.
+        n_predicted: predictions of each direction: words, and one end of each sentence.
+        n_words: words alone.
         n_unknown: how many of these were ``<UNK>``.
     """
 
     forward: float
     backward: float
     n_predicted: int
+    n_words: int
     n_unknown: int
 
     @property
@@ -41,7 +43,8 @@ class Perplexity:
 
     @property
     def unknown_rate(self) -> float:
-        return self.n_unknown / self.n_predicted
+        """Share of the words that are ``<UNK>``."""
+        return self.n_unknown / self.n_words
 
 
 def predicted(
@@ -100,17 +103,18 @@ def evaluate(
     if max_words:
         plan = plan[: max(1, max_words // batch_words)]
     forward = backward = 0.0
-    n_predicted = n_unknown = 0
+    n_predicted = n_words = n_unknown = 0
     for batch in _batches(block, plan, model.device):
         hidden_f, targets_f, hidden_b, targets_b = predicted(model, batch)
         forward += batch_loss(head, hidden_f, targets_f)
         backward += batch_loss(head, hidden_b, targets_b)
         n_predicted += len(targets_f)
+        n_words += batch.n_words
         n_unknown += int((targets_f == UNKNOWN).sum())
     model.train(was_training)
     with np.errstate(over="ignore"):
         means = np.exp([forward / n_predicted, backward / n_predicted])
-    return Perplexity(float(means[0]), float(means[1]), n_predicted, n_unknown)
+    return Perplexity(float(means[0]), float(means[1]), n_predicted, n_words, n_unknown)
 
 
 def _batches(block: Block, plan: list[np.ndarray], device: torch.device) -> Iterable[Batch]:

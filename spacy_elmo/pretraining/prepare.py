@@ -16,7 +16,7 @@ from .shards import find_shards, read_sentences
 from .softmax import LogUniform
 from .vocab import SPECIALS, Survey, Vocabulary, survey
 
-BEST, LAST = "model-best", "model-last"
+BEST, LAST, CONFIG = "model-best", "model-last", "config.cfg"
 
 Say = Callable[[str], None]
 
@@ -58,10 +58,17 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
         if not getattr(config.paths, name):
             raise ValueError(f"Config: [paths] {name} is not set; give it as --paths.{name} PATH.")
     train_shards, dev_shards = _shards(config.paths.train), _shards(config.paths.dev)
-    progress, log = Progress(), []
+    text_bytes = sum(shard.stat().st_size for shard in train_shards)
+    progress, log = Progress(text_bytes=text_bytes), []
     if resume:
         progress, before = read_progress(out / CHECKPOINT)
         check_resumable(before, config, say)
+        if progress.text_bytes not in (None, text_bytes):
+            raise ValueError(
+                f"Cannot resume: the training shards have {text_bytes:,} bytes, but those that "
+                f"the run was started with had {progress.text_bytes:,}. Put them back, or start a "
+                f"new run in another directory."
+            )
         log = _log_until(read_log(out / LOG), progress.step, config.training.max_steps)
         if not (out / BEST).exists():
             progress.best = None
@@ -105,11 +112,11 @@ def _check_new(out: Path) -> None:
             f"'{out}' holds the checkpoint of another run; continue it with --resume, or choose "
             f"another directory."
         )
-    models = [name for name in (BEST, LAST) if (out / name).exists()]
-    if models:
+    found = [name for name in (BEST, LAST, CONFIG, VOCAB, LOG) if (out / name).exists()]
+    if found:
         raise ValueError(
-            f"'{out}' holds {' and '.join(models)} of another run, but no checkpoint; choose "
-            f"another directory."
+            f"'{out}' holds {', '.join(found)} already, but no checkpoint, and a run would "
+            f"write over them; choose another directory."
         )
 
 

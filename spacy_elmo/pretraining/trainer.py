@@ -21,12 +21,10 @@ from .files import write_text
 from .head import load_head, save_head
 from .log import LOG, start_log, write_entry
 from .perplexity import Perplexity, evaluate, predicted
-from .prepare import BEST, LAST, prepare
+from .prepare import BEST, CONFIG, LAST, prepare
 from .process import find_device, keep_freed_memory, matmul_precision, stop_on_signals
 from .report import Report
 from .softmax import LogUniform, SoftmaxHead
-
-CONFIG = "config.cfg"
 
 
 def pretrain(

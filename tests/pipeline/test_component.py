@@ -133,8 +133,8 @@ def test_long_sentence_as_in_one_window(weights):
         other = make_nlp(weights, segments="doc", max_words=max_words)
         difference = np.abs(other(Doc(other.vocab, words=words)).tensor - whole).max()
         assert difference <= near + TOLERANCE
-    other = make_nlp(weights, segments="doc", max_words=1)
-    assert np.abs(other(Doc(other.vocab, words=words)).tensor - whole).max() > 0.05
+    other = make_nlp(weights, segments="doc", max_words=8)
+    assert np.abs(other(Doc(other.vocab, words=words)).tensor - whole).max() > 1e-3
 
 
 def test_segments(weights):

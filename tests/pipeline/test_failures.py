@@ -2,13 +2,16 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import spacy
 import torch
 from safetensors.torch import load, save_file
 
-from .helpers import TEXTS, WIDTH, make_nlp
+from spacy_elmo.bilm.weights import load_bilm, new_directory, save_bilm
+
+from .helpers import CONFIG, TEXTS, WIDTH, make_nlp, write_weights
 
 TINY = "golden_tiny"
 
@@ -117,10 +120,12 @@ def test_invalid_card(own_weights):
     refuses(make_nlp(own_weights), str(own_weights / "meta.json"))
 
 
-@pytest.mark.parametrize("name", ["max_words", "batch_words"])
-@pytest.mark.parametrize("value", [0, -5])
-def test_sizes(weights, name, value):
-    with pytest.raises(ValueError, match=rf"{name} = {value} .*at least 1"):
+@pytest.mark.parametrize(
+    ("name", "value", "least"),
+    [("max_words", 0, 8), ("max_words", 7, 8), ("batch_words", 0, 1), ("batch_words", -5, 1)],
+)
+def test_sizes(weights, name, value, least):
+    with pytest.raises(ValueError, match=rf"{name} = {value} .*at least {least}"):
         make_nlp(weights, **{name: value})
 
 
@@ -154,6 +159,22 @@ def test_no_warm_state(weights):
     refuses(make_nlp(weights, initial_state="warm"), '"warm"', str(weights), '"zero"')
     expected = make_nlp(weights)("a b").tensor
     assert (make_nlp(weights, initial_state="zero")("a b").tensor == expected).all()
+
+
+@pytest.mark.parametrize("asked", ["auto", "warm"])
+def test_weights_that_want_a_warm_state_are_not_read_from_zeros(tmp_path, asked):
+    warm = write_weights(tmp_path / "warm", config=replace(CONFIG, initial_state="warm"))
+    refuses(make_nlp(warm, initial_state=asked), f'"{asked}"', str(warm), '"zero"')
+    assert make_nlp(warm, initial_state="zero")("a b").tensor.any()
+
+
+def test_weights_that_are_not_finite(weights, tmp_path):
+    model = load_bilm(weights)
+    with torch.no_grad():
+        model.lstm[0].bias[0, 0] = torch.nan
+    with new_directory(tmp_path / "nan") as directory:
+        save_bilm(model, directory)
+    refuses(make_nlp(tmp_path / "nan"), "lstm.0.bias", "finite")
 
 
 def test_number_of_initial_weights(weights):

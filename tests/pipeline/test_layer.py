@@ -73,7 +73,7 @@ def test_large_windows_change_nothing(weights):
     n_words = max(len(doc) for doc in docs)
     plain = make_layer(weights).predict(docs)
     assert max_difference(plain, make_layer(weights, max_words=n_words).predict(docs)) == 0
-    assert max_difference(plain, make_layer(weights, max_words=3).predict(docs)) > 1e-3
+    assert max_difference(plain, make_layer(weights, max_words=8).predict(docs)) > 1e-4
 
 
 @pytest.mark.parametrize("batch_words", [1, 10, 100])

@@ -1,6 +1,8 @@
 import json
 import pickle
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -74,6 +76,37 @@ def test_settings_and_mix_stay(own_weights, tmp_path, way):
     assert loaded.get_pipe("elmo").vectors == "vocab"
 
 
+def run_elsewhere(code: str, *arguments: object) -> str:
+    """What a fresh process prints, which has seen no elmo component yet."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+def test_pickles_in_a_fresh_process(weights, tmp_path):
+    nlp = make_nlp(weights)
+    doc = nlp(TEXTS[0])
+    (tmp_path / "nlp").write_bytes(pickle.dumps(nlp))
+    (tmp_path / "doc").write_bytes(pickle.dumps(doc))
+    code = (
+        "import pickle, sys; from pathlib import Path; thing = pickle.loads(Path(sys.argv[1])"
+        ".read_bytes()); doc = thing(sys.argv[2]) if sys.argv[2] else thing; "
+        "print(*doc._.elmo.tolist())"
+    )
+    for name, text in [("nlp", TEXTS[0]), ("doc", "")]:
+        found = np.array(run_elsewhere(code, tmp_path / name, text).split(), dtype="float32")
+        assert np.abs(found - doc._.elmo).max() <= TOLERANCE
+
+
+def test_a_config_can_change_the_mix_after_loading(own_weights, tmp_path):
+    nlp = make_nlp(own_weights)
+    expected = make_nlp(own_weights, layer_norm=True)(TEXTS[0]).tensor
+    nlp.to_disk(tmp_path / "saved")
+    change = {"components": {"elmo": {"model": {"mix": {"layer_norm": True}}}}}
+    assert max_difference([spacy.load(tmp_path / "saved")(TEXTS[0]).tensor], [expected]) > 1e-3
+    changed = spacy.load(tmp_path / "saved", config=change)
+    assert max_difference([changed(TEXTS[0]).tensor], [expected]) <= TOLERANCE
+
+
 def test_a_second_generation(own_weights, tmp_path):
     nlp = make_nlp(own_weights)
     expected = vectors_of([nlp(text) for text in TEXTS])
@@ -90,11 +123,11 @@ def test_a_second_generation(own_weights, tmp_path):
 def test_reading_can_change_after_loading(own_weights, tmp_path):
     make_nlp(own_weights).to_disk(tmp_path / "saved")
     text = "a b c d e f g h i j k l m n"
-    overrides = {"components.elmo.model.max_words": 4}
+    overrides = {"components.elmo.model.max_words": 8}
     loaded = spacy.load(tmp_path / "saved", config=overrides)
-    expected = make_nlp(own_weights, max_words=4)(text).tensor
+    expected = make_nlp(own_weights, max_words=8)(text).tensor
     assert max_difference([loaded(text).tensor], [expected]) <= TOLERANCE
-    assert max_difference([loaded(text).tensor], [make_nlp(own_weights)(text).tensor]) > 1e-3
+    assert max_difference([loaded(text).tensor], [make_nlp(own_weights)(text).tensor]) > 1e-4
 
 
 def test_saved_bytes_are_half_where_that_loses_nothing(own_weights):

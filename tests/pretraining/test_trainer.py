@@ -385,13 +385,36 @@ def test_another_run_is_not_written_over(paths: tuple[Path, Path], tmp_path: Pat
         pretrain(small_run(paths), out, quiet=True)
     assert contents(out) == before
     (out / CHECKPOINT).unlink()
-    with pytest.raises(ValueError, match="holds model-best and model-last of another run, but no"):
+    found = "model-best, model-last, config.cfg, vocab.txt, log.jsonl"
+    with pytest.raises(ValueError, match=f"holds {found} already, but no checkpoint"):
         pretrain(small_run(paths), out, quiet=True)
     with pytest.raises(ValueError, match="There is no checkpoint"):
         pretrain(small_run(paths), out, resume=True, quiet=True)
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="is a file; give a directory"):
         pretrain(small_run(paths), tmp_path / "file", quiet=True)
+
+
+@pytest.mark.parametrize("name", ["config.cfg", "vocab.txt", "log.jsonl"])
+def test_a_file_of_the_user_is_not_written_over(
+    paths: tuple[Path, Path], tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_text("# mine\n")
+    with pytest.raises(ValueError, match=f"holds {name} already"):
+        pretrain(small_run(paths), out, quiet=True)
+    assert contents(out) == {str(out / name): b"# mine\n"}
+
+
+def test_a_run_is_not_resumed_on_another_text(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    pretrain(small_run(paths), out, quiet=True)
+    before = contents(out)
+    (paths[0] / "b.txt").write_text("Something else .\n")
+    with pytest.raises(ValueError, match="Cannot resume: the training shards have"):
+        pretrain(small_run(paths), out, resume=True, quiet=True)
+    assert contents(out) == before
 
 
 def test_a_run_is_not_resumed_as_another(paths: tuple[Path, Path], tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""Directories of weights: names, and that they appear whole or not at all."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.weights import Card, find_weights, load_bilm, new_directory, save_bilm
+
+CONFIG = BiLMConfig(filters=((1, 4), (2, 4)), projection_dim=4, dim=8, n_layers=2, n_highway=1)
+
+
+def names(path: Path) -> list[str]:
+    return sorted(file.name for file in path.iterdir())
+
+
+def test_a_directory_appears_when_all_is_written(tmp_path):
+    with new_directory(tmp_path / "model") as directory:
+        (directory / "a").write_text("1")
+        assert not (tmp_path / "model").exists()
+    with new_directory(tmp_path / "model") as directory:
+        (directory / "b").write_text("2")
+    assert names(tmp_path) == ["model"]
+    assert names(tmp_path / "model") == ["b"]
+
+
+def test_a_failure_while_writing_leaves_the_old_directory(tmp_path):
+    with new_directory(tmp_path / "model") as directory:
+        (directory / "a").write_text("1")
+    with pytest.raises(KeyboardInterrupt), new_directory(tmp_path / "model") as directory:
+        (directory / "a").write_text("2")
+        raise KeyboardInterrupt
+    assert names(tmp_path) == ["model"]
+    assert (tmp_path / "model" / "a").read_text() == "1"
+
+
+def test_a_failure_of_the_last_renaming_leaves_the_old_directory(tmp_path, monkeypatch):
+    with new_directory(tmp_path / "model") as directory:
+        (directory / "a").write_text("1")
+    replace = os.replace
+    with monkeypatch.context() as patched:
+
+        def fail_on_new(source, target):
+            if Path(source).name == "new":
+                raise OSError("no")
+            replace(source, target)
+
+        patched.setattr(os, "replace", fail_on_new)
+        with pytest.raises(OSError, match="no"), new_directory(tmp_path / "model") as directory:
+            (directory / "a").write_text("2")
+    assert names(tmp_path) == ["model"]
+    assert (tmp_path / "model" / "a").read_text() == "1"
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_save_and_load(tmp_path, half):
+    model = BiLM(CONFIG)
+    with new_directory(tmp_path / "model") as directory:
+        save_bilm(model, directory, Card({"lang": "en"}, {"LICENSE": "x"}), half=half)
+    loaded = load_bilm(tmp_path / "model")
+    assert loaded.config == CONFIG
+    for name, tensor in model.state_dict().items():
+        expected = tensor.half().float() if half else tensor
+        assert torch.equal(loaded.state_dict()[name], expected)
+    n_bytes = (2 if half else 4) * sum(p.numel() for p in model.parameters())
+    size = (tmp_path / "model" / "weights.safetensors").stat().st_size
+    assert n_bytes <= size < n_bytes + 4096
+    assert names(tmp_path / "model") == [
+        "LICENSE",
+        "config.json",
+        "meta.json",
+        "weights.safetensors",
+    ]
+
+
+def test_an_installed_package_brings_weights_by_name(tmp_path, monkeypatch):
+    package = tmp_path / "klingon_weights"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('need not be imported')")
+    save_bilm(BiLM(CONFIG), package)
+    info = tmp_path / "klingon_weights-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: klingon-weights\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[spacy_elmo_weights]\ntlh_sm = klingon_weights\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert find_weights("tlh_sm") == package
+    assert load_bilm(find_weights("tlh_sm")).config == CONFIG
+    with pytest.raises(ValueError, match=r"'tlh_md'.*tlh_sm"):
+        find_weights("tlh_md")
+    assert "klingon_weights" not in sys.modules
+
+
+def test_a_package_without_its_module_is_named(tmp_path, monkeypatch):
+    info = tmp_path / "lost-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lost\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[spacy_elmo_weights]\nlost_sm = lost_weights\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ValueError, match=r"'lost_sm'.*'lost_weights'"):
+        find_weights("lost_sm")
