@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Type, Union  # noqa: UP035
+from typing import Any, Dict, List, NamedTuple, Optional, Union  # noqa: UP035
 
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
@@ -14,6 +14,7 @@ from thinc.api import Config, Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d, Floats3d
 
 from . import extensions
+from .gradients import Gradients
 from .shim import BiLMShim
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -72,42 +73,6 @@ def make_elmo(
     elmo = Elmo(nlp.vocab, model, name, store_layers=store_layers, vectors=vectors)
     elmo.pipeline_meta = nlp._meta  # the same as nlp.meta, which would ask each component
     return elmo
-
-
-class Gradients:
-    """What listeners have to say to a batch, until the component backpropagates it.
-
-    A pickle of it is empty, so that pipelines can be pickled at any time of a training.
-
-    Args:
-        tensors: what the listeners were given.
-        backprop: backpropagates the sum of what they say.
-    """
-
-    def __init__(
-        self,
-        tensors: Sequence[Any] = (),
-        backprop: Optional[Callable[[List[Floats2d]], List[Doc]]] = None,
-    ):
-        self._sums = [0 * tensor for tensor in tensors]
-        self._backprop = backprop
-        self._is_empty = True
-
-    def __reduce__(self) -> Tuple[Type["Gradients"], Tuple[()]]:
-        return Gradients, ()
-
-    def add(self, gradients: Sequence[Any]) -> float:
-        """Add what a listener says, and return its sum of squares."""
-        self._is_empty = False
-        for total, gradient in zip(self._sums, gradients, strict=True):
-            total += gradient
-        return sum(float((gradient**2).sum()) for gradient in gradients)
-
-    def backpropagate(self) -> None:
-        """Backpropagate what was added, once."""
-        if self._backprop is not None and not self._is_empty:
-            self._backprop(self._sums)
-            self._backprop = None
 
 
 class Elmo(Tok2Vec):
