@@ -1,0 +1,91 @@
+"""The embedded English biLM: that it is small, whole, attributed, and was really trained."""
+
+import json
+import os
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import spacy
+
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.weights import find_weights, load_bilm, read_card
+from spacy_elmo.pipeline.segments import split_text
+from spacy_elmo.pretraining.corpus import Block
+from spacy_elmo.pretraining.head import load_head
+from spacy_elmo.pretraining.perplexity import Perplexity, evaluate
+from spacy_elmo.pretraining.shards import read_lines
+
+OWN_TEXT = [
+    "When the train had left the station, the children went back to the house by the river.",
+    "The company was founded in the nineteenth century and soon became one of the largest.",
+    "She did not know what to say, so she looked out of the window and waited for an answer.",
+    "In the second half of the year the government changed the law on the use of water.",
+]
+
+
+def perplexity(model: BiLM, paragraphs: list[str]) -> Perplexity:
+    head, vocab = load_head("en_sm")
+    block = Block(
+        split_text(spacy.blank("en"), paragraphs),
+        vocab,
+        max_words=400,
+        max_width=max(width for width, _ in model.config.filters),
+        max_characters=model.config.max_characters_per_token,
+    )
+    return evaluate(model, head, block)
+
+
+def test_it_is_small():
+    path = find_weights("en_sm")
+    sizes = {file.name: file.stat().st_size for file in path.iterdir()}
+    assert sizes["weights.safetensors"] < 15e6
+    assert sizes["head.safetensors"] < 6e6
+    assert len(load_head("en_sm")[1]) == 20_000
+
+
+def test_its_card_names_licence_and_sources():
+    card = read_card(find_weights("en_sm"))
+    assert card.meta["lang"] == "en"
+    assert card.meta["license"] == "CC BY-SA 3.0"
+    assert "Wikipedia" in json.dumps(card.meta["sources"])
+    assert "perplexity" in card.documents["README.md"]
+    assert "CC BY-SA 3.0" in card.documents["LICENSE"]
+
+
+def test_its_log_shows_a_training():
+    path = find_weights("en_sm") / "training.jsonl"
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    losses = [entry["loss"] for entry in entries if "loss" in entry]
+    assert losses[-1] < losses[0] - 1
+
+
+def test_it_has_learned_english_in_both_directions():
+    model = load_bilm(find_weights("en_sm"))
+    trained, random = perplexity(model, OWN_TEXT), perplexity(BiLM(model.config), OWN_TEXT)
+    assert trained.forward < 150
+    assert trained.backward < 150
+    assert random.mean > 10 * trained.mean
+
+
+def test_the_same_word_differs_by_context():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    doc = nlp(
+        "We sat on the bank of the river. He swam to the bank of the lake. "
+        "The bank lent them some money."
+    )
+    river, lake, money = [token for token in doc if token.text == "bank"]
+    assert river.similarity(lake) > river.similarity(money)
+    assert river.similarity(money) < 0.999
+
+
+@pytest.mark.data
+def test_perplexity_of_held_out_wikipedia():
+    data = os.environ.get("SPACY_ELMO_DATA")
+    if not data:
+        pytest.skip("needs the held-out text in the folder that SPACY_ELMO_DATA names")
+    text = Path(data) / "data" / "lm" / "enwiki" / "valid.txt.xz"
+    paragraphs = list(islice((line for line in read_lines(text) if line.strip()), 150))
+    result = perplexity(load_bilm(find_weights("en_sm")), paragraphs)
+    assert result.mean < 0.35 * 1077
