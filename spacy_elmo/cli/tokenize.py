@@ -10,7 +10,7 @@ import typer
 from wasabi import msg
 
 from ..pipeline.segments import split_text
-from ..pretraining.shards import read_lines, write_shards
+from ..pretraining.shards import read_lines, write_language, write_shards
 
 
 def tokenize_cli(
@@ -28,7 +28,8 @@ def tokenize_cli(
 
     Each paragraph is tokenized by spaCy's tokenizer of the language and split into sentences by
     the same function that the elmo component uses on a Doc without sentence boundaries.
-    The shards are text: a sentence a line, its words separated by spaces.
+    The shards are text: a sentence a line, its words separated by spaces; meta.json beside them
+    names the language, which the biLMs trained on them will be known by.
     """
     if len(paths) < 2:
         msg.fail("Give at least one text and the directory to write to.", exits=1)
@@ -47,6 +48,7 @@ def tokenize_cli(
         n_sentences, n_words = write_shards(
             split_text(nlp, paragraphs, n_process), out, compression, words_per_shard
         )
+        write_language(out, lang)
     except (ValueError, ImportError, OSError) as error:
         msg.fail("Cannot tokenize", str(error), exits=1)
     if not quiet:

@@ -12,7 +12,7 @@ from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
 from .config import PretrainConfig
 from .corpus import Block, Corpus
 from .log import LOG, read_log
-from .shards import find_shards, read_sentences
+from .shards import find_shards, read_language, read_sentences
 from .softmax import LogUniform
 from .vocab import SPECIALS, Survey, Vocabulary, survey
 
@@ -32,6 +32,7 @@ class Prepared:
         dev: the held-out text.
         sampler: of the softmax's candidates; None for the full softmax.
         log: the entries of the log that still hold.
+        lang: language of the training text, as `tokenize` noted it; None if unknown.
     """
 
     progress: Progress
@@ -40,6 +41,7 @@ class Prepared:
     dev: Block
     sampler: LogUniform | None
     log: list[dict[str, Any]]
+    lang: str | None
 
 
 def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepared:
@@ -58,6 +60,7 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
         if not getattr(config.paths, name):
             raise ValueError(f"Config: [paths] {name} is not set; give it as --paths.{name} PATH.")
     train_shards, dev_shards = _shards(config.paths.train), _shards(config.paths.dev)
+    lang = read_language(train_shards)
     text_bytes = sum(shard.stat().st_size for shard in train_shards)
     progress, log = Progress(text_bytes=text_bytes), []
     if resume:
@@ -101,7 +104,7 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
         **shape,
     )
     dev = Block(_sentences(dev_shards), vocab, **shape)
-    return Prepared(progress, vocab, corpus, dev, sampler, log)
+    return Prepared(progress, vocab, corpus, dev, sampler, log, lang)
 
 
 def _check_new(out: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import os
 import zlib
@@ -10,6 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+from .files import write_text
+
+META = "meta.json"  # names the language of the shards beside it
 SUFFIXES = {"gz": ".txt.gz", "xz": ".txt.xz", "none": ".txt"}
 
 
@@ -122,3 +126,25 @@ def write_shards(
             file.close()
             part.unlink(missing_ok=True)
     return n_sentences, n_words
+
+
+def write_language(directory: Path, lang: str) -> None:
+    """Note the language of a directory of shards, beside them."""
+    write_text(directory / META, json.dumps({"lang": lang}) + "\n")
+
+
+def read_language(shards: Iterable[Path]) -> str | None:
+    """The language of shards, None if they do not all name the same.
+
+    Raises:
+        ValueError: the file that names it is damaged.
+    """
+    languages = set()
+    for directory in {shard.parent for shard in shards}:
+        path = directory / META
+        try:
+            data = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        except (OSError, ValueError) as error:
+            raise ValueError(f"Cannot read {path}: {error}") from error
+        languages.add(data.get("lang") if isinstance(data, dict) else None)
+    return languages.pop() if len(languages) == 1 else None

@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional as F
 
 from ..bilm.model import BiLM
-from ..bilm.weights import VOCAB, WEIGHTS, load_bilm, new_directory, save_bilm
+from ..bilm.weights import VOCAB, WEIGHTS, Card, load_bilm, new_directory, save_bilm
 from .checkpoint import CHECKPOINT, Progress, load_checkpoint, save_checkpoint
 from .config import PretrainConfig
 from .corpus import Batch, Block
@@ -79,7 +79,7 @@ def pretrain(
     def write_model(name: str) -> None:
         check_finite(parameters, progress.step)
         with new_directory(out / name) as directory:
-            save_bilm(model, directory)
+            save_bilm(model, directory, Card({"lang": run.lang}) if run.lang else None)
             save_head(head, run.vocab, directory)
 
     def write_checkpoint() -> None:

@@ -2,11 +2,20 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 import torch
 
 from spacy_elmo.pretraining.process import find_device, matmul_precision, stop_on_signals
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_as_usual() -> Iterator[None]:
+    """In the background of a shell script, processes are started with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.pretraining.shards import find_shards, read_lines, read_sentences, write_shards
+from spacy_elmo.pretraining.shards import (
+    find_shards,
+    read_language,
+    read_lines,
+    read_sentences,
+    write_language,
+    write_shards,
+)
 
 from .helpers import prose
 
@@ -135,3 +142,20 @@ def test_find_shards(tmp_path: Path) -> None:
 def test_empty_lines_are_no_sentences(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a  b\n\n \t\nc\n", encoding="utf-8")
     assert list(read_sentences(tmp_path / "text.txt")) == [["a", "b"], ["c"]]
+
+
+def test_the_language_of_shards_is_known_if_all_name_the_same(tmp_path: Path) -> None:
+    for name, lang in [("a", "ko"), ("b", "ko"), ("c", "de"), ("d", None)]:
+        write_shards([["a", "b"]], tmp_path / name)
+        if lang:
+            write_language(tmp_path / name, lang)
+
+    def language(*names: str) -> str | None:
+        return read_language([file for name in names for file in find_shards(tmp_path / name)])
+
+    assert language("a", "b") == "ko"
+    assert language("a", "c") is None
+    assert language("a", "d") is None
+    (tmp_path / "d" / "meta.json").write_text("{")
+    with pytest.raises(ValueError, match=r"Cannot read .*meta\.json"):
+        language("d")
