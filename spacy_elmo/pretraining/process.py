@@ -82,5 +82,5 @@ def keep_freed_memory() -> None:
     if sys.platform.startswith("linux"):
         libc = ctypes.CDLL(None)
         if hasattr(libc, "mallopt"):
-            libc.mallopt(-3, 2**27) or libc.mallopt(-3, 2**25)  # M_MMAP_THRESHOLD; its old limit
+            libc.mallopt(-3, 2**25)  # M_MMAP_THRESHOLD, at the most that every glibc takes
             libc.mallopt(-1, 2**30)  # M_TRIM_THRESHOLD
