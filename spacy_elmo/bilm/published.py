@@ -112,7 +112,7 @@ def read_published(path: str | Path) -> BiLM:
             do not fit each other, or h5py is not installed.
     """
     folder = Path(path)
-    config = _read_options(folder / "options.json")
+    config = read_options(folder / "options.json")
     files = sorted(folder.glob("*.hdf5"))
     if len(files) != 1:
         found = ", ".join(file.name for file in files) or "none"
@@ -182,7 +182,12 @@ def _reorder(gates: np.ndarray, D: int) -> np.ndarray:
     return np.concatenate([i, f, j, o], axis=1)
 
 
-def _read_options(path: Path) -> BiLMConfig:
+def read_options(path: Path) -> BiLMConfig:
+    """The shape of the biLM that an ``options.json`` describes.
+
+    Raises:
+        ValueError: the file cannot be read, or describes no biLM of ours; the message names it.
+    """
     try:
         options = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -107,13 +107,15 @@ def read_config(path: Path) -> BiLMConfig:
     Raises:
         ValueError: the config is missing or wrong.
     """
-    published = is_published(path)
-    file = path / ("options.json" if published else CONFIG)
-    data = _read_json(file)
+    if is_published(path):
+        from .published import read_options  # lightly: few need it
+
+        return read_options(path / "options.json")
+    data = _read_json(path / CONFIG)
     try:
-        return BiLMConfig.from_options(data) if published else BiLMConfig.from_dict(data)
+        return BiLMConfig.from_dict(data)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{file}: {error}") from error
+        raise ValueError(f"{path / CONFIG}: {error}") from error
 
 
 def read_card(path: Path) -> Card:
@@ -161,12 +163,6 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
     with torch.device("meta"):
         model = BiLM(config)
     check_tensors(dict(model.state_dict()), tensors, source)
-    for name, tensor in tensors.items():
-        if not tensor.is_floating_point() or not bool(torch.isfinite(tensor).all()):
-            raise ValueError(
-                f"{source}: tensor '{name}' ({tensor.dtype}) holds something else than finite "
-                f"floating-point numbers."
-            )
     # Copied, as the tensors of a file are views of it, and it may be written over.
     weights = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
     model.load_state_dict(weights, assign=True)
@@ -176,7 +172,8 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
 def check_tensors(
     expected: Mapping[str, torch.Tensor], found: Mapping[str, torch.Tensor], source: str
 ) -> None:
-    """Raise a ValueError unless two sets of tensors have the same names and shapes."""
+    """Raise a ValueError unless what was found has the names and shapes expected, and holds
+    finite floating-point numbers alone."""
     missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     if missing or unknown:
         raise ValueError(
@@ -188,6 +185,10 @@ def check_tensors(
                 f"{source}: tensor '{name}' has the shape {tuple(found[name].shape)}, but the "
                 f"config asks for {tuple(tensor.shape)}."
             )
+        if not found[name].is_floating_point():
+            raise ValueError(f"{source}: tensor '{name}' holds {found[name].dtype}, not floats.")
+        if not bool(torch.isfinite(found[name]).all()):
+            raise ValueError(f"{source}: tensor '{name}' holds numbers that are not finite.")
 
 
 def compact(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -66,9 +66,6 @@ def load_head(name_or_path: str | Path) -> tuple[SoftmaxHead, Vocabulary]:
         head = SoftmaxHead(len(vocab), read_config(path).projection_dim)
     source = f"{path / HEAD} ({len(vocab):,} words in {VOCAB})"
     check_tensors(dict(head.state_dict()), tensors, source)
-    for name, tensor in tensors.items():
-        if not tensor.is_floating_point():
-            raise ValueError(f"{source}: tensor '{name}' holds {tensor.dtype}, not floats.")
     weights = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
     head.load_state_dict(weights, assign=True)
     return head.eval(), vocab
