@@ -16,7 +16,7 @@ from pathlib import Path
 
 import spacy
 
-from spacy_elmo.bilm.weights import find_weights, load_bilm
+from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.pipeline.segments import split_text
 from spacy_elmo.pretraining.corpus import Block
 from spacy_elmo.pretraining.head import load_head
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--vocab", type=Path)
     arguments = parser.parse_args()
 
-    model = load_bilm(find_weights(arguments.weights))
+    model = load_bilm(arguments.weights)
     head, vocab = load_head(arguments.weights)
     if arguments.vocab and Vocabulary.read(arguments.vocab).words != vocab.words:
         sys.exit(f"The words of {arguments.vocab} are not those of the head ({len(vocab):,}).")

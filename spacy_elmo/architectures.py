@@ -1,6 +1,6 @@
 """Every registered name, one constructor each; none of them opens a file."""
 
-from typing import List, Optional  # noqa: UP035
+from typing import List, Optional, Union  # noqa: UP035
 
 from spacy.tokens import Doc
 from thinc.api import Model, chain
@@ -10,11 +10,11 @@ from .pipeline import scalar_mix
 from .pipeline.layer import BiLMLayer
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
-# ruff: noqa: UP006, UP045
+# ruff: noqa: UP006, UP007, UP045
 
 
 def Elmo(
-    weights: str = "en_sm",
+    weights: Union[str, List[str]] = "en_sm",
     frozen: bool = True,
     width: Optional[int] = None,
     initial_state: str = "auto",
@@ -26,11 +26,13 @@ def Elmo(
     """``spacy-elmo.Elmo.v1``: a biLM and a mix of its layers (Peters et al. 2018).
 
     Args:
-        weights: embedded name, or a directory of weights, our own layout or the published one.
+        weights: an embedded or installed name; a directory of weights, our own layout or the
+            published one; a zip of published ones; or two paths, of options.json and HDF5 file.
         frozen: the biLM does not learn; no graph is built, the mix still learns.
         width: size 2P of the vectors, known from the weights; if given, it is checked.
-        initial_state: what each sentence starts from: ``"zero"``, ``"warm"``, or ``"auto"``,
-            what the weights say.
+        initial_state: what each sentence starts from: ``"zero"``; ``"warm"``, a state as the
+            published biLMs know it, always the same; or ``"auto"``, what the weights were trained
+            for: ``"warm"`` for published ones, ``"zero"`` for ours.
         segments: ``"sents"``, the Doc's sentences; ``"doc"``, the whole Doc; ``"auto"``, its
             sentences if it has any, else cut after sentence-final punctuation.
         max_words: longest sequence read at once; longer ones in overlapping windows.

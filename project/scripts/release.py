@@ -19,7 +19,8 @@ from pathlib import Path
 import torch
 from torch.nn import functional as F
 
-from spacy_elmo.bilm.weights import DOCUMENTS, META, load_bilm, new_directory, save_bilm
+from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.bilm.weights import DOCUMENTS, META, new_directory, save_bilm
 from spacy_elmo.pretraining.config import Paths, read_config
 from spacy_elmo.pretraining.corpus import Corpus, Place
 from spacy_elmo.pretraining.head import load_head, save_head
@@ -56,7 +57,7 @@ def fit_unknown(
     for step in range(steps):
         optimizer.param_groups[0]["lr"] = 0.02 * (1 - step / steps)
         with torch.no_grad():
-            hidden_f, targets_f, hidden_b, targets_b = predicted(model, next(batches)[0])
+            hidden_f, targets_f, hidden_b, targets_b, _ = predicted(model, next(batches)[0])
             hidden, targets = torch.cat([hidden_f, hidden_b]), torch.cat([targets_f, targets_b])
             logits = F.linear(hidden, weight, bias)
             logits[:, UNKNOWN] = -torch.inf

@@ -23,7 +23,7 @@ class BiLMConfig:
         activation: ``"relu"`` or ``"tanh"``, after the convolutions' max over positions.
         n_highway: highway layers between the convolutions and the projection.
         cell_clip: the LSTM's cell is clipped to ± this value; None for no clip.
-        proj_clip: the same for the projected output.
+        proj_clip: the same for the projected output; None where nothing is projected.
         use_skip_connections: layers 2 and up add their input to their output.
         max_characters_per_token: positions of a word, 2 of them for its markers.
         initial_state: the state every sentence starts from, ``"zero"`` or ``"warm"``.
@@ -78,6 +78,8 @@ class BiLMConfig:
                 raise ValueError(
                     f"biLM config: '{name}' is {clip!r}; give a number above 0, or null for none."
                 )
+        if not self.projects_cells:
+            object.__setattr__(self, "proj_clip", None)
         if not isinstance(self.use_skip_connections, bool):
             raise ValueError(
                 f"biLM config: 'use_skip_connections' is {self.use_skip_connections!r}; "
@@ -145,19 +147,16 @@ class BiLMConfig:
 
     def to_options(self) -> dict[str, Any]:
         """The same facts in the layout of a published ``options.json``."""
-        lstm: dict[str, Any] = {
-            "dim": self.dim,
-            "projection_dim": self.projection_dim,
-            "n_layers": self.n_layers,
-            "use_skip_connections": self.use_skip_connections,
-        }
-        if self.cell_clip is not None:
-            lstm["cell_clip"] = self.cell_clip
-        if self.proj_clip is not None:
-            lstm["proj_clip"] = self.proj_clip
         return {
             "bidirectional": True,
-            "lstm": lstm,
+            "lstm": {
+                "dim": self.dim,
+                "projection_dim": self.projection_dim,
+                "n_layers": self.n_layers,
+                "use_skip_connections": self.use_skip_connections,
+                "cell_clip": self.cell_clip,  # also if null: the reference implementation asks
+                "proj_clip": self.proj_clip,
+            },
             "char_cnn": {
                 "activation": self.activation,
                 "embedding": {"dim": self.char_dim},
@@ -166,11 +165,15 @@ class BiLMConfig:
                 "n_characters": 262,
                 "max_characters_per_token": self.max_characters_per_token,
             },
+            "spacy_elmo": {"initial_state": self.initial_state},  # others pass over it
         }
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> BiLMConfig:
         """Read a published ``options.json``, training or inference form.
+
+        The models were trained with a carried state, so theirs is warm, unless the options are
+        of `to_options` and say something else.
 
         Raises:
             ValueError: the model is not a char-CNN biLM, or a setting is missing or wrong.
@@ -190,6 +193,7 @@ class BiLMConfig:
                 "options.json: 'bidirectional' is false; only bidirectional models can be loaded."
             )
         cnn, lstm = options["char_cnn"], options["lstm"]
+        ours = options.get("spacy_elmo", {})
         try:
             return cls(
                 filters=cnn["filters"],
@@ -203,6 +207,7 @@ class BiLMConfig:
                 proj_clip=lstm.get("proj_clip"),
                 use_skip_connections=bool(lstm.get("use_skip_connections", False)),
                 max_characters_per_token=cnn.get("max_characters_per_token", 50),
+                initial_state=ours.get("initial_state", "warm"),
             )
         except KeyError as missing:
             raise ValueError(f"options.json: the setting {missing} is missing.") from None

@@ -21,6 +21,7 @@ from .config import BiLMConfig
 from .packing import Packing
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
+BYTES_AT_ONCE = 2**25  # of gates, where no gradient needs those of all steps
 
 
 class LSTMLayer(nn.Module):
@@ -30,7 +31,7 @@ class LSTMLayer(nn.Module):
         super().__init__()
         P, D = config.projection_dim, config.dim
         self.cell_clip = config.cell_clip
-        self.proj_clip = config.proj_clip if config.projects_cells else None
+        self.proj_clip = config.proj_clip
         self.weight_ih = nn.Parameter(torch.empty(2, 4 * D, P))  # rows: i, f, g, o
         self.weight_hh = nn.Parameter(torch.empty(2, 4 * D, P))
         self.bias = nn.Parameter(torch.zeros(2, 4 * D))
@@ -127,31 +128,35 @@ class _LSTM(torch.autograd.Function):
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         N, D = x.shape[1], c0.shape[2]
         for_backward = is_grad_enabled and any(ctx.needs_input_grad)
-        from_x = torch.baddbmm(bias.unsqueeze(1), x, weight_ih.transpose(1, 2))  # (2, N, 4D)
+        ih = weight_ih.transpose(1, 2)
         hh = weight_hh.transpose(1, 2)
         hr = None if weight_hr is None else weight_hr.transpose(1, 2)
         out = torch.empty_like(x) if hr is not None else x.new_empty(2, N, D)
         cells = x.new_empty(2, N, D) if for_backward else None
         h_n, c_n = torch.empty_like(h0), torch.empty_like(c0)
         h, c = h0, c0
-        for start, size in packing.steps():
-            if size < h.shape[1]:  # sentences that have ended leave their state
-                h_n[:, size : h.shape[1]], c_n[:, size : c.shape[1]] = h[:, size:], c[:, size:]
-                h, c = h[:, :size], c[:, :size]
-            step = slice(start, start + size)
-            gates = torch.baddbmm(from_x[:, step], h, hh)  # (2, size, 4D)
-            gates[..., : 2 * D].sigmoid_()
-            gates[..., 2 * D : 3 * D].tanh_()
-            gates[..., 3 * D :].sigmoid_()
-            i, f, g, o = gates.split(D, dim=2)
-            c = _clip((f * c).addcmul_(i, g), cell_clip)
-            h = c.tanh().mul_(o)
-            if hr is not None:
-                h = _clip(torch.bmm(h, hr), proj_clip)
-            out[:, step] = h
-            if cells is not None:
-                from_x[:, step] = gates  # its place is free now
-                cells[:, step] = c
+        most = N if for_backward else max(1, BYTES_AT_ONCE // (8 * D * x.element_size()))
+        for first, end, steps in packing.stretches(most):
+            # What comes from x, for all steps of a stretch: (2, end - first, 4D)
+            from_x = torch.baddbmm(bias.unsqueeze(1), x[:, first:end], ih)
+            for start, size in steps:
+                if size < h.shape[1]:  # sentences that have ended leave their state
+                    h_n[:, size : h.shape[1]], c_n[:, size : c.shape[1]] = h[:, size:], c[:, size:]
+                    h, c = h[:, :size], c[:, :size]
+                step, place = slice(start, start + size), slice(start - first, start - first + size)
+                gates = torch.baddbmm(from_x[:, place], h, hh)  # (2, size, 4D)
+                gates[..., : 2 * D].sigmoid_()
+                gates[..., 2 * D : 3 * D].tanh_()
+                gates[..., 3 * D :].sigmoid_()
+                i, f, g, o = gates.split(D, dim=2)
+                c = _clip((f * c).addcmul_(i, g), cell_clip)
+                h = c.tanh().mul_(o)
+                if hr is not None:
+                    h = _clip(torch.bmm(h, hr), proj_clip)
+                out[:, step] = h
+                if cells is not None:
+                    from_x[:, place] = gates  # its place is free now
+                    cells[:, step] = c
         h_n[:, : h.shape[1]], c_n[:, : c.shape[1]] = h, c
         if cells is not None:
             ctx.save_for_backward(x, h0, c0, weight_ih, weight_hh, weight_hr, from_x, cells, out)

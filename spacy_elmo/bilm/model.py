@@ -14,6 +14,7 @@ from .characters import BOS, EOS, encode_words
 from .config import BiLMConfig
 from .lstm import LSTMLayer, zero_state
 from .packing import Packing
+from .warm import warm_state
 from .word_cache import WordCache
 
 WORDS_AT_ONCE = 512  # in the char-CNN, sorted by length: bounds memory and padding
@@ -27,7 +28,14 @@ class BiLM(nn.Module):
     Args:
         config: its shape. Weights are random until they are loaded or trained.
         dropout: on the input of each LSTM layer, in training mode only.
+
+    Attributes:
+        warm_h, warm_c: the warm state, ``(L, 2, 1, P)`` and ``(L, 2, 1, D)``, saved with the
+            weights; None until `set_warm_state`.
     """
+
+    warm_h: torch.Tensor | None
+    warm_c: torch.Tensor | None
 
     def __init__(self, config: BiLMConfig, dropout: float = 0.0):
         super().__init__()
@@ -36,6 +44,8 @@ class BiLM(nn.Module):
         self.word_cache = WordCache()
         self.char_cnn = CharCNN(config)
         self.lstm = nn.ModuleList(LSTMLayer(config) for _ in range(config.n_layers))
+        self.register_buffer("warm_h", None)
+        self.register_buffer("warm_c", None)
         self._cached_version = 0
         self.register_load_state_dict_post_hook(_forget_words)
 
@@ -52,6 +62,23 @@ class BiLM(nn.Module):
     def device(self) -> torch.device:
         return self.char_cnn.embedding.weight.device
 
+    def set_warm_state(self, state: State) -> None:
+        """Keep a state as the warm one; see `warm.warm_state`."""
+        self.warm_h, self.warm_c = state
+
+    def warm_state(self) -> State:
+        """The warm state; where there is none, the package's own passage is read for it now."""
+        if self.warm_h is None or self.warm_c is None:
+            self.set_warm_state(warm_state(self))
+        assert self.warm_h is not None and self.warm_c is not None
+        return self.warm_h, self.warm_c
+
+    def initial_state(self) -> State:
+        """What a sentence starts from as the config says, ``(L, 2, 1, P)``, ``(L, 2, 1, D)``."""
+        if self.config.initial_state == "warm":
+            return self.warm_state()
+        return zero_state(self.config, 1, self.char_cnn.embedding.weight)
+
     def forward(
         self,
         types: torch.Tensor,
@@ -65,8 +92,8 @@ class BiLM(nn.Module):
             types: ``(n_types, P)`` vectors x of the distinct words, from `char_cnn`.
             tokens: ``(N,)`` each token's row in ``types``.
             lengths: tokens of each sentence; they add up to N.
-            state: what each sentence starts from, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``;
-                zeros if None.
+            state: what each sentence starts from, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``
+                for all sentences, or with B = 1 the same for each; `initial_state` if None.
 
         Returns:
             Layers ``(L + 1, N, 2P)``, layer 0 being ``[x; x]``, and the state in which each
@@ -75,8 +102,8 @@ class BiLM(nn.Module):
         packing = Packing(lengths, self.device)
         x = types[tokens]  # (N, P)
         layers = [torch.cat([x, x], dim=1)]
-        h0, c0 = zero_state(self.config, len(lengths), x) if state is None else state
-        h0, c0 = h0[:, :, packing.order], c0[:, :, packing.order]
+        state = self.initial_state() if state is None else state
+        h0, c0 = (s.expand(-1, -1, len(lengths), -1)[:, :, packing.order] for s in state)
         h_n, c_n = [], []
         x = x[packing.source]  # (2, N, P), packed
         for j, lstm in enumerate(self.lstm):
@@ -120,7 +147,7 @@ class BiLM(nn.Module):
         Args:
             sentences: words without boundaries; a sentence may be empty.
             state: what each sentence starts from, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``
-                for all sentences, or with B = 1 the same for each; zeros if None.
+                for all sentences, or with B = 1 the same for each; `initial_state` if None.
             batch_words: padded tokens of one pass, boundaries included; at least one sentence
                 is read.
 
@@ -140,8 +167,8 @@ class BiLM(nn.Module):
                 self.word_cache.clear()
                 self._cached_version = version
             types = self.word_cache.lookup(words, self.encode)
-        h0, c0 = zero_state(self.config, 1, types) if state is None else state
-        h0, c0 = (s.expand(-1, -1, len(sentences), -1) for s in (h0, c0))
+        state = self.initial_state() if state is None else state
+        h0, c0 = (s.expand(-1, -1, len(sentences), -1) for s in state)
         results: list[torch.Tensor] = [types] * len(sentences)
         h_n, c_n = [], []
         batches = _batches([len(ids) for ids in tokens], batch_words)

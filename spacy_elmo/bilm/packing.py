@@ -8,7 +8,7 @@ steps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -63,3 +63,17 @@ class Packing:
             steps.append((start, size))
             start += size
         return steps
+
+    def stretches(self, n_tokens: int) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
+        """Steps in stretches of at most ``n_tokens`` packed places, of one step at least.
+
+        Yields:
+            First place of a stretch, the one after its last, and its `steps`.
+        """
+        steps: list[tuple[int, int]] = []
+        for start, size in self.steps():
+            if steps and start + size - steps[0][0] > n_tokens:
+                yield steps[0][0], start, steps
+                steps = []
+            steps.append((start, size))
+        yield steps[0][0], sum(steps[-1]), steps

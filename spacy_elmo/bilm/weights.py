@@ -7,31 +7,33 @@ No file here is ever unpickled.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load as load_tensors
-from safetensors.torch import load_file
 from safetensors.torch import save as save_tensors
 
 from .config import BiLMConfig
+from .lstm import zero_state
 from .model import BiLM
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 CONFIG, WEIGHTS, META = "config.json", "weights.safetensors", "meta.json"
 VOCAB, HEAD = "vocab.txt", "head.safetensors"
 DOCUMENTS = ("README.md", "LICENSE")  # travel with the weights wherever they go
-GROUP = "spacy_elmo_weights"  # of entry points
-EMBEDDED = Path(__file__).parent.parent / "models"
 
 
 @dataclass
@@ -47,106 +49,152 @@ class Card:
     documents: dict[str, str] = field(default_factory=dict)
 
 
-def find_weights(name_or_path: str | Path) -> Path:
-    """The directory that a ``weights`` setting means: an embedded or installed name, or a path.
+class Weights(ABC):
+    """Weights on disk, in whatever layout; the numbers are not opened before `load` or `head`.
 
-    A package installs weights by an entry point of the group `GROUP`, whose name is theirs and
-    whose value is the module (``__init__.py``) in whose directory they lie.
-
-    Raises:
-        ValueError: there is none of these; the message lists the names.
+    Attributes:
+        where: their place, for messages.
+        layout: ``"own"`` or ``"published"``.
     """
-    name = str(name_or_path)
-    embedded = {file.parent.name: file.parent for file in EMBEDDED.glob(f"*/{CONFIG}")}
-    if name in embedded:
-        return embedded[name]
-    installed = {point.name: point for point in entry_points(group=GROUP)}
-    if name in installed:
-        module = installed[name].value
-        spec = find_spec(module)
-        if spec is None or spec.origin is None:
-            raise ValueError(
-                f"The package that brings the ELMo weights '{name}' is damaged: it has no module "
-                f"'{module}'. Install it anew."
-            )
-        return Path(spec.origin).parent
-    path = Path(name_or_path)
-    if path.is_dir():
-        return path
-    raise ValueError(
-        f"Cannot find the ELMo weights {name!r}: there is no such directory, and the embedded and "
-        f"installed weights are {sorted({*embedded, *installed})}. Set 'weights' to one of these "
-        f"names or to a directory with {CONFIG} and {WEIGHTS}, or with options.json and one .hdf5 "
-        f"file."
+
+    where: str
+    layout: str
+
+    @abstractmethod
+    def config(self) -> BiLMConfig:
+        """The shape of the biLM.
+
+        Raises:
+            ValueError: it is missing or wrong.
+        """
+
+    @abstractmethod
+    def card(self) -> Card:
+        """Name, language, licence and so on; empty where there is nothing."""
+
+    @abstractmethod
+    def load(self) -> BiLM:
+        """The biLM, in float32, in evaluation mode, on the CPU.
+
+        Raises:
+            ValueError: something is missing, damaged, or does not fit the config.
+        """
+
+    @abstractmethod
+    def has_head(self) -> bool:
+        """Whether a language model's softmax comes with them, and the words it predicts."""
+
+    @abstractmethod
+    def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
+        """The softmax: its V words, and ``weight`` ``(V, P)`` and ``bias`` ``(V,)``, unchecked.
+
+        Raises:
+            ValueError: there is none, or it is damaged.
+        """
+
+
+class OwnWeights(Weights):
+    """A directory with ``config.json`` and ``weights.safetensors``.
+
+    Args:
+        path: the directory.
+    """
+
+    layout = "own"
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.where = str(path)
+
+    def config(self) -> BiLMConfig:
+        data = read_json(self.path / CONFIG)
+        try:
+            return BiLMConfig.from_dict(data)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self.path / CONFIG}: {error}") from error
+
+    def card(self) -> Card:
+        meta = read_json(self.path / META) if (self.path / META).exists() else {}
+        return Card(meta, read_documents(self.path))
+
+    def load(self) -> BiLM:
+        return build(self.config(), _read_tensors(self.path / WEIGHTS), str(self.path / WEIGHTS))
+
+    def has_head(self) -> bool:
+        return (self.path / HEAD).is_file() and (self.path / VOCAB).is_file()
+
+    def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
+        missing = [name for name in (HEAD, VOCAB) if not (self.path / name).is_file()]
+        if missing:
+            raise no_head(self.where, missing)
+        return read_words(self.path / VOCAB), _read_tensors(self.path / HEAD)
+
+
+def no_head(where: str, missing: Sequence[str]) -> ValueError:
+    """The error for weights without a softmax, or without the words that it predicts."""
+    return ValueError(
+        f"The biLM in '{where}' comes without a language model's head, so it cannot predict words: "
+        f"there is no {' and no '.join(missing)}. Models from `python -m spacy elmo pretrain` have "
+        f"one."
     )
 
 
-def is_published(path: Path) -> bool:
-    """Whether a directory has the published layout rather than our own."""
-    return not (path / CONFIG).exists() and (path / "options.json").exists()
+def read_json(path: Traversable) -> dict[str, Any]:
+    """A JSON object.
 
-
-def _read_json(path: Path) -> dict[str, Any]:
+    Raises:
+        ValueError: it cannot be read, or is something else.
+    """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(
-            f"'{path.parent}' has no {path.name}, so it holds no biLM. A directory of weights has "
-            f"{CONFIG} and {WEIGHTS}, or options.json and one .hdf5 file."
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"Cannot read {path}: {error}") from error
+    except (OSError, KeyError) as error:
+        raise ValueError(f"{path}: cannot be read ({error}).") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: is not valid JSON ({error}).") from error
     if not isinstance(data, dict):
         raise ValueError(f"{path} must hold a JSON object, found {type(data).__name__}.")
     return data
 
 
-def read_config(path: Path) -> BiLMConfig:
-    """The shape of the biLM in a directory of either layout, without opening its weights.
+def read_documents(directory: Traversable) -> dict[str, str]:
+    """The card and the licence in a directory, as far as they are there."""
+    files = {name: directory.joinpath(name) for name in DOCUMENTS}
+    return {name: file.read_text("utf-8") for name, file in files.items() if file.is_file()}
+
+
+def read_words(path: Traversable) -> list[str]:
+    """The lines of a vocabulary; packed if its name ends in ``.gz``.
 
     Raises:
-        ValueError: the config is missing or wrong.
+        ValueError: it cannot be read, or is not UTF-8.
     """
-    if is_published(path):
-        from .published import read_options  # lightly: few need it
-
-        return read_options(path / "options.json")
-    data = _read_json(path / CONFIG)
     try:
-        return BiLMConfig.from_dict(data)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path / CONFIG}: {error}") from error
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if path.name.endswith(".gz") else data).decode("utf-8")
+    except (OSError, EOFError, KeyError, UnicodeDecodeError, zlib.error) as error:
+        raise ValueError(f"Cannot read the vocabulary {path}: {error}") from error
+    return text.replace("\r\n", "\n").rstrip("\n").split("\n")
 
 
-def read_card(path: Path) -> Card:
-    """The card of the weights in a directory; empty where there is none."""
-    meta = _read_json(path / META) if (path / META).exists() else {}
-    documents = {
-        name: (path / name).read_text(encoding="utf-8")
-        for name in DOCUMENTS
-        if (path / name).is_file()
-    }
-    return Card(meta, documents)
+def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a safetensors file.
 
-
-def load_bilm(path: Path) -> BiLM:
-    """Load a biLM from a directory of either layout, in float32, in evaluation mode.
-
-    Raises:
-        ValueError: something is missing, damaged, or does not fit the config.
+    Each is copied from a memory map of its own: the file may be written over later, and no more
+    of it than one tensor is in memory twice.
     """
-    if is_published(path):
-        from .published import read_published
 
-        return read_published(path).eval()
-    config = read_config(path)
+    def copy(name: str) -> torch.Tensor:
+        with safe_open(path, "pt") as file:
+            return file.get_tensor(name).clone()
+
     try:
-        tensors = load_file(path / WEIGHTS)
+        with safe_open(path, "pt") as file:
+            names = list(file.keys())
+        return {name: copy(name) for name in names}
     except FileNotFoundError:
-        raise ValueError(f"'{path}' has a {CONFIG} but no {WEIGHTS}.") from None
+        raise ValueError(f"'{path.parent}' has a {CONFIG} but no {path.name}.") from None
     except (SafetensorError, OSError) as error:
-        raise ValueError(f"Cannot read {path / WEIGHTS}: {error}") from error
-    return build(config, tensors, str(path / WEIGHTS))
+        raise ValueError(f"Cannot read {path}: {error}") from error
 
 
 def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) -> BiLM:
@@ -162,9 +210,10 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
     """
     with torch.device("meta"):
         model = BiLM(config)
+        if "warm_h" in tensors:
+            model.set_warm_state(zero_state(config, 1, torch.empty(0)))
     check_tensors(dict(model.state_dict()), tensors, source)
-    # Copied, as the tensors of a file are views of it, and it may be written over.
-    weights = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
+    weights = {name: tensor.to(torch.float32) for name, tensor in tensors.items()}
     model.load_state_dict(weights, assign=True)
     return model.eval()
 
@@ -192,14 +241,14 @@ def check_tensors(
 
 
 def compact(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The tensors in half precision if that loses nothing, else as they are."""
-    halves = {}
-    for name, tensor in tensors.items():
-        half = tensor.to(torch.float16)
-        if not torch.equal(half.to(tensor.dtype), tensor):
-            return {name: tensor.contiguous() for name, tensor in tensors.items()}
-        halves[name] = half.contiguous()
-    return halves
+    """The tensors, in half precision where that loses nothing."""
+    halves = {name: tensor.half() for name, tensor in tensors.items()}
+    return {
+        name: (
+            half if torch.equal(half.to(tensors[name].dtype), tensors[name]) else tensors[name]
+        ).contiguous()
+        for name, half in halves.items()
+    }
 
 
 def to_bytes(model: BiLM) -> bytes:

@@ -85,16 +85,15 @@ def _load(weights: str) -> tuple[Language, FillIn | None]:
     """A pipeline of the elmo component alone; and what fills blanks, if there is a head."""
     import spacy
 
-    from ..bilm.weights import HEAD, find_weights
+    from ..bilm.find import find_weights
 
-    path = find_weights(weights)
     nlp = spacy.blank("en")
     config = {"store_layers": True, "model": {"weights": str(weights)}}
     elmo = nlp.add_pipe("elmo", config=config)
     bilm = elmo.model.get_ref("bilm").shims[0].bilm  # type: ignore[attr-defined]  # loads it
-    if not (path / HEAD).is_file():
+    if not find_weights(weights).has_head():
         return nlp, None
     from ..pretraining.fill import FillIn
     from ..pretraining.head import load_head
 
-    return nlp, FillIn(bilm, *load_head(path))
+    return nlp, FillIn(bilm, *load_head(weights))

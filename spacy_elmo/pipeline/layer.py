@@ -17,6 +17,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats3d
 
+from ..bilm.find import Setting
 from .segments import SEGMENTS, Passage, passages
 from .shim import BiLMShim
 
@@ -39,7 +40,7 @@ class Reading:
 
 
 def BiLMLayer(
-    weights: str,
+    weights: Setting,
     frozen: bool,
     width: int | None,
     initial_state: str,
@@ -94,7 +95,7 @@ def forward(
         for passage in passages(doc, reading.segments, reading.max_words)
     ]
     with torch.set_grad_enabled(learns), full_precision(bilm.device):
-        layers, _ = bilm.read([p.words for _, p in read], batch_words=reading.batch_words)
+        layers, _ = bilm.read([p.words for _, p in read], shim.state(), reading.batch_words)
     outputs = [torch.zeros(n_layers, len(doc), width, device=bilm.device) for doc in docs]
     for (i, passage), part in zip(read, layers, strict=True):
         kept = part[:, passage.first : passage.first + len(passage.tokens)]

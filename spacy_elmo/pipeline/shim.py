@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import asdict
 from typing import Any
 
@@ -15,7 +16,9 @@ from thinc.types import FloatsXd
 
 from ..bilm import weights as bilm_weights
 from ..bilm.config import BiLMConfig
-from ..bilm.model import BiLM
+from ..bilm.find import Setting, find_weights
+from ..bilm.lstm import zero_state
+from ..bilm.model import BiLM, State
 from ..bilm.weights import Card
 
 
@@ -23,13 +26,13 @@ class BiLMShim(PyTorchShim):
     """A biLM that is loaded at its first use; building one opens no file.
 
     Args:
-        weights: embedded name or directory; what was deserialized comes before it.
+        weights: see `find.find_weights`; what was deserialized comes before it.
         frozen: the biLM does not learn. Copies of a frozen one share its weights.
         width: size 2P that the user expects, None for no expectation.
         initial_state: ``"auto"``, ``"zero"`` or ``"warm"``.
     """
 
-    def __init__(self, weights: str, frozen: bool, width: int | None, initial_state: str):
+    def __init__(self, weights: Setting, frozen: bool, width: int | None, initial_state: str):
         super().__init__(None)
         # Where thinc computes now: the current thread may have another default at the first Doc.
         self._device = get_torch_default_device()
@@ -45,7 +48,7 @@ class BiLMShim(PyTorchShim):
     def config(self) -> BiLMConfig:
         """The biLM's shape, from its config file alone if it is not loaded yet."""
         if self._config is None:
-            self._set_config(bilm_weights.read_config(bilm_weights.find_weights(self.weights)))
+            self._set_config(find_weights(self.weights).config())
         assert self._config is not None
         return self._config
 
@@ -53,7 +56,7 @@ class BiLMShim(PyTorchShim):
     def card(self) -> Card:
         """Name, language, licence and sources of the weights."""
         if self._card is None:
-            self._card = bilm_weights.read_card(bilm_weights.find_weights(self.weights))
+            self._card = find_weights(self.weights).card()
         return self._card
 
     @property
@@ -64,10 +67,10 @@ class BiLMShim(PyTorchShim):
             ValueError: the weights are missing or damaged, or not of the expected width.
         """
         if self._model is None:
-            path = bilm_weights.find_weights(self.weights)
-            self._set_config(bilm_weights.read_config(path))
-            self._card = bilm_weights.read_card(path)
-            self._set_model(bilm_weights.load_bilm(path))
+            weights = find_weights(self.weights)
+            self._set_config(weights.config())
+            self._card = weights.card()
+            self._set_model(weights.load())
         return self._model
 
     @property
@@ -81,15 +84,15 @@ class BiLMShim(PyTorchShim):
                 f"'{self.weights}', whose vectors have {config.width} numbers. Remove the "
                 f"setting (width = null) or set it to {config.width}."
             )
-        if self.initial_state == "warm" or (self.initial_state, config.initial_state) == (
-            "auto",
-            "warm",
-        ):
-            raise ValueError(
-                f"initial_state = \"{self.initial_state}\" means a warm state for the weights "
-                f"'{self.weights}', but they carry none. Use \"zero\"."
-            )
         self._config = config
+
+    def state(self) -> State:
+        """What each sentence starts from, h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``."""
+        if self.initial_state == "auto":
+            return self.bilm.initial_state()
+        if self.initial_state == "warm":
+            return self.bilm.warm_state()
+        return zero_state(self.config, 1, self.bilm.char_cnn.embedding.weight)
 
     def _set_model(self, model: BiLM) -> None:
         self._model = model.to(self._device).requires_grad_(not self.frozen)
@@ -158,15 +161,15 @@ class BiLMShim(PyTorchShim):
         if self._model is not None:
             copied._model = self._model
             if not self.frozen:
-                copied._model = BiLM(self._model.config).to(self._model.device)
-                copied._model.load_state_dict(self._model.state_dict())
+                copied._model = deepcopy(self._model)
         return copied
 
     def __deepcopy__(self, memo: dict[int, Any]) -> BiLMShim:
         return self.copy()
 
     def to_bytes(self) -> bytes:
-        """The biLM with its config and card; it is loaded for that if it was not."""
+        """The biLM with its state, config and card; it is loaded for that if it was not."""
+        self.state()  # read the passage now: what is loaded again must not depend on it
         state = {
             "weights": bilm_weights.to_bytes(self.bilm),
             "config": self.config.to_dict(),

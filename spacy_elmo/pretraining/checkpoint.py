@@ -21,7 +21,8 @@ CHECKPOINT = "checkpoint.safetensors"
 
 # What may not change on resuming: it makes the parameters' shapes, or the order of the corpus.
 # (The vocabulary of a resumed run is the one in its directory.)
-FIXED = ("[model] ", "[corpus] ", "[training] seed:", "[training] batch_words:")
+TRAINING = ("seed", "batch_words", "state", "n_streams")
+FIXED = ("[model] ", "[corpus] ", *(f"[training] {name}:" for name in TRAINING))
 
 
 @dataclass

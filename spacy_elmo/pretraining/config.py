@@ -14,6 +14,7 @@ from typing import Any
 from ..bilm.config import BiLMConfig
 
 PRECISIONS = ("highest", "high", "medium")
+STATES = {"zero": "zero", "carried": "warm"}  # in training: the initial state of what is trained
 REFERENCE = re.compile(r"\$\{(\w+)[.:](\w+)\}")
 
 
@@ -61,6 +62,11 @@ class TrainingSettings:
     of the dev text read at an evaluation (0: all). ``matmul_precision``: PyTorch's name for how
     float32 products may be rounded while training ("medium": bfloat16 where the machine has it).
     ``checkpoint_seconds``: a checkpoint at least this often.
+
+    ``state``: what a sentence starts from, "zero", or "carried": the state in which the sentence
+    before it, in one of ``n_streams`` streams of sentences in random order, has ended (a batch is
+    then one sentence of each stream, and ``batch_words`` is not used). The published models were
+    trained like that.
     """
 
     seed: int = 0
@@ -76,6 +82,8 @@ class TrainingSettings:
     eval_words: int = 0
     log_every: int = 50
     checkpoint_seconds: float = 300.0
+    state: str = "zero"
+    n_streams: int = 64
 
 
 @dataclass
@@ -103,6 +111,7 @@ class PretrainConfig:
             ("training", "max_steps"),
             ("training", "eval_every"),
             ("training", "log_every"),
+            ("training", "n_streams"),
         ]:
             self._at_least(section, name, 1)
         self._at_least("vocab", "max_size", 4)
@@ -127,10 +136,14 @@ class PretrainConfig:
                 f"it must be at least warmup_steps ({self.training.warmup_steps}) and "
                 f"decay_steps ({self.training.decay_steps}) together",
             )
-        if self.model.initial_state != "zero":
+        if self.training.state not in STATES:
+            known = " and ".join(f'"{name}"' for name in STATES)
+            self._refuse("training", "state", f"known are {known}")
+        if self.model.initial_state != STATES[self.training.state]:
             raise ValueError(
-                f"Config: [model] initial_state is {self.model.initial_state!r}; sentences are "
-                f'read from a zero state in training, so it has to be "zero".'
+                f"Config: [model] initial_state is {self.model.initial_state!r}, but with "
+                f'[training] state = "{self.training.state}" it has to be '
+                f'"{STATES[self.training.state]}".'
             )
 
     def _at_least(self, section: str, name: str, least: int) -> None:

@@ -117,6 +117,12 @@ class Block:
             rng.shuffle(batches)
         return [batch for batch in batches if len(batch)]
 
+    def streams(self, n_streams: int, rng: np.random.Generator) -> list[np.ndarray]:
+        """Deal the sentences out to streams, in random order: each batch has one of each stream
+        (the last may have fewer)."""
+        order = rng.permutation(len(self.lengths))
+        return [order[i : i + n_streams] for i in range(0, len(order), n_streams)]
+
 
 class Corpus:
     """Batches of an endless run over shards.
@@ -131,6 +137,7 @@ class Corpus:
         shards_at_once: files in memory together.
         batch_words: tokens of a batch, boundaries included.
         seed: of every order.
+        n_streams: deal the sentences out to so many streams instead of bucketing them.
     """
 
     def __init__(
@@ -144,6 +151,7 @@ class Corpus:
         max_width: int,
         max_characters: int,
         seed: int,
+        n_streams: int | None = None,
     ):
         self.shards = list(shards)
         self.vocab = vocab
@@ -153,6 +161,7 @@ class Corpus:
         self.max_width = max_width
         self.max_characters = max_characters
         self.seed = seed
+        self.n_streams = n_streams
 
     def block(self, shards: Sequence[Path]) -> Block:
         sentences = (words for shard in shards for words in read_sentences(shard))
@@ -172,7 +181,11 @@ class Corpus:
             for g in range(group, len(groups)):
                 files = order[groups[g] : groups[g] + self.shards_at_once]
                 block = self.block([self.shards[i] for i in files])
-                plan = block.plan(self.batch_words, np.random.default_rng([self.seed, epoch, g]))
+                rng = np.random.default_rng([self.seed, epoch, g])
+                if self.n_streams is None:
+                    plan = block.plan(self.batch_words, rng)
+                else:
+                    plan = block.streams(self.n_streams, rng)
                 for b in range(start, len(plan)):
                     last = b + 1 == len(plan)
                     after = Place(epoch, g + 1, 0) if last else Place(epoch, g, b + 1)

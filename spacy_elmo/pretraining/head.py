@@ -5,19 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 
-from ..bilm.weights import (
-    HEAD,
-    VOCAB,
-    check_tensors,
-    find_weights,
-    read_config,
-    write_tensors,
-)
+from ..bilm.find import Setting, find_weights
+from ..bilm.weights import HEAD, VOCAB, check_tensors, write_tensors
 from .softmax import SoftmaxHead
-from .vocab import Vocabulary
+from .vocab import SPECIALS, Vocabulary
 
 
 def save_head(head: SoftmaxHead, vocab: Vocabulary, path: Path, half: bool = False) -> None:
@@ -36,12 +28,12 @@ def save_head(head: SoftmaxHead, vocab: Vocabulary, path: Path, half: bool = Fal
     write_tensors(tensors, path / HEAD)
 
 
-def load_head(name_or_path: str | Path) -> tuple[SoftmaxHead, Vocabulary]:
+def load_head(setting: Setting) -> tuple[SoftmaxHead, Vocabulary]:
     """Load the language model's head of a biLM, in float32, in evaluation mode.
 
     Args:
-        name_or_path: an embedded name, or a directory in our own format. The head may be stored
-            in any floating type.
+        setting: see `find_weights`. The head may be stored in any floating type; that of a
+            published model may have its special words anywhere.
 
     Returns:
         The head, ``(V, P)`` weights and ``(V,)`` biases, and its V words.
@@ -49,23 +41,23 @@ def load_head(name_or_path: str | Path) -> tuple[SoftmaxHead, Vocabulary]:
     Raises:
         ValueError: there is no head, it is damaged, or it does not fit the biLM or the words.
     """
-    path = find_weights(name_or_path)
-    missing = [name for name in (HEAD, VOCAB) if not (path / name).is_file()]
-    if missing:
-        raise ValueError(
-            f"The biLM in '{path}' comes without a language model's head, so it cannot predict "
-            f"words: there is no {' and no '.join(missing)}. Models from "
-            f"`python -m spacy elmo pretrain` have them."
-        )
-    vocab = Vocabulary.read(path / VOCAB)
-    try:
-        tensors = load_file(path / HEAD)
-    except (SafetensorError, OSError) as error:
-        raise ValueError(f"Cannot read {path / HEAD}: {error}") from error
+    source = find_weights(setting)
+    words, tensors = source.head()
     with torch.device("meta"):
-        head = SoftmaxHead(len(vocab), read_config(path).projection_dim)
-    source = f"{path / HEAD} ({len(vocab):,} words in {VOCAB})"
-    check_tensors(dict(head.state_dict()), tensors, source)
-    weights = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
-    head.load_state_dict(weights, assign=True)
+        head = SoftmaxHead(len(words), source.config().projection_dim)
+    name = f"The head of {source.where} ({len(words):,} words in {VOCAB})"
+    check_tensors(dict(head.state_dict()), tensors, name)
+    order = special_first(words)
+    if order is not None:
+        words, tensors = [words[i] for i in order], {n: t[order] for n, t in tensors.items()}
+    vocab = Vocabulary(words, f"The vocabulary of {source.where}")
+    head.load_state_dict({n: t.to(torch.float32) for n, t in tensors.items()}, assign=True)
     return head.eval(), vocab
+
+
+def special_first(words: list[str]) -> list[int] | None:
+    """The order of words that begins with the special ones; None if they are in it, or missing."""
+    if tuple(words[: len(SPECIALS)]) == SPECIALS or not set(SPECIALS) <= set(words):
+        return None
+    special = [words.index(word) for word in SPECIALS]
+    return special + [i for i, word in enumerate(words) if word not in SPECIALS]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
-from ..bilm.model import BiLM
+from ..bilm.model import BiLM, State
+from .carried import Carried
 from .corpus import Batch, Block
 from .softmax import SoftmaxHead
 from .vocab import UNKNOWN
@@ -47,26 +49,42 @@ class Perplexity:
         return self.n_unknown / self.n_words
 
 
-def predicted(
-    model: BiLM, batch: Batch
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+class Predicted(NamedTuple):
     """What each direction has read before each prediction, and what it should predict.
+
+    Attributes:
+        hidden_f, hidden_b: ``(M, P)``; M is the number of tokens less that of sentences.
+        targets_f, targets_b: ``(M,)`` places in the vocabulary.
+        state: in which each direction ended each sentence.
+    """
+
+    hidden_f: torch.Tensor
+    targets_f: torch.Tensor
+    hidden_b: torch.Tensor
+    targets_b: torch.Tensor
+    state: State
+
+
+def predicted(model: BiLM, batch: Batch, state: State | None = None) -> Predicted:
+    """Read a batch as a language model does.
 
     The forward direction predicts every token but the first of a sentence from the one before
     it, the backward direction every token but the last from the one after it.
 
-    Returns:
-        Forward hidden vectors ``(M, P)`` and targets ``(M,)``, and the backward ones; M is N
-        less the number of sentences.
+    Args:
+        model: the biLM.
+        batch: sentences.
+        state: what they start from; the biLM's own initial state if None.
     """
-    layers, _ = model(model.char_cnn(batch.char_ids), batch.tokens, batch.lengths)
+    layers, state = model(model.char_cnn(batch.char_ids), batch.tokens, batch.lengths, state)
     forward, backward = layers[-1].chunk(2, dim=1)  # (N, P) each
     ends = np.cumsum(batch.lengths)
     keep = np.ones(len(batch.tokens), dtype=bool)
     keep[ends - 1] = False
     before = torch.from_numpy(np.flatnonzero(keep)).to(model.device)  # all but each last token
     after = before + 1  # all but each first one
-    return forward[before], batch.targets[after], backward[after], batch.targets[before]
+    targets = batch.targets
+    return Predicted(forward[before], targets[after], backward[after], targets[before], state)
 
 
 def batch_loss(head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor) -> float:
@@ -81,9 +99,14 @@ def batch_loss(head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor) -
 
 @torch.no_grad()
 def evaluate(
-    model: BiLM, head: SoftmaxHead, block: Block, batch_words: int = 4096, max_words: int = 0
+    model: BiLM,
+    head: SoftmaxHead,
+    block: Block,
+    batch_words: int = 4096,
+    max_words: int = 0,
+    state: State | Carried | None = None,
 ) -> Perplexity:
-    """Perplexity of held-out sentences, each read from a zero state.
+    """Perplexity of held-out sentences.
 
     Args:
         model: the biLM; it is put into evaluation mode and left in the mode it was in.
@@ -91,6 +114,9 @@ def evaluate(
         block: the sentences.
         batch_words: tokens read at once.
         max_words: read no more than about this many tokens, a fixed sample; 0 for all.
+        state: what each sentence starts from, with B = 1; None for the biLM's own initial state;
+            or `Carried`: the sentences are read in random order, each from the state that
+            the one before it in its stream ended in, and ``batch_words`` is not used.
 
     Returns:
         The perplexities; infinite or NaN where the losses are.
@@ -99,18 +125,26 @@ def evaluate(
     model.eval()
     if max_words:
         batch_words = min(batch_words, max_words)
-    plan = block.plan(batch_words, np.random.default_rng(0) if max_words else None)
+    if isinstance(state, Carried):
+        plan = block.streams(len(state), np.random.default_rng(0))
+    else:
+        plan = block.plan(batch_words, np.random.default_rng(0) if max_words else None)
     if max_words:
-        plan = plan[: max(1, max_words // batch_words)]
+        sizes = np.cumsum([block.lengths[sentences].sum() for sentences in plan])
+        plan = plan[: max(1, int((sizes <= max_words).sum()))]
     forward = backward = 0.0
     n_predicted = n_words = n_unknown = 0
     for batch in _batches(block, plan, model.device):
-        hidden_f, targets_f, hidden_b, targets_b = predicted(model, batch)
-        forward += batch_loss(head, hidden_f, targets_f)
-        backward += batch_loss(head, hidden_b, targets_b)
-        n_predicted += len(targets_f)
+        if isinstance(state, Carried):
+            read = predicted(model, batch, state.of(len(batch.lengths)))
+            state.keep(read.state)
+        else:
+            read = predicted(model, batch, state)
+        forward += batch_loss(head, read.hidden_f, read.targets_f)
+        backward += batch_loss(head, read.hidden_b, read.targets_b)
+        n_predicted += len(read.targets_f)
         n_words += batch.n_words
-        n_unknown += int((targets_f == UNKNOWN).sum())
+        n_unknown += int((read.targets_f == UNKNOWN).sum())
     model.train(was_training)
     with np.errstate(over="ignore"):
         means = np.exp([forward / n_predicted, backward / n_predicted])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from .softmax import LogUniform
 from .vocab import SPECIALS, Survey, Vocabulary, survey
 
 BEST, LAST, CONFIG = "model-best", "model-last", "config.cfg"
+PASSAGE_SENTENCES = 64
 
 Say = Callable[[str], None]
 
@@ -33,6 +35,7 @@ class Prepared:
         sampler: of the softmax's candidates; None for the full softmax.
         log: the entries of the log that still hold.
         lang: language of the training text, as `tokenize` noted it; None if unknown.
+        passage: its first sentences, to be read for a warm state.
     """
 
     progress: Progress
@@ -42,6 +45,7 @@ class Prepared:
     sampler: LogUniform | None
     log: list[dict[str, Any]]
     lang: str | None
+    passage: list[list[str]]
 
 
 def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepared:
@@ -101,10 +105,12 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
         shards_at_once=config.corpus.shards_at_once,
         batch_words=config.training.batch_words,
         seed=config.training.seed,
+        n_streams=config.training.n_streams if config.training.state == "carried" else None,
         **shape,
     )
     dev = Block(_sentences(dev_shards), vocab, **shape)
-    return Prepared(progress, vocab, corpus, dev, sampler, log, lang)
+    passage = list(islice(_sentences(train_shards), PASSAGE_SENTENCES))
+    return Prepared(progress, vocab, corpus, dev, sampler, log, lang, passage)
 
 
 def _check_new(out: Path) -> None:

@@ -10,10 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn import functional as F
 
+from ..bilm.find import load_bilm
 from ..bilm.model import BiLM
-from ..bilm.weights import VOCAB, WEIGHTS, Card, load_bilm, new_directory, save_bilm
+from ..bilm.warm import warm_state
+from ..bilm.weights import VOCAB, WEIGHTS, Card, new_directory, save_bilm
+from .carried import Carried
 from .checkpoint import CHECKPOINT, Progress, load_checkpoint, save_checkpoint
 from .config import PretrainConfig
 from .corpus import Batch, Block
@@ -61,10 +65,14 @@ def pretrain(
     torch.manual_seed(settings.seed)
     model = BiLM(config.model, settings.dropout).to(where).train()
     head = SoftmaxHead(len(run.vocab), config.model.projection_dim).to(where)
-    modules = {"bilm": model, "head": head}
+    modules: dict[str, nn.Module] = {"bilm": model, "head": head}
+    carried = None
+    if settings.state == "carried":
+        modules["carried"] = carried = Carried(config.model, settings.n_streams).to(where)
+        model.set_warm_state(carried.of(1))
     parameters = [*model.parameters(), *head.parameters()]
     optimizer = torch.optim.Adam(parameters, betas=(0.9, 0.99), fused=True)
-    sizes = [sum(p.numel() for p in module.parameters()) / 1e6 for module in modules.values()]
+    sizes = [sum(p.numel() for p in module.parameters()) / 1e6 for module in (model, head)]
     report.say(f"{sizes[0]:.1f} M parameters, and {sizes[1]:.1f} M of the softmax; {where}")
     if resume:
         load_checkpoint(out / CHECKPOINT, modules, optimizer, where)
@@ -105,7 +113,9 @@ def pretrain(
                 # All randomness of a step follows from its number, so a resumed run has the same.
                 rng = np.random.default_rng([settings.seed, progress.step])
                 torch.manual_seed(int(rng.integers(2**31)))
-                loss = step_loss(model, head, batch.to(where), run.sampler, settings.dropout, rng)
+                loss = step_loss(
+                    model, head, batch.to(where), run.sampler, settings.dropout, rng, carried
+                )
                 optimizer.zero_grad()
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
@@ -136,6 +146,8 @@ def pretrain(
                 if evaluating:
                     started = time.monotonic()
                     check_finite(parameters, progress.step)
+                    if carried is not None:
+                        model.set_warm_state(warm_state(model, run.passage))
                     result = evaluate(model, head, run.dev, max_words=settings.eval_words)
                     seconds = time.monotonic() - started
                     progress.seconds += seconds
@@ -156,6 +168,8 @@ def pretrain(
                 if evaluating or time.monotonic() - last_checkpoint > settings.checkpoint_seconds:
                     write_checkpoint()
                     last_checkpoint = time.monotonic()
+            if carried is not None:
+                model.set_warm_state(warm_state(model, run.passage))
             write_checkpoint()
             write_model(LAST)
 
@@ -177,11 +191,18 @@ def step_loss(
     sampler: LogUniform | None,
     dropout: float,
     rng: np.random.Generator,
+    carried: Carried | None = None,
 ) -> torch.Tensor:
-    """Mean loss in nats of both directions over one batch (Peters et al. 2018, §3.1)."""
-    hidden_f, targets_f, hidden_b, targets_b = predicted(model, batch)
-    hidden = F.dropout(torch.cat([hidden_f, hidden_b]), dropout)
-    targets = torch.cat([targets_f, targets_b])
+    """Mean loss in nats of both directions over one batch (Peters et al. 2018, §3.1).
+
+    Args:
+        carried: the states in which the sentences start; left in those in which they end.
+    """
+    read = predicted(model, batch, carried.of(len(batch.lengths)) if carried is not None else None)
+    if carried is not None:
+        carried.keep(read.state)
+    hidden = F.dropout(torch.cat([read.hidden_f, read.hidden_b]), dropout)
+    targets = torch.cat([read.targets_f, read.targets_b])
     if sampler is None:
         return head.loss(hidden, targets)
     return head.sampled_loss(hidden, targets, sampler.sample(rng).to(hidden.device))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..bilm.characters import BOS, EOS, is_cut
+from ..bilm.weights import read_words
 from .files import write_text
 
 UNK = "<UNK>"
@@ -66,11 +67,7 @@ class Vocabulary:
         Raises:
             ValueError: it cannot be read, or is not such a file.
         """
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"Cannot read the vocabulary {path}: {error}") from error
-        return cls(text.rstrip("\n").split("\n"), f"The vocabulary {path}")
+        return cls(read_words(path), f"The vocabulary {path}")
 
     def write(self, path: Path) -> None:
         """Write one word a line, the whole file or nothing."""

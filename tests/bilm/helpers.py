@@ -25,6 +25,7 @@ def make_options(**changes: Any) -> dict[str, Any]:
             "n_characters": 262,
             "max_characters_per_token": 50,
         },
+        "spacy_elmo": {"initial_state": "zero"},
     }
     for name, value in changes.items():
         in_cnn = name in options["char_cnn"]
@@ -37,6 +38,7 @@ def run_bilm(
 ) -> tuple[list[np.ndarray], State]:
     """Layers ``(L + 1, n_words, 2P)`` of each sentence, and the state of each at its end.
 
+    The sentences start from zeros if no state is given, whatever the model would do itself.
     Goes through the arguments of `BiLM.forward`, the boundaries added and dropped here.
     """
     config = model.config
@@ -46,6 +48,8 @@ def run_bilm(
     lengths = [len(words) for words in bounded]
     widest = max(width for width, _ in config.filters)
     ids = encode_words(list(rows), widest, config.max_characters_per_token)
+    if state is None:
+        state = zero_state(config, len(sentences), model.char_cnn.embedding.weight)
     with torch.no_grad():
         layers, state = model(model.char_cnn(ids), torch.tensor(tokens), lengths, state)
     return [part[:, 1:-1].numpy() for part in layers.split(lengths, dim=1)], state

@@ -73,7 +73,7 @@ def test_published_options():
     assert config.use_skip_connections
     assert config.projects_characters
     assert config.projects_cells
-    assert config.initial_state == "zero"
+    assert config.initial_state == "warm"  # as they were trained
 
 
 def test_training_options_are_read_too():

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.datasets import to_parameters
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.published import to_state_dict
 
 from . import reference
 from .helpers import make_options, max_difference, run_bilm, run_carried
@@ -48,7 +48,7 @@ def make_pair(options, seed=0) -> tuple[BiLM, reference.Weights]:
     weights = reference.random_weights(options, np.random.default_rng(seed), scale=2.0)
     config = BiLMConfig.from_options(options)
     model = BiLM(config)
-    model.load_state_dict(to_state_dict(config, weights))
+    model.load_state_dict(to_parameters(config, weights))
     return model.eval(), weights
 
 

@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.datasets import dataset_shapes, to_parameters
+from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.published import dataset_shapes, read_published, to_state_dict
 
 from . import reference
 from .helpers import make_options, max_difference, run_bilm, run_carried
@@ -61,7 +62,7 @@ def assert_zero_state_layers(model: BiLM, sentences, golden, tolerance: float) -
 def test_golden_tiny_from_zero():
     pytest.importorskip("h5py")
     golden = np.load(FIXTURES / "golden_tiny" / "zero_state_layers.npz")
-    model = read_published(FIXTURES / "golden_tiny")
+    model = load_bilm(FIXTURES / "golden_tiny")
     assert_zero_state_layers(model, load(FIXTURES / "sentences.json"), golden, 1e-5)
 
 
@@ -69,7 +70,7 @@ def test_golden_tiny_with_the_state_carried():
     pytest.importorskip("h5py")
     golden = np.load(FIXTURES / "golden_tiny" / "carried_state_layers.npz")
     batches = load(FIXTURES / "carried_batches.json")
-    model = read_published(FIXTURES / "golden_tiny").eval()
+    model = load_bilm(FIXTURES / "golden_tiny").eval()
     assert len(golden.files) == sum(map(len, batches))
     for i, layers in enumerate(run_carried(model, batches)):
         for k, ours in enumerate(layers):
@@ -82,7 +83,7 @@ def allennlp_tiny(tmp_path) -> BiLM:
     source = Path(DATA) / "fixtures" / "allennlp_tiny"
     for name in ("options.json", "lm_weights.hdf5"):  # beside them lie other HDF5 files
         shutil.copy(source / name, tmp_path)
-    return read_published(tmp_path).eval()
+    return load_bilm(tmp_path).eval()
 
 
 @pytest.mark.data
@@ -135,7 +136,7 @@ def test_random_weights_of_the_published_sizes(size, random_weights):
     long, horizon = 11, 20
     golden = np.load(Path(DATA) / "fixtures" / f"random_{size}" / "zero_state_layers.npz")
     sentences = load(FIXTURES / "sentences.json")
-    model = read_published(random_weights(size)).eval()
+    model = load_bilm(random_weights(size)).eval()
     P = model.config.projection_dim
     single, _ = run_bilm(model, sentences)
     double, _ = run_bilm(model.double(), sentences)
@@ -157,7 +158,7 @@ def test_random_weights_of_the_published_sizes(size, random_weights):
 def test_published_size_in_float64_is_the_reference_itself(random_weights):
     h5py = pytest.importorskip("h5py")
     folder = random_weights("small")
-    model = read_published(folder)
+    model = load_bilm(folder)
     with h5py.File(folder / "weights.hdf5", "r") as file:
         weights = {name: file[name][()].astype(float) for name in dataset_shapes(model.config)}
     sentences = load(FIXTURES / "sentences.json")
@@ -183,7 +184,7 @@ def test_state_dict_has_all_parameters_and_no_others(changes):
     options = make_options(**changes)
     config = BiLMConfig.from_options(options)
     weights = reference.random_weights(options, np.random.default_rng(0))
-    state = to_state_dict(config, weights)
+    state = to_parameters(config, weights)
     expected = BiLM(config).state_dict()
     assert {name: tensor.shape for name, tensor in state.items()} == {
         name: tensor.shape for name, tensor in expected.items()
@@ -196,7 +197,7 @@ def test_state_dict_has_all_parameters_and_no_others(changes):
 def test_state_dict_shares_no_memory_with_the_arrays(options, weights):
     weights = {name: values.astype(np.float32) for name, values in weights.items()}
     copies = {name: values.copy() for name, values in weights.items()}
-    for tensor in to_state_dict(BiLMConfig.from_options(options), weights).values():
+    for tensor in to_parameters(BiLMConfig.from_options(options), weights).values():
         tensor.fill_(7.0)
     for name, values in weights.items():
         np.testing.assert_array_equal(values, copies[name])
@@ -205,8 +206,8 @@ def test_state_dict_shares_no_memory_with_the_arrays(options, weights):
 @pytest.mark.parametrize("dtype", ["<f2", ">f2", ">f4", "<f8", ">f8"])
 def test_other_float_types_are_converted(dtype, options, weights, tmp_path):
     converted = {name: values.astype(dtype) for name, values in weights.items()}
-    model = read_published(write(tmp_path, options, converted))
-    expected = to_state_dict(BiLMConfig.from_options(options), converted)
+    model = load_bilm(write(tmp_path, options, converted))
+    expected = to_parameters(BiLMConfig.from_options(options), converted)
     for name, tensor in model.state_dict().items():
         assert tensor.dtype == torch.float32
         assert torch.equal(tensor, expected[name]), name
@@ -217,19 +218,19 @@ def test_other_float_types_are_converted(dtype, options, weights, tmp_path):
 
 
 def test_parameters_can_be_trained(options, weights, tmp_path):
-    model = read_published(write(tmp_path, options, weights))
+    model = load_bilm(write(tmp_path, options, weights))
     assert all(p.requires_grad and p.device.type == "cpu" for p in model.parameters())
 
 
 def test_the_softmax_is_left_alone(options, weights, tmp_path):
     weights |= {"softmax/W": np.zeros((7, 5)), "softmax/b": np.zeros(7)}
-    read_published(write(tmp_path, options, weights))
+    load_bilm(write(tmp_path, options, weights))
 
 
 def test_reading_draws_no_random_numbers(options, weights, tmp_path):
     write(tmp_path, options, weights)
     state = torch.random.get_rng_state()
-    read_published(tmp_path)
+    load_bilm(tmp_path)
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
@@ -238,7 +239,7 @@ def test_reading_draws_no_random_numbers(options, weights, tmp_path):
 
 def fails(folder: Path, *parts: str) -> None:
     with pytest.raises(ValueError) as error:
-        read_published(folder)
+        load_bilm(folder)
     for part in (str(folder), *parts):
         assert part in str(error.value)
 
@@ -341,11 +342,11 @@ def test_several_hdf5_files(options, weights, tmp_path):
 def test_no_options(options, weights, tmp_path):
     write(tmp_path, options, weights)
     (tmp_path / "options.json").unlink()
-    fails(tmp_path, "options.json", "cannot be read")
+    fails(tmp_path, "options.json", "holds no biLM")
 
 
 def test_no_directory(tmp_path):
-    fails(tmp_path / "nowhere", "options.json", "No such file")
+    fails(tmp_path / "nowhere", "options.json", "no such file or directory")
 
 
 @pytest.mark.parametrize("content", [b"{", b"", b"\xff\xfe\x00"])
@@ -355,11 +356,16 @@ def test_options_that_are_not_json(content, options, weights, tmp_path):
     fails(tmp_path, "options.json", "not valid JSON")
 
 
+@pytest.mark.parametrize("content", ["[]", "3"])
+def test_options_that_are_no_object(content, options, weights, tmp_path):
+    write(tmp_path, options, weights)
+    (tmp_path / "options.json").write_text(content, encoding="utf-8")
+    fails(tmp_path, "options.json", "must hold a JSON object")
+
+
 @pytest.mark.parametrize(
     "content",
     [
-        "[]",
-        "3",
         "{}",
         '{"char_cnn": null, "lstm": {}}',
         '{"char_cnn": {}, "lstm": {}}',
@@ -368,7 +374,8 @@ def test_options_that_are_not_json(content, options, weights, tmp_path):
         json.dumps(make_options(activation="gelu")),
     ],
 )
-def test_options_of_something_else(content, tmp_path):
+def test_options_of_something_else(content, options, weights, tmp_path):
+    write(tmp_path, options, weights)
     (tmp_path / "options.json").write_text(content, encoding="utf-8")
     fails(tmp_path, "options.json", "does not describe a biLM")
 

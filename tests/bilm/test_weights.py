@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import Card, find_weights, load_bilm, new_directory, save_bilm
+from spacy_elmo.bilm.weights import Card, new_directory, save_bilm
 
 CONFIG = BiLMConfig(filters=((1, 4), (2, 4)), projection_dim=4, dim=8, n_layers=2, n_highway=1)
 
@@ -87,8 +88,8 @@ def test_an_installed_package_brings_weights_by_name(tmp_path, monkeypatch):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: klingon-weights\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[spacy_elmo_weights]\ntlh_sm = klingon_weights\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert find_weights("tlh_sm") == package
-    assert load_bilm(find_weights("tlh_sm")).config == CONFIG
+    assert find_weights("tlh_sm").where == str(package)
+    assert load_bilm("tlh_sm").config == CONFIG
     with pytest.raises(ValueError, match=r"'tlh_md'.*tlh_sm"):
         find_weights("tlh_md")
     assert "klingon_weights" not in sys.modules

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.weights import load_bilm, read_card
+from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.cli import app
 from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
@@ -55,7 +55,7 @@ def test_from_text_to_a_model(config: Path, shards: Path, tmp_path: Path) -> Non
     head, vocab = load_head(out / "model-best")
     assert load_bilm(out / "model-best").config.projection_dim == head.weight.shape[1]
     assert "harbour" in vocab.places
-    assert read_card(out / "model-best").meta == {"lang": "en"}
+    assert find_weights(out / "model-best").card().meta == {"lang": "en"}
 
 
 def test_a_run_that_is_stopped_goes_on(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import spacy
 
+from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import find_weights, load_bilm, read_card
 from spacy_elmo.pipeline.segments import split_text
 from spacy_elmo.pretraining.corpus import Block
 from spacy_elmo.pretraining.head import load_head
@@ -37,7 +37,7 @@ def perplexity(model: BiLM, paragraphs: list[str]) -> Perplexity:
 
 
 def test_it_is_small():
-    path = find_weights("en_sm")
+    path = find_weights("en_sm").path
     sizes = {file.name: file.stat().st_size for file in path.iterdir()}
     assert sizes["weights.safetensors"] < 15e6
     assert sizes["head.safetensors"] < 6e6
@@ -45,7 +45,7 @@ def test_it_is_small():
 
 
 def test_its_card_names_licence_and_sources():
-    card = read_card(find_weights("en_sm"))
+    card = find_weights("en_sm").card()
     assert card.meta["lang"] == "en"
     assert card.meta["license"] == "CC BY-SA 3.0"
     assert "Wikipedia" in json.dumps(card.meta["sources"])
@@ -54,14 +54,14 @@ def test_its_card_names_licence_and_sources():
 
 
 def test_its_log_shows_a_training():
-    path = find_weights("en_sm") / "training.jsonl"
+    path = find_weights("en_sm").path / "training.jsonl"
     entries = [json.loads(line) for line in path.read_text().splitlines()]
     losses = [entry["loss"] for entry in entries if "loss" in entry]
     assert losses[-1] < losses[0] - 1
 
 
 def test_it_has_learned_english_in_both_directions():
-    model = load_bilm(find_weights("en_sm"))
+    model = load_bilm("en_sm")
     trained, random = perplexity(model, OWN_TEXT), perplexity(BiLM(model.config), OWN_TEXT)
     assert trained.forward < 150
     assert trained.backward < 150
@@ -87,5 +87,5 @@ def test_perplexity_of_held_out_wikipedia():
         pytest.skip("needs the held-out text in the folder that SPACY_ELMO_DATA names")
     text = Path(data) / "data" / "lm" / "enwiki" / "valid.txt.xz"
     paragraphs = list(islice((line for line in read_lines(text) if line.strip()), 150))
-    result = perplexity(load_bilm(find_weights("en_sm")), paragraphs)
+    result = perplexity(load_bilm("en_sm"), paragraphs)
     assert result.mean < 0.35 * 1077

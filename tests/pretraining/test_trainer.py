@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.weights import load_bilm
+from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.config import PretrainConfig, read_config

@@ -1,0 +1,140 @@
+"""What a ``weights`` setting means: a name, a directory, a zip, or two files."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Sequence
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+from .model import BiLM
+from .weights import CONFIG, WEIGHTS, OwnWeights, Weights
+
+GROUP = "spacy_elmo_weights"  # of entry points
+EMBEDDED = Path(__file__).parent.parent / "models"
+LAYOUTS = (
+    f"A directory of weights has {CONFIG} and {WEIGHTS}, or, as published, options.json and one "
+    f".hdf5 file."
+)
+
+Setting = str | Path | Sequence[str | Path]
+
+
+def find_weights(setting: Setting) -> Weights:
+    """The weights that a setting means; none of their numbers are read.
+
+    A package installs weights by an entry point of the group `GROUP`, whose name is theirs and
+    whose value is the module (``__init__.py``) in whose directory they lie.
+
+    Args:
+        setting: an embedded or installed name; a directory of our own layout or the published
+            one; a zip with the published files; or a list of two paths, an ``options.json`` and
+            an HDF5 file.
+
+    Raises:
+        ValueError: there is none of these, or the model is of another kind; the message says
+            what was found.
+    """
+    if not isinstance(setting, str | Path):
+        return _two_files([Path(path) for path in setting])
+    name = str(setting)
+    embedded = {file.parent.name: file.parent for file in EMBEDDED.glob(f"*/{CONFIG}")}
+    if name in embedded:
+        return OwnWeights(embedded[name])
+    installed = {point.name: point.value for point in entry_points(group=GROUP)}
+    if name in installed:
+        return _installed(name, installed[name])
+    path = Path(setting)
+    if path.is_dir():
+        return _in_directory(path)
+    if path.is_file():
+        return _in_file(path)
+    raise ValueError(
+        f"Cannot find the ELMo weights {name!r}: there is no such file or directory, and the "
+        f"embedded and installed weights are {sorted({*embedded, *installed})}. Set 'weights' to "
+        f"one of these names, to a directory or a zip of weights, or to a list of two paths, of "
+        f"options.json and of the HDF5 file. {LAYOUTS}"
+    )
+
+
+def load_bilm(setting: Setting) -> BiLM:
+    """The biLM that a setting means, in float32, in evaluation mode.
+
+    Raises:
+        ValueError: see `find_weights` and `Weights.load`.
+    """
+    return find_weights(setting).load()
+
+
+def _installed(name: str, module: str) -> Weights:
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ValueError(
+            f"The package that brings the ELMo weights '{name}' is damaged: it has no module "
+            f"'{module}'. Install it anew."
+        )
+    return OwnWeights(Path(spec.origin).parent)
+
+
+def _in_directory(path: Path) -> Weights:
+    if (path / CONFIG).is_file():
+        return OwnWeights(path)
+    from .published import OPTIONS, PublishedWeights  # lightly: few need it
+
+    if (path / OPTIONS).is_file():
+        return PublishedWeights.in_folder(path)
+    _refuse_others(str(path), (file.name for file in path.iterdir()))
+    raise ValueError(f"'{path}' has no {CONFIG}, so it holds no biLM. {LAYOUTS}")
+
+
+def _in_file(path: Path) -> Weights:
+    from .published import PublishedWeights
+
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            names = [name.rpartition("/")[2] for name in archive.namelist()]
+        _refuse_others(str(path), names)
+        return PublishedWeights.in_zip(path)
+    if path.suffix in (".hdf5", ".h5", ".json"):
+        raise ValueError(
+            f"'{path}' is one of the two files of a published model. Name both, as "
+            f'weights = ["path/to/options.json", "path/to/weights.hdf5"], or the directory that '
+            f"holds them."
+        )
+    raise ValueError(f"'{path}' is neither a directory of weights nor a zip of them. {LAYOUTS}")
+
+
+def _two_files(paths: list[Path]) -> Weights:
+    from .published import PublishedWeights
+
+    if len(paths) == 1:
+        return find_weights(paths[0])
+    options = [path for path in paths if path.suffix == ".json"]
+    others = [path for path in paths if path.suffix != ".json"]
+    if len(options) != 1 or len(others) != 1:
+        raise ValueError(
+            f"Weights given as a list are two files, an options.json and an HDF5 file; found "
+            f"{[str(path) for path in paths]}."
+        )
+    for path in paths:
+        if not path.is_file():
+            raise ValueError(f"Cannot find the file '{path}' of the ELMo weights.")
+    return PublishedWeights(options[0], others[0])
+
+
+def _refuse_others(where: str, names: Iterable[str]) -> None:
+    """Say what a model is, if it is an ELMo of a kind that cannot be loaded."""
+    found = set(names)
+    if {"encoder.pkl", "token_embedder.pkl"} & found:
+        raise ValueError(
+            f"'{where}' is a model of ELMoForManyLangs (encoder.pkl, token_embedder.pkl): another "
+            f"network than the published ELMo, in pickled files, which are not read. Take the HDF5 "
+            f"model of the language, where there is one, or train one with "
+            f"`python -m spacy elmo pretrain`."
+        )
+    if any(name.startswith("model.ckpt") for name in found):
+        raise ValueError(
+            f"'{where}' is a TensorFlow checkpoint of bilm-tf (model.ckpt-…). Write its weights to "
+            f"an HDF5 file first, with that project's bin/dump_weights.py."
+        )

@@ -1,0 +1,39 @@
+"""The states in which streams of sentences have been left, to be gone on from."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from ..bilm.config import BiLMConfig
+from ..bilm.model import State
+
+
+class Carried(nn.Module):
+    """One state for each of several streams; a module, so that checkpoints hold it.
+
+    Args:
+        config: shape of the biLM.
+        n_streams: streams, zero states at first.
+    """
+
+    h: torch.Tensor
+    c: torch.Tensor
+
+    def __init__(self, config: BiLMConfig, n_streams: int):
+        super().__init__()
+        shape = (config.n_layers, 2, n_streams)
+        self.register_buffer("h", torch.zeros(*shape, config.projection_dim))
+        self.register_buffer("c", torch.zeros(*shape, config.dim))
+
+    def __len__(self) -> int:
+        return self.h.shape[2]
+
+    def of(self, n: int) -> State:
+        """The states of the first n streams, ``(L, 2, n, P)`` and ``(L, 2, n, D)``."""
+        return self.h[:, :, :n].clone(), self.c[:, :, :n].clone()
+
+    def keep(self, state: State) -> None:
+        """Note the states in which the first streams have been left; no gradient passes."""
+        h, c = state
+        self.h[:, :, : h.shape[2]], self.c[:, :, : c.shape[2]] = h.detach(), c.detach()
