@@ -31,7 +31,9 @@ class CharCNN(nn.Module):
         super().__init__()
         self.activation = torch.relu if config.activation == "relu" else torch.tanh
         # Ids start at 1, 0 is "no token": row 0 is not a parameter, so it is not here.
-        self.embedding = nn.Embedding(N_CHARACTERS, config.char_dim)
+        # The published initialisation: bytes spread over [-1, 1].
+        bytes_ = nn.init.uniform_(torch.empty(N_CHARACTERS, config.char_dim), -1.0, 1.0)
+        self.embedding = nn.Embedding.from_pretrained(bytes_, freeze=False)
         self.convolutions = nn.ModuleList(
             nn.Conv1d(config.char_dim, number, width) for width, number in config.filters
         )
@@ -41,8 +43,6 @@ class CharCNN(nn.Module):
             if config.projects_characters
             else None
         )
-        # The published initialisation: bytes spread over [-1, 1].
-        nn.init.uniform_(self.embedding.weight, -1.0, 1.0)
 
     def forward(self, char_ids: torch.Tensor) -> torch.Tensor:
         """``(n_words, n_positions)`` ids to ``(n_words, projection_dim)`` vectors."""

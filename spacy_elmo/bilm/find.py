@@ -18,7 +18,7 @@ LAYOUTS = (
     f".hdf5 file."
 )
 
-Setting = str | Path | Sequence[str | Path]
+Setting = str | Path | Sequence[str | Path] | Weights
 
 
 def find_weights(setting: Setting) -> Weights:
@@ -30,12 +30,14 @@ def find_weights(setting: Setting) -> Weights:
     Args:
         setting: an embedded or installed name; a directory of our own layout or the published
             one; a zip with the published files; or a list of two paths, an ``options.json`` and
-            an HDF5 file.
+            an HDF5 file. What was found already is returned as it is.
 
     Raises:
         ValueError: there is none of these, or the model is of another kind; the message says
             what was found.
     """
+    if isinstance(setting, Weights):
+        return setting
     if not isinstance(setting, str | Path):
         return _two_files([Path(path) for path in setting])
     name = str(setting)

@@ -21,7 +21,7 @@ from .config import BiLMConfig
 from .packing import Packing
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
-BYTES_AT_ONCE = 2**25  # of gates, where no gradient needs those of all steps
+BYTES_AT_ONCE = 2**23  # of gates, where no gradient needs those of all steps
 
 
 class LSTMLayer(nn.Module):

@@ -17,7 +17,8 @@ from .packing import Packing
 from .warm import warm_state
 from .word_cache import WordCache
 
-WORDS_AT_ONCE = 512  # in the char-CNN, sorted by length: bounds memory and padding
+# In the char-CNN, words sorted by length: bounds padding, and memory.
+WORDS_AT_ONCE, FEATURES_AT_ONCE = 512, 2**21
 
 State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
 
@@ -123,9 +124,12 @@ class BiLM(nn.Module):
         """Vectors x ``(n_words, P)`` of words by the char-CNN, words of similar length together."""
         order = sorted(range(len(words)), key=lambda i: len(words[i].encode("utf-8", "ignore")))
         max_width = max(width for width, _ in self.config.filters)
+        widest = max(number for _, number in self.config.filters)
+        at_once = FEATURES_AT_ONCE // (widest * self.config.max_characters_per_token)
+        at_once = max(1, min(WORDS_AT_ONCE, at_once))
         parts = []
-        for start in range(0, len(order), WORDS_AT_ONCE):
-            chosen = [words[i] for i in order[start : start + WORDS_AT_ONCE]]
+        for start in range(0, len(order), at_once):
+            chosen = [words[i] for i in order[start : start + at_once]]
             ids = encode_words(chosen, max_width, self.config.max_characters_per_token)
             parts.append(self.char_cnn(ids.to(self.device)))
         if not parts:

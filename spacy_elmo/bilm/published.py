@@ -8,13 +8,15 @@ import tempfile
 import weakref
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from .config import BiLMConfig
 from .datasets import to_datasets, to_parameters
@@ -134,10 +136,16 @@ class PublishedWeights(Weights):
         with self._datasets() as datasets:
             return all(name in datasets for name in SOFTMAX.values())
 
-    def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
+    def words(self) -> list[str]:
         if self.vocab is None:
             raise no_head(self.where, [VOCAB])
-        words = read_words(self.vocab)
+        return read_words(self.vocab)
+
+    def has_warm_state(self) -> bool:
+        return False  # the layout has no place for it
+
+    def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
+        words = self.words()
         with self._datasets() as datasets:
             if not all(name in datasets for name in SOFTMAX.values()):
                 raise no_head(self.where, list(SOFTMAX.values()))
@@ -192,8 +200,8 @@ class PublishedWeights(Weights):
 def write_published(
     model: BiLM,
     path: Path,
-    words: Sequence[str] | None = None,
-    softmax: Mapping[str, torch.Tensor] | None = None,
+    softmax: nn.Module | None = None,
+    words: Iterable[str] = (),
 ) -> None:
     """Write ``options.json`` and ``model.hdf5`` into a directory that exists.
 
@@ -202,21 +210,23 @@ def write_published(
     Args:
         model: a biLM.
         path: where to.
-        words: the vocabulary of its softmax, which becomes ``vocab.txt``.
-        softmax: ``weight`` ``(V, P)`` and ``bias`` ``(V,)``.
+        softmax: its head, with ``weight`` ``(V, P)`` and ``bias`` ``(V,)``.
+        words: the V words of the head, which become ``vocab.txt``.
     """
     h5py = import_h5py(str(path / MODEL))
     options = model.config.to_options()
-    if words is not None:
-        options["n_tokens_vocab"] = len(words)
-        (path / VOCAB).write_text("\n".join(words) + "\n", encoding="utf-8", newline="\n")
+    arrays = to_datasets(model.config, model.state_dict())
+    if softmax is not None:
+        state = softmax.state_dict()
+        heads = ((theirs, state[ours].cpu().float().numpy()) for ours, theirs in SOFTMAX.items())
+        arrays = chain(arrays, heads)
+        lines = list(words)
+        options["n_tokens_vocab"] = len(lines)
+        (path / VOCAB).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
     (path / OPTIONS).write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8")
     with h5py.File(path / MODEL, "w") as file:
-        for name, array in to_datasets(model.config, model.state_dict()):
+        for name, array in arrays:
             file[name] = array
-        for ours, theirs in SOFTMAX.items():
-            if softmax is not None:
-                file[theirs] = softmax[ours].detach().cpu().float().numpy()
 
 
 def import_h5py(what: str) -> Any:

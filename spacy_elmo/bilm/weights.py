@@ -85,6 +85,14 @@ class Weights(ABC):
         """Whether a language model's softmax comes with them, and the words it predicts."""
 
     @abstractmethod
+    def words(self) -> list[str]:
+        """The V words of the softmax, where there is one."""
+
+    @abstractmethod
+    def has_warm_state(self) -> bool:
+        """Whether a warm state is stored with them."""
+
+    @abstractmethod
     def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
         """The softmax: its V words, and ``weight`` ``(V, P)`` and ``bias`` ``(V,)``, unchecked.
 
@@ -127,7 +135,13 @@ class OwnWeights(Weights):
         missing = [name for name in (HEAD, VOCAB) if not (self.path / name).is_file()]
         if missing:
             raise no_head(self.where, missing)
-        return read_words(self.path / VOCAB), _read_tensors(self.path / HEAD)
+        return self.words(), _read_tensors(self.path / HEAD)
+
+    def words(self) -> list[str]:
+        return read_words(self.path / VOCAB)
+
+    def has_warm_state(self) -> bool:
+        return "warm_h" in _tensor_names(self.path / WEIGHTS)
 
 
 def no_head(where: str, missing: Sequence[str]) -> ValueError:
@@ -188,9 +202,15 @@ def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
             return file.get_tensor(name).clone()
 
     try:
+        return {name: copy(name) for name in _tensor_names(path)}
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"Cannot read {path}: {error}") from error
+
+
+def _tensor_names(path: Path) -> list[str]:
+    try:
         with safe_open(path, "pt") as file:
-            names = list(file.keys())
-        return {name: copy(name) for name in names}
+            return list(file.keys())
     except FileNotFoundError:
         raise ValueError(f"'{path.parent}' has a {CONFIG} but no {path.name}.") from None
     except (SafetensorError, OSError) as error:
@@ -273,7 +293,7 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
     """Write a biLM's config, weights and card into a directory that exists.
 
     Args:
-        model: the biLM.
+        model: the biLM; its warm state goes along if it has one.
         path: where to; use `new_directory` to have it appear whole or not at all.
         card: what goes beside the weights.
         half: round the weights to half precision first.
@@ -284,9 +304,15 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
     (path / CONFIG).write_text(json.dumps(model.config.to_dict(), indent=2) + "\n", "utf-8")
     write_tensors(compact(tensors), path / WEIGHTS)
     if card is not None:
+        save_card(card, path)
+
+
+def save_card(card: Card, path: Path) -> None:
+    """Write a card into a directory that exists; nothing where the card is empty."""
+    if card.meta:
         (path / META).write_text(json.dumps(card.meta, indent=2) + "\n", "utf-8")
-        for name, text in card.documents.items():
-            (path / name).write_text(text, "utf-8")
+    for name, text in card.documents.items():
+        (path / name).write_text(text, "utf-8")
 
 
 @contextmanager

@@ -8,7 +8,9 @@ from __future__ import annotations
 import typer
 from spacy.cli._util import app as spacy_app
 
+from .convert import convert_cli
 from .demo import demo_cli
+from .info import info_cli
 from .pretrain import pretrain_cli
 from .tokenize import tokenize_cli
 
@@ -18,6 +20,8 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 app.command("demo")(demo_cli)
+app.command("info")(info_cli)
+app.command("convert")(convert_cli)
 app.command("tokenize")(tokenize_cli)
 app.command(
     "pretrain",

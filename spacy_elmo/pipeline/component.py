@@ -21,6 +21,7 @@ from .shim import BiLMShim
 # ruff: noqa: UP006, UP007, UP045
 
 VECTORS = ("auto", "elmo", "vocab")
+LAYER_NUMBERS_AT_ONCE = 2**23  # bounds memory: 32 MiB of layers, whatever nlp.batch_size is
 
 DEFAULT_CONFIG = """
 [elmo]
@@ -155,7 +156,9 @@ class Elmo(Tok2Vec):
         if self.model.has_dim("nO") is None:
             self.model.set_dim("nO", self._shim.config.width)
         outputs: List[Output] = []
-        for chunk in _chunks(docs, 4 * bilm.attrs["reading"].batch_words):
+        config = self._shim.config
+        fitting = LAYER_NUMBERS_AT_ONCE // ((config.n_layers + 1) * config.width)
+        for chunk in _chunks(docs, min(fitting, 4 * bilm.attrs["reading"].batch_words)):
             layers = bilm.predict(chunk)
             tensors = mix.predict(layers)
             kept = layers if self.store_layers else [None] * len(chunk)

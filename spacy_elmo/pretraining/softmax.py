@@ -21,7 +21,8 @@ class SoftmaxHead(nn.Module):
         self.weight = nn.Parameter(torch.empty(n_words, projection_dim))
         # Starting from Zipf's law, the first steps need not spend themselves on frequencies.
         self.bias = nn.Parameter(torch.from_numpy(log_uniform(n_words)).float())
-        nn.init.normal_(self.weight, std=projection_dim**-0.5)
+        bound = (3 / projection_dim) ** 0.5  # a variance of 1 / P
+        nn.init.uniform_(self.weight, -bound, bound)
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits ``(M, V)`` of hidden vectors ``(M, P)``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,9 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
 
     def __getitem__(self, word: str) -> int:
         """The place of a word, that of ``<UNK>`` if it is not there."""

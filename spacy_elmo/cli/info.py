@@ -1,0 +1,87 @@
+"""``python -m spacy elmo info``: what is to be known about weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+from wasabi import msg
+
+
+def info_cli(
+    # fmt: off
+    weights: list[str] = typer.Argument(..., help="Name, directory or zip of weights, or two files (options.json and HDF5)", metavar="WEIGHTS"),
+    as_json: bool = typer.Option(False, "--json", "-j", help="Print JSON"),
+    # fmt: on
+) -> None:
+    """
+    Print a biLM's architecture, parameters, vocabulary, state and card; nothing is computed.
+    """
+    try:
+        data = describe(weights if len(weights) > 1 else weights[0])
+    except (ValueError, OSError) as error:
+        msg.fail("Cannot read the weights", str(error), exits=1)
+    if as_json:
+        print(json.dumps(data, indent=2, ensure_ascii=False))
+        return
+    for title, section in data.items():
+        if isinstance(section, dict):
+            msg.divider(title.capitalize())
+            msg.table([(name.replace("_", " "), _text(value)) for name, value in section.items()])
+
+
+def describe(setting: str | list[str]) -> dict[str, Any]:
+    """All of it as plain JSON types, in sections.
+
+    Raises:
+        ValueError: the weights cannot be found or read.
+    """
+    import torch
+
+    from ..bilm.find import find_weights
+    from ..bilm.model import BiLM
+
+    weights = find_weights(setting)
+    config = weights.config()
+    with torch.device("meta"):
+        model = BiLM(config)
+    of_cnn = sum(p.numel() for p in model.char_cnn.parameters())
+    of_lstm = sum(p.numel() for p in model.lstm.parameters())
+    state = config.initial_state
+    if state == "warm":
+        stored = weights.has_warm_state()
+        state += ", stored" if stored else ", from the package's own passage"
+    where = Path(weights.where)
+    files = where.iterdir() if where.is_dir() else [where]
+    card = weights.card()
+    return {
+        "weights": {
+            "path": weights.where,
+            "layout": weights.layout,
+            "bytes": sum(file.stat().st_size for file in files if file.is_file()),
+        },
+        "parameters": {"char_cnn": of_cnn, "lstm": of_lstm, "together": of_cnn + of_lstm},
+        "vectors": {"width": config.width, "layers": config.n_layers + 1, "initial_state": state},
+        "architecture": {
+            name: value for name, value in config.to_dict().items() if name != "initial_state"
+        },
+        "language model": {"words": len(weights.words()) if weights.has_head() else None},
+        "card": {**card.meta, "documents": sorted(card.documents)},
+    }
+
+
+def _text(value: Any) -> str:
+    """A value as one line of a table."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list | tuple) and value and isinstance(value[0], dict):
+        return "; ".join(str(item.get("name", item)) for item in value)
+    if isinstance(value, list | tuple):
+        return ", ".join("×".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in value)
+    return str(value)

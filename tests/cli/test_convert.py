@@ -1,0 +1,255 @@
+"""``python -m spacy elmo convert`` and ``info``."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from click.testing import Result
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.find import find_weights, load_bilm
+from spacy_elmo.bilm.warm import warm_state
+from spacy_elmo.cli import app
+from spacy_elmo.pretraining.head import load_head, save_head
+from spacy_elmo.pretraining.softmax import SoftmaxHead
+from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
+
+from ..pipeline.helpers import CARD, CONFIG, write_weights
+
+WORDS = [*SPECIALS, "the", "bank", "Größe", "\u2028"]
+SENTENCES = [["The", "bank", "."], ["안녕하세요", "x" * 60], []]
+
+pytest.importorskip("h5py")
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+
+
+def convert(*arguments: Any) -> str:
+    result = run("convert", *arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refuses(*arguments: Any, said: str) -> None:
+    result = run("convert", *arguments)
+    assert result.exit_code == 1
+    assert said in " ".join(result.output.split())
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A biLM with a head."""
+    path = write_weights(tmp_path / "own")
+    torch.manual_seed(0)
+    save_head(SoftmaxHead(len(WORDS), CONFIG.projection_dim), Vocabulary(WORDS), path)
+    return path
+
+
+@pytest.fixture
+def published(own: Path, tmp_path: Path) -> Path:
+    """The same as if it came from elsewhere: it says nothing of its state."""
+    convert(own, tmp_path / "published")
+    path = tmp_path / "published" / "options.json"
+    options = json.loads(path.read_text(encoding="utf-8"))
+    del options["spacy_elmo"]
+    path.write_text(json.dumps(options), encoding="utf-8")
+    for name in ("meta.json", "README.md", "LICENSE"):
+        path.with_name(name).unlink()
+    return path.parent
+
+
+def same_parameters(one: Path, other: Path) -> bool:
+    a, b = (dict(load_bilm(path).named_parameters()) for path in (one, other))
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def same_heads(one: Path, other: Path) -> bool:
+    (a, words_a), (b, words_b) = load_head(one), load_head(other)
+    return (
+        words_a.words == words_b.words
+        and torch.equal(a.weight, b.weight)
+        and torch.equal(a.bias, b.bias)
+    )
+
+
+def files(path: Path) -> list[str]:
+    return sorted(file.name for file in path.iterdir())
+
+
+def test_there_and_back(own: Path, tmp_path: Path) -> None:
+    there, back = tmp_path / "there", tmp_path / "back"
+    output = convert(own, there)
+    assert "in the published layout" in output
+    assert files(there) == [
+        "LICENSE", "README.md", "meta.json", "model.hdf5", "options.json", "vocab.txt"
+    ]  # fmt: skip
+    assert "in the own layout" in convert(there, back)
+    assert same_parameters(own, there) and same_parameters(own, back)
+    assert same_heads(own, there) and same_heads(own, back)
+    assert find_weights(back).config() == CONFIG
+    assert find_weights(there).card() == find_weights(back).card() == CARD
+    assert not find_weights(back).has_warm_state()
+
+
+def test_published_weights_get_a_warm_state(published: Path, tmp_path: Path) -> None:
+    convert(published, tmp_path / "own2", "--lang", "en")
+    weights = find_weights(tmp_path / "own2")
+    assert weights.config() == replace(CONFIG, initial_state="warm")
+    assert weights.has_warm_state()
+    assert weights.card().meta == {"lang": "en"}
+    one, _ = load_bilm(published).read(SENTENCES)
+    other, _ = weights.load().read(SENTENCES)
+    assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_a_warm_state_of_another_language(published: Path, tmp_path: Path) -> None:
+    output = convert(published, tmp_path / "english", "--lang", "de")
+    assert "comes from reading English" in output and "'de'" in output
+    text = tmp_path / "text.txt"
+    sentences = [["Das", "ist", "x" * i, "."] for i in range(2, 22)]
+    text.write_text("\n".join(f"{a} {b} {c}." for a, b, c, _ in sentences), encoding="utf-8")
+    output = convert(published, tmp_path / "german", "--warm-text", text, "--lang", "de")
+    assert "English" not in output
+    found = load_bilm(tmp_path / "german").warm_state()
+    expected = warm_state(load_bilm(published), sentences)
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(found, expected, strict=True))
+    english = load_bilm(tmp_path / "english").warm_state()
+    assert not torch.allclose(found[1], english[1], atol=1e-3)
+
+
+def test_our_own_weights_can_get_one_too(own: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("One sentence. Another one! " * 5, encoding="utf-8")
+    convert(own, tmp_path / "warm", "--to", "own", "--warm-text", text)
+    assert load_bilm(tmp_path / "warm").config.initial_state == "warm"
+    text.write_text("One sentence. Another one!", encoding="utf-8")
+    said = "has 2 sentences; a warm state needs 8"
+    refuses(own, tmp_path / "few", "--to", "own", "--warm-text", text, said=said)
+
+
+def test_two_files_and_a_zip(own: Path, published: Path, tmp_path: Path) -> None:
+    convert(published / "options.json", published / "model.hdf5", tmp_path / "files")
+    assert same_parameters(tmp_path / "files", own)
+    assert not find_weights(tmp_path / "files").has_head()  # nobody has named its words
+    with zipfile.ZipFile(tmp_path / "1.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in published.iterdir():
+            archive.write(file, file.name)
+    convert(tmp_path / "1.zip", tmp_path / "zip")
+    assert same_parameters(tmp_path / "zip", own) and same_heads(tmp_path / "zip", own)
+
+
+def test_words_of_the_softmax(own: Path, published: Path, tmp_path: Path) -> None:
+    (published / "vocab.txt").rename(tmp_path / "words.txt")
+    assert "softmax is left out" in convert(published, tmp_path / "without")
+    convert(published, tmp_path / "with", "--vocab", tmp_path / "words.txt")
+    assert same_heads(tmp_path / "with", own)
+    convert(published, tmp_path / "no-head", "--vocab", tmp_path / "words.txt", "--no-head")
+    assert not find_weights(tmp_path / "no-head").has_head()
+    said = "--vocab is for published weights only"
+    refuses(own, tmp_path / "new", "--vocab", tmp_path / "words.txt", said=said)
+
+
+def test_half_precision(own: Path, tmp_path: Path) -> None:
+    convert(own, tmp_path / "half", "--to", "own", "--half")
+    for name in ("weights.safetensors", "head.safetensors"):
+        assert (tmp_path / "half" / name).stat().st_size < 0.8 * (own / name).stat().st_size
+    half, whole = load_bilm(tmp_path / "half").state_dict(), load_bilm(own).state_dict()
+    assert all(torch.equal(half[name], whole[name].half().float()) for name in whole)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["own", "own"], "exists already; give --force"),
+        (["own", "new", "--to", "tf"], "--to is 'tf'; give 'own' or 'published'"),
+        (["own", "new", "--half"], "no --half"),
+        (["own", "new", "--warm-text", "text.txt"], "no --warm-text"),
+        (["own", "new.zip"], "is no directory"),
+        (["own", "text.txt"], "is no directory"),
+        (["nowhere", "new"], "Cannot find the ELMo weights 'nowhere'"),
+        (["own"], "Give what to convert"),
+        (["own", "own", "own", "new"], "two files"),
+        (["broken", "new"], "missing tensors"),
+    ],
+)
+def test_refusals_leave_nothing(
+    arguments: Sequence[str], said: str, own: Path, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("Some text.")
+    write_weights(Path("broken"))
+    save_head(SoftmaxHead(2, 3), Vocabulary(WORDS), Path("broken"))
+    (Path("broken") / "head.safetensors").rename(Path("broken") / "weights.safetensors")
+    before = sorted(tmp_path.rglob("*"))
+    refuses(*arguments, said=said)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_force(own: Path, tmp_path: Path) -> None:
+    convert(own, tmp_path / "out")
+    convert("en_sm", tmp_path / "out", "--force")
+    assert find_weights(tmp_path / "out").config() == find_weights("en_sm").config()
+
+
+def test_without_h5py(own: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
+    refuses(own, tmp_path / "out", said="pip install 'spacy-elmo[hdf5]'")
+    assert not (tmp_path / "out").exists()
+
+
+# info
+
+
+def info(*arguments: Any) -> dict[str, Any]:
+    result = run("info", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_info(own: Path, published: Path, tmp_path: Path) -> None:
+    found = info(own)
+    n_parameters = sum(p.numel() for p in load_bilm(own).parameters())
+    assert found["weights"]["layout"] == "own"
+    assert found["weights"]["bytes"] == sum(file.stat().st_size for file in own.iterdir())
+    assert found["parameters"]["together"] == n_parameters
+    assert found["vectors"] == {"width": 16, "layers": 3, "initial_state": "zero"}
+    assert found["architecture"]["filters"] == [[1, 4], [2, 4], [3, 8]]
+    assert found["language model"] == {"words": len(WORDS)}
+    assert found["card"]["license"] == "CC BY-SA 3.0"
+    assert found["card"]["documents"] == ["LICENSE", "README.md"]
+
+    theirs = info(published)
+    assert theirs["weights"]["layout"] == "published"
+    assert theirs["vectors"]["initial_state"] == "warm, from the package's own passage"
+    assert [theirs[key] for key in ("parameters", "architecture", "language model")] == [
+        found[key] for key in ("parameters", "architecture", "language model")
+    ]
+    assert info(published / "model.hdf5", published / "options.json")["parameters"] == (
+        found["parameters"]
+    )
+    convert(published, tmp_path / "warm")
+    assert info(tmp_path / "warm")["vectors"]["initial_state"] == "warm, stored"
+
+
+def test_info_as_a_page() -> None:
+    result = run("info", "en_sm")
+    assert result.exit_code == 0
+    page = " ".join(result.output.split())
+    for line in ("together 2,998,480", "projection dim 128", "cell clip none", "words 20,000",
+                 "filters 1×32, 2×32, 3×64, 4×128, 5×128, 6×128", "lang en"):  # fmt: skip
+        assert line in page
+
+
+def test_info_of_nothing() -> None:
+    result = run("info", "en_xl")
+    assert result.exit_code == 1
+    assert "Cannot find the ELMo weights 'en_xl'" in result.output

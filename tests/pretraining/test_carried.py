@@ -1,0 +1,153 @@
+"""States carried from sentence to sentence, in training and in evaluation."""
+
+from __future__ import annotations
+
+import math
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from spacy_elmo.bilm.find import find_weights, load_bilm
+from spacy_elmo.bilm.warm import warm_state
+from spacy_elmo.pretraining import trainer
+from spacy_elmo.pretraining.carried import Carried
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.perplexity import evaluate, predicted
+from spacy_elmo.pretraining.trainer import learning_rate, pretrain, step_loss
+
+from .helpers import (
+    make_block,
+    make_config,
+    make_model,
+    make_vocab,
+    prose,
+    same_weights,
+    write_text,
+)
+
+VOCAB = make_vocab(word for words in prose()[:6] for word in words)
+
+
+def carried_run(path: Path, n_streams: int = 4) -> PretrainConfig:
+    train = write_text(path / "train.txt", prose() * 2)
+    dev = write_text(path / "dev.txt", prose()[::3])
+    return make_config(
+        train,
+        dev,
+        {
+            "training.state": "carried",
+            "training.n_streams": n_streams,
+            "model.initial_state": "warm",
+            "training.dropout": 0.2,
+        },
+    )
+
+
+def test_streams_hold_each_sentence_once_in_an_order_of_the_seed() -> None:
+    block = make_block(prose(), VOCAB)
+    batches = block.streams(4, np.random.default_rng(3))
+    assert [len(batch) for batch in batches] == [4, 4, 2]
+    assert sorted(np.concatenate(batches)) == list(range(10))
+    again = block.streams(4, np.random.default_rng(3))
+    assert all((a == b).all() for a, b in zip(batches, again, strict=True))
+    assert (
+        np.concatenate(batches) != np.concatenate(block.streams(4, np.random.default_rng(4)))
+    ).any()
+
+
+def test_each_sentence_starts_where_the_one_before_it_ended() -> None:
+    """Read one by one with explicit states, the streams' losses are the same."""
+    model, head = make_model(len(VOCAB))
+    block = make_block(prose(), VOCAB)
+    states, losses = {}, []
+    for batch in block.streams(4, np.random.default_rng(0)):
+        for stream, sentence in enumerate(batch):
+            with torch.no_grad():
+                read = predicted(model, block.batch(np.array([sentence])), states.get(stream))
+                losses.append(F.cross_entropy(head(read.hidden_f), read.targets_f, reduction="sum"))
+            states[stream] = read.state
+    result = evaluate(model, head, block, state=Carried(model.config, 4))
+    assert result.forward == pytest.approx(math.exp(sum(losses) / result.n_predicted), rel=1e-5)
+    assert result.forward != pytest.approx(evaluate(model, head, block).forward, rel=1e-5)
+
+
+def test_a_state_that_is_given_is_what_all_sentences_start_from() -> None:
+    model, head = make_model(len(VOCAB))
+    block = make_block(prose(), VOCAB)
+    warm = warm_state(model)
+    alone = [evaluate(model, head, make_block([words], VOCAB), state=warm) for words in prose()]
+    loss = sum(math.log(one.backward) * one.n_predicted for one in alone)
+    result = evaluate(model, head, block, state=warm)
+    assert result.backward == pytest.approx(math.exp(loss / result.n_predicted), rel=1e-5)
+
+
+def test_no_gradient_passes_from_one_batch_to_the_one_before() -> None:
+    model, head = make_model(len(VOCAB))
+    block = make_block(prose(), VOCAB)
+    carried, rng = Carried(model.config, 5), np.random.default_rng(0)
+    first, second = block.streams(5, rng)
+    step_loss(model, head, block.batch(first), None, 0.0, rng, carried)
+    before = carried.of(5)
+    step_loss(model, head, block.batch(second), None, 0.0, rng, carried).backward()
+    expected = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    fresh = Carried(model.config, 5)
+    fresh.keep(before)
+    step_loss(model, head, block.batch(second), None, 0.0, rng, fresh).backward()
+    assert all(torch.equal(p.grad, e) for p, e in zip(model.parameters(), expected, strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(before, fresh.of(5), strict=True))
+
+
+def test_what_is_trained_so_starts_warm(tmp_path: Path) -> None:
+    pretrain(carried_run(tmp_path), tmp_path / "out", quiet=True)
+    weights = find_weights(tmp_path / "out" / "model-last")
+    assert weights.config().initial_state == "warm"
+    assert weights.has_warm_state()
+    model = load_bilm(weights)
+    expected = warm_state(model, prose() * 2)  # the training text from its beginning
+    assert all(
+        torch.allclose(a, b, atol=1e-6) for a, b in zip(model.warm_state(), expected, strict=True)
+    )
+
+
+def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = carried_run(tmp_path)
+    pretrain(config, tmp_path / "whole", quiet=True)
+
+    def stop(config: PretrainConfig, done: int) -> float:
+        if done == 6:
+            signal.raise_signal(signal.SIGINT)
+        return learning_rate(config, done)
+
+    monkeypatch.setattr(trainer, "learning_rate", stop)
+    assert pretrain(config, tmp_path / "parts", quiet=True).step == 7
+    monkeypatch.undo()
+    assert pretrain(config, tmp_path / "parts", resume=True, quiet=True).step == 20
+    for name in (CHECKPOINT, "model-last/weights.safetensors", "model-last/head.safetensors"):
+        assert same_weights(tmp_path / "whole" / name, tmp_path / "parts" / name)
+
+
+def test_the_streams_of_a_run_cannot_be_changed(tmp_path: Path) -> None:
+    pretrain(carried_run(tmp_path), tmp_path / "out", quiet=True)
+    with pytest.raises(ValueError, match=r"Cannot resume.*\[training\] n_streams: 4 → 5"):
+        pretrain(carried_run(tmp_path, 5), tmp_path / "out", resume=True, quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("state", "initial_state", "said"),
+    [
+        ("carried", "zero", r'initial_state is .zero., but .* "carried" it has to be "warm"'),
+        ("zero", "warm", r'initial_state is .warm., but .* "zero" it has to be "zero"'),
+        ("kept", "zero", r'state is .kept.; known are "zero" and "carried"'),
+    ],
+)
+def test_settings(state: str, initial_state: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        make_config(changes={"training.state": state, "model.initial_state": initial_state})
