@@ -20,7 +20,8 @@ import torch
 from torch.nn import functional as F
 
 from spacy_elmo.bilm.find import load_bilm
-from spacy_elmo.bilm.weights import DOCUMENTS, META, new_directory, save_bilm
+from spacy_elmo.bilm.layout import DOCUMENTS, META
+from spacy_elmo.bilm.weights import new_directory, save_bilm
 from spacy_elmo.pretraining.config import Paths, read_config
 from spacy_elmo.pretraining.corpus import Corpus, Place
 from spacy_elmo.pretraining.head import load_head, save_head

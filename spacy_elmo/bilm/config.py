@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 ACTIVATIONS = ("relu", "tanh")
 INITIAL_STATES = ("zero", "warm")
+MOST_LAYERS = 1000  # more are a mistake, and would fill the memory before it is noticed
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,10 @@ class BiLMConfig:
                 f"numbers, at least one, found {self.filters!r}."
             )
         object.__setattr__(self, "filters", filters)
-        for name in ("projection_dim", "dim", "n_layers", "char_dim"):
+        for name in ("projection_dim", "dim", "char_dim"):
             self._check_int(name, 1)
-        self._check_int("n_highway", 0)
+        self._check_int("n_layers", 1, MOST_LAYERS)
+        self._check_int("n_highway", 0, MOST_LAYERS)
         self._check_int("max_characters_per_token", 3)
         for width, number in filters:
             if not 1 <= width <= self.max_characters_per_token or number < 1:
@@ -74,7 +77,7 @@ class BiLMConfig:
             )
         for name in ("cell_clip", "proj_clip"):
             clip = getattr(self, name)
-            if clip is not None and not (_is_number(clip, int, float) and clip > 0):
+            if clip is not None and not (_is_number(clip, int, float) and 0 < clip < math.inf):
                 raise ValueError(
                     f"biLM config: '{name}' is {clip!r}; give a number above 0, or null for none."
                 )
@@ -88,11 +91,11 @@ class BiLMConfig:
         self._check_choice("activation", ACTIVATIONS)
         self._check_choice("initial_state", INITIAL_STATES)
 
-    def _check_int(self, name: str, least: int) -> None:
+    def _check_int(self, name: str, least: int, most: int = 2**31) -> None:
         value = getattr(self, name)
-        if not _is_number(value, int) or value < least:
+        if not _is_number(value, int) or not least <= value <= most:
             raise ValueError(
-                f"biLM config: '{name}' is {value!r}; give a whole number of at least {least}."
+                f"biLM config: '{name}' is {value!r}; give a whole number from {least} to {most:,}."
             )
 
     def _check_choice(self, name: str, choices: tuple[str, ...]) -> None:
@@ -205,7 +208,7 @@ class BiLMConfig:
                 n_highway=cnn.get("n_highway") or 0,
                 cell_clip=lstm.get("cell_clip"),
                 proj_clip=lstm.get("proj_clip"),
-                use_skip_connections=bool(lstm.get("use_skip_connections", False)),
+                use_skip_connections=lstm.get("use_skip_connections", False),
                 max_characters_per_token=cnn.get("max_characters_per_token", 50),
                 initial_state=ours.get("initial_state", "warm"),
             )

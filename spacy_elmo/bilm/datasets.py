@@ -87,24 +87,58 @@ def check_datasets(config: BiLMConfig, datasets: Mapping[str, Any], source: str)
     for name in datasets:
         if not name.startswith(("CNN", "RNN")) or name in shapes:
             continue
-        if name not in nothing or not np.array_equal(datasets[name], nothing[name]):
+        if name not in nothing or not _is_equal(datasets[name], nothing[name]):
             raise ValueError(
                 f"{source}: the dataset '{name}' belongs to a part that options.json does not "
                 f"describe. Does the options.json belong to these weights?"
             )
+    with_no_token = (N_CHARACTERS + 1, config.char_dim)  # a row for the id 0, never read
+    if datasets["char_embed"].shape == with_no_token:
+        shapes["char_embed"] = with_no_token
     for name, shape in shapes.items():
-        found = tuple(datasets[name].shape)
-        with_no_token = (N_CHARACTERS + 1, config.char_dim)  # a row for the id 0, never read
-        if found != shape and (name, found) != ("char_embed", with_no_token):
-            raise ValueError(
-                f"{source}: the dataset '{name}' has the shape {found}, but options.json calls "
-                f"for {shape}."
-            )
-        if datasets[name].dtype.kind != "f":
-            raise ValueError(
-                f"{source}: the dataset '{name}' holds {datasets[name].dtype}, expected floating "
-                f"point numbers."
-            )
+        check_dataset(name, datasets[name], shape, source)
+
+
+def _is_equal(dataset: Any, array: np.ndarray) -> bool:
+    alike = dataset.shape == array.shape and dataset.dtype.kind == array.dtype.kind
+    return alike and np.array_equal(dataset, array)
+
+
+def check_dataset(
+    name: str, dataset: Any, shape: Shape, source: str, fact: str = "options.json"
+) -> None:
+    """Check the shape and the type of one.
+
+    Args:
+        name: what it is called.
+        dataset: an array, or an open HDF5 dataset.
+        shape: what it should have.
+        source: where it comes from, for error messages.
+        fact: what says that it should have this shape.
+
+    Raises:
+        ValueError: it has another shape, or holds no floating point numbers.
+    """
+    found = tuple(dataset.shape or ())  # None if it holds nothing at all
+    if found != shape:
+        raise ValueError(
+            f"{source}: the dataset '{name}' has the shape {found}, but by {fact} it should have "
+            f"{shape}. Do the files belong together?"
+        )
+    try:
+        dtype = dataset.dtype
+    except (TypeError, ValueError) as error:  # NumPy has none like it
+        raise ValueError(f"{source}: the dataset '{name}' cannot be read ({error}).") from error
+    if dtype.kind != "f":
+        raise ValueError(
+            f"{source}: the dataset '{name}' holds {dtype}, expected floating point numbers."
+        )
+
+
+def read_dataset(dataset: Any, part: Any = ()) -> np.ndarray:
+    """A float32 copy of one, or of a part; what is too large for that becomes infinite."""
+    with np.errstate(over="ignore"):
+        return np.asarray(dataset[part]).astype(np.float32)
 
 
 def to_parameters(
@@ -140,8 +174,7 @@ def _read(config: BiLMConfig, datasets: Mapping[str, Any]) -> Iterator[tuple[str
     P, D = config.projection_dim, config.dim
 
     def read(name: str, part: Any = ()) -> np.ndarray:
-        with np.errstate(over="ignore"):  # of float64; reported as not finite
-            return np.asarray(datasets[name][part]).astype(np.float32)
+        return read_dataset(datasets[name], part)
 
     def copy(array: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(array)

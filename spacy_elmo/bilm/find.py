@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
+from .layout import Weights
 from .model import BiLM
-from .weights import CONFIG, WEIGHTS, OwnWeights, Weights
+from .weights import CONFIG, WEIGHTS, OwnWeights
 
 GROUP = "spacy_elmo_weights"  # of entry points
 EMBEDDED = Path(__file__).parent.parent / "models"
@@ -70,7 +71,10 @@ def load_bilm(setting: Setting) -> BiLM:
 
 
 def _installed(name: str, module: str) -> Weights:
-    spec = find_spec(module)
+    try:
+        spec = find_spec(module)
+    except ModuleNotFoundError:  # of a package around it
+        spec = None
     if spec is None or spec.origin is None:
         raise ValueError(
             f"The package that brings the ELMo weights '{name}' is damaged: it has no module "
@@ -80,13 +84,13 @@ def _installed(name: str, module: str) -> Weights:
 
 
 def _in_directory(path: Path) -> Weights:
+    _refuse_others(str(path), [file.name for file in path.iterdir()])
     if (path / CONFIG).is_file():
         return OwnWeights(path)
     from .published import OPTIONS, PublishedWeights  # lightly: few need it
 
     if (path / OPTIONS).is_file():
         return PublishedWeights.in_folder(path)
-    _refuse_others(str(path), (file.name for file in path.iterdir()))
     raise ValueError(f"'{path}' has no {CONFIG}, so it holds no biLM. {LAYOUTS}")
 
 
@@ -94,9 +98,7 @@ def _in_file(path: Path) -> Weights:
     from .published import PublishedWeights
 
     if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            names = [name.rpartition("/")[2] for name in archive.namelist()]
-        _refuse_others(str(path), names)
+        _refuse_others(str(path), _names_in_zip(path))
         return PublishedWeights.in_zip(path)
     if path.suffix in (".hdf5", ".h5", ".json"):
         raise ValueError(
@@ -104,7 +106,30 @@ def _in_file(path: Path) -> Weights:
             f'weights = ["path/to/options.json", "path/to/weights.hdf5"], or the directory that '
             f"holds them."
         )
-    raise ValueError(f"'{path}' is neither a directory of weights nor a zip of them. {LAYOUTS}")
+    raise ValueError(
+        f"'{path}' is neither a directory of weights nor a zip of them; a zip may be incomplete. "
+        f"{LAYOUTS}"
+    )
+
+
+def _names_in_zip(path: Path) -> list[str]:
+    """The files in a zip, without their folders.
+
+    Raises:
+        ValueError: it is damaged, or has names that lead out of it.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name.replace("\\", "/").rstrip("/") for name in archive.namelist()]
+    except (OSError, NotImplementedError, UnicodeDecodeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"Cannot read the zip '{path}': {error}") from error
+    for name in names:
+        if {"", ".."} & set(name.split("/")):
+            raise ValueError(
+                f"The zip '{path}' is not read, because the name {name!r} leads out of it. Make a "
+                f"zip of options.json and model.hdf5 alone."
+            )
+    return [name.rpartition("/")[2] for name in names]
 
 
 def _two_files(paths: list[Path]) -> Weights:
@@ -125,17 +150,17 @@ def _two_files(paths: list[Path]) -> Weights:
     return PublishedWeights(options[0], others[0])
 
 
-def _refuse_others(where: str, names: Iterable[str]) -> None:
+def _refuse_others(where: str, names: Sequence[str]) -> None:
     """Say what a model is, if it is an ELMo of a kind that cannot be loaded."""
-    found = set(names)
-    if {"encoder.pkl", "token_embedder.pkl"} & found:
+    if {"encoder.pkl", "token_embedder.pkl"} & set(names):
         raise ValueError(
             f"'{where}' is a model of ELMoForManyLangs (encoder.pkl, token_embedder.pkl): another "
             f"network than the published ELMo, in pickled files, which are not read. Take the HDF5 "
             f"model of the language, where there is one, or train one with "
             f"`python -m spacy elmo pretrain`."
         )
-    if any(name.startswith("model.ckpt") for name in found):
+    dumped = any(name.endswith((".hdf5", ".h5")) for name in names)
+    if not dumped and any(name.startswith("model.ckpt") for name in names):
         raise ValueError(
             f"'{where}' is a TensorFlow checkpoint of bilm-tf (model.ckpt-…). Write its weights to "
             f"an HDF5 file first, with that project's bin/dump_weights.py."

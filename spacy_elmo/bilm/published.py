@@ -14,23 +14,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from .config import BiLMConfig
-from .datasets import to_datasets, to_parameters
+from .datasets import check_dataset, read_dataset, to_datasets, to_parameters
+from .layout import META, VOCAB, Card, Weights, no_head, read_documents, read_json, read_words
 from .model import BiLM
-from .weights import (
-    META,
-    VOCAB,
-    Card,
-    Weights,
-    no_head,
-    read_documents,
-    read_json,
-    read_words,
-)
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -103,7 +93,8 @@ class PublishedWeights(Weights):
         return cls.in_folder(holding[0], str(path))
 
     def config(self) -> BiLMConfig:
-        options = read_json(self.options)
+        with _readable(self.options):
+            options = read_json(self.options)
         try:
             return BiLMConfig.from_options(options)
         except (ValueError, TypeError, AttributeError) as error:
@@ -113,11 +104,12 @@ class PublishedWeights(Weights):
         if self.folder is None:
             return Card()
         meta, file = {}, self.folder.joinpath(META)
-        if file.is_file():
-            meta = read_json(file)
-            if "spacy_elmo" not in read_json(self.options):
-                meta = {"published": meta}  # somebody else's keys
-        return Card(meta, read_documents(self.folder))
+        with _readable(self.folder):
+            if file.is_file():
+                meta = read_json(file)
+                if "spacy_elmo" not in read_json(self.options):
+                    meta = {"published": meta}  # somebody else's keys
+            return Card(meta, read_documents(self.folder))
 
     def load(self) -> BiLM:
         config = self.config()
@@ -139,27 +131,23 @@ class PublishedWeights(Weights):
     def words(self) -> list[str]:
         if self.vocab is None:
             raise no_head(self.where, [VOCAB])
-        return read_words(self.vocab)
+        with _readable(self.vocab):
+            return read_words(self.vocab)
 
     def has_warm_state(self) -> bool:
         return False  # the layout has no place for it
 
     def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
-        words = self.words()
+        words, P = self.words(), self.config().projection_dim
+        shapes = {"weight": (len(words), P), "bias": (len(words),)}
+        fact = f"options.json and the {len(words):,} words of '{self.vocab}'"
+        tensors = {}
         with self._datasets() as datasets:
             if not all(name in datasets for name in SOFTMAX.values()):
                 raise no_head(self.where, list(SOFTMAX.values()))
-            for name in SOFTMAX.values():
-                if datasets[name].shape[:1] != (len(words),):
-                    raise ValueError(
-                        f"{self.hdf5}: the dataset '{name}' is of {datasets[name].shape[0]:,} "
-                        f"words, but the vocabulary '{self.vocab}' has {len(words):,}. Does it "
-                        f"belong to these weights?"
-                    )
-            tensors = {
-                ours: torch.from_numpy(datasets[theirs][()].astype(np.float32))
-                for ours, theirs in SOFTMAX.items()
-            }
+            for ours, theirs in SOFTMAX.items():
+                check_dataset(theirs, datasets[theirs], shapes[ours], str(self.hdf5), fact)
+                tensors[ours] = torch.from_numpy(read_dataset(datasets[theirs]))
         return words, tensors
 
     @contextmanager
@@ -168,18 +156,28 @@ class PublishedWeights(Weights):
         h5py = import_h5py(str(self.hdf5))
         try:
             with h5py.File(self._local_file(), "r") as file:
-                datasets: dict[str, Any] = {}
-
-                def collect(name: str, item: object) -> None:
-                    if isinstance(item, h5py.Dataset):
-                        datasets[name] = item
-
-                file.visititems(collect)
-                yield datasets
-        except (OSError, RuntimeError, KeyError) as error:  # what h5py raises for broken files
+                yield dict(self._collect(h5py, file))
+        except (OSError, RuntimeError, KeyError, UnicodeDecodeError) as error:  # h5py's, if broken
             raise ValueError(
                 f"{self.hdf5}: cannot be read as HDF5, it may be incomplete or damaged ({error})."
             ) from error
+
+    def _collect(self, h5py: Any, group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+        for key in group:
+            name, item = f"{prefix}{key}", group.get(key)  # None if it is a link to nowhere
+            if not isinstance(item, h5py.Group | h5py.Dataset):
+                continue
+            is_data = isinstance(item, h5py.Dataset)
+            outside = item.file.filename != group.file.filename
+            if outside or (is_data and (item.external or item.is_virtual)):
+                raise ValueError(
+                    f"{self.hdf5}: '{name}' is kept in another file, and that is not read. Write "
+                    f"a file that holds all of the weights."
+                )
+            if is_data:
+                yield name, item
+            else:
+                yield from self._collect(h5py, item, f"{name}/")
 
     def _local_file(self) -> Path:
         """The HDF5 file on a disk; from a zip it is unpacked to a temporary file, once."""
@@ -188,13 +186,20 @@ class PublishedWeights(Weights):
         if self._unpacked is None:
             room = tempfile.mkdtemp(prefix="spacy-elmo-")
             weakref.finalize(self, shutil.rmtree, room, ignore_errors=True)
-            try:
+            with _readable(self.hdf5):
                 with self.hdf5.open("rb") as packed, open(Path(room, MODEL), "wb") as file:
                     shutil.copyfileobj(packed, file, 2**20)
-            except (OSError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-                raise ValueError(f"Cannot unpack '{self.hdf5}': {error}") from error
             self._unpacked = Path(room, MODEL)
         return self._unpacked
+
+
+@contextmanager
+def _readable(file: Traversable) -> Iterator[None]:
+    """Whatever may be wrong with a file, or with its place in a zip, becomes one error."""
+    try:
+        yield
+    except (OSError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"Cannot read '{file}': {error}") from error
 
 
 def write_published(

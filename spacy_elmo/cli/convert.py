@@ -10,21 +10,47 @@ import typer
 from wasabi import msg
 
 if TYPE_CHECKING:
+    from ..bilm.layout import Weights
     from ..bilm.model import BiLM
-    from ..bilm.weights import Weights
 
 LAYOUTS = ("own", "published")
 
 
 def convert_cli(
     # fmt: off
-    paths: list[Path] = typer.Argument(..., help="Name, directory or zip of weights, or two files (options.json and HDF5), and last the directory to write", metavar="IN... OUT"),
-    to: str | None = typer.Option(None, "--to", "-t", help="Layout to write: own or published; by default the one that IN has not"),
-    warm_text: Path | None = typer.Option(None, "--warm-text", "-w", help="Text of the biLM's language, some 30 sentences or more, to be read for its warm state", dir_okay=False),
-    lang: str | None = typer.Option(None, "--lang", "-l", help="Language of the biLM, noted in its card"),
-    vocab: Path | None = typer.Option(None, "--vocab", help="Words of a published softmax, one a line, if they are not in a vocab.txt beside it", dir_okay=False),
-    half: bool = typer.Option(False, "--half", help="Round the weights to half precision (own layout only)"),
-    no_head: bool = typer.Option(False, "--no-head", help="Leave out the language model's softmax and its words"),
+    paths: list[Path] = typer.Argument(
+        ...,
+        help="Name, directory or zip of weights, or two files (options.json and HDF5), and last the directory to write",
+        metavar="IN... OUT",
+    ),
+    to: str | None = typer.Option(
+        None,
+        "--to",
+        "-t",
+        help="Layout to write: own or published; by default the one that IN has not",
+    ),
+    warm_text: Path | None = typer.Option(
+        None,
+        "--warm-text",
+        "-w",
+        help="Text of the biLM's language, some 30 sentences or more, to be read for its warm state",
+        dir_okay=False,
+    ),
+    lang: str | None = typer.Option(
+        None, "--lang", "-l", help="Language of the biLM, noted in its card"
+    ),
+    vocab: Path | None = typer.Option(
+        None,
+        "--vocab",
+        help="Words of a published softmax, one a line, if they are not in a vocab.txt beside it",
+        dir_okay=False,
+    ),
+    half: bool = typer.Option(
+        False, "--half", help="Round the weights to half precision (own layout only)"
+    ),
+    no_head: bool = typer.Option(
+        False, "--no-head", help="Leave out the language model's softmax and its words"
+    ),
     force: bool = typer.Option(False, "--force", "-F", help="Replace what is at OUT"),
     # fmt: on
 ) -> None:

@@ -12,7 +12,11 @@ from wasabi import msg
 
 def info_cli(
     # fmt: off
-    weights: list[str] = typer.Argument(..., help="Name, directory or zip of weights, or two files (options.json and HDF5)", metavar="WEIGHTS"),
+    weights: list[str] = typer.Argument(
+        ...,
+        help="Name, directory or zip of weights, or two files (options.json and HDF5)",
+        metavar="WEIGHTS",
+    ),
     as_json: bool = typer.Option(False, "--json", "-j", help="Print JSON"),
     # fmt: on
 ) -> None:

@@ -17,9 +17,9 @@ from thinc.types import FloatsXd
 from ..bilm import weights as bilm_weights
 from ..bilm.config import BiLMConfig
 from ..bilm.find import Setting, find_weights
+from ..bilm.layout import Card
 from ..bilm.lstm import zero_state
 from ..bilm.model import BiLM, State
-from ..bilm.weights import Card
 
 
 class BiLMShim(PyTorchShim):

@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 
 from ..bilm.find import Setting, find_weights
-from ..bilm.weights import HEAD, VOCAB, check_tensors, write_tensors
+from ..bilm.layout import VOCAB
+from ..bilm.weights import HEAD, check_tensors, write_tensors
 from .softmax import SoftmaxHead
 from .vocab import SPECIALS, Vocabulary
 
@@ -60,4 +61,4 @@ def special_first(words: list[str]) -> list[int] | None:
     if tuple(words[: len(SPECIALS)]) == SPECIALS or not set(SPECIALS) <= set(words):
         return None
     special = [words.index(word) for word in SPECIALS]
-    return special + [i for i, word in enumerate(words) if word not in SPECIALS]
+    return special + [i for i in range(len(words)) if i not in special]

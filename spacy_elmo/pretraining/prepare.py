@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..bilm.weights import VOCAB
+from ..bilm.layout import VOCAB
 from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
 from .config import PretrainConfig
 from .corpus import Block, Corpus

@@ -14,9 +14,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from ..bilm.find import load_bilm
+from ..bilm.layout import VOCAB, Card
 from ..bilm.model import BiLM
 from ..bilm.warm import warm_state
-from ..bilm.weights import VOCAB, WEIGHTS, Card, new_directory, save_bilm
+from ..bilm.weights import WEIGHTS, new_directory, save_bilm
 from .carried import Carried
 from .checkpoint import CHECKPOINT, Progress, load_checkpoint, save_checkpoint
 from .config import PretrainConfig

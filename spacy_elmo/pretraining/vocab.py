@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..bilm.characters import BOS, EOS, is_cut
-from ..bilm.weights import read_words
+from ..bilm.layout import read_words
 from .files import write_text
 
 UNK = "<UNK>"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from spacy_elmo.bilm.characters import BOS, EOS, encode_words
+from spacy_elmo.bilm.find import Setting, load_bilm
 from spacy_elmo.bilm.lstm import zero_state
 from spacy_elmo.bilm.model import BiLM, State
 
@@ -68,6 +72,48 @@ def run_carried(
         n = len(batch)
         layers, (h[:, :, :n], c[:, :, :n]) = run_bilm(model, batch, (h[:, :, :n], c[:, :, :n]))
         yield layers
+
+
+def write(folder: Path, options: Any, weights: Mapping[str, Any]) -> Path:
+    """A published model's two files; returns the folder."""
+    h5py = pytest.importorskip("h5py")
+    (folder / "options.json").write_text(json.dumps(options), encoding="utf-8")
+    with h5py.File(folder / "weights.hdf5", "w") as file:
+        for name, values in weights.items():
+            file[name] = values
+    return folder
+
+
+def read_datasets(path: Path) -> dict[str, np.ndarray]:
+    """All datasets of an HDF5 file."""
+    h5py = pytest.importorskip("h5py")
+    found: dict[str, np.ndarray] = {}
+
+    def read(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            found[name] = item[()]
+
+    with h5py.File(path, "r") as file:
+        file.visititems(read)
+    return found
+
+
+def same_weights(one: BiLM, other: BiLM) -> bool:
+    """Whether the parameters are the same, to the last bit."""
+    a, b = (
+        {name: p.detach().view(torch.int32) for name, p in model.named_parameters()}
+        for model in (one, other)
+    )
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def fails(setting: Setting, *parts: Any) -> None:
+    """Loading raises a ValueError that says all this, and the path that was given."""
+    with pytest.raises(ValueError) as error:
+        load_bilm(setting)
+    paths = [setting] if isinstance(setting, str | Path) else []
+    for part in (*paths, *parts):
+        assert str(part) in str(error.value)
 
 
 def max_difference(ours: np.ndarray, theirs: np.ndarray) -> float:

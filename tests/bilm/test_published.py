@@ -4,19 +4,34 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.datasets import dataset_shapes, to_parameters
-from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.bilm.datasets import dataset_shapes, identities, to_parameters
+from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.published import write_published
+from spacy_elmo.bilm.weights import save_bilm
 
 from . import reference
-from .helpers import make_options, max_difference, run_bilm, run_carried
+from .helpers import (
+    fails,
+    make_options,
+    max_difference,
+    read_datasets,
+    run_bilm,
+    run_carried,
+    same_weights,
+    write,
+)
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 DATA = os.environ.get("SPACY_ELMO_DATA")
@@ -28,15 +43,6 @@ CELL = "RNN_1/RNN/MultiRNNCell/Cell0/LSTMCell"
 
 def load(path: Path):
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def write(folder: Path, options, weights) -> Path:
-    h5py = pytest.importorskip("h5py")
-    (folder / "options.json").write_text(json.dumps(options), encoding="utf-8")
-    with h5py.File(folder / "weights.hdf5", "w") as file:
-        for name, values in weights.items():
-            file[name] = values
-    return folder
 
 
 @pytest.fixture
@@ -168,39 +174,7 @@ def test_published_size_in_float64_is_the_reference_itself(random_weights):
         assert max_difference(ours, theirs) <= 1e-9
 
 
-# ---- The mapping
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"n_layers": 3, "n_highway": 0},
-        {"dim": 5},  # cells without a projection
-        {"filters": [[1, 2], [3, 3]]},  # characters without a projection
-    ],
-)
-def test_state_dict_has_all_parameters_and_no_others(changes):
-    options = make_options(**changes)
-    config = BiLMConfig.from_options(options)
-    weights = reference.random_weights(options, np.random.default_rng(0))
-    state = to_parameters(config, weights)
-    expected = BiLM(config).state_dict()
-    assert {name: tensor.shape for name, tensor in state.items()} == {
-        name: tensor.shape for name, tensor in expected.items()
-    }
-    assert all(tensor.dtype == torch.float32 for tensor in state.values())
-    assert all(tensor.is_contiguous() for tensor in state.values())
-    assert {name: values.shape for name, values in weights.items()} == dataset_shapes(config)
-
-
-def test_state_dict_shares_no_memory_with_the_arrays(options, weights):
-    weights = {name: values.astype(np.float32) for name, values in weights.items()}
-    copies = {name: values.copy() for name, values in weights.items()}
-    for tensor in to_parameters(BiLMConfig.from_options(options), weights).values():
-        tensor.fill_(7.0)
-    for name, values in weights.items():
-        np.testing.assert_array_equal(values, copies[name])
+# ---- What may be in the files
 
 
 @pytest.mark.parametrize("dtype", ["<f2", ">f2", ">f4", "<f8", ">f8"])
@@ -227,6 +201,93 @@ def test_the_softmax_is_left_alone(options, weights, tmp_path):
     load_bilm(write(tmp_path, options, weights))
 
 
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"chunks": True},
+        {"chunks": True, "compression": "gzip"},
+        {"chunks": True, "compression": "lzf"},
+        {"chunks": True, "compression": "gzip", "shuffle": True, "fletcher32": True},
+    ],
+)
+@pytest.mark.parametrize("file", [{}, {"libver": "latest"}, {"userblock_size": 512}])
+def test_any_storage_of_the_datasets(layout, file, options, weights, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    expected = load_bilm(write(tmp_path, options, weights))
+    with h5py.File(tmp_path / "weights.hdf5", "w", **file) as opened:
+        for name, values in weights.items():
+            opened.create_dataset(name, data=values, **layout)
+    assert same_weights(load_bilm(tmp_path), expected)
+
+
+def test_other_things_in_the_file_are_passed_over(options, weights, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    expected = load_bilm(write(tmp_path, options, weights))
+    with h5py.File(tmp_path / "weights.hdf5", "a") as file:
+        file.attrs["keras_version"] = "2"
+        file["char_embed"].attrs["note"] = "bytes"
+        file["softmax/W"] = h5py.Empty("f4")
+        file["optimizer/RNN_0/slot"] = np.zeros(3)
+        file["global_step"] = 7
+        file["name"] = "a model"
+        file["type"] = np.dtype("f4")
+        file["lost"] = h5py.SoftLink("/nowhere")
+        file.create_group("CNN_high_7")
+    assert same_weights(load_bilm(tmp_path), expected)
+
+
+@pytest.mark.parametrize("hard", [True, False])
+def test_links_within_the_file(hard, options, weights, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    other = CELL.replace("Cell0", "Cell1")
+    weights |= {f"{other}/{name}": weights[f"{CELL}/{name}"] for name in ("W_0", "B", "W_P_0")}
+    expected = load_bilm(write(tmp_path, options, weights))
+    with h5py.File(tmp_path / "weights.hdf5", "a") as file:
+        del file[other], file["char_embed"]
+        file["bytes"] = weights["char_embed"]
+        file[other] = file[CELL] if hard else h5py.SoftLink(f"/{CELL}")
+        file["char_embed"] = file["bytes"] if hard else h5py.SoftLink("bytes")
+    assert same_weights(load_bilm(tmp_path), expected)
+
+
+def test_a_link_to_a_group_around_it(options, weights, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    write(tmp_path, options, weights)
+    with h5py.File(tmp_path / "weights.hdf5", "a") as file:
+        file["CNN/again"] = file["CNN"]
+    fails(tmp_path, "weights.hdf5", "cannot be read as HDF5")
+
+
+def test_a_row_for_no_character(options, weights, tmp_path):
+    expected = load_bilm(write(tmp_path, options, weights))
+    table = weights["char_embed"]
+    weights["char_embed"] = np.vstack([np.full((1, 4), 7.0), table])
+    model = load_bilm(write(tmp_path, options, weights))
+    assert same_weights(model, expected)
+    save_bilm(model, tmp_path)
+    (tmp_path / "options.json").unlink()
+    assert same_weights(load_bilm(tmp_path), expected)
+
+
+@pytest.mark.parametrize("rows", [260, 263])
+def test_another_number_of_characters(rows, options, weights, tmp_path):
+    weights["char_embed"] = np.zeros((rows, 4))
+    fails(write(tmp_path, options, weights), "'char_embed'", f"({rows}, 4)", "(261, 4)")
+
+
+@pytest.mark.parametrize("n_characters", [261, 262, None])
+@pytest.mark.parametrize("bidirectional", [True, None])
+def test_options_of_training_and_of_use(n_characters, bidirectional, options, weights, tmp_path):
+    expected = load_bilm(write(tmp_path, options, weights))
+    options["char_cnn"]["n_characters"] = n_characters
+    options |= {"n_train_tokens": 768648884, "unroll_steps": 20, "dropout": 0.1}
+    if n_characters is None:
+        del options["char_cnn"]["n_characters"]
+    if bidirectional is not None:
+        options["bidirectional"] = bidirectional
+    assert same_weights(load_bilm(write(tmp_path, options, weights)), expected)
+
+
 def test_reading_draws_no_random_numbers(options, weights, tmp_path):
     write(tmp_path, options, weights)
     state = torch.random.get_rng_state()
@@ -235,13 +296,6 @@ def test_reading_draws_no_random_numbers(options, weights, tmp_path):
 
 
 # ---- What is wrong with the files is said
-
-
-def fails(folder: Path, *parts: str) -> None:
-    with pytest.raises(ValueError) as error:
-        load_bilm(folder)
-    for part in (str(folder), *parts):
-        assert part in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -288,16 +342,95 @@ def test_a_group_where_a_dataset_should_be(options, weights, tmp_path):
 
 @pytest.mark.parametrize(
     ("values", "found"),
-    [(np.zeros((261, 4), dtype="int32"), "int32"), (np.full((261, 4), np.nan), "not finite")],
+    [
+        (np.zeros((261, 4), dtype="int32"), "int32"),
+        (np.zeros((261, 4), dtype="bool"), "bool"),
+        (np.zeros((261, 4), dtype="complex64"), "complex64"),
+        (np.full((261, 4), b"1.0"), "|S3"),
+        (np.zeros((261, 4), dtype=[("a", "f4"), ("b", "f4")]), "[('a', '<f4'), ('b', '<f4')]"),
+        (np.full((261, 4), np.nan), "not finite"),
+        (np.full((261, 4), np.inf, dtype="float16"), "not finite"),
+        (np.float32(1), "()"),
+        ("text", "()"),
+    ],
 )
 def test_not_numbers(values, found, options, weights, tmp_path):
     weights["char_embed"] = values
     fails(write(tmp_path, options, weights), "'char_embed'", found)
 
 
-def test_too_large_for_float32(options, weights, tmp_path):
-    weights["char_embed"][3, 2] = 1e300
-    fails(write(tmp_path, options, weights), "'char_embed'", "not finite")
+def test_an_empty_dataset(options, weights, tmp_path):
+    weights["char_embed"] = pytest.importorskip("h5py").Empty("f4")
+    fails(write(tmp_path, options, weights), "'char_embed'", "()", "(261, 4)")
+
+
+@pytest.mark.parametrize("name", ["char_embed", f"{CELL}/W_0", f"{CELL}/W_P_0"])
+def test_too_large_for_float32(name, options, weights, tmp_path):
+    weights[name][3, 2] = 1e300
+    shown = name if name == "char_embed" else name.replace("RNN_1", "RNN_0")
+    fails(write(tmp_path, options, weights), f"'{shown}", "not finite")
+
+
+def test_one_direction(options, weights, tmp_path):
+    write(tmp_path, options | {"bidirectional": False}, weights)
+    fails(tmp_path, "options.json", "'bidirectional' is false")
+    forward = {n: values for n, values in weights.items() if not n.startswith("RNN_1")}
+    fails(write(tmp_path, options, forward), "'RNN_1/", "missing")
+
+
+def test_models_that_read_words(options, weights, tmp_path):
+    del options["char_cnn"]
+    write(tmp_path, options | {"n_tokens_vocab": 7}, weights)
+    fails(tmp_path, "options.json", "there is no 'char_cnn'", "reads word ids")
+    weights["embedding"] = np.zeros((7, 5))
+    del weights["char_embed"]
+    write(tmp_path, make_options(), weights)
+    fails(tmp_path, "weights.hdf5", "'embedding'", "reads word ids")
+
+
+def test_the_options_of_another_model(options, weights, tmp_path):
+    write(tmp_path, make_options(dim=12), weights)
+    fails(tmp_path, "weights.hdf5", "/W_0'", "(10, 36)", "by options.json", "(10, 48)", "together?")
+    write(tmp_path, make_options(n_layers=3), weights)
+    fails(tmp_path, "weights.hdf5", "Cell2", "missing", "Does the options.json belong")
+
+
+def another_file(folder: Path, weights) -> Path:
+    with pytest.importorskip("h5py").File(folder / "other.h5", "w") as file:
+        file["bytes"] = weights["char_embed"]
+        file["all/char_embed"] = weights["char_embed"]
+    weights["char_embed"].astype("f8").tofile(folder / "raw")
+    return folder / "other.h5"
+
+
+@pytest.mark.parametrize("kind", ["link", "soft link to a link", "group", "virtual", "raw"])
+def test_numbers_in_another_file_are_not_read(kind, options, weights, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    (tmp_path / "model").mkdir()
+    folder = write(tmp_path / "model", options, weights)
+    other = another_file(tmp_path, weights)
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        del file["char_embed"]
+        if kind == "link":
+            file["char_embed"] = h5py.ExternalLink(other, "/bytes")
+        elif kind == "soft link to a link":
+            file["z"] = h5py.ExternalLink(other, "/bytes")
+            file["char_embed"] = h5py.SoftLink("/z")
+        elif kind == "group":
+            file["a"] = h5py.ExternalLink(other, "/all")
+            file["char_embed"] = h5py.SoftLink("/a/char_embed")
+        elif kind == "virtual":
+            layout = h5py.VirtualLayout((261, 4), "f8")
+            layout[:] = h5py.VirtualSource(other, "bytes", (261, 4))
+            file.create_virtual_dataset("char_embed", layout)
+        else:
+            at = [(str(tmp_path / "raw"), 0, 261 * 4 * 8)]
+            file.create_dataset("char_embed", (261, 4), "f8", external=at)
+        assert np.array_equal(file["char_embed"], weights["char_embed"])  # if it were read
+    fails(folder, "weights.hdf5", "kept in another file")
+    other.unlink()
+    (tmp_path / "raw").unlink()
+    fails(folder, "weights.hdf5", "'char_embed'")
 
 
 def test_not_hdf5(options, weights, tmp_path):
@@ -390,3 +523,186 @@ def test_without_h5py_the_extra_is_named(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", no_h5py)
     fails(FIXTURES / "golden_tiny", "pip install 'spacy-elmo[hdf5]'")
+
+
+# ---- Writing
+
+
+def random_bilm(config: BiLMConfig, seed: int) -> BiLM:
+    """Numbers of all kinds: some fit into half precision, some are next to nothing, or -0."""
+    generator = torch.Generator().manual_seed(seed)
+    model = BiLM(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(generator=generator)
+            scales = torch.tensor([1.0, 1e-42, -0.0, 1e30])
+            places = torch.randint(len(scales), parameter.shape, generator=generator)
+            parameter.mul_(scales[places])
+            if torch.rand((), generator=generator) < 0.3:
+                parameter.copy_(parameter.clamp(-9, 9).half())
+    return model
+
+
+@st.composite
+def configs(draw) -> BiLMConfig:
+    most = draw(st.integers(3, 50))
+    widths = st.integers(1, min(most, 4))
+    filters = draw(st.lists(st.tuples(widths, st.integers(1, 3)), min_size=1, max_size=3))
+    n_filters = sum(number for _, number in filters)
+    projection_dim = draw(st.just(n_filters) | st.integers(1, 6))
+    clips = st.none() | st.floats(0.1, 10) | st.integers(1, 5)
+    return BiLMConfig(
+        filters=tuple(filters),
+        projection_dim=projection_dim,
+        dim=projection_dim + draw(st.just(0) | st.integers(0, 3)),
+        n_layers=draw(st.integers(1, 3)),
+        char_dim=draw(st.integers(1, 3)),
+        activation=draw(st.sampled_from(["relu", "tanh"])),
+        n_highway=draw(st.integers(0, 2)),
+        cell_clip=draw(clips),
+        proj_clip=draw(clips),
+        use_skip_connections=draw(st.booleans()),
+        max_characters_per_token=most,
+        initial_state=draw(st.sampled_from(["zero", "warm"])),
+    )
+
+
+@given(configs(), st.integers(0, 2**32))
+@settings(deadline=None, max_examples=40)
+def test_from_layout_to_layout(config, seed):
+    pytest.importorskip("h5py")
+    model = random_bilm(config, seed)
+    with tempfile.TemporaryDirectory() as room:
+        own, published, own_again, published_again = (Path(room, name) for name in "abcd")
+        for path in (own, published, own_again, published_again):
+            path.mkdir()
+        save_bilm(model, own)
+        write_published(load_bilm(own), published)
+        save_bilm(load_bilm(published), own_again)
+        write_published(load_bilm(own_again), published_again)
+        for path in (own, published, own_again, published_again):
+            assert find_weights(path).config() == config
+            assert same_weights(load_bilm(path), model)
+        assert same_files(own, own_again)
+        assert load(published / "options.json") == load(published_again / "options.json")
+        one, other = (read_datasets(path / "model.hdf5") for path in (published, published_again))
+        assert set(one) == {*dataset_shapes(config), *identities(config)}
+        assert one.keys() == other.keys()
+        assert all(one[name].tobytes() == other[name].tobytes() for name in one)
+        assert all(values.dtype == np.dtype("<f4") for values in one.values())
+
+
+def same_files(one: Path, other: Path) -> bool:
+    a, b = ({file.name: file.read_bytes() for file in path.iterdir()} for path in (one, other))
+    return a == b
+
+
+@pytest.mark.parametrize("changes", [{}, {"dim": 5, "filters": [[1, 2], [3, 3]], "n_highway": 0}])
+def test_what_is_written_is_what_the_definitions_call_for(changes, tmp_path):
+    config = BiLMConfig.from_options(make_options(cell_clip=0.5, **changes))
+    torch.manual_seed(0)
+    model = BiLM(config).eval()
+    pytest.importorskip("h5py")
+    write_published(model, tmp_path)
+    options, weights = load(tmp_path / "options.json"), read_datasets(tmp_path / "model.hdf5")
+    [ours], _ = run_bilm(model.double(), [["some", "words"]])
+    theirs, _ = reference.read_sentence(
+        options, {name: values.astype(float) for name, values in weights.items()}, ["some", "words"]
+    )
+    assert max_difference(ours, theirs) <= 1e-9
+
+
+def test_a_warm_state_is_left_out(options, weights, tmp_path):
+    model = load_bilm(write(tmp_path, options, weights))
+    h, c = model.warm_state()
+    (tmp_path / "new").mkdir()
+    write_published(model, tmp_path / "new")
+    again = load_bilm(tmp_path / "new")
+    assert same_weights(again, model)
+    assert again.warm_h is None and again.warm_c is None
+    h_again, c_again = again.warm_state()
+    assert torch.equal(h, h_again) and torch.equal(c, c_again)
+
+
+def test_other_float_types_are_written_as_float32(options, weights, tmp_path):
+    model = load_bilm(write(tmp_path, options, weights))
+    for kind in (torch.bfloat16, torch.float16, torch.float64):
+        model = model.to(kind)
+        write_published(model, tmp_path)
+        datasets = read_datasets(tmp_path / "model.hdf5")
+        assert all(values.dtype == np.float32 for values in datasets.values())
+        assert same_weights(load_bilm(tmp_path), model.float())
+
+
+@pytest.fixture
+def no_h5py(monkeypatch):
+    monkeypatch.setitem(sys.modules, "h5py", None)
+
+
+def test_nothing_is_written_without_h5py(no_h5py, tmp_path):
+    model = BiLM(BiLMConfig.from_options(make_options()))
+    with pytest.raises(ValueError, match=r"pip install 'spacy-elmo\[hdf5\]'") as error:
+        write_published(model, tmp_path)
+    assert str(tmp_path / "model.hdf5") in str(error.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_config_is_read_without_h5py(no_h5py):
+    weights = find_weights(FIXTURES / "golden_tiny")
+    assert weights.config() == BiLMConfig.from_options(load(FIXTURES / "golden_tiny/options.json"))
+    assert weights.card().meta == {}
+    with pytest.raises(ValueError, match=r"pip install 'spacy-elmo\[hdf5\]'"):
+        weights.load()
+
+
+# ---- Cards
+
+
+def test_the_card_of_a_published_model(options, weights, tmp_path):
+    del options["spacy_elmo"]
+    write(tmp_path, options, weights)
+    assert find_weights(tmp_path).card().meta == {}
+    (tmp_path / "meta.json").write_text('{"lang": "Tamil"}', encoding="utf-8")
+    (tmp_path / "README.md").write_text("# தமிழ்\n", encoding="utf-8")
+    card = find_weights(tmp_path).card()
+    assert card.meta == {"published": {"lang": "Tamil"}}  # not a language code of ours
+    assert card.documents == {"README.md": "# தமிழ்\n"}
+    assert find_weights([tmp_path / "options.json", tmp_path / "weights.hdf5"]).card().meta == {}
+
+
+def test_the_card_of_a_model_that_was_ours(options, weights, tmp_path):
+    write(tmp_path, options, weights)
+    (tmp_path / "meta.json").write_text('{"lang": "ta"}', encoding="utf-8")
+    assert find_weights(tmp_path).card().meta == {"lang": "ta"}
+
+
+def test_a_damaged_card(options, weights, tmp_path):
+    write(tmp_path, options, weights)
+    (tmp_path / "meta.json").write_text("lang: ta", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"meta\.json: is not valid JSON"):
+        find_weights(tmp_path).card()
+
+
+# ---- Full size
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@needs_data
+def test_full_size_from_layout_to_layout(random_weights, tmp_path):
+    def timed(folder: Path) -> BiLM:
+        before = time.perf_counter()
+        model = load_bilm(folder)
+        seconds = time.perf_counter() - before
+        print(f"{folder.name}: {seconds:.2f} s")
+        assert seconds < 5
+        return model
+
+    model = timed(random_weights("original"))
+    (tmp_path / "own").mkdir()
+    (tmp_path / "published").mkdir()
+    save_bilm(model, tmp_path / "own")
+    write_published(timed(tmp_path / "own"), tmp_path / "published")
+    again = timed(tmp_path / "published")
+    assert again.config == model.config
+    assert same_weights(again, model)

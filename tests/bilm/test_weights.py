@@ -9,8 +9,9 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.find import find_weights, load_bilm
+from spacy_elmo.bilm.layout import Card
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import Card, new_directory, save_bilm
+from spacy_elmo.bilm.weights import new_directory, save_bilm
 
 CONFIG = BiLMConfig(filters=((1, 4), (2, 4)), projection_dim=4, dim=8, n_layers=2, n_highway=1)
 

@@ -14,8 +14,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.layout import Card
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import Card, new_directory, save_bilm
+from spacy_elmo.bilm.weights import new_directory, save_bilm
 
 TOLERANCE = 1e-5
 CONFIG = BiLMConfig(

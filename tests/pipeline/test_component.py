@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.weights import Card
+from spacy_elmo.bilm.layout import Card
 from spacy_elmo.pipeline.component import Elmo
 
 from .helpers import (

@@ -9,7 +9,7 @@ import pytest
 import spacy
 from spacy.language import Language
 
-from spacy_elmo.bilm.weights import Card
+from spacy_elmo.bilm.layout import Card
 
 from .helpers import (
     CARD,

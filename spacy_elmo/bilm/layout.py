@@ -1,0 +1,142 @@
+"""What every layout of weights offers, and the files that are the same in all of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .config import BiLMConfig
+from .model import BiLM
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
+META, VOCAB = "meta.json", "vocab.txt"
+DOCUMENTS = ("README.md", "LICENSE")  # travel with the weights wherever they go
+
+
+@dataclass
+class Card:
+    """What is to be known about weights besides their numbers.
+
+    Attributes:
+        meta: ``meta.json``: ``name``, ``lang``, ``version``, ``license``, ``sources``, …
+        documents: texts by file name, of `DOCUMENTS`.
+    """
+
+    meta: dict[str, Any] = field(default_factory=dict)
+    documents: dict[str, str] = field(default_factory=dict)
+
+
+class Weights(ABC):
+    """Weights on disk, in whatever layout; the numbers are not opened before `load` or `head`.
+
+    Attributes:
+        where: their place, for messages.
+        layout: ``"own"`` or ``"published"``.
+    """
+
+    where: str
+    layout: str
+
+    @abstractmethod
+    def config(self) -> BiLMConfig:
+        """The shape of the biLM.
+
+        Raises:
+            ValueError: it is missing or wrong.
+        """
+
+    @abstractmethod
+    def card(self) -> Card:
+        """Name, language, licence and so on; empty where there is nothing."""
+
+    @abstractmethod
+    def load(self) -> BiLM:
+        """The biLM, in float32, in evaluation mode, on the CPU.
+
+        Raises:
+            ValueError: something is missing, damaged, or does not fit the config.
+        """
+
+    @abstractmethod
+    def has_head(self) -> bool:
+        """Whether a language model's softmax comes with them, and the words it predicts."""
+
+    @abstractmethod
+    def words(self) -> list[str]:
+        """The V words of the softmax, where there is one."""
+
+    @abstractmethod
+    def has_warm_state(self) -> bool:
+        """Whether a warm state is stored with them."""
+
+    @abstractmethod
+    def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
+        """The softmax: its V words, and ``weight`` ``(V, P)`` and ``bias`` ``(V,)``, unchecked.
+
+        Raises:
+            ValueError: there is none, or it is damaged.
+        """
+
+
+def no_head(where: str, missing: Sequence[str]) -> ValueError:
+    """The error for weights without a softmax, or without the words that it predicts."""
+    return ValueError(
+        f"The biLM in '{where}' comes without a language model's head, so it cannot predict words: "
+        f"there is no {' and no '.join(missing)}. Models from `python -m spacy elmo pretrain` have "
+        f"one."
+    )
+
+
+def read_json(path: Traversable) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        ValueError: it cannot be read, or is something else.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, KeyError) as error:
+        raise ValueError(f"{path}: cannot be read ({error}).") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: is not valid JSON ({error}).") from error
+    if not isinstance(data, dict):
+        raise ValueError(f"{path} must hold a JSON object, found {type(data).__name__}.")
+    return data
+
+
+def read_documents(directory: Traversable) -> dict[str, str]:
+    """The card and the licence in a directory, as far as they are there.
+
+    Raises:
+        ValueError: one is not UTF-8 text.
+    """
+    files = {name: directory.joinpath(name) for name in DOCUMENTS}
+    try:
+        return {name: file.read_text("utf-8") for name, file in files.items() if file.is_file()}
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"The {' or '.join(DOCUMENTS)} in '{directory}' is not UTF-8 text: {error}"
+        ) from error
+
+
+def read_words(path: Traversable) -> list[str]:
+    """The lines of a vocabulary; packed if its name ends in ``.gz``.
+
+    Raises:
+        ValueError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if path.name.endswith(".gz") else data).decode("utf-8")
+    except (OSError, EOFError, KeyError, UnicodeDecodeError, zlib.error) as error:
+        raise ValueError(f"Cannot read the vocabulary {path}: {error}") from error
+    return text.replace("\r\n", "\n").rstrip("\n").split("\n")
