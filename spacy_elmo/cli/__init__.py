@@ -11,6 +11,7 @@ from spacy.cli._util import app as spacy_app
 from .convert import convert_cli
 from .demo import demo_cli
 from .info import info_cli
+from .package import package_cli
 from .pretrain import pretrain_cli
 from .tokenize import tokenize_cli
 
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command("demo")(demo_cli)
 app.command("info")(info_cli)
 app.command("convert")(convert_cli)
+app.command("package")(package_cli)
 app.command("tokenize")(tokenize_cli)
 app.command(
     "pretrain",

@@ -1,0 +1,162 @@
+"""``python -m spacy elmo package``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from click.testing import Result
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.cli import app
+from spacy_elmo.pretraining.head import load_head, save_head
+from spacy_elmo.pretraining.softmax import SoftmaxHead
+from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
+
+from ..pipeline.helpers import CONFIG, write_weights
+
+WORDS = [*SPECIALS, "the", "bank"]
+needs_setuptools = pytest.mark.skipif(
+    find_spec("setuptools") is None, reason="packages are built with setuptools"
+)
+
+
+def run(*arguments: Any) -> Result:
+    arguments = ("package", *map(str, arguments))
+    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200"})
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    """Weights with a head and a list of sources."""
+    path = write_weights(tmp_path / "weights")
+    save_head(SoftmaxHead(len(WORDS), CONFIG.projection_dim), Vocabulary(WORDS), path)
+    (path / "pages.txt").write_text("One page.\n", encoding="utf-8")
+    return path
+
+
+def install(package: Path, tmp_path: Path) -> dict[str, str]:
+    """Install a package beside nothing else; the environment in which it is found."""
+    site = tmp_path / "site"
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    command += ["--no-build-isolation", "--disable-pip-version-check", "--target", site, package]
+    subprocess.run(command, check=True)
+    return {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+
+
+USE = """
+import sys, spacy
+from spacy_elmo.bilm.find import find_weights
+nlp = spacy.blank("en")
+nlp.add_pipe("elmo", config={"model": {"weights": sys.argv[1]}})
+print(find_weights(sys.argv[1]).has_head(), *map(float, nlp("A bank of words.").tensor[1]))
+"""
+
+
+def use(setting: Any, environment: dict[str, str] | None = None) -> list[str]:
+    """What another process reads with these weights."""
+    command = [sys.executable, "-c", USE, str(setting)]
+    result = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return result.stdout.split()
+
+
+@needs_setuptools
+@pytest.mark.parametrize("kind", ["none", "wheel", "sdist"])
+def test_installed_and_found_by_name(kind: str, weights: Path, tmp_path: Path) -> None:
+    result = run(weights, tmp_path / "out", "--name", "my_lang", "--build", kind)
+    assert result.exit_code == 0, result.output
+    assert 'weights = "my_lang"' in result.output
+    root = tmp_path / "out" / "spacy-elmo-my-lang-0.0.0"
+    built = {"none": root, "wheel": "*.whl", "sdist": "*.tar.gz"}[kind]
+    package = built if isinstance(built, Path) else next((root / "dist").glob(built))
+    found = use("my_lang", install(package, tmp_path))
+    assert found == use(weights)
+    assert found[0] == "True"
+
+
+def test_what_is_in_it(weights: Path, tmp_path: Path) -> None:
+    assert run(weights, tmp_path, "-n", "x_y", "-v", "1.2.0", "-b", "none").exit_code == 0
+    root = tmp_path / "spacy-elmo-x-y-1.2.0"
+    assert sorted(file.name for file in root.iterdir()) == [
+        "LICENSE", "README.md", "pyproject.toml", "spacy_elmo_x_y"
+    ]  # fmt: skip
+    inside = root / "spacy_elmo_x_y"
+    names = {file.name for file in weights.iterdir()}
+    assert {file.name for file in inside.iterdir()} == {*names, "__init__.py"}
+    for name in names - {"meta.json"}:
+        assert (inside / name).read_bytes() == (weights / name).read_bytes()
+    before, after = (json.loads((path / "meta.json").read_text()) for path in (weights, inside))
+    assert after == {**before, "name": "x_y", "version": "1.2.0"}
+
+
+def test_name_and_version_come_from_the_card(weights: Path, tmp_path: Path) -> None:
+    assert run(weights, tmp_path / "out", "--build", "none", "--no-head").exit_code == 0
+    [inside] = (tmp_path / "out" / "spacy-elmo-tiny-0.0.0").glob("spacy_elmo_tiny")
+    assert not (inside / "head.safetensors").exists() and not (inside / "vocab.txt").exists()
+
+
+def test_published_weights(weights: Path, tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    converted = CliRunner().invoke(app, ["convert", str(weights), str(tmp_path / "published")])
+    assert converted.exit_code == 0
+    options = tmp_path / "published" / "options.json"
+    data = json.loads(options.read_text())
+    del data["spacy_elmo"]  # as if it came from elsewhere
+    options.write_text(json.dumps(data))
+    assert run(tmp_path / "published", tmp_path, "-n", "old", "-b", "none").exit_code == 0
+    inside = tmp_path / "spacy-elmo-old-0.0.0" / "spacy_elmo_old"
+    model, expected = load_bilm(inside), load_bilm(weights)
+    assert model.config.initial_state == "warm" and "warm_h" in model.state_dict()
+    for name, parameter in expected.named_parameters():
+        assert torch.equal(model.get_parameter(name), parameter)
+    assert torch.equal(load_head(inside)[0].weight, load_head(weights)[0].weight)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--name", "my-lang"], "'my-lang' cannot be the name"),
+        (["--name", "en_sm"], "name of an embedded biLM"),
+        (["--version", "first"], "'first' is no version"),
+        (["--build", "rpm"], "--build is 'rpm'"),
+    ],
+)
+def test_refusals(arguments: Sequence[str], said: str, weights: Path, tmp_path: Path) -> None:
+    result = run(weights, tmp_path / "out", *arguments)
+    assert result.exit_code == 1
+    assert said in " ".join(result.output.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_damaged_weights_leave_nothing(weights: Path, tmp_path: Path) -> None:
+    (weights / "head.safetensors").write_bytes(b"damaged")
+    result = run(weights, tmp_path / "out", "--build", "none")
+    assert result.exit_code == 1
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_force(weights: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run(weights, out, "--build", "none").exit_code == 0
+    result = run(weights, out, "--build", "none", "--no-head")
+    assert result.exit_code == 1 and "--force" in result.output
+    assert list(out.rglob("head.safetensors"))
+    assert run(weights, out, "--build", "none", "--no-head", "--force").exit_code == 0
+    assert not list(out.rglob("head.safetensors"))
+
+
+def test_without_build(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spacy_elmo.cli.package.find_spec", lambda name: None)
+    result = run(weights, tmp_path / "out")
+    assert result.exit_code == 1
+    assert "pip install build" in result.output
+    assert list((tmp_path / "out").rglob("weights.safetensors"))
