@@ -1,0 +1,147 @@
+"""Do the archived implementations read what we export, and see in it what we see?
+
+    python benchmarks/peers/exported.py [--weights en_sm] [--peers allennlp simple_elmo bilm]
+
+Exports biLMs with `python -m spacy elmo convert`, has each peer read them in an environment of
+its own, and compares all layers of all sentences with ours. The biLMs are the embedded one, that
+of the tests, and random ones of unusual shapes. Two that compute in single precision differ by
+the rounding of both, so each, ours too, is also held against our layers in double precision:
+the exit status is 1 if any differs from those by more than 1e-5. The environments take 3 GB. On
+Linux set PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu: the PyTorch on PyPI wants CUDA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from peers import CACHE, ENVIRONMENTS, OURS, read
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.bilm.lstm import zero_state
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.weights import save_bilm
+
+TOLERANCE = 1e-5
+FIXTURES = Path(__file__).parents[2] / "tests/fixtures"
+ENGLISH = """\
+The bank of the river was steep and covered with grass .
+She went to the bank to ask for a loan , but it was closed on Mondays .
+When the rain stopped , the children ran out into the garden to look for snails .
+It is not known who first said so .
+Prices rose by 3.5 % in the second quarter , the ministry said on Tuesday ."""
+# The words of the boundaries, one of no bytes, half of a pair of surrogates, and what vocabularies
+# treat as something else than a word.
+TRAPS = ["<S>", "", "x\ud83dy", "</S>", "<UNK>", "\xa0", "!!!MAXTERMID"]
+
+USUAL: dict[str, Any] = {
+    "filters": [[1, 8], [2, 8], [3, 16]],
+    "projection_dim": 12,
+    "dim": 40,
+    "n_layers": 2,
+    "n_highway": 1,
+    "cell_clip": 3,
+    "proj_clip": 3,
+}
+UNUSUAL: dict[str, dict[str, Any]] = {
+    "tanh, 3 layers": {"activation": "tanh", "n_layers": 3, "n_highway": 3},
+    "1 layer, no highway": {"n_layers": 1, "n_highway": 0},
+    "no clips": {"cell_clip": None, "proj_clip": None},
+    "clips 0.1": {"cell_clip": 0.1, "proj_clip": 0.1},
+    "no projections": {"projection_dim": 32, "dim": 32},
+    "no skips": {"use_skip_connections": False},
+    "20 characters": {"max_characters_per_token": 20},
+}
+CANNOT = {
+    ("allennlp", "no skips"): "reads only biLMs with skip connections",
+    ("allennlp", "20 characters"): "reads words of 50 characters only",
+}
+
+
+def make_random(settings: Mapping[str, Any], path: Path) -> None:
+    """A biLM of random weights, whose layers are about as large as those of a trained one."""
+    torch.manual_seed(0)
+    bilm = BiLM(BiLMConfig(**{**USUAL, **settings}))
+    for parameter in bilm.parameters():
+        torch.nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5)
+    path.mkdir()
+    save_bilm(bilm, path)
+
+
+def export(weights: str, path: Path) -> None:
+    command = [sys.executable, "-m", "spacy", "elmo", "convert", weights, str(path)]
+    subprocess.run([*command, "--to", "published"], check=True, stdout=subprocess.DEVNULL)
+
+
+@torch.inference_mode()
+def read_exactly(weights: str, sentences: list[list[str]]) -> dict[str, np.ndarray]:
+    """Our layers in double precision, by the names that `reader` gives them."""
+    bilm = load_bilm(weights).double()
+    zeros = zero_state(bilm.config, 1, torch.empty(0, dtype=torch.float64))
+    return {f"s{i}": x.numpy() for i, x in enumerate(bilm.read(sentences, zeros)[0])}
+
+
+def difference(a: Mapping[str, np.ndarray], b: Mapping[str, np.ndarray]) -> float:
+    """The largest, in any layer of any sentence."""
+    if {name: a[name].shape for name in a} != {name: b[name].shape for name in b}:
+        return float("inf")
+    return max(float(np.abs(a[name] - b[name]).max()) for name in a)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--weights", nargs="*", default=["en_sm"], help="beside those made here")
+    parser.add_argument("--peers", nargs="+", choices=ENVIRONMENTS, default=list(ENVIRONMENTS))
+    parser.add_argument("--cache", type=Path, default=CACHE, help="where environments are kept")
+    arguments = parser.parse_args()
+
+    sentences = json.loads((FIXTURES / "sentences.json").read_text("utf-8"))
+    sentences += [line.split() for line in ENGLISH.split("\n")] + [TRAPS]
+    failed = False
+    print("| weights | read by | sentences | from ours | from ours in double precision |")
+    print("|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as name:
+        room = Path(name)
+        file, out = room / "sentences.json", room / "layers.npz"
+        file.write_text(json.dumps(sentences))
+        originals = {weights: weights for weights in arguments.weights}
+        originals["golden_tiny"] = str(FIXTURES / "golden_tiny")
+        for title, settings in UNUSUAL.items():
+            make_random(settings, room / title)
+            originals[title] = str(room / title)
+        for i, (title, original) in enumerate(originals.items()):
+            exported = room / f"exported{i}"
+            export(original, exported)
+            exact = read_exactly(original, sentences)
+            for peer in (OURS, *arguments.peers):
+                if (peer, title) in CANNOT:
+                    print(f"| {title} | {peer} | | {CANNOT[peer, title]} | |")
+                    continue
+                weights = original if peer == OURS else str(exported)
+                # In batches of 4: sentences of unequal length, and states to be reset.
+                found = read(peer, arguments.cache, weights, file, out=out, batch_size=4)
+                with np.load(out) as arrays:
+                    layers = dict(arrays)
+                if peer == OURS:
+                    ours = layers
+                error = difference(layers, exact)
+                failed |= not error <= TOLERANCE
+                print(
+                    f"| {title} | {peer} {found['version']} | {len(sentences)} "
+                    f"| {difference(layers, ours):.1e} | {error:.1e} |",
+                    flush=True,
+                )
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The archived implementations: an environment for each, and a process of it that reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+CACHE = Path.home() / ".cache/spacy-elmo/peers"
+OURS = "ours"
+ENVIRONMENTS = {  # of each peer; its packages are in requirements-ENVIRONMENT.txt
+    "allennlp": "allennlp",
+    "simple_elmo": "tensorflow",
+    "bilm": "tensorflow",
+}
+
+
+def python_of(peer: str, cache: Path) -> str:
+    """The interpreter of a peer's environment, which is made if it is not there yet.
+
+    pip's own settings hold, so that a PyTorch without CUDA is taken from where it is.
+    """
+    if peer == OURS:
+        return sys.executable
+    name = ENVIRONMENTS[peer]
+    requirements = HERE / f"requirements-{name}.txt"
+    python, installed = cache / name / "bin/python", cache / name / requirements.name
+    if not installed.exists() or installed.read_bytes() != requirements.read_bytes():
+        print(f"Installing {name} into {cache / name}", file=sys.stderr)
+        venv.create(cache / name, with_pip=True, clear=True)
+        pip = [str(python), "-m", "pip", "install", "-qq", "--no-deps"]
+        subprocess.run([*pip, "-r", str(requirements)], check=True)
+        installed.write_bytes(requirements.read_bytes())
+    return str(python)
+
+
+def read(
+    peer: str, cache: Path, weights: str, sentences: Path, threads: int = 1, **options: Any
+) -> dict[str, Any]:
+    """Have a peer read sentences in a process of its own; see `reader`.
+
+    Args:
+        peer: its name, or `OURS`.
+        cache: where the environments are.
+        weights: a directory; for `OURS` anything that a ``weights`` setting can be.
+        sentences: the JSON file.
+        threads: of the process.
+        options: of `reader`.
+    """
+    arguments = [str(HERE / f"read_{peer}.py"), weights, str(sentences)]
+    for option, value in options.items():
+        arguments += [f"--{option.replace('_', '-')}", str(value)]
+    settings = {
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": str(threads),
+        "TF_NUM_INTRAOP_THREADS": str(threads),
+        "TF_NUM_INTEROP_THREADS": "1",
+        "TF_USE_LEGACY_KERAS": "1",  # where the LSTM of TensorFlow 1 is today
+        "PYTHONUTF8": "1",  # vocab.txt is opened in the locale's encoding
+    }
+    process = subprocess.run(
+        [python_of(peer, cache), *arguments],
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+    )
+    if process.returncode:
+        raise SystemExit(f"{peer} cannot read {weights}:\n{process.stderr}")
+    return dict(json.loads(process.stdout.splitlines()[-1]))

@@ -1,0 +1,96 @@
+"""Words per second of the archived implementations and of ours, over the same biLM and text.
+
+    python benchmarks/peers/speed.py TEXT [--weights en_sm] [--words 10000] [--threads 1] [--runs 5]
+
+TEXT is any UTF-8 text, a paragraph a line, also .gz or .xz. Its sentences are read in batches of
+similar length from what `python -m spacy elmo convert` exports; ours reads the weights as they
+are. Each run is a process of its own, ours and the peers' in turn; printed are the medians of
+all runs. Loading is all from files to a biLM that can read, without Python's imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import tempfile
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import spacy
+from exported import export
+from peers import CACHE, ENVIRONMENTS, OURS, read
+
+from spacy_elmo.pipeline.segments import split_text
+from spacy_elmo.pretraining.shards import read_lines
+
+
+def read_sentences(path: Path, n_words: int) -> list[list[str]]:
+    """The first sentences of a text, about so many words of them."""
+    read_words = 0
+
+    def enough(words: list[str]) -> bool:
+        nonlocal read_words
+        read_words += len(words)
+        return read_words <= n_words
+
+    return list(takewhile(enough, split_text(spacy.blank("en"), read_lines(path))))
+
+
+def processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--weights", default="en_sm")
+    parser.add_argument("--words", type=int, default=10_000)
+    parser.add_argument("--batch-size", type=int, default=32, help="sentences")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--peers", nargs="+", choices=ENVIRONMENTS, default=list(ENVIRONMENTS))
+    parser.add_argument("--cache", type=Path, default=CACHE, help="where environments are kept")
+    arguments = parser.parse_args()
+
+    sentences = read_sentences(arguments.text, arguments.words)
+    n_words = sum(len(words) for words in sentences)
+    runs: dict[str, list[dict[str, Any]]] = {peer: [] for peer in (OURS, *arguments.peers)}
+    with tempfile.TemporaryDirectory() as name:
+        file, exported = Path(name, "sentences.json"), Path(name, "exported")
+        file.write_text(json.dumps(sentences))
+        export(arguments.weights, exported)
+        for _ in range(arguments.runs):
+            for peer, results in runs.items():
+                weights = arguments.weights if peer == OURS else str(exported)
+                shape = {"threads": arguments.threads, "batch_size": arguments.batch_size}
+                results.append(read(peer, arguments.cache, weights, file, **shape))
+
+    print(f"{arguments.text.name}: {n_words:,} words, {len(sentences):,} sentences")
+    print(
+        f"weights {arguments.weights}, batches of {arguments.batch_size}; {processor()}, ", end=""
+    )
+    print(
+        f"{os.cpu_count()} cores, threads {arguments.threads}; medians of {arguments.runs} runs\n"
+    )
+    print("| | words/s | ours is faster | loading (s) |")
+    print("|---|---|---|---|")
+    ours = [run["reading"] for run in runs[OURS]]
+    for peer, results in runs.items():
+        reading = [run["reading"] for run in results]
+        ratio = statistics.median(b / a for a, b in zip(ours, reading, strict=True))
+        loading = statistics.median(run["loading"] for run in results)
+        print(
+            f"| {peer} {results[0]['version']} | {n_words / statistics.median(reading):,.0f} "
+            f"| {ratio:.1f} × | {loading:.2f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
