@@ -9,7 +9,10 @@ from typing import Any
 
 ACTIVATIONS = ("relu", "tanh")
 INITIAL_STATES = ("zero", "warm")
-MOST_LAYERS = 1000  # more are a mistake, and would fill the memory before it is noticed
+# More are a mistake, and would fill the memory or overflow before it is noticed.
+MOST_LAYERS = MOST_FILTERS = 1000
+MOST_UNITS = 2**20  # of any vector inside
+MOST_CHARACTERS = 2**16
 
 
 @dataclass(frozen=True)
@@ -52,23 +55,25 @@ class BiLMConfig:
             filters = tuple((width, number) for width, number in self.filters)
         except (TypeError, ValueError):
             filters = ()
-        if not filters or not all(_is_number(n, int) for pair in filters for n in pair):
+        if not 1 <= len(filters) <= MOST_FILTERS or not all(
+            _is_number(n, int) for pair in filters for n in pair
+        ):
             raise ValueError(
                 f"biLM config: 'filters' must be a list of [width, number] pairs of whole "
-                f"numbers, at least one, found {self.filters!r}."
+                f"numbers, from one to {MOST_FILTERS:,} of them, found {_short(self.filters)}."
             )
         object.__setattr__(self, "filters", filters)
         for name in ("projection_dim", "dim", "char_dim"):
-            self._check_int(name, 1)
+            self._check_int(name, 1, MOST_UNITS)
         self._check_int("n_layers", 1, MOST_LAYERS)
         self._check_int("n_highway", 0, MOST_LAYERS)
-        self._check_int("max_characters_per_token", 3)
+        self._check_int("max_characters_per_token", 3, MOST_CHARACTERS)
         for width, number in filters:
-            if not 1 <= width <= self.max_characters_per_token or number < 1:
+            if not 1 <= width <= self.max_characters_per_token or not 1 <= number <= MOST_UNITS:
                 raise ValueError(
                     f"biLM config: 'filters' has [{width}, {number}]; a width must lie between "
                     f"1 and max_characters_per_token ({self.max_characters_per_token}), "
-                    f"a number above 0."
+                    f"a number between 1 and {MOST_UNITS:,}."
                 )
         if self.projection_dim > self.dim:
             raise ValueError(
@@ -91,7 +96,7 @@ class BiLMConfig:
         self._check_choice("activation", ACTIVATIONS)
         self._check_choice("initial_state", INITIAL_STATES)
 
-    def _check_int(self, name: str, least: int, most: int = 2**31) -> None:
+    def _check_int(self, name: str, least: int, most: int) -> None:
         value = getattr(self, name)
         if not _is_number(value, int) or not least <= value <= most:
             raise ValueError(
@@ -188,9 +193,9 @@ class BiLMConfig:
             )
         if "lstm" not in options:
             raise ValueError("options.json: there is no 'lstm' block.")
-        for name in ("char_cnn", "lstm"):
-            if not isinstance(options[name], Mapping):
-                raise ValueError(f"options.json: '{name}' is {options[name]!r}, not a block.")
+        for name in ("char_cnn", "lstm", "spacy_elmo"):
+            _check_block(options, name)
+        _check_block(options["char_cnn"], "embedding")
         if options.get("bidirectional", True) is False:
             raise ValueError(
                 "options.json: 'bidirectional' is false; only bidirectional models can be loaded."
@@ -216,6 +221,17 @@ class BiLMConfig:
             raise ValueError(f"options.json: the setting {missing} is missing.") from None
         except TypeError as error:
             raise ValueError(f"options.json: {error}") from error
+
+
+def _check_block(options: Mapping[str, Any], name: str) -> None:
+    """Raise a ValueError if a setting is there, but is no block of settings."""
+    if name in options and not isinstance(options[name], Mapping):
+        raise ValueError(f"options.json: '{name}' is {_short(options[name])}, not a block.")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _is_number(value: Any, *kinds: type) -> bool:

@@ -101,7 +101,7 @@ def check_datasets(config: BiLMConfig, datasets: Mapping[str, Any], source: str)
 
 def _is_equal(dataset: Any, array: np.ndarray) -> bool:
     alike = dataset.shape == array.shape and dataset.dtype.kind == array.dtype.kind
-    return alike and np.array_equal(dataset, array)
+    return alike and np.array_equal(dataset[()], array)
 
 
 def check_dataset(

@@ -14,7 +14,7 @@ from .weights import CONFIG, WEIGHTS, OwnWeights
 
 GROUP = "spacy_elmo_weights"  # of entry points
 EMBEDDED = Path(__file__).parent.parent / "models"
-LAYOUTS = (
+EXPECTED = (
     f"A directory of weights has {CONFIG} and {WEIGHTS}, or, as published, options.json and one "
     f".hdf5 file."
 )
@@ -57,7 +57,7 @@ def find_weights(setting: Setting) -> Weights:
         f"Cannot find the ELMo weights {name!r}: there is no such file or directory, and the "
         f"embedded and installed weights are {sorted({*embedded, *installed})}. Set 'weights' to "
         f"one of these names, to a directory or a zip of weights, or to a list of two paths, of "
-        f"options.json and of the HDF5 file. {LAYOUTS}"
+        f"options.json and of the HDF5 file. {EXPECTED}"
     )
 
 
@@ -91,7 +91,7 @@ def _in_directory(path: Path) -> Weights:
 
     if (path / OPTIONS).is_file():
         return PublishedWeights.in_folder(path)
-    raise ValueError(f"'{path}' has no {CONFIG}, so it holds no biLM. {LAYOUTS}")
+    raise ValueError(f"'{path}' has no {CONFIG}, so it holds no biLM. {EXPECTED}")
 
 
 def _in_file(path: Path) -> Weights:
@@ -108,7 +108,7 @@ def _in_file(path: Path) -> Weights:
         )
     raise ValueError(
         f"'{path}' is neither a directory of weights nor a zip of them; a zip may be incomplete. "
-        f"{LAYOUTS}"
+        f"{EXPECTED}"
     )
 
 

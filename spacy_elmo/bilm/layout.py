@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -67,6 +70,22 @@ class Weights(ABC):
         """
 
     @abstractmethod
+    def check(self) -> None:
+        """Compare what is stored with the config, by name and shape; no numbers are read.
+
+        Raises:
+            ValueError: something is missing, damaged, or does not fit the config.
+        """
+
+    @abstractmethod
+    def files(self) -> list[Path]:
+        """The files that they are read from, card and head among them; or the zip."""
+
+    @abstractmethod
+    def others(self) -> list[Traversable]:
+        """Files beside them that belong to them nevertheless, such as lists of sources."""
+
+    @abstractmethod
     def has_head(self) -> bool:
         """Whether a language model's softmax comes with them, and the words it predicts."""
 
@@ -94,6 +113,15 @@ def no_head(where: str, missing: Sequence[str]) -> ValueError:
         f"there is no {' and no '.join(missing)}. Models from `python -m spacy elmo pretrain` have "
         f"one."
     )
+
+
+@contextmanager
+def readable(file: Traversable) -> Iterator[None]:
+    """Whatever may be wrong with a file, or with its place in a zip, becomes one error."""
+    try:
+        yield
+    except (OSError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"Cannot read '{file}': {error}") from error
 
 
 def read_json(path: Traversable) -> dict[str, Any]:

@@ -7,8 +7,7 @@ import shutil
 import tempfile
 import weakref
 import zipfile
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -18,14 +17,26 @@ import torch
 from torch import nn
 
 from .config import BiLMConfig
-from .datasets import check_dataset, read_dataset, to_datasets, to_parameters
-from .layout import META, VOCAB, Card, Weights, no_head, read_documents, read_json, read_words
+from .datasets import check_dataset, check_datasets, read_dataset, to_datasets, to_parameters
+from .layout import (
+    DOCUMENTS,
+    META,
+    VOCAB,
+    Card,
+    Weights,
+    no_head,
+    read_documents,
+    read_json,
+    read_words,
+    readable,
+)
 from .model import BiLM
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 OPTIONS, MODEL = "options.json", "model.hdf5"
+FILES = (OPTIONS, MODEL, VOCAB, f"{VOCAB}.gz", META, *DOCUMENTS)
 SOFTMAX = {"weight": "softmax/W", "bias": "softmax/b"}
 
 
@@ -93,7 +104,7 @@ class PublishedWeights(Weights):
         return cls.in_folder(holding[0], str(path))
 
     def config(self) -> BiLMConfig:
-        with _readable(self.options):
+        with readable(self.options):
             options = read_json(self.options)
         try:
             return BiLMConfig.from_options(options)
@@ -104,10 +115,10 @@ class PublishedWeights(Weights):
         if self.folder is None:
             return Card()
         meta, file = {}, self.folder.joinpath(META)
-        with _readable(self.folder):
+        with readable(self.folder):
             if file.is_file():
                 meta = read_json(file)
-                if "spacy_elmo" not in read_json(self.options):
+                if not self._is_ours():
                     meta = {"published": meta}  # somebody else's keys
             return Card(meta, read_documents(self.folder))
 
@@ -120,6 +131,28 @@ class PublishedWeights(Weights):
         bilm.load_state_dict(parameters, assign=True)
         return bilm.eval()
 
+    def check(self) -> None:
+        with self._datasets() as datasets:
+            check_datasets(self.config(), datasets, str(self.hdf5))
+
+    def files(self) -> list[Path]:
+        found = [self.options, self.hdf5, *([self.vocab] if self.vocab is not None else [])]
+        if self.folder is not None:
+            found += [self.folder.joinpath(name) for name in (META, *DOCUMENTS)]
+        on_disk = [file for file in found if isinstance(file, Path) and file.is_file()]
+        return on_disk or [Path(self.where)]  # a zip
+
+    def others(self) -> list[Traversable]:
+        if self.folder is None or not self._is_ours():
+            return []  # who knows what else lies where somebody put a download
+        files = [file for file in self.folder.iterdir() if file.is_file()]
+        return [f for f in files if f.name not in FILES and not f.name.endswith((".hdf5", ".h5"))]
+
+    def _is_ours(self) -> bool:
+        """Whether `write_published` wrote them."""
+        with readable(self.options):
+            return "spacy_elmo" in read_json(self.options)
+
     def has_head(self) -> bool:
         return self.vocab is not None and self.has_softmax()
 
@@ -131,7 +164,7 @@ class PublishedWeights(Weights):
     def words(self) -> list[str]:
         if self.vocab is None:
             raise no_head(self.where, [VOCAB])
-        with _readable(self.vocab):
+        with readable(self.vocab):
             return read_words(self.vocab)
 
     def has_warm_state(self) -> bool:
@@ -152,17 +185,20 @@ class PublishedWeights(Weights):
 
     @contextmanager
     def _datasets(self) -> Iterator[Mapping[str, Any]]:
-        """The datasets by their full names; what HDF5 says of a broken file becomes one error."""
+        """The datasets by their full names."""
         h5py = import_h5py(str(self.hdf5))
-        try:
-            with h5py.File(self._local_file(), "r") as file:
-                yield dict(self._collect(h5py, file))
-        except (OSError, RuntimeError, KeyError, UnicodeDecodeError) as error:  # h5py's, if broken
-            raise ValueError(
-                f"{self.hdf5}: cannot be read as HDF5, it may be incomplete or damaged ({error})."
-            ) from error
+        path = self._local_file()
+        with _intact(self.hdf5):
+            file = h5py.File(path, "r")
+        with file:
+            with _intact(self.hdf5):
+                datasets = dict(self._collect(h5py, file))
+            yield datasets
 
-    def _collect(self, h5py: Any, group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    def _collect(
+        self, h5py: Any, group: Any, prefix: str = "", around: Sequence[Any] = ()
+    ) -> Iterator[tuple[str, Any]]:
+        around = [*around, group]
         for key in group:
             name, item = f"{prefix}{key}", group.get(key)  # None if it is a link to nowhere
             if not isinstance(item, h5py.Group | h5py.Dataset):
@@ -175,9 +211,14 @@ class PublishedWeights(Weights):
                     f"a file that holds all of the weights."
                 )
             if is_data:
-                yield name, item
+                yield name, _Dataset(item, self.hdf5)
+            elif item in around:
+                raise ValueError(
+                    f"{self.hdf5}: '{name}' is a link to a group that it lies in, so the names go "
+                    f"round in a circle. Write a file without that link."
+                )
             else:
-                yield from self._collect(h5py, item, f"{name}/")
+                yield from self._collect(h5py, item, f"{name}/", around)
 
     def _local_file(self) -> Path:
         """The HDF5 file on a disk; from a zip it is unpacked to a temporary file, once."""
@@ -186,27 +227,48 @@ class PublishedWeights(Weights):
         if self._unpacked is None:
             room = tempfile.mkdtemp(prefix="spacy-elmo-")
             weakref.finalize(self, shutil.rmtree, room, ignore_errors=True)
-            with _readable(self.hdf5):
+            with readable(self.hdf5):
                 with self.hdf5.open("rb") as packed, open(Path(room, MODEL), "wb") as file:
                     shutil.copyfileobj(packed, file, 2**20)
             self._unpacked = Path(room, MODEL)
         return self._unpacked
 
 
+class _Dataset:
+    """An open dataset that says of which file it is, if its numbers cannot be read."""
+
+    def __init__(self, dataset: Any, file: Traversable):
+        self._dataset, self._file = dataset, file
+
+    @property
+    def shape(self) -> Any:
+        return self._dataset.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._dataset.dtype
+
+    def __getitem__(self, part: Any) -> Any:
+        with _intact(self._file):
+            return self._dataset[part]
+
+
 @contextmanager
-def _readable(file: Traversable) -> Iterator[None]:
-    """Whatever may be wrong with a file, or with its place in a zip, becomes one error."""
+def _intact(file: Traversable) -> Iterator[None]:
+    """What HDF5 says of a broken file becomes one error."""
     try:
         yield
-    except (OSError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"Cannot read '{file}': {error}") from error
+    except (OSError, RuntimeError, KeyError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{file}: cannot be read as HDF5, it may be incomplete or damaged ({error})."
+        ) from error
 
 
 def write_published(
     model: BiLM,
     path: Path,
     softmax: nn.Module | None = None,
-    words: Iterable[str] = (),
+    words: Sequence[str] = (),
 ) -> None:
     """Write ``options.json`` and ``model.hdf5`` into a directory that exists.
 
@@ -225,9 +287,8 @@ def write_published(
         state = softmax.state_dict()
         heads = ((theirs, state[ours].cpu().float().numpy()) for ours, theirs in SOFTMAX.items())
         arrays = chain(arrays, heads)
-        lines = list(words)
-        options["n_tokens_vocab"] = len(lines)
-        (path / VOCAB).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+        options["n_tokens_vocab"] = len(words)
+        (path / VOCAB).write_text("\n".join(words) + "\n", encoding="utf-8", newline="\n")
     (path / OPTIONS).write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8")
     with h5py.File(path / MODEL, "w") as file:
         for name, array in arrays:

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -20,11 +21,25 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from .config import BiLMConfig
-from .layout import META, VOCAB, Card, Weights, no_head, read_documents, read_json, read_words
+from .layout import (
+    DOCUMENTS,
+    META,
+    VOCAB,
+    Card,
+    Weights,
+    no_head,
+    read_documents,
+    read_json,
+    read_words,
+)
 from .lstm import zero_state
 from .model import BiLM
 
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
 CONFIG, WEIGHTS, HEAD = "config.json", "weights.safetensors", "head.safetensors"
+FILES = (CONFIG, WEIGHTS, HEAD, VOCAB, META, *DOCUMENTS)
 
 
 class OwnWeights(Weights):
@@ -54,6 +69,20 @@ class OwnWeights(Weights):
     def load(self) -> BiLM:
         return build(self.config(), _read_tensors(self.path / WEIGHTS), str(self.path / WEIGHTS))
 
+    def check(self) -> None:
+        shapes = _tensor_shapes(self.path / WEIGHTS)
+        expected = _empty(self.config(), warm="warm_h" in shapes).state_dict()
+        check_shapes(expected, shapes, str(self.path / WEIGHTS))
+
+    def files(self) -> list[Path]:
+        return [self.path / name for name in FILES if (self.path / name).is_file()]
+
+    def others(self) -> list[Traversable]:
+        # An installed package has modules beside them; HDF5 files are another model's weights.
+        left_out = (".py", ".hdf5", ".h5")
+        files = [file for file in self.path.iterdir() if file.is_file()]
+        return [f for f in files if f.name not in FILES and f.suffix not in left_out]
+
     def has_head(self) -> bool:
         return (self.path / HEAD).is_file() and (self.path / VOCAB).is_file()
 
@@ -67,7 +96,7 @@ class OwnWeights(Weights):
         return read_words(self.path / VOCAB)
 
     def has_warm_state(self) -> bool:
-        return "warm_h" in _tensor_names(self.path / WEIGHTS)
+        return "warm_h" in _tensor_shapes(self.path / WEIGHTS)
 
 
 def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
@@ -82,15 +111,15 @@ def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
             return file.get_tensor(name).clone()
 
     try:
-        return {name: copy(name) for name in _tensor_names(path)}
+        return {name: copy(name) for name in _tensor_shapes(path)}
     except (SafetensorError, OSError) as error:
         raise ValueError(f"Cannot read {path}: {error}") from error
 
 
-def _tensor_names(path: Path) -> list[str]:
+def _tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     try:
         with safe_open(path, "pt") as file:
-            return list(file.keys())
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise ValueError(f"'{path.parent}' has a {CONFIG} but no {path.name}.") from None
     except (SafetensorError, OSError) as error:
@@ -108,14 +137,37 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
     Raises:
         ValueError: a tensor is missing, unknown, or of the wrong shape.
     """
-    with torch.device("meta"):
-        model = BiLM(config)
-        if "warm_h" in tensors:
-            model.set_warm_state(zero_state(config, 1, torch.empty(0)))
+    model = _empty(config, warm="warm_h" in tensors)
     check_tensors(dict(model.state_dict()), tensors, source)
     weights = {name: tensor.to(torch.float32) for name, tensor in tensors.items()}
     model.load_state_dict(weights, assign=True)
     return model.eval()
+
+
+def _empty(config: BiLMConfig, warm: bool) -> BiLM:
+    """A biLM without numbers, with a place for a warm state if it has one."""
+    with torch.device("meta"):
+        model = BiLM(config)
+        if warm:
+            model.set_warm_state(zero_state(config, 1, torch.empty(0)))
+    return model
+
+
+def check_shapes(
+    expected: Mapping[str, torch.Tensor], found: Mapping[str, tuple[int, ...]], source: str
+) -> None:
+    """Raise a ValueError unless what was found has the names and shapes expected."""
+    missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
+    if missing or unknown:
+        raise ValueError(
+            f"{source} does not fit its config: missing tensors {missing}, unknown {unknown}."
+        )
+    for name, tensor in expected.items():
+        if found[name] != tuple(tensor.shape):
+            raise ValueError(
+                f"{source}: tensor '{name}' has the shape {found[name]}, but the config asks for "
+                f"{tuple(tensor.shape)}."
+            )
 
 
 def check_tensors(
@@ -123,20 +175,11 @@ def check_tensors(
 ) -> None:
     """Raise a ValueError unless what was found has the names and shapes expected, and holds
     finite floating-point numbers alone."""
-    missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
-    if missing or unknown:
-        raise ValueError(
-            f"{source} does not fit its config: missing tensors {missing}, unknown {unknown}."
-        )
-    for name, tensor in expected.items():
-        if found[name].shape != tensor.shape:
-            raise ValueError(
-                f"{source}: tensor '{name}' has the shape {tuple(found[name].shape)}, but the "
-                f"config asks for {tuple(tensor.shape)}."
-            )
-        if not found[name].is_floating_point():
-            raise ValueError(f"{source}: tensor '{name}' holds {found[name].dtype}, not floats.")
-        if not bool(torch.isfinite(found[name]).all()):
+    check_shapes(expected, {name: tuple(tensor.shape) for name, tensor in found.items()}, source)
+    for name, tensor in found.items():
+        if not tensor.is_floating_point():
+            raise ValueError(f"{source}: tensor '{name}' holds {tensor.dtype}, not floats.")
+        if not bool(torch.isfinite(tensor).all()):
             raise ValueError(f"{source}: tensor '{name}' holds numbers that are not finite.")
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 from wasabi import msg
 
+from .exchange import free_place, read_contents, sources_and_target, warm_up, write_contents
+
 if TYPE_CHECKING:
     from ..bilm.layout import Weights
-    from ..bilm.model import BiLM
 
 LAYOUTS = ("own", "published")
 
 
 def convert_cli(
     # fmt: off
-    paths: list[Path] = typer.Argument(
+    paths: list[str] = typer.Argument(
         ...,
         help="Name, directory or zip of weights, or two files (options.json and HDF5), and last the directory to write",
         metavar="IN... OUT",
@@ -34,24 +34,33 @@ def convert_cli(
         "--warm-text",
         "-w",
         help="Text of the biLM's language, some 30 sentences or more, to be read for its warm state",
+        exists=True,
         dir_okay=False,
     ),
     lang: str | None = typer.Option(
-        None, "--lang", "-l", help="Language of the biLM, noted in its card"
+        None, "--lang", "-l", help="Language of the biLM as spaCy has it (nb), noted in its card"
     ),
     vocab: Path | None = typer.Option(
         None,
         "--vocab",
-        help="Words of a published softmax, one a line, if they are not in a vocab.txt beside it",
+        help="Words of a published head, one a line, if they are not in a vocab.txt beside it",
+        exists=True,
         dir_okay=False,
     ),
     half: bool = typer.Option(
         False, "--half", help="Round the weights to half precision (own layout only)"
     ),
     no_head: bool = typer.Option(
-        False, "--no-head", help="Leave out the language model's softmax and its words"
+        False,
+        "--no-head",
+        help="Leave out the head (the softmax layer that predicts words) and its words",
     ),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace what is at OUT"),
+    force: bool = typer.Option(
+        False,
+        "--force",
+        "-F",
+        help="Replace the weights at OUT; a directory of anything else stays",
+    ),
     # fmt: on
 ) -> None:
     """
@@ -62,34 +71,36 @@ def convert_cli(
     the archived implementations read.
     """
     from ..bilm.find import find_weights
+    from ..bilm.weights import new_directory
 
-    *sources, out = paths
     try:
-        if not sources:
-            raise ValueError("Give what to convert, and last what to write: IN... OUT.")
-        given = [str(source) for source in sources]
-        weights = find_weights(given if len(given) > 1 else given[0])
-        target = _target(to, weights.layout, out, half, warm_text)
-        if out.exists() and not force:
-            raise ValueError(f"'{out}' exists already; give --force to replace it.")
-        _give_words(weights, vocab)
-        model = weights.load()
+        setting, out = sources_and_target(paths)
+        weights = find_weights(setting)
+        target = _target(to, weights, half, warm_text)
+        if out.suffix == ".zip":
+            raise ValueError(f"'{out}' is no directory; weights are written to one.")
+        place = free_place(out, force, lambda found: _strangers(found, weights))
+        contents = read_contents(weights, lang=lang, vocab=vocab, no_head=no_head)
         if target == "own":
-            _warm_up(model, weights, warm_text, lang)
-        _write(model, weights, out, target, lang, half, no_head)
+            warm_up(contents, warm_text)
+        elif weights.has_warm_state():
+            msg.warn(
+                "The stored warm state is left out: the published layout has no place for it. "
+                "Whoever reads the files makes one anew, from another text perhaps."
+            )
+        with new_directory(place) as directory:
+            write_contents(contents, directory, target, half)
     except (ValueError, OSError, ImportError) as error:  # some languages need other packages
         msg.fail("Cannot convert", str(error), exits=1)
-    n_parameters = sum(p.numel() for p in model.parameters())
+    n_parameters = sum(p.numel() for p in contents.model.parameters())
     msg.good(f"Wrote {n_parameters / 1e6:.1f} M parameters in the {target} layout", str(out))
 
 
-def _target(to: str | None, found: str, out: Path, half: bool, warm_text: Path | None) -> str:
+def _target(to: str | None, weights: Weights, half: bool, warm_text: Path | None) -> str:
     """The layout to write."""
-    target = to or next(layout for layout in LAYOUTS if layout != found)
+    target = to or next(layout for layout in LAYOUTS if layout != weights.layout)
     if target not in LAYOUTS:
         raise ValueError(f"--to is '{target}'; give 'own' or 'published'.")
-    if out.suffix == ".zip" or out.is_file():
-        raise ValueError(f"'{out}' is no directory; weights are written to one.")
     if target == "published":
         if warm_text is not None:
             raise ValueError("The published layout has no place for a warm state: no --warm-text.")
@@ -98,68 +109,17 @@ def _target(to: str | None, found: str, out: Path, half: bool, warm_text: Path |
     return target
 
 
-def _give_words(weights: Weights, vocab: Path | None) -> None:
-    """Put a vocabulary to a published softmax that comes without."""
-    from ..bilm.published import PublishedWeights
+def _strangers(place: Path, weights: Weights) -> list[str]:
+    """What a directory holds beside weights as they are written here; all of it if it holds none.
 
-    if isinstance(weights, PublishedWeights):
-        weights.vocab = vocab or weights.vocab
-        if weights.vocab is None and weights.has_softmax():
-            msg.warn("The softmax is left out: its words are not known. Give them with --vocab.")
-    elif vocab is not None:
-        raise ValueError("--vocab is for published weights only.")
+    Files of the same names as those beside the weights that are read will be there again.
+    """
+    from ..bilm import published
+    from ..bilm import weights as own
 
-
-def _warm_up(model: BiLM, weights: Weights, text: Path | None, lang: str | None) -> None:
-    """Have the biLM read for its warm state, if it wants one."""
-    from ..bilm.warm import N_STREAMS, warm_state
-
-    if text is not None:
-        import spacy
-
-        from ..pipeline.segments import split_text
-        from ..pretraining.shards import read_lines
-
-        nlp = spacy.blank(lang or weights.card().meta.get("lang") or "xx")
-        sentences = list(split_text(nlp, read_lines(text)))
-        if len(sentences) < N_STREAMS:
-            raise ValueError(
-                f"'{text}' has {len(sentences)} sentences; a warm state needs {N_STREAMS} at "
-                f"least, and some 30 to be a good one."
-            )
-        model.config = replace(model.config, initial_state="warm")
-        model.set_warm_state(warm_state(model, sentences))
-    elif model.config.initial_state == "warm" and not weights.has_warm_state():
-        model.warm_state()
-        if lang not in (None, "en"):
-            msg.warn(
-                f"The warm state comes from reading English. Give --warm-text with some 30 "
-                f"sentences of '{lang}'."
-            )
-
-
-def _write(
-    model: BiLM,
-    weights: Weights,
-    out: Path,
-    target: str,
-    lang: str | None,
-    half: bool,
-    no_head: bool,
-) -> None:
-    from ..bilm.published import write_published
-    from ..bilm.weights import new_directory, save_bilm, save_card
-    from ..pretraining.head import load_head, save_head
-
-    card = weights.card()
-    if lang:
-        card.meta["lang"] = lang
-    head = None if no_head or not weights.has_head() else load_head(weights)
-    with new_directory(out) as directory:
-        save_card(card, directory)
-        if target == "published":
-            write_published(model, directory, *(head or ()))
-            return
-        save_bilm(model, directory, half=half)
-        if head is not None:
-            save_head(*head, directory, half=half)
+    names = {file.name for file in place.iterdir()}
+    kinds = ({own.CONFIG, own.WEIGHTS}, {published.OPTIONS, published.MODEL})
+    if not any(kind <= names for kind in kinds):
+        return sorted(names)
+    known = {*own.FILES, *published.FILES, *(file.name for file in weights.others())}
+    return sorted(file.name for file in place.iterdir() if file.is_dir() or file.name not in known)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -21,7 +20,9 @@ def info_cli(
     # fmt: on
 ) -> None:
     """
-    Print a biLM's architecture, parameters, vocabulary, state and card; nothing is computed.
+    Print a biLM's architecture, parameters, vocabulary, state and card.
+
+    Nothing is computed; what the files hold is compared with the architecture by names and shapes.
     """
     try:
         data = describe(weights if len(weights) > 1 else weights[0])
@@ -40,7 +41,7 @@ def describe(setting: str | list[str]) -> dict[str, Any]:
     """All of it as plain JSON types, in sections.
 
     Raises:
-        ValueError: the weights cannot be found or read.
+        ValueError: the weights cannot be found or read, or are no whole biLM.
     """
     import torch
 
@@ -49,6 +50,7 @@ def describe(setting: str | list[str]) -> dict[str, Any]:
 
     weights = find_weights(setting)
     config = weights.config()
+    weights.check()
     with torch.device("meta"):
         model = BiLM(config)
     of_cnn = sum(p.numel() for p in model.char_cnn.parameters())
@@ -57,14 +59,12 @@ def describe(setting: str | list[str]) -> dict[str, Any]:
     if state == "warm":
         stored = weights.has_warm_state()
         state += ", stored" if stored else ", from the package's own passage"
-    where = Path(weights.where)
-    files = where.iterdir() if where.is_dir() else [where]
     card = weights.card()
     return {
         "weights": {
             "path": weights.where,
             "layout": weights.layout,
-            "bytes": sum(file.stat().st_size for file in files if file.is_file()),
+            "bytes": sum(file.stat().st_size for file in weights.files()),
         },
         "parameters": {"char_cnn": of_cnn, "lstm": of_lstm, "together": of_cnn + of_lstm},
         "vectors": {"width": config.width, "layers": config.n_layers + 1, "initial_state": state},

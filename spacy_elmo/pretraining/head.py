@@ -8,7 +8,7 @@ import torch
 
 from ..bilm.find import Setting, find_weights
 from ..bilm.layout import VOCAB
-from ..bilm.weights import HEAD, check_tensors, write_tensors
+from ..bilm.weights import HEAD, check_tensors, compact, write_tensors
 from .softmax import SoftmaxHead
 from .vocab import SPECIALS, Vocabulary
 
@@ -20,13 +20,14 @@ def save_head(head: SoftmaxHead, vocab: Vocabulary, path: Path, half: bool = Fal
         head: the head.
         vocab: its words.
         path: where to.
-        half: round the weights to half precision.
+        half: round the weights to half precision; so they are written anyway where it loses
+            nothing.
     """
     vocab.write(path / VOCAB)
     tensors = {name: tensor.detach().cpu() for name, tensor in head.state_dict().items()}
     if half:
         tensors = {name: tensor.half() for name, tensor in tensors.items()}
-    write_tensors(tensors, path / HEAD)
+    write_tensors(compact(tensors), path / HEAD)
 
 
 def load_head(setting: Setting) -> tuple[SoftmaxHead, Vocabulary]:

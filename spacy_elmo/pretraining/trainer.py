@@ -74,7 +74,7 @@ def pretrain(
     parameters = [*model.parameters(), *head.parameters()]
     optimizer = torch.optim.Adam(parameters, betas=(0.9, 0.99), fused=True)
     sizes = [sum(p.numel() for p in module.parameters()) / 1e6 for module in (model, head)]
-    report.say(f"{sizes[0]:.1f} M parameters, and {sizes[1]:.1f} M of the softmax; {where}")
+    report.say(f"{sizes[0]:.1f} M parameters, and {sizes[1]:.1f} M of the head; {where}")
     if resume:
         load_checkpoint(out / CHECKPOINT, modules, optimizer, where)
         report.say(f"Resumed after step {progress.step:,} ({progress.words:,} words)")

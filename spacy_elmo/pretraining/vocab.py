@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,8 +40,7 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.words)
+    __iter__ = None  # or Python would look up 0, 1, 2, … and find an <UNK> for ever
 
     def __getitem__(self, word: str) -> int:
         """The place of a word, that of ``<UNK>`` if it is not there."""

@@ -1,11 +1,14 @@
 import json
+import re
 from dataclasses import replace
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.config import MOST_CHARACTERS, MOST_FILTERS, MOST_UNITS, BiLMConfig
+from spacy_elmo.bilm.model import BiLM
 
 from .helpers import make_options
 
@@ -127,6 +130,16 @@ def test_no_projection_where_the_sizes_agree():
         ("n_highway", -1),
         ("n_highway", None),
         ("max_characters_per_token", 2),
+        ("max_characters_per_token", 2**31),
+        ("filters", [[1, 2**31]]),
+        ("filters", [[1, 10**30]]),
+        ("filters", [[10**30, 1]]),
+        ("filters", [[1, 1]] * 1001),
+        ("projection_dim", 10**30),
+        ("dim", 2**31),
+        ("char_dim", 10**30),
+        ("n_layers", 1001),
+        ("n_highway", 10**30),
         ("cell_clip", 0),
         ("cell_clip", -3),
         ("cell_clip", float("nan")),
@@ -165,6 +178,30 @@ def test_options_without_a_block(block):
 def test_options_of_one_direction():
     with pytest.raises(ValueError, match="bidirectional"):
         BiLMConfig.from_options({**make_options(), "bidirectional": False})
+
+
+def test_the_largest_sizes_overflow_nothing():
+    most = BiLMConfig(
+        filters=((1, MOST_UNITS),) * MOST_FILTERS,
+        projection_dim=MOST_UNITS,
+        dim=MOST_UNITS,
+        char_dim=MOST_UNITS,
+        n_highway=1,
+        max_characters_per_token=MOST_CHARACTERS,
+    )
+    with torch.device("meta"):
+        model = BiLM(replace(most, filters=(*most.filters[1:], (MOST_CHARACTERS, MOST_UNITS))))
+    assert sum(p.numel() for p in model.parameters()) > 10**18
+
+
+@pytest.mark.parametrize("value", [None, 3, "x", []])
+@pytest.mark.parametrize("name", ["char_cnn", "lstm", "embedding", "spacy_elmo"])
+def test_options_with_something_else_for_a_block(name, value):
+    options = make_options()
+    (options["char_cnn"] if name == "embedding" else options)[name] = value
+    said = re.escape(f"options.json: '{name}' is {value!r}, not a block")
+    with pytest.raises(ValueError, match=said):
+        BiLMConfig.from_options(options)
 
 
 @pytest.mark.parametrize(

@@ -250,12 +250,36 @@ def test_links_within_the_file(hard, options, weights, tmp_path):
     assert same_weights(load_bilm(tmp_path), expected)
 
 
-def test_a_link_to_a_group_around_it(options, weights, tmp_path):
+@pytest.mark.parametrize("hard", [True, False])
+@pytest.mark.parametrize("around", ["CNN", "/", "RNN_0/RNN"])
+def test_a_link_to_a_group_around_it(hard, around, options, weights, tmp_path):
     h5py = pytest.importorskip("h5py")
     write(tmp_path, options, weights)
+    place = {"/": "CNN/again"}.get(around, f"{around}/again")
     with h5py.File(tmp_path / "weights.hdf5", "a") as file:
-        file["CNN/again"] = file["CNN"]
-    fails(tmp_path, "weights.hdf5", "cannot be read as HDF5")
+        file[place] = file[around] if hard else h5py.SoftLink(file[around].name)
+    fails(tmp_path, "weights.hdf5", f"'{place}' is a link to a group that it lies in")
+
+
+def test_a_fault_of_ours_is_not_taken_for_a_damaged_file(options, weights, tmp_path, monkeypatch):
+    def fault(*args, **kwargs):
+        raise KeyError("a fault")
+
+    write(tmp_path, options, weights)
+    monkeypatch.setattr("spacy_elmo.bilm.published.to_parameters", fault)
+    with pytest.raises(KeyError, match="a fault"):
+        load_bilm(tmp_path)
+
+
+def test_the_check_reads_no_numbers(options, weights, tmp_path):
+    weights["char_embed"] = np.full((261, 4), np.nan)
+    found = find_weights(write(tmp_path, options, weights))
+    found.check()
+    with pytest.raises(ValueError, match="not finite"):
+        found.load()
+    write(tmp_path, make_options(dim=12), weights)
+    with pytest.raises(ValueError, match=r"by options\.json"):
+        found.check()
 
 
 def test_a_row_for_no_character(options, weights, tmp_path):

@@ -1,7 +1,9 @@
 """Directories of weights: names, and that they appear whole or not at all."""
 
+import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,21 @@ def test_save_and_load(tmp_path, half):
         "meta.json",
         "weights.safetensors",
     ]
+
+
+def test_the_check_reads_names_and_shapes(tmp_path):
+    model = BiLM(CONFIG)
+    model.warm_state()
+    save_bilm(model, tmp_path)
+    weights = find_weights(tmp_path)
+    weights.check()
+    other = json.dumps(replace(CONFIG, dim=9).to_dict())
+    (tmp_path / "config.json").write_text(other, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"weights\.safetensors: tensor .* has the shape"):
+        weights.check()
+    (tmp_path / "weights.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"no weights\.safetensors"):
+        weights.check()
 
 
 def test_an_installed_package_brings_weights_by_name(tmp_path, monkeypatch):

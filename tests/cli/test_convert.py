@@ -42,7 +42,12 @@ def convert(*arguments: Any) -> str:
 def refuses(*arguments: Any, said: str) -> None:
     result = run("convert", *arguments)
     assert result.exit_code == 1
-    assert said in " ".join(result.output.split())
+    assert said in joined(result.output)
+
+
+def joined(output: str) -> str:
+    """Without the line breaks that fit it to a terminal."""
+    return " ".join(output.split())
 
 
 @pytest.fixture
@@ -65,6 +70,14 @@ def published(own: Path, tmp_path: Path) -> Path:
     for name in ("meta.json", "README.md", "LICENSE"):
         path.with_name(name).unlink()
     return path.parent
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """Enough for a warm state."""
+    path = tmp_path / "text.txt"
+    path.write_text("One sentence. Another one! " * 5, encoding="utf-8")
+    return path
 
 
 def same_parameters(one: Path, other: Path) -> bool:
@@ -126,14 +139,72 @@ def test_a_warm_state_of_another_language(published: Path, tmp_path: Path) -> No
     assert not torch.allclose(found[1], english[1], atol=1e-3)
 
 
-def test_our_own_weights_can_get_one_too(own: Path, tmp_path: Path) -> None:
-    text = tmp_path / "text.txt"
-    text.write_text("One sentence. Another one! " * 5, encoding="utf-8")
-    convert(own, tmp_path / "warm", "--to", "own", "--warm-text", text)
-    assert load_bilm(tmp_path / "warm").config.initial_state == "warm"
+def test_the_language_may_stand_in_the_card(own: Path, published: Path, tmp_path: Path) -> None:
+    assert "comes from reading English" in joined(convert(published, tmp_path / "unknown"))
+    assert "English" not in convert(published, tmp_path / "english", "--lang", "en-GB")
+    options = json.loads((published / "options.json").read_text(encoding="utf-8"))
+    options["spacy_elmo"] = {"initial_state": "warm"}
+    (published / "options.json").write_text(json.dumps(options), encoding="utf-8")
+    (published / "meta.json").write_text('{"lang": "de"}', encoding="utf-8")
+    assert "sentences of 'de'" in joined(convert(published, tmp_path / "german"))
+    assert "sentences of 'nb'" in joined(convert(published, tmp_path / "other", "--lang", "nb"))
+    assert find_weights(tmp_path / "other").card().meta == {"lang": "nb"}
+
+
+def test_a_language_that_spacy_lacks(published: Path, text: Path, tmp_path: Path) -> None:
+    output = convert(published, tmp_path / "out", "--warm-text", text, "--lang", "xqa")
+    assert "spaCy has no language 'xqa'" in output and "'xx'" in output
+    assert find_weights(tmp_path / "out").card().meta == {"lang": "xqa"}
+    output = convert(published, tmp_path / "norwegian", "--warm-text", text, "--lang", "nb")
+    assert "spaCy has no language" not in output
+
+
+def test_a_text_that_is_too_short(published: Path, text: Path, tmp_path: Path) -> None:
     text.write_text("One sentence. Another one!", encoding="utf-8")
     said = "has 2 sentences; a warm state needs 8"
-    refuses(own, tmp_path / "few", "--to", "own", "--warm-text", text, said=said)
+    refuses(published, tmp_path / "few", "--warm-text", text, said=said)
+
+
+def test_trained_from_zeros_they_get_no_warm_state(own: Path, text: Path, tmp_path: Path) -> None:
+    said = "trained from zeros (initial_state is 'zero')"
+    refuses(own, tmp_path / "warm", "--to", "own", "--warm-text", text, said=said)
+    convert(own, tmp_path / "published")
+    refuses(tmp_path / "published", tmp_path / "warm", "--warm-text", text, said=said)
+    assert not (tmp_path / "warm").exists()
+
+
+def test_a_stored_warm_state_is_not_lost_in_silence(
+    own: Path, published: Path, tmp_path: Path
+) -> None:
+    convert(published, tmp_path / "warm")
+    assert "warm state is left out" in joined(convert(tmp_path / "warm", tmp_path / "back"))
+    assert "warm state" not in convert(own, tmp_path / "zero")
+
+
+def test_lists_of_sources_stay_with_the_weights(own: Path, published: Path, tmp_path: Path) -> None:
+    (own / "pages.txt").write_text("One page.\n", encoding="utf-8")
+    (own / "__init__.py").touch()
+    convert(own, tmp_path / "there")
+    (tmp_path / "there" / "weights.h5").touch()  # another model's
+    with zipfile.ZipFile(tmp_path / "1.zip", "w") as archive:
+        for file in (tmp_path / "there").iterdir():
+            archive.write(file, file.name)
+    for source in (own, tmp_path / "there", tmp_path / "1.zip"):
+        out = tmp_path / f"from {source.stem}"
+        convert(source, out, "--to", "own")
+        assert files(out) == sorted({*files(own)} - {"__init__.py"})
+        assert (out / "pages.txt").read_text(encoding="utf-8") == "One page.\n"
+    # Beside a download may lie anything.
+    (published / "thesis.txt").touch()
+    convert(published, tmp_path / "theirs")
+    assert "thesis.txt" not in files(tmp_path / "theirs")
+
+
+def test_a_name_and_a_directory_of_that_name(own: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    own.rename(tmp_path / "en_sm")
+    convert("./en_sm", "out")
+    assert find_weights("out").config() == CONFIG
 
 
 def test_two_files_and_a_zip(own: Path, published: Path, tmp_path: Path) -> None:
@@ -149,13 +220,26 @@ def test_two_files_and_a_zip(own: Path, published: Path, tmp_path: Path) -> None
 
 def test_words_of_the_softmax(own: Path, published: Path, tmp_path: Path) -> None:
     (published / "vocab.txt").rename(tmp_path / "words.txt")
-    assert "softmax is left out" in convert(published, tmp_path / "without")
+    assert "is left out, because its words are not known" in joined(
+        convert(published, tmp_path / "without")
+    )
     convert(published, tmp_path / "with", "--vocab", tmp_path / "words.txt")
     assert same_heads(tmp_path / "with", own)
-    convert(published, tmp_path / "no-head", "--vocab", tmp_path / "words.txt", "--no-head")
+    assert "left out" not in convert(published, tmp_path / "no-head", "--no-head")
     assert not find_weights(tmp_path / "no-head").has_head()
-    said = "--vocab is for published weights only"
-    refuses(own, tmp_path / "new", "--vocab", tmp_path / "words.txt", said=said)
+
+
+def test_words_for_nothing(own: Path, published: Path, tmp_path: Path) -> None:
+    words, new = tmp_path / "words.txt", tmp_path / "new"
+    (published / "vocab.txt").rename(words)
+    refuses(published, new, "--vocab", words, "--no-head", said="and --no-head leaves it out")
+    refuses(own, new, "--vocab", words, said="--vocab is for published weights only")
+    convert(own, tmp_path / "headless", "--no-head")
+    said = "has none (no softmax/W and softmax/b)"
+    refuses(tmp_path / "headless", new, "--vocab", words, said=said)
+    result = run("convert", published, new, "--vocab", tmp_path / "nowhere.txt")
+    assert result.exit_code == 2 and "does not exist" in result.output
+    assert not new.exists()
 
 
 def test_half_precision(own: Path, tmp_path: Path) -> None:
@@ -176,7 +260,8 @@ def test_half_precision(own: Path, tmp_path: Path) -> None:
         (["own", "new.zip"], "is no directory"),
         (["own", "text.txt"], "is no directory"),
         (["nowhere", "new"], "Cannot find the ELMo weights 'nowhere'"),
-        (["own"], "Give what to convert"),
+        (["own", "text.txt/new"], "is no directory"),
+        (["own"], "Give the weights, and last"),
         (["own", "own", "own", "new"], "two files"),
         (["broken", "new"], "missing tensors"),
     ],
@@ -198,6 +283,47 @@ def test_force(own: Path, tmp_path: Path) -> None:
     convert(own, tmp_path / "out")
     convert("en_sm", tmp_path / "out", "--force")
     assert find_weights(tmp_path / "out").config() == find_weights("en_sm").config()
+    convert("en_sm", tmp_path / "out", "--force")  # with all that lies beside it
+    convert(own, tmp_path / "link" / "out")
+    (tmp_path / "another").symlink_to(tmp_path / "link" / "out")
+    convert(own, tmp_path / "another", "--to", "own", "--force")
+    assert (tmp_path / "another").is_symlink()
+    assert find_weights(tmp_path / "link" / "out").layout == "own"
+    (tmp_path / "empty").mkdir()
+    convert(own, tmp_path / "empty", "--force")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["thesis.txt"],
+        ["config.json", "thesis.txt"],
+        ["config.json", "weights.safetensors", "thesis.txt"],
+        ["config.json", "weights.safetensors", "more/notes.txt"],
+        ["README.md", "LICENSE"],
+        ["weights.hdf5", "options.json"],
+        ["4.txt", "3.txt", "2.txt", "1.txt"],
+    ],
+)
+def test_nothing_else_is_replaced(names: Sequence[str], own: Path, tmp_path: Path) -> None:
+    for name in names:
+        (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "out" / name).touch()
+    before = sorted(tmp_path.rglob("*"))
+    said = "1.txt, 2.txt, 3.txt and 1 more" if len(names) == 4 else names[-1].split("/")[0]
+    refuses(own, tmp_path / "out", "--force", said="is not replaced, because it holds what")
+    refuses(own, tmp_path / "out", "--force", said=said)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("out", [".", "..", "../here", "/"])
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_the_working_directory_stays(
+    out: str, force: Sequence[str], own: Path, tmp_path: Path, monkeypatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    refuses(own, out, *force, said="is the working directory or one around it")
 
 
 def test_without_h5py(own: Path, tmp_path: Path, monkeypatch) -> None:
@@ -233,11 +359,50 @@ def test_info(own: Path, published: Path, tmp_path: Path) -> None:
     assert [theirs[key] for key in ("parameters", "architecture", "language model")] == [
         found[key] for key in ("parameters", "architecture", "language model")
     ]
-    assert info(published / "model.hdf5", published / "options.json")["parameters"] == (
-        found["parameters"]
-    )
+    two = info(published / "model.hdf5", published / "options.json")
+    assert two["parameters"] == found["parameters"]
     convert(published, tmp_path / "warm")
     assert info(tmp_path / "warm")["vectors"]["initial_state"] == "warm, stored"
+
+
+def test_info_counts_the_bytes_of_the_weights(own: Path, published: Path, tmp_path: Path) -> None:
+    def size(*names: str) -> int:
+        return sum((published / name).stat().st_size for name in names)
+
+    of_all = size("options.json", "model.hdf5", "vocab.txt")
+    (published / "thesis.txt").write_text("long", encoding="utf-8")
+    (own / "pages.txt").write_text("long", encoding="utf-8")
+    assert info(published)["weights"]["bytes"] == of_all
+    assert info(own)["weights"]["bytes"] == sum(file.stat().st_size for file in own.iterdir()) - 4
+    two = [published / "model.hdf5", published / "options.json"]
+    assert info(*two)["weights"]["bytes"] == size("model.hdf5", "options.json")
+    with zipfile.ZipFile(tmp_path / "1.zip", "w") as archive:
+        for file in published.iterdir():
+            archive.write(file, file.name)
+    assert info(tmp_path / "1.zip")["weights"]["bytes"] == (tmp_path / "1.zip").stat().st_size
+
+
+def info_fails(path: Path, said: str) -> None:
+    result = run("info", path)
+    assert result.exit_code == 1
+    assert said in joined(result.output)
+
+
+def test_info_looks_into_the_files(own: Path, published: Path) -> None:
+    for path, name, block, setting in (
+        (own, "config.json", None, "dim"),
+        (published, "options.json", "lstm", "dim"),
+    ):
+        before = (path / name).read_text(encoding="utf-8")
+        data = json.loads(before)
+        (data[block] if block else data)[setting] += 1
+        (path / name).write_text(json.dumps(data), encoding="utf-8")
+        info_fails(path, "has the shape")
+        (path / name).write_text(before, encoding="utf-8")
+        info(path)
+    for path in (own / "weights.safetensors", published / "model.hdf5"):
+        path.write_bytes(path.read_bytes()[:1000])
+        info_fails(path.parent, path.name)
 
 
 def test_info_as_a_page() -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import torch
 from click.testing import Result
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.bilm.find import EMBEDDED, load_bilm
 from spacy_elmo.cli import app
 from spacy_elmo.pretraining.head import load_head, save_head
 from spacy_elmo.pretraining.softmax import SoftmaxHead
@@ -101,24 +102,68 @@ def test_what_is_in_it(weights: Path, tmp_path: Path) -> None:
 def test_name_and_version_come_from_the_card(weights: Path, tmp_path: Path) -> None:
     assert run(weights, tmp_path / "out", "--build", "none", "--no-head").exit_code == 0
     [inside] = (tmp_path / "out" / "spacy-elmo-tiny-0.0.0").glob("spacy_elmo_tiny")
+    assert (inside / "pages.txt").exists()
     assert not (inside / "head.safetensors").exists() and not (inside / "vocab.txt").exists()
 
 
-def test_published_weights(weights: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def published(weights: Path, tmp_path: Path) -> Path:
+    """The same as if it came from elsewhere."""
     pytest.importorskip("h5py")
     converted = CliRunner().invoke(app, ["convert", str(weights), str(tmp_path / "published")])
     assert converted.exit_code == 0
     options = tmp_path / "published" / "options.json"
     data = json.loads(options.read_text())
-    del data["spacy_elmo"]  # as if it came from elsewhere
+    del data["spacy_elmo"]
     options.write_text(json.dumps(data))
-    assert run(tmp_path / "published", tmp_path, "-n", "old", "-b", "none").exit_code == 0
+    return options.parent
+
+
+def test_published_weights(weights: Path, published: Path, tmp_path: Path) -> None:
+    assert run(published, tmp_path, "-n", "old", "-b", "none").exit_code == 0
     inside = tmp_path / "spacy-elmo-old-0.0.0" / "spacy_elmo_old"
     model, expected = load_bilm(inside), load_bilm(weights)
     assert model.config.initial_state == "warm" and "warm_h" in model.state_dict()
     for name, parameter in expected.named_parameters():
         assert torch.equal(model.get_parameter(name), parameter)
     assert torch.equal(load_head(inside)[0].weight, load_head(weights)[0].weight)
+
+
+def test_two_files(weights: Path, published: Path, tmp_path: Path) -> None:
+    two = published / "options.json", published / "model.hdf5"
+    out, arguments = tmp_path / "out", ["-n", "old", "-b", "none"]
+    result = run(*two, out, *arguments)
+    assert result.exit_code == 0
+    assert "is left out, because its words are not known" in " ".join(result.output.split())
+    assert not list(out.rglob("head.safetensors"))
+    vocab = ["--vocab", published / "vocab.txt"]
+    assert run(*two, out, *arguments, *vocab, "--force").exit_code == 0
+    inside = out / "spacy-elmo-old-0.0.0" / "spacy_elmo_old"
+    assert load_head(inside)[1].words == WORDS
+    result = run(weights, tmp_path / "new", *arguments, *vocab)
+    assert result.exit_code == 1 and "--vocab is for published weights only" in result.output
+
+
+def test_a_warm_state_of_another_language(published: Path, tmp_path: Path) -> None:
+    result = run(published, tmp_path / "one", "-n", "old", "-b", "none", "--lang", "de")
+    assert "comes from reading English" in result.output and "'de'" in result.output
+    text = tmp_path / "text.txt"
+    text.write_text("Ein Satz. Noch einer! " * 5, encoding="utf-8")
+    arguments = ["-n", "old", "-b", "none", "--warm-text", text, "--lang", "de"]
+    result = run(published, tmp_path / "other", *arguments)
+    assert result.exit_code == 0 and "English" not in result.output
+    one, other = (next((tmp_path / n).rglob("config.json")).parent for n in ("one", "other"))
+    assert not torch.allclose(load_bilm(one).warm_state()[1], load_bilm(other).warm_state()[1])
+    assert json.loads((other / "meta.json").read_text(encoding="utf-8"))["lang"] == "de"
+
+
+def test_half_precision_stays_half(tmp_path: Path) -> None:
+    arguments = ["--name", "mine", "--build", "none"]
+    assert run("en_sm", tmp_path, *arguments).exit_code == 0
+    inside = tmp_path / "spacy-elmo-mine-0.1.0" / "spacy_elmo_mine"
+    for name in ("weights.safetensors", "head.safetensors"):
+        size = (EMBEDDED / "en_sm" / name).stat().st_size
+        assert abs((inside / name).stat().st_size - size) < 100
 
 
 @pytest.mark.parametrize(
@@ -141,7 +186,15 @@ def test_damaged_weights_leave_nothing(weights: Path, tmp_path: Path) -> None:
     (weights / "head.safetensors").write_bytes(b"damaged")
     result = run(weights, tmp_path / "out", "--build", "none")
     assert result.exit_code == 1
-    assert not list((tmp_path / "out").iterdir())
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", [193, ["a"], "193"])
+def test_a_card_with_another_kind_of_name(name: Any, weights: Path, tmp_path: Path) -> None:
+    (weights / "meta.json").write_text(json.dumps({"name": name}), encoding="utf-8")
+    result = run(weights, tmp_path / "out", "--build", "none")
+    assert result.exit_code == 1
+    assert "cannot be the name of weights" in result.output
 
 
 def test_force(weights: Path, tmp_path: Path) -> None:
@@ -152,11 +205,34 @@ def test_force(weights: Path, tmp_path: Path) -> None:
     assert list(out.rglob("head.safetensors"))
     assert run(weights, out, "--build", "none", "--no-head", "--force").exit_code == 0
     assert not list(out.rglob("head.safetensors"))
+    root = out / "spacy-elmo-tiny-0.0.0"
+    for name in ("dist", "build", "spacy_elmo_tiny.egg-info"):  # of an installation
+        (root / name).mkdir()
+    assert run(weights, out, "--build", "none", "--force").exit_code == 0
+    assert not (root / "dist").exists()
 
 
-def test_without_build(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spacy_elmo.cli.package.find_spec", lambda name: None)
+def test_nothing_else_is_replaced(weights: Path, tmp_path: Path) -> None:
+    root = tmp_path / "out" / "spacy-elmo-tiny-0.0.0"
+    assert run(weights, tmp_path / "out", "--build", "none").exit_code == 0
+    (root / "thesis.txt").touch()
+    result = run(weights, tmp_path / "out", "--build", "none", "--force")
+    assert result.exit_code == 1 and "thesis.txt" in result.output
+    (root / "thesis.txt").unlink()
+    (root / "pyproject.toml").write_text("[project]\n", encoding="utf-8")
+    result = run(weights, tmp_path / "out", "--build", "none", "--force")
+    assert result.exit_code == 1 and "is not replaced" in result.output
+    assert (root / "LICENSE").exists()
+    result = run(weights, weights / "config.json", "--build", "none")
+    assert result.exit_code == 1 and "is no directory" in result.output
+
+
+@pytest.mark.parametrize("spec", [None, ModuleSpec("build", None)])  # or a folder of that name
+def test_without_build(
+    spec: ModuleSpec | None, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spacy_elmo.cli.package.find_spec", lambda name: spec)
     result = run(weights, tmp_path / "out")
     assert result.exit_code == 1
-    assert "pip install build" in result.output
-    assert list((tmp_path / "out").rglob("weights.safetensors"))
+    assert "pip install build" in result.output and "--build none" in result.output
+    assert not (tmp_path / "out").exists()

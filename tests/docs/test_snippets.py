@@ -29,6 +29,8 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("h5py")
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "tests" / "fixtures" / "golden_tiny", "english")
+    shutil.make_archive("german", "zip", "english")
+    Path("german.txt").write_text("Ein Satz. Noch einer! " * 15, encoding="utf-8")
     names: dict[str, Any] = {}
     found = blocks((ROOT / "docs" / "migration.md").read_text(encoding="utf-8"))
     assert {language for language, _ in found} == {"python", "bash"}
@@ -41,6 +43,8 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             result = CliRunner().invoke(app, shlex.split(command.removeprefix(PREFIX)))
             assert result.exit_code == 0, f"{command}\n{result.output}"
     assert names["doc"].tensor.shape == (len(names["doc"]), 16)
+    assert all(vector.shape == (3 * 16,) for vector in names["embeddings"])
+    assert Path("german/weights.safetensors").exists()
     assert Path("exported/model.hdf5").exists() and Path("layers.npz").exists()
     assert list(Path("packages").iterdir())
 

@@ -95,7 +95,7 @@ def test_other_tensors(directory: Path) -> None:
 def published(tmp_path: Path) -> Path:
     pytest.importorskip("h5py")
     model, head = make_model(len(VOCAB))
-    write_published(model, tmp_path, head, VOCAB)
+    write_published(model, tmp_path, head, VOCAB.words)
     return tmp_path
 
 
@@ -150,7 +150,7 @@ def test_from_layout_to_layout(directory: Path, tmp_path: Path) -> None:
     model = find_weights(directory).load()
     head, vocab = load_head(directory)
     (tmp_path / "published").mkdir()
-    write_published(model, tmp_path / "published", head, vocab)
+    write_published(model, tmp_path / "published", head, vocab.words)
     (tmp_path / "own").mkdir()
     save_bilm(find_weights(tmp_path / "published").load(), tmp_path / "own")
     save_head(*load_head(tmp_path / "published"), tmp_path / "own")

@@ -302,7 +302,7 @@ def test_what_a_run_says(
     assert lines[0].endswith("; vocabulary of 20")
     n_dev = sum(map(len, prose()[::3])) + 3
     assert lines[1].startswith(f"dev: {n_dev} words in 5 sentences, ")
-    assert "M parameters, and 0.0 M of the softmax; cpu" in lines[2]
+    assert "M parameters, and 0.0 M of the head; cpu" in lines[2]
     assert any(line.startswith("step 20 of 20: loss ") for line in lines)
     assert any(line.startswith("step 10: perplexity ") for line in lines)
     table = [line.split() for line in lines[-3:]]
