@@ -64,6 +64,7 @@ setup(
         "spacy_factories": ["elmo = spacy_elmo.pipeline.component:make_elmo"],
         "spacy_architectures": [
             "spacy-elmo.Elmo.v1 = spacy_elmo.architectures:Elmo",
+            "spacy-elmo.ElmoListener.v1 = spacy_elmo.architectures:ElmoListener",
             "spacy-elmo.ScalarMix.v1 = spacy_elmo.architectures:ScalarMix",
         ],
         # Importing the module hangs the commands into `python -m spacy`.

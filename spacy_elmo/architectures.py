@@ -6,7 +6,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, chain
 from thinc.types import Floats2d, Floats3d
 
-from .pipeline import scalar_mix
+from .pipeline import listener, scalar_mix
 from .pipeline.layer import BiLMLayer
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -55,7 +55,41 @@ def Elmo(
 
 
 def ScalarMix(
-    initial_weights: Optional[List[float]] = None, gamma: float = 1.0, layer_norm: bool = False
+    initial_weights: Optional[List[float]] = None,
+    gamma: float = 1.0,
+    layer_norm: bool = False,
+    dropout: float = 0.0,
+    l2: float = 0.0,
+    trainable: bool = True,
 ) -> Model[List[Floats3d], List[Floats2d]]:
     """``spacy-elmo.ScalarMix.v1``: see `spacy_elmo.pipeline.scalar_mix.ScalarMix`."""
-    return scalar_mix.ScalarMix(initial_weights, gamma, layer_norm)
+    return scalar_mix.ScalarMix(initial_weights, gamma, layer_norm, dropout, l2, trainable)
+
+
+def ElmoListener(
+    upstream: str = "elmo",
+    dropout: float = 0.5,
+    layer_norm: bool = False,
+    mix_l2: float = 0.001,
+    initial_weights: Optional[List[float]] = None,
+    gamma: float = 1.0,
+    trainable: bool = True,
+) -> Model[List[Doc], List[Floats2d]]:
+    """``spacy-elmo.ElmoListener.v1``: a mix of its own of what an elmo component has read.
+
+    Its width is that of the component's weights; there is nothing to be set.
+
+    Args:
+        upstream: the component's name.
+        dropout, layer_norm, initial_weights, gamma, trainable: see
+            `spacy_elmo.pipeline.scalar_mix.ScalarMix`.
+        mix_l2: λ, its ``l2``.
+
+    Returns:
+        ``List[Doc]`` to one array ``(n_tokens, 2P)`` each.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+    mix = ScalarMix(initial_weights, gamma, layer_norm, dropout, mix_l2, trainable)
+    return listener.ElmoListener(upstream, mix)

@@ -1,5 +1,6 @@
 """The pipeline component: reads Docs with a biLM and writes contextual vectors to them."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,11 +11,13 @@ from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
-from thinc.api import Config, Model, Optimizer, set_dropout_rate
+from thinc.api import Config, Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
 from . import extensions
 from .gradients import Gradients
+from .listener import ElmoListener, keep_layers
+from .scalar_mix import penalty
 from .shim import BiLMShim
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -43,6 +46,9 @@ batch_words = 4096
 initial_weights = null
 gamma = 1.0
 layer_norm = false
+dropout = 0.0
+l2 = 0.0
+trainable = true
 """
 
 
@@ -51,7 +57,7 @@ class Output(NamedTuple):
 
     Attributes:
         tensor: mixed vectors ``(n_tokens, 2P)``.
-        layers: all layers ``(L + 1, n_tokens, 2P)`` if they are to be stored.
+        layers: all layers ``(L + 1, n_tokens, 2P)`` if they are to be stored or listened to.
     """
 
     tensor: Floats2d
@@ -124,6 +130,31 @@ class Elmo(Tok2Vec):
         return self.model.get_ref("bilm").shims[0]  # type: ignore[return-value]
 
     @property
+    def _elmo_listeners(self) -> List[ElmoListener]:
+        every: List[Any] = self.listeners  # spaCy's annotation knows its own kind only
+        return [listener for listener in every if isinstance(listener, ElmoListener)]
+
+    @property
+    def _tok2vec_listeners(self) -> List[Tok2VecListener]:
+        return [listener for listener in self.listeners if isinstance(listener, Tok2VecListener)]
+
+    def find_listeners(self, component: Any) -> None:
+        """Link the listeners in a component's model that name this one; spaCy calls this.
+
+        An `ElmoListener` learns the shape of the layers here, from the config of the weights
+        alone. If they cannot be found, that is reported when they are needed.
+        """
+        super().find_listeners(component)
+        if not isinstance(getattr(component, "model", None), Model):
+            return
+        for node in component.model.walk():
+            if isinstance(node, ElmoListener) and node.upstream == self.name:
+                self.add_listener(node, component.name)  # type: ignore[arg-type]
+                with contextlib.suppress(ValueError):
+                    config = self._shim.config
+                    node.set_shape(config.n_layers + 1, config.width)
+
+    @property
     def hide_labels(self) -> bool:
         """True: there are no labels.
 
@@ -161,7 +192,7 @@ class Elmo(Tok2Vec):
         for chunk in _chunks(docs, min(fitting, 4 * bilm.attrs["reading"].batch_words)):
             layers = bilm.predict(chunk)
             tensors = mix.predict(layers)
-            kept = layers if self.store_layers else [None] * len(chunk)
+            kept = layers if self.store_layers or self._elmo_listeners else [None] * len(chunk)
             outputs.extend(map(Output, tensors, kept))
         return outputs
 
@@ -174,8 +205,10 @@ class Elmo(Tok2Vec):
         """
         for doc, output in zip(docs, outputs, strict=True):
             doc.tensor = output.tensor  # type: ignore[assignment]
-            if output.layers is not None:
-                extensions.set_layers(doc, output.layers)
+            if self.store_layers:
+                extensions.set_layers(doc, output.layers)  # type: ignore[arg-type]
+            if self._elmo_listeners:
+                keep_layers(doc, self.name, output.layers)  # type: ignore[arg-type]
             if self.vectors == "elmo" or (self.vectors == "auto" and not doc.vocab.vectors.size):
                 extensions.set_vector_hooks(doc)
 
@@ -195,8 +228,7 @@ class Elmo(Tok2Vec):
 
         Args:
             examples: the batch.
-            drop: dropout rate of thinc's layers; neither biLM nor mix has any, a listener's
-                component has its own.
+            drop: not used; what is dropped is a setting of each mix.
             sgd: an optimizer, to change the weights after what was left before.
             losses: gets the squared gradients of the listeners under the component's name.
 
@@ -209,26 +241,46 @@ class Elmo(Tok2Vec):
         validate_examples(examples, "Elmo.update")
         self._gradients.backpropagate()
         docs = [example.predicted for example in examples]
-        set_dropout_rate(self.model, drop)
-        tensors, backprop = self.model.begin_update(docs)
-        self._gradients = Gradients(tensors, backprop)
-        batch_id = Tok2VecListener.get_batch_id(docs)
-        for listener in self.listeners:
-            heard = partial(self._hear, self._gradients, listener, losses)
-            listener.receive(batch_id, tensors, heard)
+        bilm, mix = self.model.get_ref("bilm"), self.model.get_ref("mix")
+        layers, backprop_layers = bilm.begin_update(docs)
+        gradients = Gradients(layers, None if self._shim.frozen else backprop_layers)
+        for own in self._elmo_listeners:
+            own.receive(docs, layers, partial(self._hear_of_layers, gradients, own, losses))
+        if self._tok2vec_listeners:
+            tensors, backprop_tensors = mix.begin_update(layers)
+            gradients.mixed(tensors, backprop_tensors)
+            batch_id = Tok2VecListener.get_batch_id(docs)
+            for shared in self._tok2vec_listeners:
+                heard = partial(self._hear_of_tensors, gradients, shared, losses)
+                shared.receive(batch_id, tensors, heard)
+        self._gradients = gradients
         if sgd:
             self.finish_update(sgd)
         return losses
 
-    def _hear(
+    def _hear_of_layers(
+        self,
+        gradients: Gradients,
+        listener: ElmoListener,
+        losses: Dict[str, float],
+        places: List[int],
+        d_layers: List[Floats3d],
+    ) -> None:
+        """What an ElmoListener calls with its gradient; it is done with its batch then."""
+        losses[self.name] += _squares(d_layers) + penalty(listener.layers[0])
+        gradients.add_to_layers(places, d_layers)
+        listener.forget()
+
+    def _hear_of_tensors(
         self,
         gradients: Gradients,
         listener: Any,
         losses: Dict[str, float],
         d_tensors: List[Floats2d],
     ) -> List[Floats2d]:
-        """What a listener calls with its gradient; it is done with its batch then."""
-        losses[self.name] += gradients.add(d_tensors)
+        """What a Tok2VecListener calls with its gradient; it is done with its batch then."""
+        losses[self.name] += _squares(d_tensors) + penalty(self.model.get_ref("mix"))
+        gradients.add_to_tensors(d_tensors)
         listener.receive(None, None, None)
         return []
 
@@ -256,6 +308,8 @@ class Elmo(Tok2Vec):
             self.pipeline_meta = nlp._meta
         self._shim.bilm  # noqa: B018  # now rather than in the middle of the training
         width = self._shim.config.width
+        for own in self._elmo_listeners:
+            own.set_shape(self._shim.config.n_layers + 1, width)
         for component, listeners in self.listener_map.items():
             for listener in listeners:
                 if listener.get_dim("nO") != width:
@@ -273,6 +327,10 @@ class Elmo(Tok2Vec):
             return
         for name, text in self._shim.card.documents.items():
             (Path(path) / name).write_text(text, encoding="utf-8")
+
+
+def _squares(gradients: Sequence[Any]) -> float:
+    return sum(float((gradient**2).sum()) for gradient in gradients)
 
 
 def _chunks(docs: Iterable[Doc], n_words: int) -> Iterator[List[Doc]]:

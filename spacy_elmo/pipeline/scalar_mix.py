@@ -23,10 +23,18 @@ class Settings:
     initial_weights: Sequence[float] | None
     gamma: float
     layer_norm: bool
+    dropout: float
+    l2: float
+    trainable: bool
 
 
 def ScalarMix(
-    initial_weights: Sequence[float] | None = None, gamma: float = 1.0, layer_norm: bool = False
+    initial_weights: Sequence[float] | None = None,
+    gamma: float = 1.0,
+    layer_norm: bool = False,
+    dropout: float = 0.0,
+    l2: float = 0.0,
+    trainable: bool = True,
 ) -> Model[list[Floats3d], list[Floats2d]]:
     """Layers ``(L + 1, n_tokens, 2P)`` of each Doc to vectors ``(n_tokens, 2P)``.
 
@@ -35,17 +43,28 @@ def ScalarMix(
         gamma: initial γ.
         layer_norm: normalize each token's vector in each layer to mean 0 and variance 1 first
             (within the token alone, so that no vector depends on a batch).
+        dropout: share of the mixed vectors' numbers that is dropped in training, at any rate:
+            the ``dropout`` of a training config does not reach it.
+        l2: λ; ``λ‖w‖²`` is added to the loss. 1 keeps the mix near an average of the layers, 0.001
+            lets it vary (Peters et al. 2018, §3.3).
+        trainable: w and γ are learned.
 
     Raises:
-        ValueError: at the first use, if the number of weights is not that of the layers.
+        ValueError: a setting is out of range; or, at the first use, the number of weights is not
+            that of the layers.
     """
+    if not 0 <= dropout < 1:
+        raise ValueError(f"The mix's setting dropout is {dropout}; give 0 or more, below 1.")
+    if l2 < 0:
+        raise ValueError(f"The mix's setting for λ (l2, mix_l2) is {l2}; give 0 or more.")
+    settings = Settings(initial_weights, gamma, layer_norm, dropout, l2, trainable)
     return Model(
         "elmo-scalar-mix",
         forward,
         init=init,
         dims={"nO": None},
         params={"w": None, "gamma": None},
-        attrs={"settings": Settings(initial_weights, gamma, layer_norm)},
+        attrs={"settings": settings},
     )
 
 
@@ -86,25 +105,42 @@ def forward(
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
     s = softmax(model.ops, w)
-    normal = [_normalize(model.ops, x) for x in X] if model.attrs["settings"].layer_norm else None
+    settings: Settings = model.attrs["settings"]
+    normal = [_normalize(model.ops, x) for x in X] if settings.layer_norm else None
     H = [n for n, _ in normal] if normal is not None else X
     mixed = [model.ops.xp.tensordot(s, h, axes=1) for h in H]  # Σ_j s_j h_j: (n_tokens, 2P)
     Y = [gamma[0] * m for m in mixed]
+    masks = None
+    if is_train and settings.dropout:
+        masks = [model.ops.get_dropout_mask(y.shape, settings.dropout) for y in Y]
+        Y = [y * mask for y, mask in zip(Y, masks, strict=True)]
 
     def backprop(dY: list[Floats2d]) -> list[Floats3d]:
         xp = model.ops.xp
-        d_gamma, d_s = model.ops.alloc1f(1), model.ops.alloc1f(len(w))
-        for h, m, d in zip(H, mixed, dY, strict=True):
-            d_gamma += (m * d).sum()
-            d_s += gamma[0] * xp.tensordot(h, d, axes=([1, 2], [0, 1]))
-        model.inc_grad("gamma", d_gamma)
-        model.inc_grad("w", s * (d_s - (s * d_s).sum()))
+        if masks is not None:
+            dY = [d * mask for d, mask in zip(dY, masks, strict=True)]
+        if settings.trainable:
+            d_gamma, d_s = model.ops.alloc1f(1), model.ops.alloc1f(len(w))
+            for h, m, d in zip(H, mixed, dY, strict=True):
+                d_gamma += (m * d).sum()
+                d_s += gamma[0] * xp.tensordot(h, d, axes=([1, 2], [0, 1]))
+            model.inc_grad("gamma", d_gamma)
+            model.inc_grad("w", s * (d_s - (s * d_s).sum()) + 2 * settings.l2 * w)
         dX = [(gamma[0] * s)[:, None, None] * d for d in dY]
         if normal is not None:
             dX = [un(d) for (_, un), d in zip(normal, dX, strict=True)]
         return dX
 
     return Y, backprop
+
+
+def penalty(model: Model[list[Floats3d], list[Floats2d]]) -> float:
+    """``λ‖w‖²`` of a mix, 0 for one that does not learn."""
+    settings: Settings = model.attrs["settings"]
+    if not (settings.l2 and settings.trainable and model.has_param("w")):
+        return 0.0
+    w: Any = model.get_param("w")
+    return settings.l2 * float((w * w).sum())
 
 
 def softmax(ops: Ops, w: Any) -> Any:

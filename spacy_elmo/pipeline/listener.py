@@ -1,0 +1,158 @@
+"""A layer in another component's model: its own mix of the biLM's layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d, Floats3d
+
+from . import extensions
+from .scalar_mix import set_up
+
+# What components have read of the Docs that are alive, by the components' names. On the Docs
+# themselves it would ride along through processes and bytes.
+_kept: WeakKeyDictionary[Doc, dict[str, Floats3d]] = WeakKeyDictionary()
+
+
+def keep_layers(doc: Doc, component: str, layers: Floats3d) -> None:
+    """Note what a component has read of a Doc, for the listeners, as long as the Doc lives."""
+    _kept.setdefault(doc, {})[component] = layers
+
+
+def drop_layers(doc: Doc) -> None:
+    """Forget what components have read of a Doc."""
+    _kept.pop(doc, None)
+
+
+class ElmoListener(Model[list[Doc], list[Floats2d]]):
+    """Gets the layers of a biLM from an elmo component earlier in the pipeline, and mixes them.
+
+    While both are trained, the component hands over the layers of each batch and takes the
+    gradients; otherwise they are those that the component has kept of each Doc.
+
+    Args:
+        upstream: name of the component.
+        mix: `scalar_mix.ScalarMix`, this listener's own.
+    """
+
+    def __init__(self, upstream: str, mix: Model[list[Floats3d], list[Floats2d]]):
+        super().__init__("elmo-listener", forward, init=init, layers=[mix], dims={"nO": None})
+        self.upstream = upstream
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of a batch, and of the Docs that shapes were inferred with."""
+        self._received: dict[int, int] = {}  # places of Docs in the batch, by identity
+        self._batch: Sequence[tuple[Doc, Floats3d]] = ()
+        self._hear: Callable[[list[int], list[Floats3d]], None] | None = None
+        self._samples: Sequence[Doc] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: without what belongs to a batch."""
+        nothing: dict[str, Any] = {"_received": {}, "_batch": (), "_hear": None, "_samples": ()}
+        return {**self.__dict__, **nothing}
+
+    def copy(self) -> ElmoListener:
+        copied = ElmoListener(self.upstream, self.layers[0].copy())
+        if self.has_dim("nO"):
+            copied.set_dim("nO", self.get_dim("nO"))
+        return copied
+
+    def set_shape(self, n_layers: int, width: int) -> None:
+        """What the component says of its biLM when they are linked."""
+        if self.has_dim("nO") is None:
+            self.set_dim("nO", width)
+        set_up(self.layers[0], n_layers, width)
+
+    def receive(
+        self,
+        docs: Sequence[Doc],
+        layers: Sequence[Floats3d],
+        hear: Callable[[list[int], list[Floats3d]], None],
+    ) -> None:
+        """Take a batch to be learned from.
+
+        Args:
+            docs: the batch.
+            layers: ``(L + 1, n_tokens, 2P)`` of each.
+            hear: to be called with the places of Docs in the batch and the gradients of their
+                layers.
+        """
+        self.forget()
+        self._batch = list(zip(docs, layers, strict=True))
+        self._received = {id(doc): place for place, doc in enumerate(docs)}
+        self._hear = hear
+
+    def find(self, docs: Sequence[Doc]) -> list[Floats3d]:
+        """The layers of Docs that are not learned from.
+
+        Raises:
+            ValueError: the component has not read one of them.
+        """
+        found = []
+        for doc in docs:
+            layers = _kept.get(doc, {}).get(self.upstream)
+            if layers is None and extensions.LAYERS in doc.user_data:
+                layers = extensions.get_layers(doc)
+            if layers is None and any(doc is sample for sample in self._samples):
+                mix = self.layers[0]  # shapes are being inferred; the numbers do not matter
+                layers = mix.ops.alloc3f(len(mix.get_param("w")), len(doc), self.get_dim("nO"))
+            if layers is None:
+                raise ValueError(self._not_read())
+            if layers.shape[1] != len(doc):
+                raise ValueError(
+                    f"A Doc has {len(doc)} tokens, but the elmo component '{self.upstream}' has "
+                    f"read {layers.shape[1]}: it was retokenized since. Put what retokenizes "
+                    f"before '{self.upstream}'."
+                )
+            found.append(self.ops.asarray3f(layers))  # NumPy's, if it came from bytes
+        return found
+
+    def _not_read(self) -> str:
+        return (
+            f"A component listens to '{self.upstream}', which has not read the Doc: put an elmo "
+            f"component of that name before it in the pipeline (or set the listener's 'upstream' "
+            f"to its name), and do not disable it. If it is among the frozen_components of a "
+            f"training, it has to be in annotating_components too."
+        )
+
+
+def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
+    """The Docs of this call are samples, which no component has read."""
+    if X is None:
+        return
+    if model.has_dim("nO") is None:
+        raise ValueError(
+            f"A component listens to '{model.upstream}', but there is no elmo component of that "
+            f"name before it in the pipeline, or its weights cannot be found."
+        )
+    model._samples = list(X)
+
+
+def forward(
+    model: Any, docs: Sequence[Doc], is_train: bool
+) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
+    mix = model.layers[0]
+    hear, places = model._hear, [model._received.get(id(doc)) for doc in docs]
+    if is_train and hear is not None:
+        if None in places:
+            raise ValueError(
+                f"A component learns from Docs that are not in the batch that '{model.upstream}' "
+                f"has read. It has to learn from the Docs of the batch itself."
+            )
+        layers = [model._batch[place][1] for place in places]
+    else:
+        layers, hear = model.find(docs), None
+    Y, backprop_mix = mix(layers, is_train)
+
+    def backprop(dY: list[Floats2d]) -> list[Doc]:
+        d_layers = backprop_mix(dY)
+        if hear is not None:
+            hear(places, d_layers)
+        return []
+
+    return Y, backprop
