@@ -66,6 +66,7 @@ setup(
             "spacy-elmo.Elmo.v1 = spacy_elmo.architectures:Elmo",
             "spacy-elmo.ElmoListener.v1 = spacy_elmo.architectures:ElmoListener",
             "spacy-elmo.ScalarMix.v1 = spacy_elmo.architectures:ScalarMix",
+            "spacy-elmo.Tok2Vec.v1 = spacy_elmo.architectures:Tok2Vec",
         ],
         # Importing the module hangs the commands into `python -m spacy`.
         "spacy_cli": ["elmo = spacy_elmo.cli:app"],

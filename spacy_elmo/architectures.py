@@ -3,11 +3,13 @@
 from typing import List, Optional, Union  # noqa: UP035
 
 from spacy.tokens import Doc
-from thinc.api import Model, chain
+from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from .pipeline import listener, scalar_mix
 from .pipeline.layer import BiLMLayer
+from .pipeline.mixed import mixed_layers
+from .pipeline.tok2vec import ElmoTok2Vec
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
@@ -46,12 +48,7 @@ def Elmo(
         ValueError: a setting is out of range.
     """
     bilm = BiLMLayer(weights, frozen, width, initial_state, segments, max_words, batch_words)
-    mix = mix if mix is not None else ScalarMix()
-    model: Model[List[Doc], List[Floats2d]] = chain(bilm, mix)
-    model.name = "elmo"
-    model.set_ref("bilm", bilm)
-    model.set_ref("mix", mix)
-    return model
+    return mixed_layers(bilm, mix if mix is not None else ScalarMix())
 
 
 def ScalarMix(
@@ -93,3 +90,29 @@ def ElmoListener(
     """
     mix = ScalarMix(initial_weights, gamma, layer_norm, dropout, mix_l2, trainable)
     return listener.ElmoListener(upstream, mix)
+
+
+def Tok2Vec(
+    elmo: Optional[Model[List[Doc], List[Floats2d]]] = None,
+    embed: Optional[Model[List[Doc], List[Floats2d]]] = None,
+    encode: Optional[Model[List[Floats2d], List[Floats2d]]] = None,
+    output_elmo: Optional[Model[List[Doc], List[Floats2d]]] = None,
+) -> Model[List[Doc], List[Floats2d]]:
+    """``spacy-elmo.Tok2Vec.v1``: the task models of Peters et al. 2018, §3.3, part by part.
+
+    Args:
+        elmo: `spacy-elmo.ElmoListener.v1` (or `spacy.Tok2VecListener.v1`, `spacy-elmo.Elmo.v1`),
+            concatenated with the embedding.
+        embed: another embedding, such as `spacy.MultiHashEmbed.v2`, `spacy.CharacterEmbed.v2` or
+            `spacy.StaticVectors.v2`.
+        encode: what reads both, such as `spacy.MaxoutWindowEncoder.v2` or
+            `spacy.TorchBiLSTMEncoder.v1`; before it their vectors are brought to its width.
+        output_elmo: a second mix, concatenated with what the encoder gives.
+
+    Returns:
+        ``List[Doc]`` to one array ``(n_tokens, width)`` each.
+
+    Raises:
+        ValueError: there is neither ``elmo`` nor ``embed``.
+    """
+    return ElmoTok2Vec(elmo, embed, encode, output_elmo)

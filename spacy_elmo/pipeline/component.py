@@ -154,6 +154,16 @@ class Elmo(Tok2Vec):
                     config = self._shim.config
                     node.set_shape(config.n_layers + 1, config.width)
 
+    def remove_listener(self, listener: Any, component_name: str) -> bool:
+        """Unlink a listener; spaCy calls this while it goes over the component's list of them."""
+        before = self.listener_map.get(component_name, [])
+        kept = [other for other in before if other is not listener]
+        if kept:
+            self.listener_map[component_name] = kept
+        else:
+            self.listener_map.pop(component_name, None)
+        return len(kept) < len(before)
+
     @property
     def hide_labels(self) -> bool:
         """True: there are no labels.

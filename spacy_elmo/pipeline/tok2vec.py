@@ -1,0 +1,40 @@
+"""The task models of the paper: ELMo at the input of an encoder, and at its output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spacy.tokens import Doc
+from thinc.api import Maxout, Model, chain, concatenate, with_array
+from thinc.types import Floats2d
+
+Embedding = Model[list[Doc], list[Floats2d]]
+
+
+def ElmoTok2Vec(
+    elmo: Embedding | None,
+    embed: Embedding | None,
+    encode: Model[list[Floats2d], list[Floats2d]] | None,
+    output_elmo: Embedding | None,
+) -> Embedding:
+    """``[x_k; ELMo_k]`` into an encoder, ``[h_k; ELMo'_k]`` out of it (Peters et al. 2018, §3.3).
+
+    The arguments are those of `spacy-elmo.Tok2Vec.v1`.
+
+    Raises:
+        ValueError: there is neither ``elmo`` nor ``embed``.
+    """
+    inputs = [part for part in (embed, elmo) if part is not None]
+    if not inputs:
+        raise ValueError(
+            "The model spacy-elmo.Tok2Vec.v1 has neither 'elmo' nor 'embed'; give one at least."
+        )
+    model: Any = concatenate(*inputs) if len(inputs) > 1 else inputs[0]
+    if encode is not None:
+        # spaCy's encoders are as wide at their input as at their output.
+        width = encode.get_dim("nI") if encode.has_dim("nI") else encode.get_dim("nO")
+        reduce: Any = with_array(Maxout(nO=width, nP=3, dropout=0.0, normalize=True))
+        model = chain(model, reduce, encode)
+    if output_elmo is not None:
+        model = concatenate(model, output_elmo)
+    return model
