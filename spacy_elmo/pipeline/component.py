@@ -16,7 +16,7 @@ from thinc.types import Floats2d, Floats3d
 
 from . import extensions
 from .gradients import Gradients
-from .listener import ElmoListener, keep_layers
+from .listener import Batch, ElmoListener, keep_layers
 from .scalar_mix import penalty
 from .shim import BiLMShim
 
@@ -255,7 +255,7 @@ class Elmo(Tok2Vec):
         layers, backprop_layers = bilm.begin_update(docs)
         gradients = Gradients(layers, None if self._shim.frozen else backprop_layers)
         for own in self._elmo_listeners:
-            own.receive(docs, layers, partial(self._hear_of_layers, gradients, own, losses))
+            own.batch = Batch(docs, layers, partial(self._hear_of_layers, gradients, own, losses))
         if self._tok2vec_listeners:
             tensors, backprop_tensors = mix.begin_update(layers)
             gradients.mixed(tensors, backprop_tensors)
@@ -279,7 +279,7 @@ class Elmo(Tok2Vec):
         """What an ElmoListener calls with its gradient; it is done with its batch then."""
         losses[self.name] += _squares(d_layers) + penalty(listener.layers[0])
         gradients.add_to_layers(places, d_layers)
-        listener.forget()
+        listener.batch = Batch()
 
     def _hear_of_tensors(
         self,

@@ -50,7 +50,9 @@ class Gradients:
         _add(self._of_tensors, range(len(self._tensors)), gradients)
 
     def backpropagate(self) -> None:
-        """Backpropagate what was added, once."""
+        """Backpropagate what was added, once; nothing happens while nothing was."""
+        if not self._of_tensors and not self._of_layers:
+            return
         if self._of_tensors and self._backprop_tensors is not None:
             d_layers = self._backprop_tensors(_fill(self._of_tensors, self._tensors))
             self.add_to_layers(range(len(d_layers)), d_layers)

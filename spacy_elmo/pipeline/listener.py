@@ -28,6 +28,30 @@ def drop_layers(doc: Doc) -> None:
     _kept.pop(doc, None)
 
 
+class Batch:
+    """What a listener has in hand while its component learns; a pickle of it is empty.
+
+    Args:
+        docs: of the batch.
+        layers: ``(L + 1, n_tokens, 2P)`` of each.
+        hear: to be called with the places of Docs in the batch and the gradients of their layers.
+        samples: Docs that shapes are being inferred with, which no component has read.
+    """
+
+    def __init__(
+        self,
+        docs: Sequence[Doc] = (),
+        layers: Sequence[Floats3d] = (),
+        hear: Callable[[list[int], list[Floats3d]], None] | None = None,
+        samples: Sequence[Doc] = (),
+    ):
+        self.docs, self.layers, self.hear, self.samples = docs, layers, hear, samples
+        self.places = {id(doc): place for place, doc in enumerate(docs)}
+
+    def __reduce__(self) -> tuple[type[Batch], tuple[()]]:
+        return Batch, ()
+
+
 class ElmoListener(Model[list[Doc], list[Floats2d]]):
     """Gets the layers of a biLM from an elmo component earlier in the pipeline, and mixes them.
 
@@ -42,19 +66,7 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
     def __init__(self, upstream: str, mix: Model[list[Floats3d], list[Floats2d]]):
         super().__init__("elmo-listener", forward, init=init, layers=[mix], dims={"nO": None})
         self.upstream = upstream
-        self.forget()
-
-    def forget(self) -> None:
-        """Let go of a batch, and of the Docs that shapes were inferred with."""
-        self._received: dict[int, int] = {}  # places of Docs in the batch, by identity
-        self._batch: Sequence[tuple[Doc, Floats3d]] = ()
-        self._hear: Callable[[list[int], list[Floats3d]], None] | None = None
-        self._samples: Sequence[Doc] = ()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For pickle: without what belongs to a batch."""
-        nothing: dict[str, Any] = {"_received": {}, "_batch": (), "_hear": None, "_samples": ()}
-        return {**self.__dict__, **nothing}
+        self.batch = Batch()
 
     def copy(self) -> ElmoListener:
         copied = ElmoListener(self.upstream, self.layers[0].copy())
@@ -68,25 +80,6 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             self.set_dim("nO", width)
         set_up(self.layers[0], n_layers, width)
 
-    def receive(
-        self,
-        docs: Sequence[Doc],
-        layers: Sequence[Floats3d],
-        hear: Callable[[list[int], list[Floats3d]], None],
-    ) -> None:
-        """Take a batch to be learned from.
-
-        Args:
-            docs: the batch.
-            layers: ``(L + 1, n_tokens, 2P)`` of each.
-            hear: to be called with the places of Docs in the batch and the gradients of their
-                layers.
-        """
-        self.forget()
-        self._batch = list(zip(docs, layers, strict=True))
-        self._received = {id(doc): place for place, doc in enumerate(docs)}
-        self._hear = hear
-
     def find(self, docs: Sequence[Doc]) -> list[Floats3d]:
         """The layers of Docs that are not learned from.
 
@@ -98,7 +91,7 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             layers = _kept.get(doc, {}).get(self.upstream)
             if layers is None and extensions.LAYERS in doc.user_data:
                 layers = extensions.get_layers(doc)
-            if layers is None and any(doc is sample for sample in self._samples):
+            if layers is None and any(doc is sample for sample in self.batch.samples):
                 mix = self.layers[0]  # shapes are being inferred; the numbers do not matter
                 layers = mix.ops.alloc3f(len(mix.get_param("w")), len(doc), self.get_dim("nO"))
             if layers is None:
@@ -130,23 +123,24 @@ def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
             f"A component listens to '{model.upstream}', but there is no elmo component of that "
             f"name before it in the pipeline, or its weights cannot be found."
         )
-    model._samples = list(X)
+    model.batch = Batch(samples=list(X))
 
 
 def forward(
     model: Any, docs: Sequence[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
-    mix = model.layers[0]
-    hear, places = model._hear, [model._received.get(id(doc)) for doc in docs]
-    if is_train and hear is not None:
-        if None in places:
-            raise ValueError(
-                f"A component learns from Docs that are not in the batch that '{model.upstream}' "
-                f"has read. It has to learn from the Docs of the batch itself."
-            )
-        layers = [model._batch[place][1] for place in places]
+    mix, batch = model.layers[0], model.batch
+    hear = batch.hear if is_train else None
+    places = [batch.places.get(id(doc)) for doc in docs]
+    if hear is None:
+        layers = model.find(docs)
+    elif None in places:
+        raise ValueError(
+            f"A component learns from Docs that are not in the batch that '{model.upstream}' has "
+            f"read. It has to learn from the Docs of the batch itself."
+        )
     else:
-        layers, hear = model.find(docs), None
+        layers = [batch.layers[place] for place in places]
     Y, backprop_mix = mix(layers, is_train)
 
     def backprop(dY: list[Floats2d]) -> list[Doc]:

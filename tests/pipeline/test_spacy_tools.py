@@ -51,6 +51,9 @@ FILLED = {
             "initial_weights": None,
             "gamma": 1.0,
             "layer_norm": False,
+            "dropout": 0.0,
+            "l2": 0.0,
+            "trainable": True,
         },
     },
 }

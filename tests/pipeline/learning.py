@@ -1,0 +1,80 @@
+"""What tests of learning need."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import spacy
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import Adam
+
+from .helpers import WIDTH, make_nlp
+
+WORDS = {"the": "D", "a": "D", "bank": "N", "river": "N", "plays": "V", "sat": "V", ".": "P"}
+LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH, "upstream": "elmo"}
+
+
+def make_examples(nlp: Language, n: int = 8) -> list[Example]:
+    rng = random.Random(0)
+    examples = []
+    for _ in range(n):
+        words = rng.choices(list(WORDS), k=rng.randint(1, 9))
+        reference = Doc(nlp.vocab, words=words, tags=[WORDS[word] for word in words])
+        examples.append(Example(Doc(nlp.vocab, words=words), reference))
+    return examples
+
+
+def tagger_config(tok2vec) -> dict:
+    return {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}}
+
+
+def make_pipeline(weights, **settings) -> Language:
+    nlp = make_nlp(weights, **settings)
+    nlp.add_pipe("tagger", config=tagger_config(LISTENER))
+    return nlp
+
+
+def make_inline(weights, **settings) -> Language:
+    nlp = spacy.blank("en")
+    tok2vec = {"@architectures": "spacy-elmo.Elmo.v1", "weights": str(weights), **settings}
+    nlp.add_pipe("tagger", config=tagger_config(tok2vec))
+    return nlp
+
+
+def start(nlp: Language, learn_rate: float = 0.05) -> tuple[list[Example], Adam]:
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    for _, pipe in nlp.pipeline:
+        for node in pipe.model.walk():
+            if node.name == "softmax":  # zeros let no gradient through
+                W = node.get_param("W")
+                node.set_param("W", np.sin(np.arange(W.size, dtype="float32")).reshape(W.shape))
+    return examples, Adam(learn_rate)
+
+
+def step(nlp: Language, examples: list[Example], optimizer, batches: int = 1) -> dict[str, float]:
+    """As `spacy train` does it: all components read the batches, then all learn."""
+    losses: dict[str, float] = {}
+    size = len(examples) // batches
+    for i in range(batches):
+        nlp.update(examples[i * size : (i + 1) * size], sgd=False, losses=losses)
+    for _, pipe in nlp.pipeline:
+        if pipe.is_trainable:
+            pipe.finish_update(optimizer)
+    return losses
+
+
+def numbers(model) -> dict[str, np.ndarray]:
+    return {name: p.detach().numpy().copy() for name, p in bilm_of(model).named_parameters()}
+
+
+def bilm_of(model) -> torch.nn.Module:
+    return next(node for node in model.walk() if node.name == "elmo-bilm").shims[0].bilm
+
+
+def mix_of(model):
+    return next(node for node in model.walk() if node.name == "elmo-scalar-mix")

@@ -1,0 +1,432 @@
+"""``spacy-elmo.ElmoListener.v1`` and ``spacy-elmo.Tok2Vec.v1``: a mix for each listener."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import Adam, Model
+
+from spacy_elmo.architectures import ElmoListener as make_listener
+from spacy_elmo.pipeline import listener as listener_module
+from spacy_elmo.pipeline.listener import ElmoListener
+from spacy_elmo.pipeline.scalar_mix import softmax
+
+from .helpers import (
+    N_LAYERS,
+    TOLERANCE,
+    WIDTH,
+    finite_difference,
+    make_nlp,
+    max_difference,
+    write_weights,
+)
+from .learning import bilm_of, make_examples, numbers, start, step, tagger_config
+
+TEXT = "the bank sat."
+
+
+def listening(**settings: Any) -> dict[str, Any]:
+    defaults = {"@architectures": "spacy-elmo.ElmoListener.v1", "dropout": 0.0, "mix_l2": 0.0}
+    return {**defaults, **settings}
+
+
+def make_pipeline(
+    weights: Path, listener: dict[str, Any] | None = None, **settings: Any
+) -> Language:
+    nlp = make_nlp(weights, **settings)
+    nlp.add_pipe("tagger", config=tagger_config(listener or listening()))
+    return nlp
+
+
+def listeners_of(nlp: Language, name: str) -> list[ElmoListener]:
+    return [n for n in nlp.get_pipe(name).model.walk() if isinstance(n, ElmoListener)]
+
+
+def mixes_of(nlp: Language, name: str) -> list[Model]:
+    return [n for n in nlp.get_pipe(name).model.walk() if n.name == "elmo-scalar-mix"]
+
+
+def tags(doc: Doc) -> list[str]:
+    return [token.tag_ for token in doc]
+
+
+def gradients_of(nlp: Language, examples: list[Example]) -> dict[tuple[int, str], np.ndarray]:
+    """What one step would change, by the id of the layer and the parameter's name."""
+    noted: dict[tuple[int, str], np.ndarray] = {}
+
+    def note(key: tuple[int, str], value: Any, gradient: Any) -> tuple[Any, Any]:
+        noted[key] = np.array(gradient, copy=True)
+        return value, gradient
+
+    step(nlp, examples, note)
+    return noted
+
+
+# Its shape
+
+
+def test_the_width_is_set_by_the_component(weights: Path) -> None:
+    nlp = make_pipeline(weights)
+    [listener] = listeners_of(nlp, "tagger")
+    assert listener.get_dim("nO") == WIDTH
+    assert listener.layers[0].get_param("w").shape == (N_LAYERS,)
+    assert not nlp.get_pipe("elmo")._shim.is_loaded  # its config file alone was read
+    assert nlp.get_pipe("elmo").listening_components == ["tagger"]
+
+
+def test_weights_that_cannot_be_found_are_reported_when_they_are_needed(tmp_path: Path) -> None:
+    nlp = make_pipeline(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="Cannot find the ELMo weights"):
+        nlp.initialize(lambda: make_examples(nlp))
+
+
+def test_shapes_are_inferred_on_docs_that_nobody_has_read(weights: Path) -> None:
+    nlp = make_pipeline(weights)
+    start(nlp)
+    assert nlp.get_pipe("tagger").model.get_ref("tok2vec").get_dim("nO") == WIDTH
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"dropout": 1.0}, "dropout is 1.0"),
+        ({"mix_l2": -0.1}, "mix_l2"),
+        ({"initial_weights": [0.0]}, r"initial_weights has 1 .* 3 layers"),
+    ],
+)
+def test_settings(settings: dict[str, Any], said: str, weights: Path) -> None:
+    with pytest.raises(ValueError, match=said):
+        make_pipeline(weights, listening(**settings)).initialize()
+
+
+# Learning
+
+
+def test_it_learns_and_is_saved(weights: Path, tmp_path: Path) -> None:
+    nlp = make_pipeline(weights, listening(dropout=0.2, mix_l2=0.001))
+    examples, optimizer = start(nlp)
+    losses = [step(nlp, examples, optimizer)["tagger"] for _ in range(120)]
+    assert np.mean(losses[-10:]) < 0.5 * losses[0]  # noisy, for the dropout
+    [mix] = mixes_of(nlp, "tagger")
+    assert len(set(mix.get_param("w").tolist())) == N_LAYERS
+    assert not mixes_of(nlp, "elmo")[0].get_param("w").any()  # nobody listens to that one
+    nlp.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    again = pickle.loads(pickle.dumps(nlp))
+    for other in (loaded, again):
+        np.testing.assert_array_equal(
+            mixes_of(other, "tagger")[0].get_param("w"), mix.get_param("w")
+        )
+        assert tags(other(TEXT)) == tags(nlp(TEXT))
+    expected = [tags(nlp(text)) for text in (TEXT, "a river", "plays")]
+    docs = nlp.pipe([TEXT, "a river", "plays"], n_process=2, batch_size=1)
+    assert [tags(doc) for doc in docs] == expected
+
+
+def test_same_as_the_shared_mix(weights: Path) -> None:
+    """One listener with a mix of its own learns what one with the component's mix does."""
+    shared = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH, "upstream": "elmo"}
+    found = []
+    for listener in (listening(), shared):
+        nlp = make_pipeline(weights, listener)
+        examples, optimizer = start(nlp)
+        for _ in range(5):
+            losses = step(nlp, examples, optimizer)
+        mix = mixes_of(nlp, "tagger" if listener is not shared else "elmo")[0]
+        found.append((losses["tagger"], mix.get_param("w").copy()))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-3)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-2, atol=1e-4)
+
+
+def test_each_listener_has_a_mix_of_its_own(weights: Path) -> None:
+    """Two in one model and one in another, from one pass of the biLM."""
+    two = {
+        "@architectures": "spacy-elmo.Tok2Vec.v1",
+        "elmo": listening(),
+        "output_elmo": listening(initial_weights=[0.0, 1.0, 2.0]),
+    }
+    nlp = make_pipeline(weights, two)
+    nlp.add_pipe("tagger", name="other", config=tagger_config(listening()))
+    assert [len(listeners_of(nlp, name)) for name in ("tagger", "other")] == [2, 1]
+    examples, optimizer = start(nlp)
+    passes = []
+    bilm = nlp.get_pipe("elmo")._shim.bilm
+    read = bilm.read
+    bilm.read = lambda *args, **kwargs: passes.append(1) or read(*args, **kwargs)
+    for _ in range(10):
+        step(nlp, examples, optimizer)
+    assert len(passes) == 10
+    weights_of = [
+        m.get_param("w").tolist() for name in ("tagger", "other") for m in mixes_of(nlp, name)
+    ]
+    assert len({tuple(w) for w in weights_of}) == 3
+    assert nlp(TEXT).tensor.shape == (4, WIDTH)
+
+
+def test_gradients_of_listeners_add_up_in_the_biLM(weights: Path) -> None:
+    """Whatever their order, and also when one of them learns nothing from a batch."""
+
+    def gradients(names: list[str], silent: str | None = None) -> dict[str, np.ndarray]:
+        nlp = make_nlp(weights, frozen=False)
+        for name in names:
+            nlp.add_pipe("tagger", name=name, config=tagger_config(listening()))
+        examples, _ = start(nlp)
+        if silent is not None:
+            nlp.get_pipe(silent).update = lambda examples, **settings: settings["losses"]
+        step(nlp, examples, lambda key, value, gradient: (value, gradient))
+        noted = gradients_of(nlp, examples)
+        return {name: noted[key] for key in noted for name in [key[1]] if "." in name}
+
+    one, both = gradients(["a"]), gradients(["a", "b"])
+    assert len(one) == len(numbers(make_nlp(weights, frozen=False).get_pipe("elmo").model))
+    for silent in (None, "a", "b"):
+        found = both if silent is None else gradients(["a", "b"], silent)
+        for name, gradient in one.items():
+            expected = 2 * gradient if silent is None else gradient
+            scale = np.abs(expected).max()
+            np.testing.assert_allclose(found[name], expected, atol=1e-4 * scale, err_msg=name)
+
+
+def test_every_parameter_of_the_biLM_gets_its_gradient(weights: Path) -> None:
+    nlp = make_pipeline(weights, listening(initial_weights=[0.3, 0.1, -0.2]), frozen=False)
+    examples, _ = start(nlp)
+    docs = [example.reference for example in examples]
+    elmo, tagger = nlp.get_pipe("elmo"), nlp.get_pipe("tagger")
+    bilm = bilm_of(elmo.model)
+    rng = np.random.default_rng(0)
+    tok2vec = tagger.model.get_ref("tok2vec")
+    elmo.update([Example(doc, doc) for doc in docs], losses={})
+    Y, backprop = tok2vec.begin_update(docs)
+    dY = [rng.normal(size=y.shape).astype("float32") for y in Y]
+    backprop(dY)
+    elmo._gradients.backpropagate()
+
+    def loss() -> float:
+        elmo.set_annotations(docs, elmo.predict(docs))
+        return sum(float((y * d).sum()) for y, d in zip(tok2vec.predict(docs), dY, strict=True))
+
+    for name, parameter in bilm.named_parameters():
+        gradient = parameter.grad.numpy()
+        place = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
+        with torch.no_grad():
+            bilm.word_cache.clear()
+
+            def changed() -> float:
+                bilm.word_cache.clear()
+                return loss()
+
+            found = finite_difference(changed, parameter.detach().numpy(), place, 2e-3)
+        assert found == pytest.approx(float(gradient[place]), rel=0.03), name
+
+
+def test_lambda_is_in_the_gradient_and_in_the_loss(weights: Path) -> None:
+    w = [0.5, -1.0, 0.25]
+    found = {}
+    for l2 in (0.0, 0.1):
+        nlp = make_pipeline(weights, listening(mix_l2=l2, initial_weights=w))
+        examples, _ = start(nlp)
+        losses: dict[str, float] = {}
+        nlp.update(examples, sgd=False, losses=losses)
+        [mix] = mixes_of(nlp, "tagger")
+        found[l2] = (mix.get_grad("w").copy(), losses["elmo"])
+    np.testing.assert_allclose(found[0.1][0] - found[0.0][0], 0.2 * np.array(w), atol=1e-5)
+    assert found[0.1][1] - found[0.0][1] == pytest.approx(0.1 * float(np.square(w).sum()), rel=1e-4)
+
+
+def test_a_mix_that_is_not_trainable(weights: Path) -> None:
+    nlp = make_pipeline(weights, listening(trainable=False, mix_l2=1.0, initial_weights=[1, 2, 3]))
+    examples, optimizer = start(nlp)
+    for _ in range(3):
+        losses = step(nlp, examples, optimizer)
+    [mix] = mixes_of(nlp, "tagger")
+    assert mix.get_param("w").tolist() == [1, 2, 3] and mix.get_param("gamma").tolist() == [1]
+    assert losses["tagger"] > 0
+
+
+def test_dropout_is_its_own(weights: Path) -> None:
+    """At any rate that the training has, and never in prediction."""
+    nlp = make_pipeline(weights, listening(dropout=0.5))
+    examples, _ = start(nlp)
+    docs = [example.predicted for example in examples]
+    elmo, tok2vec = nlp.get_pipe("elmo"), nlp.get_pipe("tagger").model.get_ref("tok2vec")
+    elmo.update(examples, drop=0.0, losses={})
+    Y = np.concatenate(tok2vec.begin_update(docs)[0])
+    assert 0.4 < (Y == 0).mean() < 0.6
+    predicted = np.concatenate([tok2vec.predict([nlp(TEXT)])[0]])
+    assert (predicted != 0).all()
+
+
+def test_the_informative_layer_is_found(tmp_path: Path) -> None:
+    """Classes that one layer tells apart by a line, and the others only as noise."""
+    rng = np.random.default_rng(0)
+    listener = make_listener(dropout=0.0, mix_l2=0.0)
+    mix = listener.layers[0]
+    label = rng.integers(2, size=400)
+    layers = rng.normal(size=(3, 400, 4)).astype("float32")
+    layers[1, :, 0] = 2.0 * label - 1 + 0.1 * rng.normal(size=400)
+    mix.initialize(X=[layers])
+    optimizer = Adam(0.1)
+    direction = np.zeros((400, 4), dtype="float32")
+    for _ in range(300):
+        Y, backprop = mix.begin_update([layers])
+        p = 1 / (1 + np.exp(-4 * Y[0][:, 0]))
+        direction[:, 0] = 4 * (p - label) / 400
+        backprop([direction])
+        mix.finish_update(optimizer)
+    assert softmax(mix.ops, mix.get_param("w"))[1] > 0.9
+
+
+def test_averages_reach_the_mix(weights: Path) -> None:
+    nlp = make_pipeline(weights)
+    examples, _ = start(nlp)
+    optimizer = Adam(0.05, use_averages=True)
+    for _ in range(4):
+        step(nlp, examples, optimizer)
+    [mix] = mixes_of(nlp, "tagger")
+    last = mix.get_param("w").copy()
+    with nlp.use_params(optimizer.averages):
+        assert np.abs(mix.get_param("w") - last).max() > 1e-4
+    np.testing.assert_array_equal(mix.get_param("w"), last)
+
+
+# Without a component that learns with it
+
+
+def test_without_its_component(weights: Path) -> None:
+    nlp = make_pipeline(weights)
+    start(nlp)
+    with nlp.select_pipes(disable="elmo"):
+        with pytest.raises(ValueError, match=r"listens to 'elmo', which has not read the Doc"):
+            nlp("some words")
+        with pytest.raises(ValueError, match="annotating_components"):
+            nlp.update(make_examples(nlp))
+    alone = spacy.blank("en")
+    alone.add_pipe("tagger", config=tagger_config(listening()))
+    with pytest.raises(ValueError, match=r"no elmo component of that name before it"):
+        alone.initialize(lambda: make_examples(alone))
+
+
+def test_frozen_and_annotating(weights: Path) -> None:
+    nlp = make_pipeline(weights)
+    examples, optimizer = start(nlp)
+    losses = []
+    for _ in range(40):
+        losses.append(
+            nlp.update(examples, sgd=optimizer, exclude=["elmo"], annotates=["elmo"])["tagger"]
+        )
+    assert losses[-1] < 0.5 * losses[0]
+    assert mixes_of(nlp, "tagger")[0].get_param("w").any()
+
+
+def test_layers_are_kept_as_long_as_their_doc_and_travel_nowhere(weights: Path) -> None:
+    nlp = make_pipeline(weights)
+    start(nlp)
+    gc.collect()
+    before = len(listener_module._kept)
+    doc = nlp(TEXT)
+    assert len(listener_module._kept) == before + 1
+    assert not any("layers" in str(key) for key in doc.user_data)
+    tagger = nlp.get_pipe("tagger")
+    np.testing.assert_array_equal(tagger.predict([doc]), tagger.predict([doc]))  # and again
+    arrived = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    with pytest.raises(ValueError, match="has not read the Doc"):
+        tagger.predict([arrived])
+    del doc
+    gc.collect()
+    assert len(listener_module._kept) == before
+
+
+def test_stored_layers_do_travel(weights: Path) -> None:
+    nlp = make_pipeline(weights, store_layers=True)
+    start(nlp)
+    doc = nlp(TEXT)
+    arrived = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    assert tags(nlp.get_pipe("tagger")(arrived)) == tags(doc)
+
+
+def test_retokenized(weights: Path) -> None:
+    nlp = make_pipeline(weights)
+    start(nlp)
+    doc = nlp(TEXT)
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    with pytest.raises(ValueError, match="retokenized"):
+        nlp.get_pipe("tagger")(doc)
+
+
+# Replaced, sourced
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("nested", [True, False])
+def test_replaced(weights: Path, tmp_path: Path, nested: bool, frozen: bool) -> None:
+    listener, paths = listening(gamma=1.5, dropout=0.1), ["model.tok2vec"]
+    if nested:
+        listener = {
+            "@architectures": "spacy-elmo.Tok2Vec.v1",
+            "elmo": listener,
+            "embed": {
+                "@architectures": "spacy.MultiHashEmbed.v2", "width": 8, "attrs": ["NORM"],
+                "rows": [50], "include_static_vectors": False,
+            },
+            "encode": {
+                "@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 8, "window_size": 1,
+                "maxout_pieces": 2, "depth": 1,
+            },
+            "output_elmo": listening(gamma=0.5),
+        }  # fmt: skip
+        paths = ["model.tok2vec.elmo", "model.tok2vec.output_elmo"]
+    nlp = make_pipeline(weights, listener, frozen=frozen)
+    examples, optimizer = start(nlp)
+    for _ in range(10):
+        step(nlp, examples, optimizer)
+    docs = [example.reference for example in examples]
+    expected = nlp.get_pipe("tagger").model.predict([nlp(doc.copy()) for doc in docs])
+    nlp.replace_listeners("elmo", "tagger", paths)
+    assert nlp.get_pipe("elmo").listeners == [] and not listeners_of(nlp, "tagger")
+    tagger = nlp.get_pipe("tagger").model
+    assert max_difference(tagger.predict(docs), expected) <= TOLERANCE
+    block = nlp.config["components"]["tagger"]["model"]["tok2vec"]
+    if nested:
+        assert block["output_elmo"]["mix"]["gamma"] == 0.5
+        block = block["elmo"]
+    assert (block["frozen"], block["mix"]["gamma"], block["mix"]["dropout"]) == (frozen, 1.5, 0.1)
+    nlp.remove_pipe("elmo")
+    nlp.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    assert max_difference(loaded.get_pipe("tagger").model.predict(docs), expected) <= TOLERANCE
+    step(loaded, make_examples(loaded), Adam(0.02))
+
+
+def test_sourced_into_another_pipeline(weights: Path, tmp_path: Path) -> None:
+    trained = make_pipeline(weights)
+    examples, optimizer = start(trained)
+    for _ in range(5):
+        step(trained, examples, optimizer)
+    nlp = spacy.blank("en")
+    for name in ("elmo", "tagger"):
+        nlp.add_pipe(name, source=trained)
+    assert tags(nlp(TEXT)) == tags(trained(TEXT))
+    other = make_pipeline(write_weights(tmp_path / "other", seed=1))
+    other.remove_pipe("tagger")
+    other.add_pipe("tagger", source=trained)
+    assert other.get_pipe("elmo").listening_components == ["tagger"]
+    other(TEXT)
+
+
+# The task models
+
+
+def test_neither_elmo_nor_embedding(weights: Path) -> None:
+    with pytest.raises(ValueError, match="neither 'elmo' nor 'embed'"):
+        make_pipeline(weights, {"@architectures": "spacy-elmo.Tok2Vec.v1"})
