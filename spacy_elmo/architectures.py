@@ -7,8 +7,9 @@ from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from .pipeline import listener, scalar_mix
-from .pipeline.layer import BiLMLayer
+from .pipeline.layer import BiLMLayer, Reading
 from .pipeline.mixed import mixed_layers
+from .pipeline.shim import Settings
 from .pipeline.tok2vec import ElmoTok2Vec
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -23,6 +24,9 @@ def Elmo(
     segments: str = "auto",
     max_words: int = 400,
     batch_words: int = 4096,
+    learn_rate_factor: float = 1.0,
+    cache_mb: int = 1024,
+    cache_half: bool = False,
     mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None,
 ) -> Model[List[Doc], List[Floats2d]]:
     """``spacy-elmo.Elmo.v1``: a biLM and a mix of its layers (Peters et al. 2018).
@@ -39,6 +43,11 @@ def Elmo(
             sentences if it has any, else cut after sentence-final punctuation.
         max_words: longest sequence read at once; longer ones in overlapping windows.
         batch_words: padded words of one forward pass, whatever the number of Docs.
+        learn_rate_factor: by which the learning rate is multiplied for the biLM, if it is not
+            frozen.
+        cache_mb: megabytes of layers that are held while something learns from a frozen biLM, so
+            that it reads each sentence of the training once; 0 for none.
+        cache_half: hold them in half precision, which rounds them.
         mix: how the layers become one vector, `spacy-elmo.ScalarMix.v1`; None for its defaults.
 
     Returns:
@@ -47,7 +56,10 @@ def Elmo(
     Raises:
         ValueError: a setting is out of range.
     """
-    bilm = BiLMLayer(weights, frozen, width, initial_state, segments, max_words, batch_words)
+    settings = Settings(
+        weights, frozen, width, initial_state, learn_rate_factor, cache_mb, cache_half
+    )
+    bilm = BiLMLayer(settings, Reading(segments, max_words, batch_words))
     return mixed_layers(bilm, mix if mix is not None else ScalarMix())
 
 

@@ -40,6 +40,9 @@ initial_state = "auto"
 segments = "auto"
 max_words = 400
 batch_words = 4096
+learn_rate_factor = 1.0
+cache_mb = 1024
+cache_half = false
 
 [elmo.model.mix]
 @architectures = "spacy-elmo.ScalarMix.v1"
@@ -218,7 +221,7 @@ class Elmo(Tok2Vec):
             if self.store_layers:
                 extensions.set_layers(doc, output.layers)  # type: ignore[arg-type]
             if self._elmo_listeners:
-                keep_layers(doc, self.name, output.layers)  # type: ignore[arg-type]
+                keep_layers(doc, self.name, output.layers, self._shim.cache)  # type: ignore[arg-type]
             if self.vectors == "elmo" or (self.vectors == "auto" and not doc.vocab.vectors.size):
                 extensions.set_vector_hooks(doc)
 
@@ -253,7 +256,7 @@ class Elmo(Tok2Vec):
         docs = [example.predicted for example in examples]
         bilm, mix = self.model.get_ref("bilm"), self.model.get_ref("mix")
         layers, backprop_layers = bilm.begin_update(docs)
-        gradients = Gradients(layers, None if self._shim.frozen else backprop_layers)
+        gradients = Gradients(layers, backprop_layers if self._shim.learns else None)
         for own in self._elmo_listeners:
             own.batch = Batch(docs, layers, partial(self._hear_of_layers, gradients, own, losses))
         if self._tok2vec_listeners:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,9 +17,8 @@ from spacy.tokens import Doc
 from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats3d
 
-from ..bilm.find import Setting
 from .segments import SEGMENTS, Passage, passages
-from .shim import BiLMShim
+from .shim import BiLMShim, Settings
 
 INITIAL_STATES = ("auto", "zero", "warm")
 
@@ -39,41 +38,48 @@ class Reading:
     batch_words: int
 
 
-def BiLMLayer(
-    weights: Setting,
-    frozen: bool,
-    width: int | None,
-    initial_state: str,
-    segments: str,
-    max_words: int,
-    batch_words: int,
-) -> Model[list[Doc], list[Floats3d]]:
+def BiLMLayer(settings: Settings, reading: Reading) -> Model[list[Doc], list[Floats3d]]:
     """All layers ``(L + 1, n_tokens, 2P)`` of each Doc; the rows of whitespace tokens are zeros.
 
-    Opens no file; the arguments are those of `spacy-elmo.Elmo.v1`.
+    Opens no file.
 
     Raises:
         ValueError: a setting is out of range.
     """
     for name, value, choices in [
-        ("segments", segments, SEGMENTS),
-        ("initial_state", initial_state, INITIAL_STATES),
+        ("segments", reading.segments, SEGMENTS),
+        ("initial_state", settings.initial_state, INITIAL_STATES),
     ]:
         if value not in choices:
             known = ", ".join(f'"{choice}"' for choice in choices)
             raise ValueError(
                 f"The elmo model's setting {name} = {value!r} is unknown; use {known}."
             )
-    for name, number, least in [("max_words", max_words, 8), ("batch_words", batch_words, 1)]:
+    for name, number, least in [
+        ("max_words", reading.max_words, 8),
+        ("batch_words", reading.batch_words, 1),
+        ("cache_mb", settings.cache_mb, 0),
+    ]:
         if number < least:
             raise ValueError(
                 f"The elmo model's setting {name} = {number} is too small; use at least {least}."
             )
+    factor = settings.learn_rate_factor
+    if factor <= 0:
+        raise ValueError(
+            f"The elmo model's setting learn_rate_factor = {factor} is out of range; use a number "
+            f"above 0 (frozen = true lets the biLM not learn)."
+        )
+    if settings.frozen and factor != 1:
+        raise ValueError(
+            f"The elmo model's setting learn_rate_factor = {factor} has no effect, because the "
+            f"biLM is frozen. Set frozen = false, or remove it."
+        )
     return Model(
         "elmo-bilm",
         forward,
-        shims=[BiLMShim(weights, frozen, width, initial_state)],
-        attrs={"reading": Reading(segments, max_words, batch_words)},
+        shims=[BiLMShim(settings)],
+        attrs={"reading": reading},
     )
 
 
@@ -87,15 +93,17 @@ def forward(
         return [model.ops.alloc3f(n_layers, 0, width) for _ in docs], lambda dY: docs
     settle_in_workers(os.getpid())
     shim.check_language(docs[0].vocab.lang)
-    learns = is_train and not shim.frozen
+    learns = is_train and shim.learns
     bilm = shim.bilm.train(learns)
+    if is_train and shim.settings.frozen:
+        shim.cache.keep()
     read: list[tuple[int, Passage]] = [
         (i, passage)
         for i, doc in enumerate(docs)
         for passage in passages(doc, reading.segments, reading.max_words)
     ]
     with torch.set_grad_enabled(learns), full_precision(bilm.device):
-        layers, _ = bilm.read([p.words for _, p in read], shim.state(), reading.batch_words)
+        layers = _read(shim, [passage.words for _, passage in read], reading.batch_words)
     outputs = [torch.zeros(n_layers, len(doc), width, device=bilm.device) for doc in docs]
     for (i, passage), part in zip(read, layers, strict=True):
         kept = part[:, passage.first : passage.first + len(passage.tokens)]
@@ -113,6 +121,21 @@ def forward(
         return docs
 
     return [cast(Floats3d, torch2xp(output)) for output in outputs], backprop
+
+
+def _read(
+    shim: BiLMShim, sentences: Sequence[Sequence[str]], batch_words: int
+) -> list[torch.Tensor]:
+    """Layers ``(L + 1, n_words, 2P)`` of each sentence, from the cache where they are there."""
+    if not shim.cache.is_on:
+        return shim.bilm.read(sentences, shim.state(), batch_words)[0]
+    found = [shim.cache.get(words) for words in sentences]
+    new = [place for place, layers in enumerate(found) if layers is None]
+    read, _ = shim.bilm.read([sentences[place] for place in new], shim.state(), batch_words)
+    for place, layers in zip(new, read, strict=True):
+        shim.cache.put(sentences[place], layers)
+        found[place] = layers
+    return cast(list[torch.Tensor], found)
 
 
 def _places(tokens: np.ndarray) -> slice | torch.Tensor:

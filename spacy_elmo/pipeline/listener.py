@@ -11,16 +11,25 @@ from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from . import extensions
+from .cache import LayerCache
 from .scalar_mix import set_up
 
 # What components have read of the Docs that are alive, by the components' names. On the Docs
 # themselves it would ride along through processes and bytes.
-_kept: WeakKeyDictionary[Doc, dict[str, Floats3d]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[Doc, dict[str, tuple[Floats3d, LayerCache]]] = WeakKeyDictionary()
 
 
-def keep_layers(doc: Doc, component: str, layers: Floats3d) -> None:
-    """Note what a component has read of a Doc, for the listeners, as long as the Doc lives."""
-    _kept.setdefault(doc, {})[component] = layers
+def keep_layers(doc: Doc, component: str, layers: Floats3d, cache: LayerCache) -> None:
+    """Note what a component has read of a Doc, for the listeners, as long as the Doc lives.
+
+    Args:
+        doc: the Doc.
+        component: the component's name.
+        layers: ``(L + 1, n_tokens, 2P)``.
+        cache: the component's. A component among the frozen ones of a training does not know that
+            something learns from it; its listeners do.
+    """
+    _kept.setdefault(doc, {})[component] = layers, cache
 
 
 def drop_layers(doc: Doc) -> None:
@@ -80,15 +89,21 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             self.set_dim("nO", width)
         set_up(self.layers[0], n_layers, width)
 
-    def find(self, docs: Sequence[Doc]) -> list[Floats3d]:
-        """The layers of Docs that are not learned from.
+    def find(self, docs: Sequence[Doc], is_train: bool = False) -> list[Floats3d]:
+        """The layers of Docs of which the component learns nothing.
+
+        Args:
+            docs: the Docs.
+            is_train: this listener learns from them.
 
         Raises:
             ValueError: the component has not read one of them.
         """
         found = []
         for doc in docs:
-            layers = _kept.get(doc, {}).get(self.upstream)
+            layers, cache = _kept.get(doc, {}).get(self.upstream, (None, None))
+            if is_train and cache is not None:
+                cache.keep()
             if layers is None and extensions.LAYERS in doc.user_data:
                 layers = extensions.get_layers(doc)
             if layers is None and any(doc is sample for sample in self.batch.samples):
@@ -133,7 +148,7 @@ def forward(
     hear = batch.hear if is_train else None
     places = [batch.places.get(id(doc)) for doc in docs]
     if hear is None:
-        layers = model.find(docs)
+        layers = model.find(docs, is_train)
     elif None in places:
         raise ValueError(
             f"A component learns from Docs that are not in the batch that '{model.upstream}' has "

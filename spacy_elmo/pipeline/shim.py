@@ -6,7 +6,7 @@ import contextlib
 import warnings
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import srsly
@@ -20,26 +20,45 @@ from ..bilm.find import Setting, find_weights
 from ..bilm.layout import Card
 from ..bilm.lstm import zero_state
 from ..bilm.model import BiLM, State
+from .cache import LayerCache
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a biLM in a pipeline is set to; not serialized with the model.
+
+    Attributes:
+        weights: see `find.find_weights`; what was deserialized comes before it.
+        frozen: the biLM does not learn. Copies of a frozen one share its weights.
+        width: size 2P that the user expects, None for no expectation.
+        initial_state: ``"auto"``, ``"zero"`` or ``"warm"``.
+        learn_rate_factor: by which the optimizer's learning rate is multiplied for the biLM.
+        cache_mb, cache_half: see `cache.LayerCache`.
+    """
+
+    weights: Setting
+    frozen: bool
+    width: int | None
+    initial_state: str
+    learn_rate_factor: float
+    cache_mb: int
+    cache_half: bool
 
 
 class BiLMShim(PyTorchShim):
     """A biLM that is loaded at its first use; building one opens no file.
 
-    Args:
-        weights: see `find.find_weights`; what was deserialized comes before it.
-        frozen: the biLM does not learn. Copies of a frozen one share its weights.
-        width: size 2P that the user expects, None for no expectation.
-        initial_state: ``"auto"``, ``"zero"`` or ``"warm"``.
+    Attributes:
+        cache: what the biLM has read, while something learns from it and it does not.
     """
 
-    def __init__(self, weights: Setting, frozen: bool, width: int | None, initial_state: str):
+    def __init__(self, settings: Settings):
         super().__init__(None)
         # Where thinc computes now: the current thread may have another default at the first Doc.
         self._device = get_torch_default_device()
-        self.weights = weights
-        self.frozen = frozen
-        self.width = width
-        self.initial_state = initial_state
+        self.settings = settings
+        self.cache = LayerCache(settings.cache_mb, settings.cache_half)
+        self._n_learning: int | None = None  # of the parts, from above; None for all
         self._config: BiLMConfig | None = None
         self._card: Card | None = None
         self._warned_of_language = False
@@ -48,7 +67,7 @@ class BiLMShim(PyTorchShim):
     def config(self) -> BiLMConfig:
         """The biLM's shape, from its config file alone if it is not loaded yet."""
         if self._config is None:
-            self._set_config(find_weights(self.weights).config())
+            self._set_config(find_weights(self.settings.weights).config())
         assert self._config is not None
         return self._config
 
@@ -56,7 +75,7 @@ class BiLMShim(PyTorchShim):
     def card(self) -> Card:
         """Name, language, licence and sources of the weights."""
         if self._card is None:
-            self._card = find_weights(self.weights).card()
+            self._card = find_weights(self.settings.weights).card()
         return self._card
 
     @property
@@ -67,7 +86,7 @@ class BiLMShim(PyTorchShim):
             ValueError: the weights are missing or damaged, or not of the expected width.
         """
         if self._model is None:
-            weights = find_weights(self.weights)
+            weights = find_weights(self.settings.weights)
             self._set_config(weights.config())
             self._card = weights.card()
             self._set_model(weights.load())
@@ -78,24 +97,49 @@ class BiLMShim(PyTorchShim):
         return self._model is not None
 
     def _set_config(self, config: BiLMConfig) -> None:
-        if self.width is not None and self.width != config.width:
+        if self.settings.width is not None and self.settings.width != config.width:
             raise ValueError(
-                f"The elmo model's setting width = {self.width} does not fit the weights "
-                f"'{self.weights}', whose vectors have {config.width} numbers. Remove the "
+                f"The elmo model's setting width = {self.settings.width} does not fit the weights "
+                f"'{self.settings.weights}', whose vectors have {config.width} numbers. Remove the "
                 f"setting (width = null) or set it to {config.width}."
             )
         self._config = config
 
     def state(self) -> State:
         """What each sentence starts from, h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``."""
-        if self.initial_state == "auto":
+        if self.settings.initial_state == "auto":
             return self.bilm.initial_state()
-        if self.initial_state == "warm":
+        if self.settings.initial_state == "warm":
             return self.bilm.warm_state()
         return zero_state(self.config, 1, self.bilm.char_cnn.embedding.weight)
 
     def _set_model(self, model: BiLM) -> None:
-        self._model = model.to(self._device).requires_grad_(not self.frozen)
+        self._model = model.to(self._device)
+        self.cache = LayerCache(self.settings.cache_mb, self.settings.cache_half)
+        self._set_learning()
+
+    @property
+    def learns(self) -> bool:
+        """Whether there are parameters that learn."""
+        return not self.settings.frozen and self._n_learning != 0
+
+    def let_learn(self, n_parts: int) -> None:
+        """Let the topmost parts of the biLM learn; the rest is held.
+
+        Args:
+            n_parts: how many; the LSTM layers are one each, the token encoder is the last.
+        """
+        if n_parts != self._n_learning:
+            self._n_learning = n_parts
+            if self._model is not None:
+                self._set_learning()
+
+    def _set_learning(self) -> None:
+        self._model.requires_grad_(False)
+        if not self.settings.frozen:
+            parts = [*reversed(self._model.lstm), self._model.char_cnn]
+            for part in parts[: self._n_learning]:
+                part.requires_grad_(True)
 
     def check_language(self, lang: str) -> None:
         """Warn once if the weights are of another language than a pipeline."""
@@ -105,10 +149,10 @@ class BiLMShim(PyTorchShim):
         if lang != of_weights:
             self._warned_of_language = True
             warnings.warn(
-                f"The pipeline's language is '{lang}', but the ELMo weights '{self.weights}' were "
-                f"trained on '{of_weights}': their vectors will be of little use. Set 'weights' in "
-                f"[components.elmo.model] to a biLM of '{lang}', or train one with "
-                f"`python -m spacy elmo pretrain`.",
+                f"The pipeline's language is '{lang}', but the ELMo weights "
+                f"'{self.settings.weights}' were trained on '{of_weights}': their "
+                f"vectors will be of little use. Set 'weights' in [components.elmo.model] to a "
+                f"biLM of '{lang}', or train one with `python -m spacy elmo pretrain`.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -116,8 +160,9 @@ class BiLMShim(PyTorchShim):
     # What thinc asks of a shim, also before the biLM was needed:
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        if not self.frozen and self._model is not None:
-            super().finish_update(optimizer)
+        if not self.settings.frozen and self._model is not None:
+            with _slowed(optimizer, self.settings.learn_rate_factor):
+                super().finish_update(optimizer)
             self._model.word_cache.clear()
 
     @contextlib.contextmanager
@@ -148,19 +193,20 @@ class BiLMShim(PyTorchShim):
 
     def to_device(self, device_type: str, device_id: int) -> None:
         self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
+        self.cache.drop()
         if self._model is not None:
             self._model.word_cache.clear()
             super().to_device(device_type, device_id)
 
     def copy(self) -> BiLMShim:
         """A shim of its own; a frozen biLM is shared, one that learns is copied."""
-        copied = BiLMShim(self.weights, self.frozen, self.width, self.initial_state)
+        copied = BiLMShim(self.settings)
         copied._config, copied._card = self._config, self._card
         copied._warned_of_language = self._warned_of_language
         copied._device = self._device
         if self._model is not None:
-            copied._model = self._model
-            if not self.frozen:
+            copied._model, copied.cache = self._model, self.cache
+            if not self.settings.frozen:
                 copied._model = deepcopy(self._model)
         return copied
 
@@ -187,11 +233,30 @@ class BiLMShim(PyTorchShim):
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: the settings, and the biLM as bytes."""
-        names = ("weights", "frozen", "width", "initial_state")
-        settings = {name: getattr(self, name) for name in names}
-        return {"settings": settings, "warned": self._warned_of_language, "bytes": self.to_bytes()}
+        return {
+            "settings": self.settings,
+            "warned": self._warned_of_language,
+            "bytes": self.to_bytes(),
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state["settings"])  # type: ignore[misc]
+        self.__init__(state["settings"])  # type: ignore[misc]
         self._warned_of_language = state["warned"]
         self.from_bytes(state["bytes"])
+
+
+@contextlib.contextmanager
+def _slowed(optimizer: Optimizer, factor: float) -> Iterator[None]:
+    """For a while, an optimizer has another learning rate.
+
+    To scale gradients would not do: Adam makes steps of the same size of large and of small ones.
+    """
+    if factor == 1:
+        yield
+        return
+    learn_rate = optimizer.learn_rate
+    optimizer.learn_rate = learn_rate * factor
+    try:
+        yield
+    finally:
+        optimizer.learn_rate = learn_rate

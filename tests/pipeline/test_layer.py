@@ -6,23 +6,14 @@ from spacy.tokens import Doc
 from thinc.api import Adam, Model
 
 from spacy_elmo.architectures import Elmo
-from spacy_elmo.pipeline.layer import BiLMLayer
 
 from .helpers import CONFIG, N_LAYERS, TOLERANCE, WIDTH, finite_difference, max_difference
 
-SETTINGS = {
-    "frozen": True,
-    "width": None,
-    "initial_state": "auto",
-    "segments": "auto",
-    "max_words": 400,
-    "batch_words": 4096,
-}
 TEXTS = ["The bank raised its rates. They sat\non the bank of the river!", "", "Play!", " \n "]
 
 
 def make_layer(weights, **settings) -> Model:
-    return BiLMLayer(str(weights), **{**SETTINGS, **settings})
+    return Elmo(str(weights), **settings).get_ref("bilm")
 
 
 def make_docs(texts=TEXTS) -> list[Doc]:

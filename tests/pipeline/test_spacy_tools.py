@@ -46,6 +46,9 @@ FILLED = {
         "segments": "auto",
         "max_words": 400,
         "batch_words": 4096,
+        "learn_rate_factor": 1.0,
+        "cache_mb": 1024,
+        "cache_half": False,
         "mix": {
             "@architectures": "spacy-elmo.ScalarMix.v1",
             "initial_weights": None,
