@@ -68,6 +68,10 @@ setup(
             "spacy-elmo.ScalarMix.v1 = spacy_elmo.architectures:ScalarMix",
             "spacy-elmo.Tok2Vec.v1 = spacy_elmo.architectures:Tok2Vec",
         ],
+        "spacy_callbacks": [
+            "spacy-elmo.gradual_unfreezing.v1 = spacy_elmo.architectures:gradual_unfreezing",
+        ],
+        "spacy_loggers": ["spacy-elmo.ConsoleLogger.v1 = spacy_elmo.architectures:ConsoleLogger"],
         # Importing the module hangs the commands into `python -m spacy`.
         "spacy_cli": ["elmo = spacy_elmo.cli:app"],
     },

@@ -4,6 +4,22 @@ Importing this package imports nothing else, so that `spacy_elmo.bilm` and
 `spacy_elmo.pretraining` run where there is no spaCy.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .about import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+    from .pipeline.mixes import Mix
+
+__all__ = ["__version__", "mixes"]
+
+
+def mixes(nlp: Language) -> list[Mix]:
+    """See `spacy_elmo.pipeline.mixes.mixes`."""
+    from .pipeline.mixes import mixes
+
+    return mixes(nlp)

@@ -1,19 +1,20 @@
 """Every registered name, one constructor each; none of them opens a file."""
 
-from typing import List, Optional, Union  # noqa: UP035
+from typing import Any, Callable, Dict, List, Optional, Union
 
+from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from .pipeline import listener, scalar_mix
+from .pipeline import listener, logger, scalar_mix, unfreezing
 from .pipeline.layer import BiLMLayer, Reading
 from .pipeline.mixed import mixed_layers
 from .pipeline.shim import Settings
 from .pipeline.tok2vec import ElmoTok2Vec
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
-# ruff: noqa: UP006, UP007, UP045
+# ruff: noqa: UP006, UP007, UP035, UP045
 
 
 def Elmo(
@@ -128,3 +129,45 @@ def Tok2Vec(
         ValueError: there is neither ``elmo`` nor ``embed``.
     """
     return ElmoTok2Vec(elmo, embed, encode, output_elmo)
+
+
+def ConsoleLogger(
+    progress_bar: Optional[str] = None,
+    console_output: bool = True,
+    output_file: Optional[str] = None,
+    mixes_file: Optional[str] = None,
+) -> logger.Setup:
+    """``spacy-elmo.ConsoleLogger.v1``: `spacy.ConsoleLogger.v3`, and the mixes at each evaluation.
+
+    It also drops, at the end of the training, what is held of a frozen biLM's layers.
+
+    Args:
+        progress_bar, console_output, output_file: as spaCy's.
+        mixes_file: a file for the mixes and the use of the cache, a line of JSON for each
+            evaluation. The mixes are those of the step, not the averages that are saved.
+
+    Raises:
+        ValueError: ``mixes_file`` exists.
+    """
+    return logger.console_logger(progress_bar, console_output, output_file, mixes_file)
+
+
+def gradual_unfreezing(
+    component: str = "elmo", every: int = 1, unit: str = "epoch", first: int = 0
+) -> Callable[[Language, Dict[str, Any]], None]:
+    """``spacy-elmo.gradual_unfreezing.v1``: for ``[training.before_update]``.
+
+    The biLM's parts begin to learn one after another: the LSTM layers from the top, at last the
+    token encoder. Its component's model needs ``frozen = false``.
+
+    Args:
+        component: whose biLM.
+        every: epochs or steps from one part to the next.
+        unit: ``"epoch"`` or ``"step"``.
+        first: parts that learn from the beginning; with 0, only the tasks do.
+
+    Raises:
+        ValueError: a setting is out of range; or, in the training, there is no such component,
+            or its biLM is frozen.
+    """
+    return unfreezing.gradual_unfreezing(component, every, unit, first)

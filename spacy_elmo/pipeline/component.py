@@ -1,6 +1,7 @@
 """The pipeline component: reads Docs with a biLM and writes contextual vectors to them."""
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from thinc.types import Floats2d, Floats3d
 from . import extensions
 from .gradients import Gradients
 from .listener import Batch, ElmoListener, keep_layers
-from .scalar_mix import penalty
+from .scalar_mix import Settings, penalty
 from .shim import BiLMShim
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -331,7 +332,31 @@ class Elmo(Tok2Vec):
                         f"{listener.get_dim('nO')}, but the vectors of '{self.name}' have {width} "
                         f"numbers. Set it to {width}."
                     )
+        self._warn_of_settings_without_effect()
         super().initialize(get_examples, nlp=nlp)
+
+    def _warn_of_settings_without_effect(self) -> None:
+        """Say which settings are about learning where nothing can be learned."""
+        mix: Settings = self.model.get_ref("mix").attrs["settings"]
+        without_effect = []
+        if not self._shim.settings.frozen and not self.listener_map:
+            without_effect.append(
+                "model.frozen = false: no component listens to this one. Give the model of one a "
+                "spacy-elmo.ElmoListener.v1, or set frozen = true"
+            )
+        for name in ("dropout", "l2"):
+            if getattr(mix, name) and not self._tok2vec_listeners:
+                without_effect.append(
+                    f"model.mix.{name} = {getattr(mix, name)}: no spacy.Tok2VecListener.v1 learns "
+                    f"from this mix. A spacy-elmo.ElmoListener.v1 has a mix of its own, and such "
+                    f"settings"
+                )
+        for problem in without_effect:
+            warnings.warn(
+                f"A setting of the component '{self.name}' has no effect: {problem}.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
         """Save the component, its weights included, and their card and licence beside it."""

@@ -13,6 +13,7 @@ from typing import Any
 from thinc.api import Model, Ops
 from thinc.types import Floats2d, Floats3d
 
+NAME = "elmo-scalar-mix"
 EPSILON = 1e-5  # in the layer normalization
 
 
@@ -59,7 +60,7 @@ def ScalarMix(
         raise ValueError(f"The mix's setting for λ (l2, mix_l2) is {l2}; give 0 or more.")
     settings = Settings(initial_weights, gamma, layer_norm, dropout, l2, trainable)
     return Model(
-        "elmo-scalar-mix",
+        NAME,
         forward,
         init=init,
         dims={"nO": None},

@@ -37,4 +37,7 @@ def ElmoTok2Vec(
         model = chain(model, reduce, encode)
     if output_elmo is not None:
         model = concatenate(model, output_elmo)
+    for name, part in [("elmo", elmo), ("output_elmo", output_elmo)]:
+        if part is not None:
+            model.set_ref(name, part)
     return model

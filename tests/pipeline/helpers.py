@@ -76,7 +76,7 @@ def add_elmo(nlp: Language, weights: Path | str, name: str = "elmo", **settings:
     for key, value in settings.items():
         if key in ("store_layers", "vectors"):
             blocks["component"][key] = value
-        elif key in ("initial_weights", "gamma", "layer_norm"):
+        elif key in ("initial_weights", "gamma", "layer_norm", "dropout", "l2", "trainable"):
             blocks["mix"][key] = value
         else:
             blocks["model"][key] = value

@@ -1,0 +1,302 @@
+"""Layers of a frozen biLM, held while something learns from them."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.pipeline.cache import BYTES_OF_ENTRY, LayerCache
+
+from .helpers import TOLERANCE, make_nlp, max_difference
+from .learning import LISTENER, make_examples, make_inline, start, step, tagger_config
+
+OWN_MIX = {"@architectures": "spacy-elmo.ElmoListener.v1", "dropout": 0.0}
+words = st.lists(st.text(max_size=5), min_size=1, max_size=6)
+
+
+def layers_of(n_words: int, value: float = 1.0) -> torch.Tensor:
+    return torch.full((3, n_words, 8), value)
+
+
+def size_of(n_words: int) -> int:
+    return layers_of(n_words).nbytes + BYTES_OF_ENTRY
+
+
+def make_pipeline(weights: Path, listener: dict[str, Any], **settings: Any) -> Language:
+    nlp = make_nlp(weights, **settings)
+    nlp.add_pipe("tagger", config=tagger_config(listener))
+    return nlp
+
+
+def cache_of(nlp: Language, name: str = "elmo") -> LayerCache:
+    model = nlp.get_pipe(name).model
+    return next(node for node in model.walk() if node.name == "elmo-bilm").shims[0].cache
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """Every sentence that the biLM reads from now on."""
+    sentences: list[tuple[str, ...]] = []
+    original = BiLM.read
+
+    def note(self: BiLM, given: Any, *arguments: Any) -> Any:
+        sentences.extend(tuple(sentence) for sentence in given)
+        return original(self, given, *arguments)
+
+    monkeypatch.setattr(BiLM, "read", note)
+    return sentences
+
+
+# The cache alone
+
+
+def test_off_until_something_learns() -> None:
+    cache = LayerCache(1, half=False)
+    assert not cache.is_on
+    cache.keep()
+    assert cache.is_on
+    cache.drop()
+    assert not cache.is_on
+    none = LayerCache(0, half=False)
+    none.keep()
+    assert not none.is_on
+
+
+@given(st.lists(words, min_size=1, max_size=8))
+def test_what_was_put_is_found_by_its_words_alone(sentences: list[list[str]]) -> None:
+    cache = LayerCache(1, half=False)
+    cache.keep()
+    for number, sentence in enumerate(sentences):
+        cache.put(sentence, layers_of(len(sentence), number))
+    last = {tuple(sentence): number for number, sentence in enumerate(sentences)}
+    for sentence, number in last.items():
+        found = cache.get(list(sentence))
+        assert found is not None
+        assert torch.equal(found, layers_of(len(sentence), number))
+    joined = ["".join(sentences[0]), "never"]
+    assert (cache.get(joined) is None) == (tuple(joined) not in last)
+
+
+def test_what_is_held_is_a_copy() -> None:
+    cache = LayerCache(1, half=False)
+    cache.keep()
+    layers = layers_of(2)
+    cache.put(["a", "b"], layers)
+    layers.zero_()
+    found = cache.get(["a", "b"])
+    assert found is not None
+    assert torch.equal(found, layers_of(2))
+
+
+def test_the_least_recently_used_are_forgotten_first() -> None:
+    cache = LayerCache(1, half=False)
+    cache.keep()
+    n_fitting = 2**20 // size_of(100)
+    sentences = [[str(i)] * 100 for i in range(n_fitting + 1)]
+    for sentence in sentences[:-1]:
+        cache.put(sentence, layers_of(100))
+    assert cache.get(sentences[0]) is not None  # used just now
+    cache.keep()
+    cache.put(sentences[-1], layers_of(100))
+    assert cache.get(sentences[0]) is not None
+    assert cache.get(sentences[1]) is None
+    assert cache.get(sentences[-1]) is not None
+
+
+def test_bounded_in_bytes() -> None:
+    cache = LayerCache(1, half=False)
+    gc.collect()
+    for i in range(1000):
+        cache.keep()
+        cache.put([str(i)] * 50, layers_of(50))
+    held = [cache.get([str(i)] * 50) for i in range(1000)]
+    n_held = sum(layers is not None for layers in held)
+    assert n_held == 2**20 // size_of(50)
+
+
+def test_one_that_does_not_fit_is_not_held() -> None:
+    cache = LayerCache(1, half=False)
+    cache.keep()
+    cache.put(["long"] * 20_000, layers_of(20_000))
+    assert cache.get(["long"] * 20_000) is None
+
+
+def test_a_long_text_without_learning_turns_it_off() -> None:
+    cache = LayerCache(1, half=False)
+    cache.keep()
+    for i in range(2 * 2**20 // size_of(50)):
+        if cache.is_on:
+            cache.put([str(i)] * 50, layers_of(50))
+    assert not cache.is_on
+    assert cache.get(["0"] * 50) is None
+
+
+def test_half_precision() -> None:
+    cache = LayerCache(1, half=True)
+    cache.keep()
+    values = torch.rand(3, 5, 8)
+    cache.put(["a"] * 5, values)
+    found = cache.get(["a"] * 5)
+    assert found is not None
+    assert found.dtype == torch.float32
+    assert 0 < (found - values).abs().max() <= 2**-11
+    too_large = layers_of(1, 1e6)  # beyond half precision
+    cache.put(["b"], too_large)
+    found = cache.get(["b"])
+    assert found is not None
+    assert torch.equal(found, too_large)
+
+
+# In a training
+
+
+@pytest.mark.parametrize("listener", [LISTENER, OWN_MIX], ids=["shared", "own"])
+def test_each_sentence_is_read_once(weights: Path, listener: dict, read: list) -> None:
+    nlp = make_pipeline(weights, listener)
+    examples, optimizer = start(nlp)
+    read.clear()
+    step(nlp, examples, optimizer)
+    assert len(read) > 0
+    first = len(read)
+    for _ in range(3):
+        step(nlp, examples, optimizer)
+    for example in examples:
+        nlp(Doc(nlp.vocab, words=[t.text for t in example.reference]))
+    nlp.evaluate(make_examples(nlp))
+    assert len(read) == first
+    assert cache_of(nlp).hits > 0
+
+
+def test_inline_each_sentence_is_read_once(weights: Path, read: list) -> None:
+    nlp = make_inline(weights)
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    read.clear()
+    step(nlp, examples, optimizer)
+    assert read == []
+
+
+@pytest.mark.parametrize("settings", [{"cache_mb": 0}, {"frozen": False}])
+def test_not_without_the_setting_nor_for_a_biLM_that_learns(
+    weights: Path, read: list, settings: dict
+) -> None:
+    nlp = make_pipeline(weights, OWN_MIX, **settings)
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    first = len(read)
+    step(nlp, examples, optimizer)
+    assert len(read) > first
+    assert not cache_of(nlp).is_on
+
+
+def test_prediction_alone_holds_nothing(weights: Path, read: list) -> None:
+    nlp = make_pipeline(weights, OWN_MIX)
+    start(nlp)
+    nlp("the bank sat.")
+    read.clear()
+    nlp("the bank sat.")
+    assert len(read) == 1
+    assert not cache_of(nlp).is_on
+
+
+def test_frozen_and_annotating(weights: Path, read: list) -> None:
+    nlp = make_pipeline(weights, OWN_MIX)
+    examples, optimizer = start(nlp)
+    for turn in range(2):
+        nlp.update(examples, sgd=optimizer, exclude=["elmo"], annotates=["elmo"])
+        if turn == 0:
+            assert cache_of(nlp).is_on  # its listener told it
+    read.clear()
+    nlp.update(examples, sgd=optimizer, exclude=["elmo"], annotates=["elmo"])
+    assert read == []
+
+
+def test_replaced_listeners_share_it(weights: Path, read: list) -> None:
+    nlp = make_pipeline(weights, OWN_MIX)
+    nlp.add_pipe("morphologizer", config=tagger_config(OWN_MIX))
+    examples = make_examples(nlp)
+    for example in examples:
+        for token in example.reference:
+            token.set_morph("Number=Sing")
+    nlp.initialize(lambda: examples)
+    nlp("the bank sat.")  # the biLM is loaded now, so the copies share it
+    for name in ("tagger", "morphologizer"):
+        nlp.replace_listeners("elmo", name, ["model.tok2vec"])
+    optimizer = nlp.create_optimizer()
+    read.clear()
+    nlp.update(examples, sgd=optimizer, exclude=["elmo"])
+    cache = cache_of(nlp, "tagger")
+    assert cache is cache_of(nlp, "morphologizer")
+    assert cache.hits == cache.misses == len(read)  # one reads, for both
+
+
+def test_the_same_vectors_as_without(weights: Path) -> None:
+    with_cache = make_pipeline(weights, OWN_MIX)
+    without = make_pipeline(weights, OWN_MIX, cache_mb=0)
+    for nlp in (with_cache, without):
+        examples, optimizer = start(nlp)
+        for _ in range(3):
+            step(nlp, examples, optimizer)
+    for text in ("the bank sat.", "A  text \n with. Two sentences", "", "river"):
+        a, b = with_cache(text), without(text)
+        assert max_difference(a.tensor, b.tensor) <= TOLERANCE
+        again = with_cache(text)
+        assert np.array_equal(a.tensor, again.tensor)
+        a.tensor[...] = 7  # what users do with theirs changes nothing
+        assert np.array_equal(with_cache(text).tensor, again.tensor)
+
+
+def test_dropped_when_weights_change(weights: Path, own_weights: Path) -> None:
+    nlp = make_pipeline(weights, OWN_MIX)
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    other = make_nlp(own_weights)
+    torch.manual_seed(1)
+    bilm = other.get_pipe("elmo").model.get_ref("bilm").shims[0].bilm
+    with torch.no_grad():
+        for parameter in bilm.parameters():
+            parameter.uniform_(-0.6, 0.6)
+    nlp.get_pipe("elmo").model.from_bytes(other.get_pipe("elmo").model.to_bytes())
+    expected = other("the bank sat.").tensor
+    assert max_difference(nlp("the bank sat.").tensor, expected) <= TOLERANCE
+
+
+def test_it_travels_nowhere(weights: Path, tmp_path: Path) -> None:
+    nlp = make_pipeline(weights, OWN_MIX)
+    examples, optimizer = start(nlp)
+    before = len(pickle.dumps(nlp)), len(nlp.to_bytes())
+    step(nlp, examples, optimizer)
+    assert cache_of(nlp).is_on
+    assert len(pickle.dumps(nlp)) <= before[0] + 2000
+    assert len(nlp.to_bytes()) <= before[1] + 2000
+    assert not cache_of(pickle.loads(pickle.dumps(nlp))).is_on
+    nlp.to_disk(tmp_path / "nlp")
+    assert not cache_of(spacy.load(tmp_path / "nlp")).is_on
+
+
+def test_several_processes_after_a_training(weights: Path) -> None:
+    nlp = make_pipeline(weights, OWN_MIX)
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    texts = ["the bank sat.", "a river plays"] * 4
+    here = [doc.tensor for doc in nlp.pipe(texts)]
+    there = [doc.tensor for doc in nlp.pipe(texts, n_process=2, batch_size=2)]
+    assert all(max_difference(a, b) <= TOLERANCE for a, b in zip(here, there, strict=True))
+
+
+@pytest.mark.parametrize("n", [-1, -1024])
+def test_a_negative_size_is_refused(n: int) -> None:
+    with pytest.raises(ValueError, match=f"cache_mb = {n} is too small"):
+        make_nlp("en_sm", cache_mb=n)

@@ -1,0 +1,159 @@
+"""`spacy_elmo.mixes`, and the logger that prints and saves them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.training.loop import train_while_improving
+from thinc.api import Adam
+
+import spacy_elmo
+from spacy_elmo.architectures import ConsoleLogger
+
+from .helpers import N_LAYERS, make_nlp
+from .learning import LISTENER, make_examples, make_inline, start, step, tagger_config
+
+OWN_MIX = {"@architectures": "spacy-elmo.ElmoListener.v1", "dropout": 0.0, "mix_l2": 0.0}
+EMBED = {
+    "@architectures": "spacy.MultiHashEmbed.v2",
+    "width": 8,
+    "attrs": ["NORM"],
+    "rows": [50],
+    "include_static_vectors": False,
+}
+ENCODE = {
+    "@architectures": "spacy.MaxoutWindowEncoder.v2",
+    "width": 8,
+    "window_size": 1,
+    "maxout_pieces": 2,
+    "depth": 1,
+}
+TWO_MIXES = {
+    "@architectures": "spacy-elmo.Tok2Vec.v1",
+    "elmo": {**OWN_MIX, "initial_weights": [9.0, 0.0, 0.0]},
+    "embed": EMBED,
+    "encode": ENCODE,
+    "output_elmo": {**OWN_MIX, "initial_weights": [0.0, 0.0, 9.0], "gamma": 0.5},
+}
+
+
+def make_pipeline(weights: Path, tok2vec: dict[str, Any], **settings: Any) -> Language:
+    nlp = make_nlp(weights, **settings)
+    nlp.add_pipe("tagger", config=tagger_config(tok2vec))
+    return nlp
+
+
+def test_names_and_numbers(weights: Path, tmp_path: Path) -> None:
+    nlp = make_pipeline(weights, TWO_MIXES)
+    start(nlp)
+    nlp.to_disk(tmp_path / "nlp")
+    for pipeline in (nlp, spacy.load(tmp_path / "nlp")):
+        found = {(mix.component, mix.listener): mix for mix in spacy_elmo.mixes(pipeline)}
+        own = {("elmo", "doc.tensor")}  # which nobody has needed so far
+        assert set(found) - own == {("tagger", "elmo"), ("tagger", "output_elmo")}
+        at_input, at_output = found["tagger", "elmo"], found["tagger", "output_elmo"]
+        s = np.exp([9.0, 0.0, 0.0])
+        assert np.allclose(at_input.weights, s / s.sum(), atol=1e-6)
+        assert np.allclose(at_output.weights, (s / s.sum())[::-1], atol=1e-6)
+        assert (at_input.gamma, at_output.gamma) == (1.0, 0.5)
+
+
+def test_the_shared_mix_and_one_without_a_component(weights: Path) -> None:
+    nlp = make_pipeline(weights, LISTENER)
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    [shared] = spacy_elmo.mixes(nlp)
+    assert (shared.component, shared.listener) == ("elmo", "doc.tensor")
+    assert shared.gamma != 1.0
+    inline = make_inline(weights)
+    start(inline)
+    [mix] = spacy_elmo.mixes(inline)
+    assert mix.component == "tagger"
+    assert len(mix.weights) == N_LAYERS
+
+
+def test_they_follow_what_is_learned(weights: Path) -> None:
+    nlp = make_pipeline(weights, OWN_MIX)
+    examples, optimizer = start(nlp)
+    before = {mix.component: mix for mix in spacy_elmo.mixes(nlp)}["tagger"]
+    for _ in range(5):
+        step(nlp, examples, optimizer)
+    after = {mix.component: mix for mix in spacy_elmo.mixes(nlp)}["tagger"]
+    assert before.weights != after.weights
+    assert sum(after.weights) == pytest.approx(1)
+
+
+def test_a_pipeline_without_any() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    assert spacy_elmo.mixes(nlp) == []
+    nlp.add_pipe("elmo")
+    assert spacy_elmo.mixes(nlp) == []  # it does not know its biLM yet
+
+
+def train_logged(nlp: Language, logger: Any) -> str:
+    """As `spacy train` does it; what is printed."""
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    nlp.config["training"]["score_weights"] = {"tag_acc": 1.0}
+    printed = io.StringIO()
+    log_step, finalize = logger(nlp, printed, printed)
+    steps = train_while_improving(
+        nlp,
+        Adam(0.01),
+        ((epoch, examples) for epoch in range(7)),
+        lambda: (0.5, {"tag_acc": 0.5}),
+        dropout=0.1,
+        eval_frequency=3,
+        accumulate_gradient=1,
+        patience=0,
+        max_steps=6,
+        exclude=[],
+        annotating_components=[],
+        before_update=None,
+    )
+    for _, info, is_best in steps:
+        log_step(info if is_best is not None else None)
+    finalize()
+    return printed.getvalue()
+
+
+def test_the_logger(weights: Path, tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "mixes.jsonl"
+    nlp = make_pipeline(weights, TWO_MIXES)
+    printed = train_logged(nlp, ConsoleLogger(mixes_file=str(path)))
+    assert "LOSS TAGGER" in printed
+    assert "TAG_ACC" in printed
+    assert printed.count("tagger elmo: s 1.000 0.000 0.000, γ") == 3
+    assert printed.count("tagger output_elmo: s") == 3
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [entry["step"] for entry in entries] == [0, 3, 6]
+    last = {(m["component"], m["listener"]): m for m in entries[-1]["mixes"]}
+    for mix in spacy_elmo.mixes(nlp):
+        assert last[mix.component, mix.listener]["weights"] == pytest.approx(mix.weights, abs=1e-6)
+    assert entries[0]["cache"]["hits"] == 0
+    assert entries[1]["cache"]["misses"] == 0
+    assert entries[1]["cache"]["hits"] > 0
+    assert "sentences from the cache: 0.0 % of" in printed
+    assert "sentences from the cache: 100.0 % of" in printed
+    shim = nlp.get_pipe("elmo").model.get_ref("bilm").shims[0]
+    assert not shim.cache.is_on  # the training has ended
+
+
+def test_the_logger_prints_nothing_if_it_is_told_so(weights: Path) -> None:
+    assert train_logged(make_pipeline(weights, OWN_MIX), ConsoleLogger(console_output=False)) == ""
+
+
+def test_a_file_of_mixes_is_not_overwritten(weights: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mixes.jsonl"
+    path.write_text("precious")
+    with pytest.raises(ValueError, match=r"mixes_file names .*mixes.jsonl, which exists"):
+        train_logged(make_pipeline(weights, OWN_MIX), ConsoleLogger(mixes_file=str(path)))
+    assert path.read_text() == "precious"

@@ -1,0 +1,160 @@
+"""How fast, and which parts of, a biLM learns with a task."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from spacy.language import Language
+from thinc.api import SGD, Adam
+
+from spacy_elmo.architectures import gradual_unfreezing
+
+from .helpers import make_nlp
+from .learning import LISTENER, make_inline, numbers, start, step, tagger_config
+
+OWN_MIX = {"@architectures": "spacy-elmo.ElmoListener.v1", "dropout": 0.0, "mix_l2": 0.0}
+
+
+def make_pipeline(weights: Path, listener: dict[str, Any], **settings: Any) -> Language:
+    nlp = make_nlp(weights, **settings)
+    nlp.add_pipe("tagger", config=tagger_config(listener))
+    return nlp
+
+
+def elmo_numbers(nlp: Language) -> dict[str, np.ndarray]:
+    return numbers(nlp.get_pipe("elmo").model)
+
+
+def changed(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> dict[str, float]:
+    sizes = {name: float(np.abs(after[name] - before[name]).max()) for name in before}
+    return {name: size for name, size in sizes.items() if size > 0}
+
+
+# The learning rate
+
+
+@pytest.mark.parametrize("kind", [Adam, SGD])
+def test_the_factor_acts_on_what_is_changed(weights: Path, kind: Any) -> None:
+    changes = []
+    for factor in (1.0, 0.01):
+        nlp = make_pipeline(weights, OWN_MIX, frozen=False, learn_rate_factor=factor)
+        examples, _ = start(nlp)
+        optimizer = kind(0.01, grad_clip=0.0)
+        before, tagger = elmo_numbers(nlp), nlp.get_pipe("tagger").model.get_ref("softmax")
+        W = tagger.get_param("W").copy()
+        step(nlp, examples, optimizer)
+        assert optimizer.learn_rate == pytest.approx(0.01)
+        changes.append((changed(before, elmo_numbers(nlp)), tagger.get_param("W") - W))
+    (full, task), (slow, task_too) = changes
+    assert np.allclose(task, task_too)
+    assert set(full) == set(slow)
+    for name, size in full.items():
+        assert slow[name] == pytest.approx(0.01 * size, rel=0.1, abs=2e-7)
+
+
+def test_a_factor_out_of_range_or_without_effect(weights: Path) -> None:
+    with pytest.raises(ValueError, match=r"learn_rate_factor = 0 is out of range"):
+        make_nlp(weights, frozen=False, learn_rate_factor=0)
+    with pytest.raises(ValueError, match=r"learn_rate_factor = 0.1 has no effect.*frozen"):
+        make_nlp(weights, learn_rate_factor=0.1)
+
+
+# Gradual unfreezing
+
+
+def test_the_top_layer_first(weights: Path) -> None:
+    nlp = make_pipeline(weights, OWN_MIX, frozen=False)
+    examples, optimizer = start(nlp)
+    unfreeze = gradual_unfreezing(every=2, unit="step")
+    names = set(elmo_numbers(nlp))
+    top = {name for name in names if name.startswith("lstm.1.")}
+    lower = {name for name in names if name.startswith("lstm.0.")}
+    assert top and lower and names - top - lower
+    learning = []
+    for number in range(9):
+        before = elmo_numbers(nlp)
+        unfreeze(nlp, {"step": number, "epoch": 0})
+        step(nlp, examples, optimizer)
+        learning.append(set(changed(before, elmo_numbers(nlp))))
+    assert learning == [set()] * 2 + [top] * 2 + [top | lower] * 2 + [names] * 3
+
+
+def test_held_parts_have_the_gradients_of_the_rest_alone(weights: Path) -> None:
+    """What learns gets the same gradients whether or not something below it is held."""
+    seen = []
+    for first in (1, 3):
+        nlp = make_pipeline(weights, OWN_MIX, frozen=False)
+        examples, _ = start(nlp)
+        gradual_unfreezing(every=100, unit="step", first=first)(nlp, {"step": 0, "epoch": 0})
+        before = elmo_numbers(nlp)
+        step(nlp, examples, SGD(0.1, grad_clip=0.0))
+        after = elmo_numbers(nlp)
+        seen.append({name: after[name] - before[name] for name in before if "lstm.1" in name})
+    for name, change in seen[0].items():
+        assert np.allclose(change, seen[1][name], atol=1e-7)
+        assert np.abs(change).max() > 0
+
+
+@pytest.mark.parametrize("unit", ["epoch", "step"])
+def test_units_inline_and_before_the_weights_are_loaded(weights: Path, unit: str) -> None:
+    nlp = make_inline(weights, frozen=False)
+    callback = gradual_unfreezing("tagger", every=1, unit=unit, first=1)
+    callback(nlp, {"step": 0, "epoch": 0})
+    examples, optimizer = start(nlp)
+    model = nlp.get_pipe("tagger").model
+    before = numbers(model)
+    step(nlp, examples, optimizer)
+    assert all(name.startswith("lstm.1.") for name in changed(before, numbers(model)))
+    progress = {"step": 0, "epoch": 0, unit: 5}
+    callback(nlp, progress)
+    before = numbers(model)
+    step(nlp, examples, optimizer)
+    assert set(changed(before, numbers(model))) == set(before)
+
+
+def test_what_it_cannot_unfreeze(weights: Path) -> None:
+    nlp = make_pipeline(weights, OWN_MIX)
+    progress = {"step": 0, "epoch": 0}
+    with pytest.raises(ValueError, match=r"'elmo', which has a frozen biLM"):
+        gradual_unfreezing()(nlp, progress)
+    with pytest.raises(ValueError, match=r"'tagger', which has no biLM; .* elmo, tagger"):
+        gradual_unfreezing("tagger")(nlp, progress)
+    with pytest.raises(ValueError, match=r"'bert', which has no biLM"):
+        gradual_unfreezing("bert")(nlp, progress)
+    with pytest.raises(ValueError, match='unit = "hour"'):
+        gradual_unfreezing(unit="hour")
+    with pytest.raises(ValueError, match="every = 0 "):
+        gradual_unfreezing(every=0)
+    with pytest.raises(ValueError, match="first = -1 "):
+        gradual_unfreezing(first=-1)
+
+
+# Settings that cannot learn
+
+
+def test_not_frozen_and_nobody_listens(weights: Path) -> None:
+    nlp = make_nlp(weights, frozen=False)
+    with pytest.warns(UserWarning, match=r"model.frozen = false: no component listens"):
+        nlp.initialize()
+
+
+def test_settings_of_a_mix_that_nobody_learns(weights: Path) -> None:
+    nlp = make_pipeline(weights, OWN_MIX, l2=0.1, dropout=0.5)
+    with pytest.warns(UserWarning) as caught:
+        start(nlp)
+    texts = [str(warning.message) for warning in caught]
+    assert any("model.mix.l2 = 0.1" in text for text in texts)
+    assert any("model.mix.dropout = 0.5" in text for text in texts)
+
+
+@pytest.mark.parametrize("listener", [OWN_MIX, LISTENER])
+def test_no_warning_without_a_reason(weights: Path, listener: dict[str, Any]) -> None:
+    shared = {} if listener is OWN_MIX else {"l2": 0.1, "dropout": 0.5}
+    nlp = make_pipeline(weights, listener, frozen=False, **shared)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        start(nlp)
