@@ -1,6 +1,6 @@
 """What ELMo gives a tagger, a parser, a named entity recognizer and a text classifier.
 
-    python benchmarks/downstream.py run OUT --data DATA [--static VECTORS] [--tasks …] [--arms …]
+    python benchmarks/downstream.py run OUT --data DATA [--static VECTORS] [--tasks …] [--sizes …]
     python benchmarks/downstream.py table OUT
 
 Every arm of a task has the same architecture around it, the same sentences, seeds, batches and
@@ -29,8 +29,8 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
-from spacy.training.converters import conll_ner_to_docs, conllu_to_docs
 from spacy.training.batchers import minibatch_by_words
+from spacy.training.converters import conll_ner_to_docs, conllu_to_docs
 from spacy.training.loop import train_while_improving
 from spacy.util import fix_random_seed, load_model_from_config
 from thinc.api import Adam
@@ -228,9 +228,11 @@ def run(arguments: argparse.Namespace) -> None:
     for seed, name in itertools.product(arguments.seeds, arguments.tasks):
         task = TASKS[name]
         for size, arm in itertools.product(task.sizes, arguments.arms):
+            what = {"task": name, "size": size or "all", "arm": arm, "seed": seed}
+            if str(what["size"]) not in arguments.sizes:
+                continue
             if arm == "static vectors" and arguments.static is None:
                 continue
-            what = {"task": name, "size": size or "all", "arm": arm, "seed": seed}
             number = list(ARMS).index(arm)
             path = arguments.out / f"{name}-{what['size']}-{number}-{seed}.json"
             try:
@@ -243,7 +245,8 @@ def run(arguments: argparse.Namespace) -> None:
                 path.unlink()
                 raise
             path.write_text(json.dumps({**what, **result}), encoding="utf8")
-            print(*what.values(), f"{result['score']:.2f}", f"{result['seconds']:.0f} s", flush=True)
+            score, seconds = f"{result['score']:.2f}", f"{result['seconds']:.0f} s"
+            print(*what.values(), score, seconds, flush=True)
 
 
 def table(arguments: argparse.Namespace) -> None:
@@ -289,6 +292,7 @@ def main() -> None:
     running.add_argument("--static", type=Path, help="directory of vectors")
     running.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     running.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    running.add_argument("--sizes", nargs="+", default=["500", "1000", "2000", "all"])
     running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     running.set_defaults(command=run)
     printing = commands.add_parser("table", help="print what there is")
