@@ -3,7 +3,6 @@
 import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Union  # noqa: UP035
 
@@ -17,8 +16,9 @@ from thinc.types import Floats2d, Floats3d
 
 from . import extensions
 from .gradients import Gradients
-from .listener import Batch, ElmoListener, keep_layers
-from .scalar_mix import Settings, penalty
+from .kept import keep_layers
+from .listener import ElmoListener
+from .scalar_mix import Settings
 from .shim import BiLMShim
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -255,48 +255,19 @@ class Elmo(Tok2Vec):
         validate_examples(examples, "Elmo.update")
         self._gradients.backpropagate()
         docs = [example.predicted for example in examples]
-        bilm, mix = self.model.get_ref("bilm"), self.model.get_ref("mix")
-        layers, backprop_layers = bilm.begin_update(docs)
-        gradients = Gradients(layers, backprop_layers if self._shim.learns else None)
-        for own in self._elmo_listeners:
-            own.batch = Batch(docs, layers, partial(self._hear_of_layers, gradients, own, losses))
-        if self._tok2vec_listeners:
-            tensors, backprop_tensors = mix.begin_update(layers)
-            gradients.mixed(tensors, backprop_tensors)
-            batch_id = Tok2VecListener.get_batch_id(docs)
-            for shared in self._tok2vec_listeners:
-                heard = partial(self._hear_of_tensors, gradients, shared, losses)
-                shared.receive(batch_id, tensors, heard)
-        self._gradients = gradients
+        layers, backprop_layers = self.model.get_ref("bilm").begin_update(docs)
+
+        def add_loss(loss: float) -> None:
+            losses[self.name] += loss
+
+        self._gradients = Gradients(
+            docs, layers, backprop_layers if self._shim.learns else None, add_loss
+        )
+        self._gradients.hand_layers(self._elmo_listeners)
+        self._gradients.hand_tensors(self._tok2vec_listeners, self.model.get_ref("mix"))
         if sgd:
             self.finish_update(sgd)
         return losses
-
-    def _hear_of_layers(
-        self,
-        gradients: Gradients,
-        listener: ElmoListener,
-        losses: Dict[str, float],
-        places: List[int],
-        d_layers: List[Floats3d],
-    ) -> None:
-        """What an ElmoListener calls with its gradient; it is done with its batch then."""
-        losses[self.name] += _squares(d_layers) + penalty(listener.layers[0])
-        gradients.add_to_layers(places, d_layers)
-        listener.batch = Batch()
-
-    def _hear_of_tensors(
-        self,
-        gradients: Gradients,
-        listener: Any,
-        losses: Dict[str, float],
-        d_tensors: List[Floats2d],
-    ) -> List[Floats2d]:
-        """What a Tok2VecListener calls with its gradient; it is done with its batch then."""
-        losses[self.name] += _squares(d_tensors) + penalty(self.model.get_ref("mix"))
-        gradients.add_to_tensors(d_tensors)
-        listener.receive(None, None, None)
-        return []
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Change the weights by the gradients of all batches since the last time."""
@@ -365,10 +336,6 @@ class Elmo(Tok2Vec):
             return
         for name, text in self._shim.card.documents.items():
             (Path(path) / name).write_text(text, encoding="utf-8")
-
-
-def _squares(gradients: Sequence[Any]) -> float:
-    return sum(float((gradient**2).sum()) for gradient in gradients)
 
 
 def _chunks(docs: Iterable[Doc], n_words: int) -> Iterator[List[Doc]]:

@@ -14,8 +14,14 @@ from spacy.tokens import Doc, Span, Token
 from thinc.api import get_array_module, to_numpy
 from thinc.types import Floats1d, Floats3d
 
+from .kept import drop_layers, kept_layers
+
 # Where spaCy itself keeps the values of a Doc's extensions.
 LAYERS: Any = ("._.", "elmo_layers", None, None)
+
+
+class NoLayersError(ValueError, AttributeError):
+    """A Doc has no layers; also for ``hasattr``, with which spaCy's ``doc_cleaner`` looks."""
 
 
 def register() -> None:
@@ -24,14 +30,14 @@ def register() -> None:
         Doc.set_extension("elmo", getter=doc_vector, setter=refuse)
         Span.set_extension("elmo", getter=span_vector, setter=refuse)
         Token.set_extension("elmo", getter=token_vector, setter=refuse)
-        Doc.set_extension("elmo_layers", getter=get_layers, setter=refuse)
+        Doc.set_extension("elmo_layers", getter=get_layers, setter=clear_layers)
 
 
 def refuse(obj: Doc | Span | Token, value: Any) -> NoReturn:
-    """The setter of all extensions."""
+    """A setter."""
     raise ValueError(
         "The extensions '._.elmo' and '._.elmo_layers' are written by the elmo component; they "
-        "cannot be set."
+        "cannot be set (but layers be removed: doc._.elmo_layers = None)."
     )
 
 
@@ -86,21 +92,39 @@ def set_layers(doc: Doc, layers: Floats3d) -> None:
 def get_layers(doc: Doc) -> Floats3d:
     """``doc._.elmo_layers``: all layers ``(L + 1, n_tokens, 2P)``.
 
+    They are on the Doc if the component stores them, and at hand in the same process while
+    another component listens to it.
+
     Raises:
-        ValueError: they were not stored, or the Doc was retokenized since.
+        NoLayersError: there are none, or the Doc was retokenized since.
     """
     stored = doc.user_data.get(LAYERS)
     if stored is None:
-        raise ValueError(
+        for layers, _ in kept_layers(doc).values():
+            if layers.shape[1] == len(doc):
+                return layers
+        raise NoLayersError(
             "This Doc has no ELMo layers: they are kept only if the elmo component's setting "
             "store_layers is true, as in nlp.add_pipe('elmo', config={'store_layers': True})."
         )
     if stored["tokens"] != _mark(doc):
-        raise ValueError(
+        raise NoLayersError(
             "This Doc was retokenized after the elmo component stored its layers, which no longer "
             "fit its tokens. Run the component on it again."
         )
     return stored["layers"]
+
+
+def clear_layers(doc: Doc, value: Any) -> None:
+    """``doc._.elmo_layers = None`` removes them, as spaCy's ``doc_cleaner`` does it.
+
+    Raises:
+        ValueError: another value.
+    """
+    if value is not None:
+        refuse(doc, value)
+    doc.user_data.pop(LAYERS, None)
+    drop_layers(doc)
 
 
 def _mark(doc: Doc) -> bytes:

@@ -4,37 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from . import extensions
-from .cache import LayerCache
+from .kept import kept_layers
 from .scalar_mix import set_up
-
-# What components have read of the Docs that are alive, by the components' names. On the Docs
-# themselves it would ride along through processes and bytes.
-_kept: WeakKeyDictionary[Doc, dict[str, tuple[Floats3d, LayerCache]]] = WeakKeyDictionary()
-
-
-def keep_layers(doc: Doc, component: str, layers: Floats3d, cache: LayerCache) -> None:
-    """Note what a component has read of a Doc, for the listeners, as long as the Doc lives.
-
-    Args:
-        doc: the Doc.
-        component: the component's name.
-        layers: ``(L + 1, n_tokens, 2P)``.
-        cache: the component's. A component among the frozen ones of a training does not know that
-            something learns from it; its listeners do.
-    """
-    _kept.setdefault(doc, {})[component] = layers, cache
-
-
-def drop_layers(doc: Doc) -> None:
-    """Forget what components have read of a Doc."""
-    _kept.pop(doc, None)
 
 
 class Batch:
@@ -101,7 +78,7 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         """
         found = []
         for doc in docs:
-            layers, cache = _kept.get(doc, {}).get(self.upstream, (None, None))
+            layers, cache = kept_layers(doc).get(self.upstream, (None, None))
             if is_train and cache is not None:
                 cache.keep()
             if layers is None and extensions.LAYERS in doc.user_data:

@@ -17,7 +17,7 @@ from spacy.training import Example
 from thinc.api import Adam, Model
 
 from spacy_elmo.architectures import ElmoListener as make_listener
-from spacy_elmo.pipeline import listener as listener_module
+from spacy_elmo.pipeline import kept
 from spacy_elmo.pipeline.listener import ElmoListener
 from spacy_elmo.pipeline.scalar_mix import softmax
 
@@ -332,9 +332,9 @@ def test_layers_are_kept_as_long_as_their_doc_and_travel_nowhere(weights: Path) 
     nlp = make_pipeline(weights)
     start(nlp)
     gc.collect()
-    before = len(listener_module._kept)
+    before = len(kept._kept)
     doc = nlp(TEXT)
-    assert len(listener_module._kept) == before + 1
+    assert len(kept._kept) == before + 1
     assert not any("layers" in str(key) for key in doc.user_data)
     tagger = nlp.get_pipe("tagger")
     np.testing.assert_array_equal(tagger.predict([doc]), tagger.predict([doc]))  # and again
@@ -343,7 +343,24 @@ def test_layers_are_kept_as_long_as_their_doc_and_travel_nowhere(weights: Path) 
         tagger.predict([arrived])
     del doc
     gc.collect()
-    assert len(listener_module._kept) == before
+    assert len(kept._kept) == before
+
+
+@pytest.mark.parametrize("store_layers", [False, True])
+def test_doc_cleaner_drops_layers(weights: Path, store_layers: bool) -> None:
+    nlp = make_pipeline(weights, store_layers=store_layers)
+    start(nlp)
+    doc = nlp(TEXT)
+    assert doc._.elmo_layers.shape == (N_LAYERS, len(doc), WIDTH)
+    nlp.add_pipe("doc_cleaner", config={"attrs": {"tensor": None, "_.elmo_layers": None}})
+    cleaned = nlp(TEXT)
+    assert tags(cleaned) == tags(doc)
+    assert not cleaned.user_data
+    assert cleaned not in kept._kept
+    with pytest.raises(ValueError, match="has no ELMo layers"):
+        cleaned._.elmo_layers  # noqa: B018
+    nlp.remove_pipe("tagger")
+    nlp(TEXT)  # where there are none, it has nothing to do
 
 
 def test_stored_layers_do_travel(weights: Path) -> None:
