@@ -158,12 +158,21 @@ MODELS: dict[str, dict[str, Any]] = {
 MODELS["ner"] = {**MODELS["parser"], "state_type": "ner"}
 
 
-def make_nlp(task: Task, arm: str, static: Path | None) -> Language:
-    """An untrained pipeline, from a config as `spacy train` would read it."""
+def make_nlp(
+    task: Task, arm: str, static: Path | None, of_elmo: dict[str, Any] | None = None
+) -> Language:
+    """An untrained pipeline, from a config as `spacy train` would read it.
+
+    Args:
+        task, arm: what is in it.
+        static: directory of vectors, for the arm that has some.
+        of_elmo: settings of the biLM that are not the defaults.
+    """
     model = {**MODELS[task.factory], "tok2vec": ARMS[arm]}
     components: dict[str, Any] = {task.factory: {"factory": task.factory, "model": model}}
     if arm.startswith("ELMo"):
-        components = {"elmo": {"factory": "elmo"}, **components}
+        elmo = {"@architectures": "spacy-elmo.Elmo.v1", **(of_elmo or {})}
+        components = {"elmo": {"factory": "elmo", "model": elmo}, **components}
     config: dict[str, Any] = {
         "nlp": {"lang": "en", "pipeline": list(components)},
         "components": components,

@@ -242,20 +242,35 @@ def test_replaced_listeners_share_it(weights: Path, read: list) -> None:
     assert cache.hits == cache.misses == len(read)  # one reads, for both
 
 
-def test_the_same_vectors_as_without(weights: Path) -> None:
+def test_the_same_training_as_without(weights: Path) -> None:
+    """To the bit, where the same batches are read; else rounding depends on what is in a batch."""
     with_cache = make_pipeline(weights, OWN_MIX)
     without = make_pipeline(weights, OWN_MIX, cache_mb=0)
     for nlp in (with_cache, without):
         examples, optimizer = start(nlp)
-        for _ in range(3):
+        for _ in range(5):
             step(nlp, examples, optimizer)
-    for text in ("the bank sat.", "A  text \n with. Two sentences", "", "river"):
-        a, b = with_cache(text), without(text)
-        assert max_difference(a.tensor, b.tensor) <= TOLERANCE
-        again = with_cache(text)
-        assert np.array_equal(a.tensor, again.tensor)
-        a.tensor[...] = 7  # what users do with theirs changes nothing
-        assert np.array_equal(with_cache(text).tensor, again.tensor)
+    assert cache_of(with_cache).hits > 0
+    for one, other in zip(
+        with_cache.get_pipe("tagger").model.walk(),
+        without.get_pipe("tagger").model.walk(),
+        strict=True,
+    ):
+        for name in one.param_names:
+            assert np.array_equal(one.get_param(name), other.get_param(name))
+
+
+def test_the_same_vectors_as_without(weights: Path) -> None:
+    nlp = make_pipeline(weights, OWN_MIX)
+    examples, optimizer = start(nlp)
+    texts = ("the bank sat.", "A  text \n with. Two sentences", "", "river")
+    before = [nlp(text).tensor for text in texts]
+    step(nlp, examples, optimizer)
+    for text, tensor in zip(texts, before, strict=True):
+        doc = nlp(text)
+        assert max_difference(doc.tensor, tensor) <= TOLERANCE
+        doc.tensor[...] = 7  # what users do with theirs changes nothing
+        assert max_difference(nlp(text).tensor, tensor) <= TOLERANCE
 
 
 def test_dropped_when_weights_change(weights: Path, own_weights: Path) -> None:
