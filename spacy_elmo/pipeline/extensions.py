@@ -63,6 +63,11 @@ def _tensor(doc: Doc) -> Any:
         ValueError: no component has set it, or the Doc was retokenized since.
     """
     tensor = doc.tensor
+    if tensor is None:
+        raise ValueError(
+            "This Doc's ELMo vectors were removed: remove 'tensor' from what the 'doc_cleaner' of "
+            "the pipeline cleans, or the component itself, to keep them."
+        )
     if tensor.ndim != 2 or (tensor.size == 0 and len(doc) > 0):
         raise ValueError(
             "This Doc has no ELMo vectors: run it through a pipeline with the 'elmo' component "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from spacy.tokens import Doc
 from thinc.api import Maxout, Model, chain, concatenate, with_array
-from thinc.types import Floats2d
+from thinc.types import Floats2d, Ragged
 
 Embedding = Model[list[Doc], list[Floats2d]]
 
@@ -24,7 +25,9 @@ def ElmoTok2Vec(
     Raises:
         ValueError: there is neither ``elmo`` nor ``embed``.
     """
-    inputs = [part for part in (embed, elmo) if part is not None]
+    inputs: list[Any] = [] if embed is None else [as_list(embed)]
+    if elmo is not None:
+        inputs.append(elmo)
     if not inputs:
         raise ValueError(
             "The model spacy-elmo.Tok2Vec.v1 has neither 'elmo' nor 'embed'; give one at least."
@@ -41,3 +44,29 @@ def ElmoTok2Vec(
         if part is not None:
             model.set_ref(name, part)
     return model
+
+
+def as_list(embed: Model[list[Doc], list[Floats2d] | Ragged]) -> Embedding:
+    """An embedding that gives an array for each Doc, also if it gave all in one, as spaCy's
+    static vectors do."""
+
+    def forward(
+        model: Any, docs: list[Doc], is_train: bool
+    ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
+        Y, backprop_embed = embed(docs, is_train)
+        if not isinstance(Y, Ragged):
+            return Y, backprop_embed
+        lengths = Y.lengths
+
+        def backprop(dY: list[Floats2d]) -> list[Doc]:
+            return backprop_embed(Ragged(model.ops.flatten(dY), lengths))
+
+        return model.ops.unflatten(Y.dataXd, lengths), backprop
+
+    def init(model: Any, X: Any = None, Y: Any = None) -> None:
+        embed.initialize(X=X)
+        if embed.has_dim("nO"):
+            model.set_dim("nO", embed.get_dim("nO"))
+
+    width = embed.get_dim("nO") if embed.has_dim("nO") else None
+    return Model("as-list", forward, init=init, layers=[embed], dims={"nO": width})

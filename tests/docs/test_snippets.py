@@ -9,10 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
+from spacy.training import Example
+from spacy.util import load_model_from_config, registry
+from thinc.api import Config
 from typer.testing import CliRunner
 
+import spacy_elmo
 from spacy_elmo.cli import app
 
+from ..pipeline.conftest import weights  # noqa: F401
+from ..pipeline.helpers import WIDTH
 from ..threads import one_thread  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +54,59 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Path("german/weights.safetensors").exists()
     assert Path("exported/model.hdf5").exists() and Path("layers.npz").exists()
     assert list(Path("packages").iterdir())
+
+
+def test_readme_config() -> None:
+    """The settings with their defaults, all of them."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    [content] = [c for _, c in blocks(page) if c.startswith("[components.elmo]")]
+    config = Config().from_str(f"[components]\n\n{content}")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    assert config["components"]["elmo"] == nlp.config["components"]["elmo"]
+
+
+def test_training(weights: Path) -> None:
+    """Each config block makes a pipeline that learns; the settings are those that there are."""
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    found = blocks(page)
+    assert {language for language, _ in found} == {"python", "ini"}
+    of_training = {}
+    for language, content in found:
+        if language == "python":
+            names: dict[str, Any] = {"nlp": nlp}
+            exec(content, names)
+            assert spacy_elmo.mixes(nlp)
+            continue
+        config = Config().from_str(f"[components]\n\n[training]\n\n{content}")
+        of_training.update(config.pop("training"))
+        if not config["components"]:
+            continue
+        names = list(config["components"])
+        model = config["components"]["elmo"].setdefault("model", {})
+        config["components"]["elmo"]["model"] = {
+            "@architectures": "spacy-elmo.Elmo.v1", **model, "weights": str(weights)
+        }  # fmt: skip
+        listener = config["components"].get("tagger", {}).get("model", {}).get("tok2vec", {})
+        if "width" in listener:
+            listener["width"] = WIDTH
+        nlp = load_model_from_config(
+            Config({"nlp": {"lang": "en", "pipeline": names}, **config}), auto_fill=True
+        )
+        examples = [
+            Example.from_dict(
+                nlp.make_doc("A bank sat."),
+                {"tags": ["D", "N", "V", "P"], "entities": ["O", "U-X", "O", "O"]},
+            )
+        ]
+        nlp.initialize(lambda examples=examples: examples)
+        losses = nlp.update(examples)
+        assert all(losses[name] > 0 for name in names if name not in ("elmo", "doc_cleaner"))
+        nlp("A bank sat.")
+    callback = registry.resolve({"before_update": of_training["before_update"]})["before_update"]
+    with pytest.raises(ValueError, match="frozen"):
+        callback(nlp, {"epoch": 0, "step": 0})
+    assert registry.resolve({"logger": of_training["logger"]})["logger"]
 
 
 def test_links_lead_somewhere() -> None:

@@ -209,3 +209,11 @@ def test_part_of_a_doc(nlp_with_layers):
     np.testing.assert_array_equal(part._.elmo, doc[3:6]._.elmo)
     with pytest.raises(ValueError, match="store_layers"):
         _ = part._.elmo_layers
+
+
+def test_vectors_that_were_cleaned_away(nlp):
+    doc = nlp(TEXT)
+    doc.tensor = None
+    for obj in (doc, doc[0:2], doc[0]):
+        with pytest.raises(ValueError, match="ELMo vectors were removed: .*doc_cleaner"):
+            obj._.elmo  # noqa: B018

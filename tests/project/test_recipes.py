@@ -1,0 +1,213 @@
+"""The recipes in ``project/configs``: complete, and trained by spaCy's own commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.cli.debug_config import debug_config
+from spacy.cli.init_config import fill_config
+from spacy.cli.train import train
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
+from spacy.util import load_config, load_model_from_config
+
+from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.pipeline.listener import ElmoListener
+
+from ..pipeline.helpers import write_weights
+from ..threads import one_thread  # noqa: F401  # for every test here
+from .sentences import ENTITIES, PHRASE, TOPICS, annotated_docs
+
+CONFIGS = Path(__file__).parents[2] / "project" / "configs"
+RECIPES = {path.stem: path for path in sorted(CONFIGS.glob("*.cfg")) if "pretrain" not in path.stem}
+STEPS = 40
+
+
+class Assets:
+    """What a recipe is given on the command line."""
+
+    def __init__(self, folder: Path):
+        self.weights = write_weights(folder / "tiny")
+        self.sentences = folder / "sentences.spacy"
+        self.vectors = folder / "vectors"
+        nlp = spacy.blank("en")
+        docs = list(annotated_docs(nlp.vocab))
+        DocBin(docs=docs).to_disk(self.sentences)
+        rng = np.random.default_rng(0)
+        for word in sorted({token.text for doc in docs for token in doc}):
+            nlp.vocab.set_vector(word, rng.normal(size=12).astype("float32"))
+        nlp.to_disk(self.vectors)
+
+    def overrides(self, recipe: str) -> dict[str, Any]:
+        given = {
+            "paths.train": str(self.sentences),
+            "paths.dev": str(self.sentences),
+            "vars.weights": str(self.weights),
+        }
+        if recipe == "static_vectors":
+            given["paths.vectors"] = str(self.vectors)
+        return given
+
+
+@pytest.fixture(scope="module")
+def assets(tmp_path_factory: pytest.TempPathFactory) -> Assets:
+    return Assets(tmp_path_factory.mktemp("assets"))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_complete(recipe: str, tmp_path: Path) -> None:
+    """All settings are there: a recipe goes on meaning the same when a default changes."""
+    fill_config(tmp_path / "filled.cfg", RECIPES[recipe], silent=True)
+    filled = load_config(tmp_path / "filled.cfg")
+    assert settings(load_config(RECIPES[recipe])) == settings(filled)
+    assert load_config(RECIPES[recipe], interpolate=True) == filled.interpolate()
+
+
+def settings(config: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """All settings by their full names; what is missing is easier to see so."""
+    flat = {}
+    for name, value in config.items():
+        if isinstance(value, dict) and value:
+            flat.update(settings(value, f"{path}{name}."))
+        else:
+            flat[path + name] = value
+    return flat
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_valid(recipe: str, assets: Assets, capsys: pytest.CaptureFixture[str]) -> None:
+    debug_config(RECIPES[recipe], overrides=assets.overrides(recipe))
+    assert "Config is valid" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_mentioned(recipe: str) -> None:
+    """In the folder's table, and each says how it is run."""
+    assert f"`{recipe}.cfg`" in (CONFIGS / "README.md").read_text(encoding="utf-8")
+    assert f"spacy train {recipe}.cfg" in RECIPES[recipe].read_text(encoding="utf-8")
+
+
+def check_tagger(docs: list[Doc]) -> None:
+    assert {token.tag_ for doc in docs for token in doc} >= {"DT", "NN", "VBD"}
+
+
+def check_morphologizer(docs: list[Doc]) -> None:
+    assert {token.pos_ for doc in docs for token in doc} >= {"DET", "NOUN", "VERB"}
+    assert any(token.morph.get("Definite") for doc in docs for token in doc)
+
+
+def check_parser(docs: list[Doc]) -> None:
+    assert all(doc.has_annotation("DEP") for doc in docs)
+    assert {token.dep_ for doc in docs for token in doc} >= {"ROOT", "det", "nsubj"}
+
+
+def check_ner(docs: list[Doc]) -> None:
+    found = {ent.label_ for doc in docs for ent in doc.ents}
+    assert found and found <= set(ENTITIES.values())
+
+
+def check_spancat(docs: list[Doc]) -> None:
+    found = {span.label_ for doc in docs for span in doc.spans["sc"]}
+    assert found and found <= {*ENTITIES.values(), PHRASE}
+
+
+def check_textcat(docs: list[Doc]) -> None:
+    for doc in docs:
+        assert set(doc.cats) == set(TOPICS)
+        assert sum(doc.cats.values()) == pytest.approx(1.0, abs=1e-5)
+    assert {max(doc.cats, key=lambda topic: doc.cats[topic]) for doc in docs} == set(TOPICS)
+
+
+CHECKS: dict[str, Callable[[list[Doc]], None]] = {
+    "tagger": check_tagger,
+    "morphologizer": check_morphologizer,
+    "parser": check_parser,
+    "ner": check_ner,
+    "spancat": check_spancat,
+    "textcat": check_textcat,
+}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_trained(recipe: str, assets: Assets, tmp_path: Path) -> None:
+    """End to end, with a tiny biLM; then from disk."""
+    overrides = {
+        **assets.overrides(recipe),
+        "training.max_steps": STEPS,
+        "training.eval_frequency": STEPS // 2,
+    }
+    config = load_config(RECIPES[recipe])
+    rate = "training.optimizer.learn_rate"
+    if isinstance(config["training"]["optimizer"]["learn_rate"], dict):
+        overrides[f"{rate}.warmup_steps"] = 1
+        rate += ".initial_rate"
+    overrides[rate] = 0.005  # for so few steps
+    if "parser" in config["nlp"]["pipeline"]:
+        overrides["components.parser.min_action_freq"] = 1
+    train(RECIPES[recipe], tmp_path / "out", overrides=overrides)
+    nlp = spacy.load(tmp_path / "out" / "model-last")
+    assert nlp.pipe_names == config["nlp"]["pipeline"]
+
+    docs = list(nlp.pipe(doc.text for doc in annotated_docs(nlp.vocab)))
+    for name in nlp.pipe_names:
+        if name in CHECKS:
+            CHECKS[name](docs)
+    assert nlp.pipe_names[-1] == "doc_cleaner"
+    assert all(doc.tensor is None for doc in docs)
+    nlp.remove_pipe("doc_cleaner")
+    assert nlp("The ducks slept .")[1]._.elmo.shape == nlp("The ducks slept .").tensor[1].shape
+
+    for mix in mixes(nlp):
+        assert mix.get_param("w").any(), "a mix has not learned"
+    assert len(mixes(nlp)) == RECIPES[recipe].read_text().count('"spacy-elmo.ElmoListener.v1"')
+    frozen = config["components"]["elmo"]["model"]["frozen"]
+    before = load_bilm(str(assets.weights)).state_dict()
+    after = nlp.get_pipe("elmo")._shim.bilm.state_dict()
+    assert all(np.array_equal(after[name], value) for name, value in before.items()) == frozen
+
+
+def mixes(nlp: Language) -> list[Any]:
+    """Those of the listeners."""
+    return [
+        node.layers[0]
+        for _, pipe in nlp.pipeline
+        if hasattr(pipe, "model")
+        for node in pipe.model.walk()
+        if isinstance(node, ElmoListener)
+    ]
+
+
+@pytest.mark.parametrize("given", ["tags", "trees", "entities"])
+def test_joint_learns_from_any_annotation(given: str, assets: Assets) -> None:
+    """spaCy's tok2vec learns when its last listener does, which must not skip a batch."""
+    overrides = {**assets.overrides("joint"), "components.parser.min_action_freq": 1}
+    nlp = load_model_from_config(load_config(RECIPES["joint"], overrides, interpolate=True))
+    every = [Example(nlp.make_doc(doc.text), doc) for doc in annotated_docs(nlp.vocab)]
+    optimizer = nlp.initialize(lambda: every)
+    [mix] = mixes(nlp)
+    for _ in range(3):  # the first steps leave the zeros that output layers start with
+        batch = [Example(nlp.make_doc(eg.text), only(given, eg.reference)) for eg in every]
+        nlp.update(batch, sgd=False)
+        for _, pipe in nlp.pipeline:
+            if getattr(pipe, "is_trainable", False):
+                pipe.finish_update(optimizer)
+    assert mix.get_param("w").any()
+
+
+def only(given: str, doc: Doc) -> Doc:
+    """A copy with one kind of annotation."""
+    some: dict[str, Any] = {}
+    if given == "tags":
+        some["tags"] = [token.tag_ for token in doc]
+    elif given == "trees":
+        some["heads"] = [token.head.i for token in doc]
+        some["deps"] = [token.dep_ for token in doc]
+    else:
+        some["ents"] = [f"{token.ent_iob_}-{token.ent_type_}".rstrip("-") for token in doc]
+    return Doc(doc.vocab, words=[token.text for token in doc], **some)
