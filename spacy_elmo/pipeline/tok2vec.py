@@ -46,7 +46,7 @@ def ElmoTok2Vec(
     return model
 
 
-def as_list(embed: Model[list[Doc], list[Floats2d] | Ragged]) -> Embedding:
+def as_list(embed: Model[list[Doc], Any]) -> Embedding:
     """An embedding that gives an array for each Doc, also if it gave all in one, as spaCy's
     static vectors do."""
 

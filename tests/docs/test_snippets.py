@@ -18,8 +18,7 @@ from typer.testing import CliRunner
 import spacy_elmo
 from spacy_elmo.cli import app
 
-from ..pipeline.conftest import weights  # noqa: F401
-from ..pipeline.helpers import WIDTH
+from ..pipeline.helpers import WIDTH, write_weights
 from ..threads import one_thread  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
@@ -66,16 +65,17 @@ def test_readme_config() -> None:
     assert config["components"]["elmo"] == nlp.config["components"]["elmo"]
 
 
-def test_training(weights: Path) -> None:
+def test_training(tmp_path: Path) -> None:
     """Each config block makes a pipeline that learns; the settings are those that there are."""
     page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
     found = blocks(page)
     assert {language for language, _ in found} == {"python", "ini"}
-    of_training = {}
+    weights = write_weights(tmp_path / "tiny")
+    of_training: dict[str, Any] = {}
+    nlp = spacy.blank("en")
     for language, content in found:
         if language == "python":
-            names: dict[str, Any] = {"nlp": nlp}
-            exec(content, names)
+            exec(content, {"nlp": nlp})
             assert spacy_elmo.mixes(nlp)
             continue
         config = Config().from_str(f"[components]\n\n[training]\n\n{content}")

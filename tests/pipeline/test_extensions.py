@@ -215,5 +215,5 @@ def test_vectors_that_were_cleaned_away(nlp):
     doc = nlp(TEXT)
     doc.tensor = None
     for obj in (doc, doc[0:2], doc[0]):
-        with pytest.raises(ValueError, match="ELMo vectors were removed: .*doc_cleaner"):
+        with pytest.raises(ValueError, match=r"ELMo vectors were removed: .*doc_cleaner"):
             obj._.elmo  # noqa: B018
