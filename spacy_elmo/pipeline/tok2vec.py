@@ -49,24 +49,25 @@ def ElmoTok2Vec(
 def as_list(embed: Model[list[Doc], Any]) -> Embedding:
     """An embedding that gives an array for each Doc, also if it gave all in one, as spaCy's
     static vectors do."""
-
-    def forward(
-        model: Any, docs: list[Doc], is_train: bool
-    ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
-        Y, backprop_embed = embed(docs, is_train)
-        if not isinstance(Y, Ragged):
-            return Y, backprop_embed
-        lengths = Y.lengths
-
-        def backprop(dY: list[Floats2d]) -> list[Doc]:
-            return backprop_embed(Ragged(model.ops.flatten(dY), lengths))
-
-        return model.ops.unflatten(Y.dataXd, lengths), backprop
-
-    def init(model: Any, X: Any = None, Y: Any = None) -> None:
-        embed.initialize(X=X)
-        if embed.has_dim("nO"):
-            model.set_dim("nO", embed.get_dim("nO"))
-
     width = embed.get_dim("nO") if embed.has_dim("nO") else None
     return Model("as-list", forward, init=init, layers=[embed], dims={"nO": width})
+
+
+def init(model: Any, X: list[Doc] | None = None, Y: Any = None) -> None:
+    [embed] = model.layers
+    embed.initialize(X=X)
+    if embed.has_dim("nO"):
+        model.set_dim("nO", embed.get_dim("nO"))
+
+
+def forward(
+    model: Any, docs: list[Doc], is_train: bool
+) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
+    Y, backprop_embed = model.layers[0](docs, is_train)
+    if not isinstance(Y, Ragged):
+        return Y, backprop_embed
+
+    def backprop(dY: list[Floats2d]) -> list[Doc]:
+        return backprop_embed(Ragged(model.ops.flatten(dY), Y.lengths))
+
+    return model.ops.unflatten(Y.dataXd, Y.lengths), backprop
