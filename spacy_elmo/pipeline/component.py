@@ -134,12 +134,14 @@ class Elmo(Tok2Vec):
         return self.model.get_ref("bilm").shims[0]  # type: ignore[return-value]
 
     @property
-    def _elmo_listeners(self) -> List[ElmoListener]:
+    def elmo_listeners(self) -> List[ElmoListener]:
+        """Those that get the layers, each for a mix of its own."""
         every: List[Any] = self.listeners  # spaCy's annotation knows its own kind only
         return [listener for listener in every if isinstance(listener, ElmoListener)]
 
     @property
-    def _tok2vec_listeners(self) -> List[Tok2VecListener]:
+    def tok2vec_listeners(self) -> List[Tok2VecListener]:
+        """spaCy's, that get ``doc.tensor`` and share the component's mix."""
         return [listener for listener in self.listeners if isinstance(listener, Tok2VecListener)]
 
     def find_listeners(self, component: Any) -> None:
@@ -206,7 +208,7 @@ class Elmo(Tok2Vec):
         for chunk in _chunks(docs, min(fitting, 4 * bilm.attrs["reading"].batch_words)):
             layers = bilm.predict(chunk)
             tensors = mix.predict(layers)
-            kept = layers if self.store_layers or self._elmo_listeners else [None] * len(chunk)
+            kept = layers if self.store_layers or self.elmo_listeners else [None] * len(chunk)
             outputs.extend(map(Output, tensors, kept))
         return outputs
 
@@ -221,7 +223,7 @@ class Elmo(Tok2Vec):
             doc.tensor = output.tensor  # type: ignore[assignment]
             if self.store_layers:
                 extensions.set_layers(doc, output.layers)  # type: ignore[arg-type]
-            if self._elmo_listeners:
+            if self.elmo_listeners:
                 keep_layers(doc, self.name, output.layers, self._shim.cache)  # type: ignore[arg-type]
             if self.vectors == "elmo" or (self.vectors == "auto" and not doc.vocab.vectors.size):
                 extensions.set_vector_hooks(doc)
@@ -263,8 +265,8 @@ class Elmo(Tok2Vec):
         self._gradients = Gradients(
             docs, layers, backprop_layers if self._shim.learns else None, add_loss
         )
-        self._gradients.hand_layers(self._elmo_listeners)
-        self._gradients.hand_tensors(self._tok2vec_listeners, self.model.get_ref("mix"))
+        self._gradients.hand_layers(self.elmo_listeners)
+        self._gradients.hand_tensors(self.tok2vec_listeners, self.model.get_ref("mix"))
         if sgd:
             self.finish_update(sgd)
         return losses
@@ -293,7 +295,7 @@ class Elmo(Tok2Vec):
             self.pipeline_meta = nlp._meta
         self._shim.bilm  # noqa: B018  # now rather than in the middle of the training
         width = self._shim.config.width
-        for own in self._elmo_listeners:
+        for own in self.elmo_listeners:
             own.set_shape(self._shim.config.n_layers + 1, width)
         for component, listeners in self.listener_map.items():
             for listener in listeners:
@@ -316,7 +318,7 @@ class Elmo(Tok2Vec):
                 "spacy-elmo.ElmoListener.v1, or set frozen = true"
             )
         for name in ("dropout", "l2"):
-            if getattr(mix, name) and not self._tok2vec_listeners:
+            if getattr(mix, name) and not self.tok2vec_listeners:
                 without_effect.append(
                     f"model.mix.{name} = {getattr(mix, name)}: no spacy.Tok2VecListener.v1 learns "
                     f"from this mix. A spacy-elmo.ElmoListener.v1 has a mix of its own, and such "

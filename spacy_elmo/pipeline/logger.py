@@ -12,7 +12,8 @@ from spacy.language import Language
 from spacy.training.loggers import console_logger_v3
 from thinc.api import Model
 
-from .mixes import mixes
+from .component import Elmo
+from .mixes import Mix, mixes
 from .shim import BiLMShim
 
 LogStep = Callable[[dict[str, Any] | None], None]
@@ -60,7 +61,7 @@ def console_logger(
                 "epoch": info["epoch"],
                 "step": info["step"],
                 "score": float(info["score"]),
-                "mixes": [mix._asdict() for mix in mixes(nlp)],
+                "mixes": [mix._asdict() for mix in mixes(nlp) if _is_learned(nlp, mix)],
                 "cache": new,
             }
             if console_output:
@@ -85,6 +86,12 @@ def bilm_shims(nlp: Language) -> list[BiLMShim]:
     models = [getattr(pipe, "model", None) for _, pipe in nlp.components]
     nodes = [node for model in models if isinstance(model, Model) for node in model.walk()]
     return [shim for node in nodes for shim in node.shims if isinstance(shim, BiLMShim)]
+
+
+def _is_learned(nlp: Language, mix: Mix) -> bool:
+    """Not so a component's own mix if all that listen to it have theirs."""
+    pipe = dict(nlp.components)[mix.component]
+    return not isinstance(pipe, Elmo) or bool(pipe.tok2vec_listeners)
 
 
 def _lines(entry: dict[str, Any]) -> list[str]:
