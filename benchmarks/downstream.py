@@ -116,11 +116,13 @@ def cnn(static: bool = False) -> dict[str, Any]:
     return {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": ENCODER}
 
 
-def with_elmo(elmo: dict[str, Any], output: dict[str, Any] | None = None) -> dict[str, Any]:
+def with_elmo(
+    elmo: dict[str, Any], output: dict[str, Any] | None = None, static: bool = False
+) -> dict[str, Any]:
     return {
         "@architectures": "spacy-elmo.Tok2Vec.v1",
         "elmo": elmo,
-        "embed": MULTI_HASH,
+        "embed": {**MULTI_HASH, "include_static_vectors": static},
         "encode": ENCODER,
         "output_elmo": output,
     }
@@ -134,6 +136,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "ELMo, average (λ = 1)": with_elmo(listener(mix_l2=1.0)),
     "ELMo, mix (λ = 0.001)": with_elmo(listener()),
     "ELMo, input and output": with_elmo(listener(), listener()),
+    "ELMo, mix and static vectors": with_elmo(listener(), static=True),
 }
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -176,7 +179,7 @@ def make_nlp(
     config: dict[str, Any] = {
         "nlp": {"lang": "en", "pipeline": list(components)},
         "components": components,
-        "initialize": {"vectors": str(static) if arm == "static vectors" else None},
+        "initialize": {"vectors": str(static) if "static" in arm else None},
     }
     return load_model_from_config(config, auto_fill=True)
 
@@ -240,7 +243,7 @@ def run(arguments: argparse.Namespace) -> None:
             what = {"task": name, "size": size or "all", "arm": arm, "seed": seed}
             if str(what["size"]) not in arguments.sizes:
                 continue
-            if arm == "static vectors" and arguments.static is None:
+            if "static" in arm and arguments.static is None:
                 continue
             number = list(ARMS).index(arm)
             path = arguments.out / f"{name}-{what['size']}-{number}-{seed}.json"
