@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spacy.cli._util import load_project_config
+from weasel.util.config import load_project_config
 
 PROJECT = Path(__file__).parents[2] / "project"
 
