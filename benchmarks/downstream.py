@@ -84,6 +84,8 @@ TASKS = {
     "textcat": Task("textcat", "cats_micro_f", {1000: 300, None: 800}, read_sst),
 }
 
+SIZES = list(dict.fromkeys(str(size or "all") for task in TASKS.values() for size in task.sizes))
+
 MULTI_HASH = {
     "@architectures": "spacy.MultiHashEmbed.v2",
     "width": WIDTH,
@@ -215,7 +217,7 @@ def measure(
     start = time.perf_counter()
     steps = train_while_improving(
         nlp,
-        Adam(0.001, L2=0.01, grad_clip=1.0, L2_is_weight_decay=True, use_averages=True),
+        Adam(0.001, L2=0.01, grad_clip=1.0, L2_is_weight_decay=True, use_averages=False),
         batches(train, task.batch_words, seed),
         lambda: (0.0, {}),  # nothing is selected
         dropout=0.1,
@@ -304,7 +306,7 @@ def main() -> None:
     running.add_argument("--static", type=Path, help="directory of vectors")
     running.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     running.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
-    running.add_argument("--sizes", nargs="+", default=["500", "1000", "2000", "all"])
+    running.add_argument("--sizes", nargs="+", choices=SIZES, default=SIZES)
     running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     running.set_defaults(command=run)
     printing = commands.add_parser("table", help="print what there is")

@@ -70,6 +70,8 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=2000, help="training sentences")
     parser.add_argument("--epochs", type=int, default=5)
     arguments = parser.parse_args()
+    if arguments.epochs < 2:
+        parser.error("--epochs: the first is not counted, so give 2 or more")
     task = TASKS[arguments.task]
     trainings = {name: Training(name, task, arguments.data, arguments.size) for name in ARMS}
     for number in range(arguments.epochs):

@@ -166,7 +166,7 @@ class BiLM(nn.Module):
         if torch.is_grad_enabled() or self.training:
             types = self.encode(words)
         else:
-            version = sum(0 if p.is_inference() else p._version for p in self.char_cnn.parameters())
+            version = versions(self.char_cnn)
             if version != self._cached_version:  # an optimizer wrote to them
                 self.word_cache.clear()
                 self._cached_version = version
@@ -188,6 +188,11 @@ class BiLM(nn.Module):
             return [], (h0, c0)
         back = torch.tensor([i for batch in batches for i in batch]).argsort()
         return results, (torch.cat(h_n, dim=2)[:, :, back], torch.cat(c_n, dim=2)[:, :, back])
+
+
+def versions(module: nn.Module) -> int:
+    """A number that changes when a module's parameters are written to."""
+    return sum(0 if p.is_inference() else p._version for p in module.parameters())
 
 
 def _forget_words(bilm: BiLM, _: Any) -> None:

@@ -36,11 +36,17 @@ class LayerCache:
         self._held: dict[bytes, torch.Tensor] = {}  # the least recently used comes first
         self._bytes = 0
         self._bytes_since_learning = 0
+        self._version = -1
 
     def keep(self) -> None:
         """Something learns from what is read: turn on."""
         self.is_on = self.megabytes > 0
         self._bytes_since_learning = 0
+
+    def check(self, version: int) -> None:
+        """Forget everything if the biLM's weights are of another version than before."""
+        if version != self._version:
+            self._held, self._bytes, self._version = {}, 0, version
 
     def get(self, words: Sequence[str]) -> torch.Tensor | None:
         """Layers ``(L + 1, n_words, 2P)`` of a sentence, if they are there; not to be changed."""
@@ -55,6 +61,8 @@ class LayerCache:
 
     def put(self, words: Sequence[str], layers: torch.Tensor) -> None:
         """Hold a copy of the layers of a sentence."""
+        if not self.is_on:
+            return
         kept = layers.detach().clone()
         if self.half and kept.abs().amax() <= torch.finfo(torch.float16).max:
             kept = kept.half()

@@ -17,8 +17,8 @@ from thinc.types import Floats2d, Floats3d
 from . import extensions
 from .gradients import Gradients
 from .kept import keep_layers
-from .listener import ElmoListener
-from .scalar_mix import Settings
+from .listener import ElmoListener, is_linked, link
+from .scalar_mix import Settings, set_up
 from .shim import BiLMShim
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -140,6 +140,11 @@ class Elmo(Tok2Vec):
         return [listener for listener in every if isinstance(listener, ElmoListener)]
 
     @property
+    def _is_listened_to(self) -> bool:
+        """Whether layers are needed, if only in another pipeline that this component is in."""
+        return bool(self.elmo_listeners) or is_linked(self)
+
+    @property
     def tok2vec_listeners(self) -> List[Tok2VecListener]:
         """spaCy's, that get ``doc.tensor`` and share the component's mix."""
         return [listener for listener in self.listeners if isinstance(listener, Tok2VecListener)]
@@ -156,6 +161,7 @@ class Elmo(Tok2Vec):
         for node in component.model.walk():
             if isinstance(node, ElmoListener) and node.upstream == self.name:
                 self.add_listener(node, component.name)  # type: ignore[arg-type]
+                link(node, self)
                 with contextlib.suppress(ValueError):
                     config = self._shim.config
                     node.set_shape(config.n_layers + 1, config.width)
@@ -202,13 +208,15 @@ class Elmo(Tok2Vec):
         bilm, mix = self.model.get_ref("bilm"), self.model.get_ref("mix")
         if self.model.has_dim("nO") is None:
             self.model.set_dim("nO", self._shim.config.width)
+        self._check_widths()
         outputs: List[Output] = []
+        keeps = self.store_layers or self._is_listened_to
         config = self._shim.config
         fitting = LAYER_NUMBERS_AT_ONCE // ((config.n_layers + 1) * config.width)
         for chunk in _chunks(docs, min(fitting, 4 * bilm.attrs["reading"].batch_words)):
             layers = bilm.predict(chunk)
             tensors = mix.predict(layers)
-            kept = layers if self.store_layers or self.elmo_listeners else [None] * len(chunk)
+            kept = layers if keeps else [None] * len(chunk)
             outputs.extend(map(Output, tensors, kept))
         return outputs
 
@@ -222,9 +230,9 @@ class Elmo(Tok2Vec):
         for doc, output in zip(docs, outputs, strict=True):
             doc.tensor = output.tensor  # type: ignore[assignment]
             if self.store_layers:
-                extensions.set_layers(doc, output.layers)  # type: ignore[arg-type]
-            if self.elmo_listeners:
-                keep_layers(doc, self.name, output.layers, self._shim.cache)  # type: ignore[arg-type]
+                extensions.set_layers(doc, output.layers, self.name)  # type: ignore[arg-type]
+            if output.layers is not None and self._is_listened_to:
+                keep_layers(doc, self.name, output.layers, self._shim.cache)
             if self.vectors == "elmo" or (self.vectors == "auto" and not doc.vocab.vectors.size):
                 extensions.set_vector_hooks(doc)
 
@@ -255,9 +263,13 @@ class Elmo(Tok2Vec):
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
+        self._check_widths()
         self._gradients.backpropagate()
         docs = [example.predicted for example in examples]
         layers, backprop_layers = self.model.get_ref("bilm").begin_update(docs)
+        for doc, of_doc in zip(docs, layers, strict=True):
+            # For listeners among the annotating_components of a training.
+            keep_layers(doc, self.name, of_doc, self._shim.cache)
 
         def add_loss(loss: float) -> None:
             losses[self.name] += loss
@@ -294,19 +306,25 @@ class Elmo(Tok2Vec):
         if nlp is not None:
             self.pipeline_meta = nlp._meta
         self._shim.bilm  # noqa: B018  # now rather than in the middle of the training
-        width = self._shim.config.width
+        self._shim.let_learn(None)  # what an earlier training has held back
         for own in self.elmo_listeners:
-            own.set_shape(self._shim.config.n_layers + 1, width)
-        for component, listeners in self.listener_map.items():
-            for listener in listeners:
-                if listener.get_dim("nO") != width:
-                    raise ValueError(
-                        f"The listener in the component '{component}' has the setting width = "
-                        f"{listener.get_dim('nO')}, but the vectors of '{self.name}' have {width} "
-                        f"numbers. Set it to {width}."
-                    )
+            own.set_shape(self._shim.config.n_layers + 1, self._shim.config.width)
+            set_up(own.layers[0], own.n_layers, own.get_dim("nO"))
+        self._check_widths()
         self._warn_of_settings_without_effect()
         super().initialize(get_examples, nlp=nlp)
+
+    def _check_widths(self) -> None:
+        """Raise a ValueError if one of spaCy's listeners expects vectors of another size."""
+        for component, listeners in self.listener_map.items():
+            for listener in listeners:
+                width = listener.get_dim("nO")
+                if not isinstance(listener, ElmoListener) and width != self._shim.config.width:
+                    raise ValueError(
+                        f"The listener in the component '{component}' has the setting width = "
+                        f"{width}, but the vectors of '{self.name}' have "
+                        f"{self._shim.config.width} numbers. Set it to {self._shim.config.width}."
+                    )
 
     def _warn_of_settings_without_effect(self) -> None:
         """Say which settings are about learning where nothing can be learned."""

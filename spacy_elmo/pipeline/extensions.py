@@ -89,9 +89,14 @@ def _mean(doc: Doc, start: int, end: int) -> Floats1d:
     return tensor[words].mean(axis=0)
 
 
-def set_layers(doc: Doc, layers: Floats3d) -> None:
-    """Keep all layers on a Doc, with a mark of the tokens they belong to."""
-    doc.user_data[LAYERS] = {"layers": layers, "tokens": _mark(doc)}
+def set_layers(doc: Doc, layers: Floats3d, component: str) -> None:
+    """Keep all layers on a Doc, with who has read them, and a mark of their tokens."""
+    doc.user_data[LAYERS] = {"layers": layers, "component": component, "tokens": _mark(doc)}
+
+
+def stored_by(doc: Doc) -> str | None:
+    """The component whose layers are on a Doc."""
+    return doc.user_data.get(LAYERS, {}).get("component")
 
 
 def get_layers(doc: Doc) -> Floats3d:

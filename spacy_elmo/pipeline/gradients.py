@@ -79,7 +79,9 @@ class Gradients:
         self, listener: Any, mix: Model, d_tensors: Sequence[Any]
     ) -> list[Floats2d]:
         """What a Tok2VecListener calls with its gradient; it is done with its batch then."""
-        self._add_loss(_squares(d_tensors) + penalty(mix))
+        self._add_loss(_squares(d_tensors))
+        if not self._of_tensors:  # once, though several share the mix
+            self._add_loss(penalty(mix))
         _add(self._of_tensors, range(len(self._tensors)), d_tensors)
         listener.receive(None, None, None)
         return []

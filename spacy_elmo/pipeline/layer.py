@@ -17,6 +17,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats3d
 
+from ..bilm.model import versions
 from .segments import SEGMENTS, Passage, passages
 from .shim import BiLMShim, Settings
 
@@ -75,6 +76,11 @@ def BiLMLayer(settings: Settings, reading: Reading) -> Model[list[Doc], list[Flo
             f"The elmo model's setting learn_rate_factor = {factor} has no effect, because the "
             f"biLM is frozen. Set frozen = false, or remove it."
         )
+    if settings.cache_half and not (settings.frozen and settings.cache_mb):
+        raise ValueError(
+            "The elmo model's setting cache_half = true has no effect, because nothing is cached: "
+            "set frozen = true and cache_mb above 0, or remove it."
+        )
     return Model(
         "elmo-bilm",
         forward,
@@ -129,6 +135,7 @@ def _read(
     """Layers ``(L + 1, n_words, 2P)`` of each sentence, from the cache where they are there."""
     if not shim.cache.is_on:
         return shim.bilm.read(sentences, shim.state(), batch_words)[0]
+    shim.cache.check(versions(shim.bilm))
     found = [shim.cache.get(words) for words in sentences]
     new = [place for place, layers in enumerate(found) if layers is None]
     read, _ = shim.bilm.read([sentences[place] for place in new], shim.state(), batch_words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -11,7 +12,6 @@ from thinc.types import Floats2d, Floats3d
 
 from . import extensions
 from .kept import kept_layers
-from .scalar_mix import set_up
 
 
 class Batch:
@@ -38,6 +38,21 @@ class Batch:
         return Batch, ()
 
 
+# The components that listeners are linked to. spaCy's own list of a component's listeners is that
+# of the last pipeline that it was put into.
+_components: WeakKeyDictionary[ElmoListener, ref[Any]] = WeakKeyDictionary()
+
+
+def link(listener: ElmoListener, component: Any) -> None:
+    """Note that a listener is to get its layers from a component."""
+    _components[listener] = ref(component)
+
+
+def is_linked(component: Any) -> bool:
+    """Whether there is a listener that is to get its layers from a component."""
+    return any(linked() is component for linked in list(_components.values()))
+
+
 class ElmoListener(Model[list[Doc], list[Floats2d]]):
     """Gets the layers of a biLM from an elmo component earlier in the pipeline, and mixes them.
 
@@ -52,19 +67,28 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
     def __init__(self, upstream: str, mix: Model[list[Floats3d], list[Floats2d]]):
         super().__init__("elmo-listener", forward, init=init, layers=[mix], dims={"nO": None})
         self.upstream = upstream
+        self.n_layers = 0
         self.batch = Batch()
 
     def copy(self) -> ElmoListener:
         copied = ElmoListener(self.upstream, self.layers[0].copy())
         if self.has_dim("nO"):
             copied.set_dim("nO", self.get_dim("nO"))
+        copied.n_layers = self.n_layers
         return copied
 
+    def set_dim(self, name: str, value: int, *, force: bool = False) -> None:
+        """As thinc's; a width that is not yet that of a mix with weights can be changed."""
+        super().set_dim(name, value, force=force or not self.layers[0].has_param("w"))
+
     def set_shape(self, n_layers: int, width: int) -> None:
-        """What the component says of its biLM when they are linked."""
-        if self.has_dim("nO") is None:
+        """What the component says of its biLM when they are linked.
+
+        Other weights may be loaded after that, so the mix gets its own when it reads layers.
+        """
+        if not self.layers[0].has_param("w"):
+            self.n_layers = n_layers
             self.set_dim("nO", width)
-        set_up(self.layers[0], n_layers, width)
 
     def find(self, docs: Sequence[Doc], is_train: bool = False) -> list[Floats3d]:
         """The layers of Docs of which the component learns nothing.
@@ -81,11 +105,11 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             layers, cache = kept_layers(doc).get(self.upstream, (None, None))
             if is_train and cache is not None:
                 cache.keep()
-            if layers is None and extensions.LAYERS in doc.user_data:
+            if layers is None and extensions.stored_by(doc) == self.upstream:
                 layers = extensions.get_layers(doc)
             if layers is None and any(doc is sample for sample in self.batch.samples):
-                mix = self.layers[0]  # shapes are being inferred; the numbers do not matter
-                layers = mix.ops.alloc3f(len(mix.get_param("w")), len(doc), self.get_dim("nO"))
+                # Shapes are being inferred; the numbers do not matter.
+                layers = self.ops.alloc3f(self.n_layers, len(doc), self.get_dim("nO"))
             if layers is None:
                 raise ValueError(self._not_read())
             if layers.shape[1] != len(doc):
@@ -97,12 +121,28 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             found.append(self.ops.asarray3f(layers))  # NumPy's, if it came from bytes
         return found
 
+    def check(self, layers: Sequence[Floats3d]) -> None:
+        """Raise a ValueError if the mix was made for layers of another number or width."""
+        mix = self.layers[0]
+        for found in layers:
+            if mix.has_param("w") and found.shape[::2] != (
+                len(mix.get_param("w")),
+                mix.get_dim("nO"),
+            ):
+                raise ValueError(
+                    f"A listener has learned from a biLM with {len(mix.get_param('w'))} layers of "
+                    f"{mix.get_dim('nO')} numbers, but '{self.upstream}' has {found.shape[0]} of "
+                    f"{found.shape[2]}. Use the weights that it was trained with, or train it anew."
+                )
+
     def _not_read(self) -> str:
         return (
             f"A component listens to '{self.upstream}', which has not read the Doc: put an elmo "
             f"component of that name before it in the pipeline (or set the listener's 'upstream' "
             f"to its name), and do not disable it. If it is among the frozen_components of a "
-            f"training, it has to be in annotating_components too."
+            f"training, it has to be in annotating_components too. (A component that reads parts "
+            f"of Docs as Docs of their own, as the entity_linker does, can listen through "
+            f"spacy.Tok2VecListener.v1.)"
         )
 
 
@@ -122,8 +162,9 @@ def forward(
     model: Any, docs: Sequence[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
     mix, batch = model.layers[0], model.batch
-    hear = batch.hear if is_train else None
     places = [batch.places.get(id(doc)) for doc in docs]
+    # A batch that this listener had nothing to say to may still be here.
+    hear = batch.hear if is_train and any(place is not None for place in places) else None
     if hear is None:
         layers = model.find(docs, is_train)
     elif None in places:
@@ -133,6 +174,7 @@ def forward(
         )
     else:
         layers = [batch.layers[place] for place in places]
+    model.check(layers)
     Y, backprop_mix = mix(layers, is_train)
 
     def backprop(dY: list[Floats2d]) -> list[Doc]:

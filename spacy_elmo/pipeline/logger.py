@@ -12,6 +12,7 @@ from spacy.language import Language
 from spacy.training.loggers import console_logger_v3
 from thinc.api import Model
 
+from .cache import LayerCache
 from .component import Elmo
 from .mixes import Mix, mixes
 from .shim import BiLMShim
@@ -45,17 +46,18 @@ def console_logger(
                 )
             mixes_path.parent.mkdir(parents=True, exist_ok=True)
         log, finish = spacy_logger(nlp, stdout, stderr)
-        caches = {id(shim.cache): shim.cache for shim in bilm_shims(nlp) if shim.settings.frozen}
+        shims = bilm_shims(nlp)
         before = {"hits": 0, "misses": 0}
 
         def log_step(info: dict[str, Any] | None) -> None:
-            for cache in caches.values():
+            caches = caches_of(shims)
+            for cache in caches:
                 cache.keep()  # components among the frozen ones do not know of the training
             log(info)
             if info is None:
                 return
-            total = {name: sum(getattr(c, name) for c in caches.values()) for name in before}
-            new = {name: total[name] - before[name] for name in before}
+            total = {name: sum(getattr(c, name) for c in caches) for name in before}
+            new = {name: max(0, total[name] - before[name]) for name in before}
             before.update(total)
             entry = {
                 "epoch": info["epoch"],
@@ -73,8 +75,10 @@ def console_logger(
 
         def finalize() -> None:
             finish()
-            for cache in caches.values():
+            for cache in caches_of(shims):
                 cache.drop()
+            for shim in shims:
+                shim.let_learn(None)  # what gradual unfreezing has held back
 
         return log_step, finalize
 
@@ -86,6 +90,11 @@ def bilm_shims(nlp: Language) -> list[BiLMShim]:
     models = [getattr(pipe, "model", None) for _, pipe in nlp.components]
     nodes = [node for model in models if isinstance(model, Model) for node in model.walk()]
     return [shim for node in nodes for shim in node.shims if isinstance(shim, BiLMShim)]
+
+
+def caches_of(shims: list[BiLMShim]) -> list[LayerCache]:
+    """Those of frozen biLMs, as they are now: a biLM that is loaded gets a new one."""
+    return list({id(s.cache): s.cache for s in shims if s.settings.frozen}.values())
 
 
 def _is_learned(nlp: Language, mix: Mix) -> bool:

@@ -123,11 +123,12 @@ class BiLMShim(PyTorchShim):
         """Whether there are parameters that learn."""
         return not self.settings.frozen and self._n_learning != 0
 
-    def let_learn(self, n_parts: int) -> None:
+    def let_learn(self, n_parts: int | None) -> None:
         """Let the topmost parts of the biLM learn; the rest is held.
 
         Args:
-            n_parts: how many; the LSTM layers are one each, the token encoder is the last.
+            n_parts: how many; the LSTM layers are one each, the token encoder is the last. None
+                for all.
         """
         if n_parts != self._n_learning:
             self._n_learning = n_parts

@@ -35,9 +35,11 @@ def ElmoTok2Vec(
     model: Any = concatenate(*inputs) if len(inputs) > 1 else inputs[0]
     if encode is not None:
         # spaCy's encoders are as wide at their input as at their output.
-        width = encode.get_dim("nI") if encode.has_dim("nI") else encode.get_dim("nO")
-        reduce: Any = with_array(Maxout(nO=width, nP=3, dropout=0.0, normalize=True))
-        model = chain(model, reduce, encode)
+        widths = [encode.get_dim(dim) for dim in ("nI", "nO") if encode.has_dim(dim)]
+        if widths:  # an encoder of no layers has none
+            reduce: Any = with_array(Maxout(nO=widths[0], nP=3, dropout=0.0, normalize=True))
+            model = chain(model, reduce)
+        model = chain(model, encode)
     if output_elmo is not None:
         model = concatenate(model, output_elmo)
     for name, part in [("elmo", elmo), ("output_elmo", output_elmo)]:

@@ -54,6 +54,8 @@ def _shims(nlp: Language, component: str) -> list[BiLMShim]:
         problem = f"has no biLM; the pipeline's components are {', '.join(nlp.component_names)}"
     elif all(shim.settings.frozen for shim in shims):
         problem = "has a frozen biLM; set frozen = false in its model, or remove the callback"
+    elif component in nlp.config["training"].get("frozen_components", ()):
+        problem = "is one of the frozen_components of the training; take it off them"
     if problem:
         raise ValueError(
             f"The callback spacy-elmo.gradual_unfreezing.v1 is to unfreeze the component "

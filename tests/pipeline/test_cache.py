@@ -288,6 +288,31 @@ def test_dropped_when_weights_change(weights: Path, own_weights: Path) -> None:
     assert max_difference(nlp("the bank sat.").tensor, expected) <= TOLERANCE
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_forgotten_when_weights_are_written_to(weights: Path, by_hand: bool) -> None:
+    nlp = make_pipeline(weights, OWN_MIX)
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    nlp("the bank sat.")
+    bilm = nlp.get_pipe("elmo").model.get_ref("bilm").shims[0].bilm
+    changed = {name: 0.5 * value for name, value in bilm.state_dict().items()}
+    if by_hand:
+        with torch.no_grad():
+            for parameter in bilm.lstm.parameters():
+                parameter.mul_(0.5)
+    else:
+        bilm.load_state_dict(changed)
+    cached = nlp("the bank sat.").tensor
+    cache_of(nlp).drop()
+    assert max_difference(nlp("the bank sat.").tensor, cached) <= TOLERANCE
+
+
+def test_half_precision_of_nothing(weights: Path) -> None:
+    for settings in ({"cache_mb": 0}, {"frozen": False}):
+        with pytest.raises(ValueError, match="cache_half = true has no effect"):
+            make_nlp(weights, cache_half=True, **settings)
+
+
 def test_it_travels_nowhere(weights: Path, tmp_path: Path) -> None:
     nlp = make_pipeline(weights, OWN_MIX)
     examples, optimizer = start(nlp)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +24,17 @@ from spacy_elmo.pipeline.listener import ElmoListener
 from spacy_elmo.pipeline.scalar_mix import softmax
 
 from .helpers import (
+    CONFIG,
     N_LAYERS,
     TOLERANCE,
     WIDTH,
+    add_elmo,
     finite_difference,
     make_nlp,
     max_difference,
     write_weights,
 )
-from .learning import bilm_of, make_examples, numbers, start, step, tagger_config
+from .learning import LISTENER, bilm_of, make_examples, numbers, start, step, tagger_config
 
 TEXT = "the bank sat."
 
@@ -79,7 +83,7 @@ def test_the_width_is_set_by_the_component(weights: Path) -> None:
     nlp = make_pipeline(weights)
     [listener] = listeners_of(nlp, "tagger")
     assert listener.get_dim("nO") == WIDTH
-    assert listener.layers[0].get_param("w").shape == (N_LAYERS,)
+    assert listener.n_layers == N_LAYERS
     assert not nlp.get_pipe("elmo")._shim.is_loaded  # its config file alone was read
     assert nlp.get_pipe("elmo").listening_components == ["tagger"]
 
@@ -371,6 +375,90 @@ def test_stored_layers_do_travel(weights: Path) -> None:
     assert tags(nlp.get_pipe("tagger")(arrived)) == tags(doc)
 
 
+def test_other_weights_have_come_to_lie_where_those_were(own_weights: Path, tmp_path: Path) -> None:
+    """What was saved is what counts, also for the shape of the listeners."""
+    nlp = make_pipeline(own_weights)
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    expected = nlp(TEXT)
+    nlp.to_disk(tmp_path / "nlp")
+    data = nlp.to_bytes()
+    shutil.rmtree(own_weights)
+    larger = dataclasses.replace(CONFIG, projection_dim=12, n_layers=3)
+    write_weights(own_weights, config=larger)
+    from_bytes = spacy.blank("en").from_config(nlp.config).from_bytes(data)
+    for loaded in (spacy.load(tmp_path / "nlp"), from_bytes):
+        assert max_difference(loaded(TEXT).tensor, expected.tensor) <= TOLERANCE
+        assert tags(loaded(TEXT)) == tags(expected)
+        step(loaded, examples, Adam(0.01))
+
+
+def test_a_biLM_of_another_shape_than_it_has_learned_from(weights: Path, tmp_path: Path) -> None:
+    nlp = make_pipeline(weights)
+    start(nlp)
+    config = dataclasses.replace(CONFIG, projection_dim=12)
+    other = make_nlp(write_weights(tmp_path / "larger", config=config))
+    other.add_pipe("tagger", source=nlp)
+    with pytest.raises(ValueError, match=r"3 layers of 16 numbers, but 'elmo' has 3 of 24"):
+        other(TEXT)
+
+
+def test_a_component_that_was_put_into_another_pipeline_too(weights: Path) -> None:
+    nlp = make_pipeline(weights)
+    start(nlp)
+    expected = tags(nlp(TEXT))
+    other = spacy.blank("en")
+    other.add_pipe("elmo", source=nlp)
+    assert tags(nlp(TEXT)) == expected
+
+
+def test_a_batch_that_it_had_nothing_to_say_to(weights: Path) -> None:
+    nlp = make_pipeline(weights)
+    examples, optimizer = start(nlp)
+    nlp.update([Example(nlp.make_doc(""), nlp.make_doc(""))], sgd=optimizer)
+    nlp.update(examples, sgd=optimizer, exclude=["tagger"])
+    losses = nlp.update(examples, sgd=optimizer, exclude=["elmo"], annotates=["elmo"])
+    assert losses["tagger"] > 0
+
+
+def test_it_annotates_in_a_training(weights: Path) -> None:
+    nlp = make_pipeline(weights)
+    examples, optimizer = start(nlp)
+    for _ in range(2):
+        losses = nlp.update(examples, sgd=optimizer, annotates=["tagger"])
+    assert losses["tagger"] > 0
+
+
+def test_layers_of_one_component_are_not_taken_for_those_of_another(
+    weights: Path, tmp_path: Path
+) -> None:
+    nlp = make_nlp(weights, name="a", store_layers=True)
+    add_elmo(nlp, write_weights(tmp_path / "b", seed=1), "b", store_layers=True)
+    nlp.add_pipe("tagger", config=tagger_config(listening(upstream="a")))
+    start(nlp)
+    doc = nlp(TEXT)
+    arrived = Doc(nlp.vocab).from_bytes(doc.to_bytes())  # with the layers of b, the last
+    with pytest.raises(ValueError, match="listens to 'a', which has not read"):
+        nlp.get_pipe("tagger")(arrived)
+    with nlp.select_pipes(disable="a"), pytest.raises(ValueError, match="listens to 'a'"):
+        nlp(TEXT)
+
+
+def test_the_loss_has_the_penalty_of_a_shared_mix_once(weights: Path) -> None:
+    losses = []
+    for l2 in (0.0, 0.5):
+        nlp = make_nlp(weights, l2=l2, initial_weights=[1.0, -1.0, 0.0])
+        for name in ("tagger", "morphologizer"):
+            nlp.add_pipe(name, config=tagger_config(LISTENER))
+        examples = make_examples(nlp)
+        for example in examples:
+            for token in example.reference:
+                token.set_morph("Number=Sing")
+        nlp.initialize(lambda examples=examples: examples)
+        losses.append(nlp.update(examples, sgd=False)["elmo"])
+    assert losses[1] - losses[0] == pytest.approx(0.5 * 2)
+
+
 def test_retokenized(weights: Path) -> None:
     nlp = make_pipeline(weights)
     start(nlp)
@@ -442,6 +530,18 @@ def test_sourced_into_another_pipeline(weights: Path, tmp_path: Path) -> None:
 
 
 # The task models
+
+
+def test_an_encoder_of_no_layers(weights: Path) -> None:
+    encode = {
+        "@architectures": "spacy.TorchBiLSTMEncoder.v1", "width": 8, "depth": 0, "dropout": 0.0
+    }  # fmt: skip
+    tok2vec = {
+        "@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": listening(), "encode": encode
+    }  # fmt: skip
+    nlp = make_pipeline(weights, tok2vec)
+    examples, optimizer = start(nlp)
+    assert step(nlp, examples, optimizer)["tagger"] > 0
 
 
 def test_neither_elmo_nor_embedding(weights: Path) -> None:

@@ -148,6 +148,27 @@ def test_the_logger(weights: Path, tmp_path: Path) -> None:
     assert not shim.cache.is_on  # the training has ended
 
 
+def test_the_logger_sees_a_cache_that_came_later(weights: Path) -> None:
+    """An elmo component among the frozen ones is not initialized; its biLM is loaded late."""
+    nlp = make_pipeline(weights, OWN_MIX)
+    examples = make_examples(nlp)
+    with nlp.select_pipes(disable="elmo"):
+        nlp.initialize(lambda: examples)
+    nlp.config["training"]["score_weights"] = {"tag_acc": 1.0}
+    printed = io.StringIO()
+    log_step, finalize = ConsoleLogger()(nlp, printed, printed)
+    shim = nlp.get_pipe("elmo").model.get_ref("bilm").shims[0]
+    assert not shim.is_loaded
+    for number in range(3):
+        losses = {"elmo": 0.0, "tagger": 0.0}
+        nlp.update(examples, losses=losses, exclude=["elmo"], annotates=["elmo"])
+        scores = {"score": 0.5, "other_scores": {"tag_acc": 0.5}}
+        log_step({"epoch": 0, "step": number, "losses": losses, **scores})
+    assert "sentences from the cache: 100.0 %" in printed.getvalue()
+    finalize()
+    assert not shim.cache.is_on
+
+
 def test_the_logger_prints_nothing_if_it_is_told_so(weights: Path) -> None:
     assert train_logged(make_pipeline(weights, OWN_MIX), ConsoleLogger(console_output=False)) == ""
 

@@ -241,6 +241,16 @@ def test_a_listener_of_another_width(weights):
         nlp.initialize(lambda: examples)
 
 
+def test_a_listener_of_another_width_to_one_that_is_not_initialized(weights):
+    nlp = make_nlp(weights)
+    nlp.add_pipe("tagger", config=tagger_config({**LISTENER, "width": 20}))
+    examples = make_examples(nlp)
+    with nlp.select_pipes(disable="elmo"):
+        nlp.initialize(lambda: examples)
+    with pytest.raises(ValueError, match=rf"'tagger'.* width = 20.* {WIDTH} "):
+        nlp.update(examples, exclude=["elmo"], annotates=["elmo"])
+
+
 def test_listeners_of_two_components(weights, own_weights):
     nlp = make_nlp(weights)
     add_elmo(nlp, own_weights, "other")

@@ -99,6 +99,17 @@ def test_held_parts_have_the_gradients_of_the_rest_alone(weights: Path) -> None:
         assert np.abs(change).max() > 0
 
 
+def test_the_next_training_holds_nothing_back(weights: Path) -> None:
+    nlp = make_pipeline(weights, OWN_MIX, frozen=False)
+    examples, optimizer = start(nlp)
+    gradual_unfreezing()(nlp, {"step": 0, "epoch": 0})
+    step(nlp, examples, optimizer)
+    examples, optimizer = start(nlp)
+    before = elmo_numbers(nlp)
+    step(nlp, examples, optimizer)
+    assert set(changed(before, elmo_numbers(nlp))) == set(before)
+
+
 @pytest.mark.parametrize("unit", ["epoch", "step"])
 def test_units_inline_and_before_the_weights_are_loaded(weights: Path, unit: str) -> None:
     nlp = make_inline(weights, frozen=False)
@@ -125,6 +136,10 @@ def test_what_it_cannot_unfreeze(weights: Path) -> None:
         gradual_unfreezing("tagger")(nlp, progress)
     with pytest.raises(ValueError, match=r"'bert', which has no biLM"):
         gradual_unfreezing("bert")(nlp, progress)
+    learning = make_pipeline(weights, OWN_MIX, frozen=False)
+    learning.config["training"]["frozen_components"] = ["elmo"]
+    with pytest.raises(ValueError, match="is one of the frozen_components"):
+        gradual_unfreezing()(learning, progress)
     with pytest.raises(ValueError, match='unit = "hour"'):
         gradual_unfreezing(unit="hour")
     with pytest.raises(ValueError, match="every = 0 "):
