@@ -61,7 +61,7 @@ setup(
         "dev": [*TEST, "mypy>=1.18", "ruff>=0.12", "types-tqdm"],
     },
     entry_points={
-        "spacy_factories": ["elmo = spacy_elmo.pipeline.component:make_elmo"],
+        "spacy_factories": ["elmo = spacy_elmo.pipeline.factory:make_elmo"],
         "spacy_architectures": [
             "spacy-elmo.Elmo.v1 = spacy_elmo.architectures:Elmo",
             "spacy-elmo.ElmoListener.v1 = spacy_elmo.architectures:ElmoListener",

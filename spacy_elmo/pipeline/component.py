@@ -1,7 +1,6 @@
 """The pipeline component: reads Docs with a biLM and writes contextual vectors to them."""
 
 import contextlib
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Union  # noqa: UP035
@@ -11,14 +10,15 @@ from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
-from thinc.api import Config, Model, Optimizer
+from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
 from . import extensions
+from .checks import check_widths, warn_of_settings_without_effect
 from .gradients import Gradients
 from .kept import keep_layers
 from .listener import ElmoListener, is_linked, link
-from .scalar_mix import Settings, set_up
+from .scalar_mix import set_up
 from .shim import BiLMShim
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -26,34 +26,6 @@ from .shim import BiLMShim
 
 VECTORS = ("auto", "elmo", "vocab")
 LAYER_NUMBERS_AT_ONCE = 2**23  # bounds memory: 32 MiB of layers, whatever nlp.batch_size is
-
-DEFAULT_CONFIG = """
-[elmo]
-store_layers = false
-vectors = "auto"
-
-[elmo.model]
-@architectures = "spacy-elmo.Elmo.v1"
-weights = "en_sm"
-frozen = true
-width = null
-initial_state = "auto"
-segments = "auto"
-max_words = 400
-batch_words = 4096
-learn_rate_factor = 1.0
-cache_mb = 1024
-cache_half = false
-
-[elmo.model.mix]
-@architectures = "spacy-elmo.ScalarMix.v1"
-initial_weights = null
-gamma = 1.0
-layer_norm = false
-dropout = 0.0
-l2 = 0.0
-trainable = true
-"""
 
 
 class Output(NamedTuple):
@@ -66,24 +38,6 @@ class Output(NamedTuple):
 
     tensor: Floats2d
     layers: Optional[Floats3d]
-
-
-@Language.factory(
-    "elmo",
-    assigns=["doc.tensor", "doc._.elmo", "span._.elmo", "token._.elmo"],
-    default_config=Config().from_str(DEFAULT_CONFIG)["elmo"],
-)
-def make_elmo(
-    nlp: Language,
-    name: str,
-    model: Model[List[Doc], List[Floats2d]],
-    store_layers: bool,
-    vectors: str,
-) -> "Elmo":
-    """The factory ``elmo``; no file is opened here."""
-    elmo = Elmo(nlp.vocab, model, name, store_layers=store_layers, vectors=vectors)
-    elmo.pipeline_meta = nlp._meta  # the same as nlp.meta, which would ask each component
-    return elmo
 
 
 class Elmo(Tok2Vec):
@@ -130,7 +84,8 @@ class Elmo(Tok2Vec):
         self._gradients = Gradients()
 
     @property
-    def _shim(self) -> BiLMShim:
+    def shim(self) -> BiLMShim:
+        """What holds the biLM."""
         return self.model.get_ref("bilm").shims[0]  # type: ignore[return-value]
 
     @property
@@ -163,7 +118,7 @@ class Elmo(Tok2Vec):
                 self.add_listener(node, component.name)  # type: ignore[arg-type]
                 link(node, self)
                 with contextlib.suppress(ValueError):
-                    config = self._shim.config
+                    config = self.shim.config
                     node.set_shape(config.n_layers + 1, config.width)
 
     def remove_listener(self, listener: Any, component_name: str) -> bool:
@@ -189,7 +144,7 @@ class Elmo(Tok2Vec):
     def _name_sources(self) -> None:
         """Add the sources of the weights to ``nlp.meta["sources"]``."""
         try:
-            card = self._shim.card.meta
+            card = self.shim.card.meta
         except ValueError:
             return  # weights that cannot be found are reported when they are needed
         sources = self.pipeline_meta.get("sources") or []
@@ -207,11 +162,11 @@ class Elmo(Tok2Vec):
         """
         bilm, mix = self.model.get_ref("bilm"), self.model.get_ref("mix")
         if self.model.has_dim("nO") is None:
-            self.model.set_dim("nO", self._shim.config.width)
-        self._check_widths()
+            self.model.set_dim("nO", self.shim.config.width)
+        check_widths(self)
         outputs: List[Output] = []
         keeps = self.store_layers or self._is_listened_to
-        config = self._shim.config
+        config = self.shim.config
         fitting = LAYER_NUMBERS_AT_ONCE // ((config.n_layers + 1) * config.width)
         for chunk in _chunks(docs, min(fitting, 4 * bilm.attrs["reading"].batch_words)):
             layers = bilm.predict(chunk)
@@ -232,7 +187,7 @@ class Elmo(Tok2Vec):
             if self.store_layers:
                 extensions.set_layers(doc, output.layers, self.name)  # type: ignore[arg-type]
             if output.layers is not None and self._is_listened_to:
-                keep_layers(doc, self.name, output.layers, self._shim.cache)
+                keep_layers(doc, self.name, output.layers, self.shim.cache)
             if self.vectors == "elmo" or (self.vectors == "auto" and not doc.vocab.vectors.size):
                 extensions.set_vector_hooks(doc)
 
@@ -263,19 +218,19 @@ class Elmo(Tok2Vec):
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
-        self._check_widths()
+        check_widths(self)
         self._gradients.backpropagate()
         docs = [example.predicted for example in examples]
         layers, backprop_layers = self.model.get_ref("bilm").begin_update(docs)
         for doc, of_doc in zip(docs, layers, strict=True):
             # For listeners among the annotating_components of a training.
-            keep_layers(doc, self.name, of_doc, self._shim.cache)
+            keep_layers(doc, self.name, of_doc, self.shim.cache)
 
         def add_loss(loss: float) -> None:
             losses[self.name] += loss
 
         self._gradients = Gradients(
-            docs, layers, backprop_layers if self._shim.learns else None, add_loss
+            docs, layers, backprop_layers if self.shim.learns else None, add_loss
         )
         self._gradients.hand_layers(self.elmo_listeners)
         self._gradients.hand_tensors(self.tok2vec_listeners, self.model.get_ref("mix"))
@@ -305,56 +260,21 @@ class Elmo(Tok2Vec):
         """
         if nlp is not None:
             self.pipeline_meta = nlp._meta
-        self._shim.bilm  # noqa: B018  # now rather than in the middle of the training
-        self._shim.let_learn(None)  # what an earlier training has held back
+        self.shim.bilm  # noqa: B018  # now rather than in the middle of the training
+        self.shim.let_learn(None)  # what an earlier training has held back
         for own in self.elmo_listeners:
-            own.set_shape(self._shim.config.n_layers + 1, self._shim.config.width)
+            own.set_shape(self.shim.config.n_layers + 1, self.shim.config.width)
             set_up(own.layers[0], own.n_layers, own.get_dim("nO"))
-        self._check_widths()
-        self._warn_of_settings_without_effect()
+        check_widths(self)
+        warn_of_settings_without_effect(self)
         super().initialize(get_examples, nlp=nlp)
-
-    def _check_widths(self) -> None:
-        """Raise a ValueError if one of spaCy's listeners expects vectors of another size."""
-        for component, listeners in self.listener_map.items():
-            for listener in listeners:
-                width = listener.get_dim("nO")
-                if not isinstance(listener, ElmoListener) and width != self._shim.config.width:
-                    raise ValueError(
-                        f"The listener in the component '{component}' has the setting width = "
-                        f"{width}, but the vectors of '{self.name}' have "
-                        f"{self._shim.config.width} numbers. Set it to {self._shim.config.width}."
-                    )
-
-    def _warn_of_settings_without_effect(self) -> None:
-        """Say which settings are about learning where nothing can be learned."""
-        mix: Settings = self.model.get_ref("mix").attrs["settings"]
-        without_effect = []
-        if not self._shim.settings.frozen and not self.listener_map:
-            without_effect.append(
-                "model.frozen = false: no component listens to this one. Give the model of one a "
-                "spacy-elmo.ElmoListener.v1, or set frozen = true"
-            )
-        for name in ("dropout", "l2"):
-            if getattr(mix, name) and not self.tok2vec_listeners:
-                without_effect.append(
-                    f"model.mix.{name} = {getattr(mix, name)}: no spacy.Tok2VecListener.v1 learns "
-                    f"from this mix. A spacy-elmo.ElmoListener.v1 has a mix of its own, and such "
-                    f"settings"
-                )
-        for problem in without_effect:
-            warnings.warn(
-                f"A setting of the component '{self.name}' has no effect: {problem}.",
-                UserWarning,
-                stacklevel=3,
-            )
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
         """Save the component, its weights included, and their card and licence beside it."""
         super().to_disk(path, exclude=exclude)
         if "model" in exclude:
             return
-        for name, text in self._shim.card.documents.items():
+        for name, text in self.shim.card.documents.items():
             (Path(path) / name).write_text(text, encoding="utf-8")
 
 

@@ -177,7 +177,7 @@ def test_constructing_opens_no_file(monkeypatch):
     nlp.add_pipe("elmo", config={"model": {"weights": "nowhere/at-all"}})
     add_elmo(nlp, "elsewhere", "second")
     nlp.add_pipe("tagger", config=listening_tagger("second"))
-    assert not any(nlp.get_pipe(name)._shim.is_loaded for name in ("elmo", "second"))
+    assert not any(nlp.get_pipe(name).shim.is_loaded for name in ("elmo", "second"))
     assert nlp.config["components"]["elmo"]["model"]["weights"] == "nowhere/at-all"
 
 
@@ -189,21 +189,21 @@ def listening_tagger(upstream="elmo", width=WIDTH):
 def test_weights_load_when_needed(weights):
     def made():
         nlp = make_nlp(weights)
-        assert not nlp.get_pipe("elmo")._shim.is_loaded
+        assert not nlp.get_pipe("elmo").shim.is_loaded
         return nlp, nlp.get_pipe("elmo")
 
     nlp, elmo = made()
     nlp("")
-    assert not elmo._shim.is_loaded
+    assert not elmo.shim.is_loaded
     nlp("a")
-    assert elmo._shim.is_loaded
+    assert elmo.shim.is_loaded
     nlp, elmo = made()
     nlp.initialize()
-    assert elmo._shim.is_loaded
+    assert elmo.shim.is_loaded
     assert elmo.model.get_dim("nO") == WIDTH
     nlp, elmo = made()
     elmo.to_bytes()
-    assert elmo._shim.is_loaded
+    assert elmo.shim.is_loaded
 
 
 WARNS = r"language is 'de'.*trained on 'en'.*'weights'.*pretrain"

@@ -84,7 +84,7 @@ def test_the_width_is_set_by_the_component(weights: Path) -> None:
     [listener] = listeners_of(nlp, "tagger")
     assert listener.get_dim("nO") == WIDTH
     assert listener.n_layers == N_LAYERS
-    assert not nlp.get_pipe("elmo")._shim.is_loaded  # its config file alone was read
+    assert not nlp.get_pipe("elmo").shim.is_loaded  # its config file alone was read
     assert nlp.get_pipe("elmo").listening_components == ["tagger"]
 
 
@@ -164,7 +164,7 @@ def test_each_listener_has_a_mix_of_its_own(weights: Path) -> None:
     assert [len(listeners_of(nlp, name)) for name in ("tagger", "other")] == [2, 1]
     examples, optimizer = start(nlp)
     passes = []
-    bilm = nlp.get_pipe("elmo")._shim.bilm
+    bilm = nlp.get_pipe("elmo").shim.bilm
     read = bilm.read
     bilm.read = lambda *args, **kwargs: passes.append(1) or read(*args, **kwargs)
     for _ in range(10):

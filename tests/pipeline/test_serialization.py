@@ -134,9 +134,9 @@ def test_saved_bytes_are_half_where_that_loses_nothing(own_weights):
     """Weights that were loaded from half precision are saved in it."""
     nlp = make_nlp(own_weights)
     full = len(nlp.get_pipe("elmo").to_bytes(exclude=["vocab"]))
-    nlp.get_pipe("elmo")._shim.bilm.half().float()
+    nlp.get_pipe("elmo").shim.bilm.half().float()
     half = len(nlp.get_pipe("elmo").to_bytes(exclude=["vocab"]))
-    n_numbers = sum(p.numel() for p in nlp.get_pipe("elmo")._shim.bilm.parameters())
+    n_numbers = sum(p.numel() for p in nlp.get_pipe("elmo").shim.bilm.parameters())
     assert 2 * n_numbers <= full - half < 2 * n_numbers + 16  # the format pads its header
 
 

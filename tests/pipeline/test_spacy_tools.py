@@ -131,7 +131,7 @@ def test_factories_are_light():
     code = """
 import sys, spacy
 spacy.blank("en")
-assert "spacy_elmo.pipeline.component" in sys.modules
+assert "spacy_elmo.pipeline.factory" in sys.modules
 heavy = ["matplotlib", "spacy_elmo.pretraining", "spacy_elmo.cli", "spacy_elmo.bilm.published"]
 print([name for name in heavy if name in sys.modules])
 """

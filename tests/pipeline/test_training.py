@@ -46,7 +46,7 @@ def test_a_listening_tagger_learns(weights, tmp_path, frozen):
     assert mix.get_param("gamma")[0] != 1.0
     moved = [name for name, value in numbers(elmo.model).items() if (value != before[name]).any()]
     assert len(moved) == (0 if frozen else len(before))
-    shim = elmo._shim.id
+    shim = elmo.shim.id
     # The ids of shims and models are counted apart, so `shim` may be the mix's as well.
     assert {name for key, name in optimizer.mom1 if key == shim and name in before} == set(moved)
     assert accuracy(nlp, examples) > 0.9
