@@ -3,47 +3,65 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from .listener import ElmoListener
+from spacy.pipeline.tok2vec import Tok2VecListener
+
 from .scalar_mix import Settings
 
-if TYPE_CHECKING:
-    from .component import Elmo
+Listeners = Mapping[str, Sequence[Any]]  # by the components that they are in
 
 
-def check_widths(elmo: Elmo) -> None:
-    """Raise a ValueError if one of spaCy's listeners expects vectors of another size."""
-    for component, listeners in elmo.listener_map.items():
-        for listener in listeners:
-            width = listener.get_dim("nO")
-            if not isinstance(listener, ElmoListener) and width != elmo.shim.config.width:
+def check_widths(name: str, width: int, listeners: Listeners) -> None:
+    """Refuse spaCy's listeners that expect vectors of another size.
+
+    Args:
+        name: of the elmo component.
+        width: size 2P of its vectors.
+        listeners: those that listen to it.
+
+    Raises:
+        ValueError: one has another width.
+    """
+    for component, of_component in listeners.items():
+        for listener in of_component:
+            if isinstance(listener, Tok2VecListener) and listener.get_dim("nO") != width:
                 raise ValueError(
                     f"The listener in the component '{component}' has the setting width = "
-                    f"{width}, but the vectors of '{elmo.name}' have "
-                    f"{elmo.shim.config.width} numbers. Set it to {elmo.shim.config.width}."
+                    f"{listener.get_dim('nO')}, but the vectors of '{name}' have {width} numbers. "
+                    f"Set it to {width}."
                 )
 
 
-def warn_of_settings_without_effect(elmo: Elmo) -> None:
-    """Say which settings are about learning where nothing can be learned."""
-    mix: Settings = elmo.model.get_ref("mix").attrs["settings"]
+def warn_of_settings_without_effect(
+    name: str, frozen: bool, mix: Settings, listeners: Listeners
+) -> None:
+    """Say which settings are about learning where nothing can be learned.
+
+    Args:
+        name: of the elmo component.
+        frozen: its biLM does not learn.
+        mix: settings of its own mix.
+        listeners: those that listen to it.
+    """
     without_effect = []
-    if not elmo.shim.settings.frozen and not elmo.listener_map:
+    if not frozen and not listeners:
         without_effect.append(
             "model.frozen = false: no component listens to this one. Give the model of one a "
             "spacy-elmo.ElmoListener.v1, or set frozen = true"
         )
-    for name in ("dropout", "l2"):
-        if getattr(mix, name) and not elmo.tok2vec_listeners:
-            without_effect.append(
-                f"model.mix.{name} = {getattr(mix, name)}: no spacy.Tok2VecListener.v1 learns "
-                f"from this mix. A spacy-elmo.ElmoListener.v1 has a mix of its own, and such "
-                f"settings"
-            )
+    every = [listener for of_component in listeners.values() for listener in of_component]
+    if not any(isinstance(listener, Tok2VecListener) for listener in every):
+        without_effect += [
+            f"model.mix.{setting} = {value}: no spacy.Tok2VecListener.v1 learns from this mix. A "
+            f"spacy-elmo.ElmoListener.v1 has a mix of its own, and such settings"
+            for setting, value in [("dropout", mix.dropout), ("l2", mix.l2)]
+            if value
+        ]
     for problem in without_effect:
         warnings.warn(
-            f"A setting of the component '{elmo.name}' has no effect: {problem}.",
+            f"A setting of the component '{name}' has no effect: {problem}.",
             UserWarning,
             stacklevel=3,
         )

@@ -163,7 +163,7 @@ class Elmo(Tok2Vec):
         bilm, mix = self.model.get_ref("bilm"), self.model.get_ref("mix")
         if self.model.has_dim("nO") is None:
             self.model.set_dim("nO", self.shim.config.width)
-        check_widths(self)
+        check_widths(self.name, self.shim.config.width, self.listener_map)
         outputs: List[Output] = []
         keeps = self.store_layers or self._is_listened_to
         config = self.shim.config
@@ -218,7 +218,7 @@ class Elmo(Tok2Vec):
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
-        check_widths(self)
+        check_widths(self.name, self.shim.config.width, self.listener_map)
         self._gradients.backpropagate()
         docs = [example.predicted for example in examples]
         layers, backprop_layers = self.model.get_ref("bilm").begin_update(docs)
@@ -265,8 +265,13 @@ class Elmo(Tok2Vec):
         for own in self.elmo_listeners:
             own.set_shape(self.shim.config.n_layers + 1, self.shim.config.width)
             set_up(own.layers[0], own.n_layers, own.get_dim("nO"))
-        check_widths(self)
-        warn_of_settings_without_effect(self)
+        check_widths(self.name, self.shim.config.width, self.listener_map)
+        warn_of_settings_without_effect(
+            self.name,
+            self.shim.settings.frozen,
+            self.model.get_ref("mix").attrs["settings"],
+            self.listener_map,
+        )
         super().initialize(get_examples, nlp=nlp)
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
