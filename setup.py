@@ -7,8 +7,10 @@ ROOT = Path(__file__).parent
 ABOUT = run_path(str(ROOT / "spacy_elmo" / "about.py"))  # without importing the package
 
 HDF5 = ["h5py>=3.11"]
+VIZ = ["matplotlib>=3.8"]
 TEST = [
     *HDF5,
+    *VIZ,
     "build>=1.2",  # `spacy package` builds with it too
     "hypothesis>=6.100",
     "pytest>=8",
@@ -56,12 +58,15 @@ setup(
     ],
     extras_require={
         "hdf5": HDF5,
-        "viz": ["matplotlib>=3.8"],
+        "viz": VIZ,
         "test": TEST,
         "dev": [*TEST, "mypy>=1.18", "ruff>=0.12", "types-tqdm"],
     },
     entry_points={
-        "spacy_factories": ["elmo = spacy_elmo.pipeline.factory:make_elmo"],
+        "spacy_factories": [
+            "elmo = spacy_elmo.pipeline.factory:make_elmo",
+            "elmo_surprisal = spacy_elmo.pipeline.surprisal:make_surprisal",
+        ],
         "spacy_architectures": [
             "spacy-elmo.Elmo.v1 = spacy_elmo.architectures:Elmo",
             "spacy-elmo.ElmoListener.v1 = spacy_elmo.architectures:ElmoListener",

@@ -38,6 +38,10 @@ nlp.to_disk("pipeline")
 again = spacy.load("pipeline")(text)
 numpy.testing.assert_allclose(again.tensor, doc.tensor, rtol=0, atol=1e-5)
 
+of_words = spacy.blank("en")
+of_words.add_pipe("elmo_surprisal")
+assert all(token._.surprisal > 0 for token in of_words(text)), "a word has no surprisal"
+
 import spacy_elmo
 
 assert Path(sys.argv[1]) not in Path(spacy_elmo.__file__).parents, spacy_elmo.__file__

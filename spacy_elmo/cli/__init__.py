@@ -12,6 +12,9 @@ from .convert import convert_cli
 from .demo import demo_cli
 from .info import info_cli
 from .package import package_cli
+from .perplexity import perplexity_cli
+from .plot_training import plot_training_cli
+from .predict import predict_cli
 from .pretrain import pretrain_cli
 from .tokenize import tokenize_cli
 
@@ -30,5 +33,8 @@ app.command(
     # For the settings of the config, as in `spacy train`.
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )(pretrain_cli)
+app.command("plot-training")(plot_training_cli)
+app.command("perplexity")(perplexity_cli)
+app.command("predict")(predict_cli)
 
 spacy_app.add_typer(app)

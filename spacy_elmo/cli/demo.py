@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from ..pretraining.fill import FillIn
+    from ..pretraining.language_model import LanguageModel
     from .demo_screen import Screen
 
 # typer reads the annotations of the options: Optional, as long as Python 3.9 syntax is its norm.
@@ -50,17 +50,17 @@ def demo_cli(
     elif text is not None or file is not None:
         own = _own_text(screen, text, file)
     try:
-        nlp, fill_in = _load(weights)
+        nlp, lm = _load(weights)
     except (ValueError, ImportError) as error:
         screen.msg.fail(f"Cannot load the weights '{weights}'", str(error), exits=1)
     if own is not None:
         from .demo_text import show_text
 
-        show_text(screen, nlp, fill_in, own, n)
+        show_text(screen, nlp, lm, own, n)
     else:
         from .demo_tour import show_tour
 
-        show_tour(screen, nlp, fill_in, n, all_words)
+        show_tour(screen, nlp, lm, n, all_words)
 
 
 def _own_text(screen: Screen, text: str | None, file: Path | None) -> str:
@@ -78,10 +78,10 @@ def _own_text(screen: Screen, text: str | None, file: Path | None) -> str:
     if len(text) > MAX_CHARACTERS:
         screen.msg.warn(f"Only the first {MAX_CHARACTERS:,} characters are read.")
         text = text[:MAX_CHARACTERS]
-    return text.encode("utf-8", "replace").decode("utf-8")  # a command line may hold anything
+    return text
 
 
-def _load(weights: str) -> tuple[Language, FillIn | None]:
+def _load(weights: str) -> tuple[Language, LanguageModel | None]:
     """A pipeline of the elmo component alone; and what fills blanks, if there is a head."""
     import spacy
 
@@ -93,7 +93,7 @@ def _load(weights: str) -> tuple[Language, FillIn | None]:
     bilm = elmo.model.get_ref("bilm").shims[0].bilm  # type: ignore[attr-defined]  # loads it
     if not find_weights(weights).has_head():
         return nlp, None
-    from ..pretraining.fill import FillIn
     from ..pretraining.head import load_head
+    from ..pretraining.language_model import LanguageModel
 
-    return nlp, FillIn(bilm, *load_head(weights))
+    return nlp, LanguageModel(bilm, *load_head(weights))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -11,13 +10,8 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-BLANK = re.compile(r"(?<![^\W_])_{3,}(?![^\W_])")
-BLANK_WORD = "\ue000"  # for the tokenizer: neither punctuation nor part of any word
-BLANK_SHOWN = "___"
-CLOSING, OPENING = r"[.,;:!?)\]”’]", r"[(\[“‘]"
-PADDED = re.compile(  # the spaces that `prepare` put in
-    f"(?<={BLANK_SHOWN}) (?={CLOSING})|^ (?={CLOSING})|(?<={OPENING}) (?={BLANK_SHOWN}|$)"
-)
+from .blanks import around
+
 TIE = 1e-5  # cosines that differ by less are equal
 
 
@@ -39,22 +33,6 @@ class Context(NamedTuple):
     @property
     def text(self) -> tuple[str, str, str]:
         return self.left, self.word, self.right
-
-
-def prepare(text: str) -> str:
-    """A text on one line, with each blank made a word of its own."""
-    return " ".join(BLANK.sub(f" {BLANK_WORD} ", text).split())
-
-
-def shown(doc: Doc, start: int, end: int) -> str:
-    """A part of a Doc as it was written, blanks included."""
-    return PADDED.sub("", doc[start:end].text_with_ws.replace(BLANK_WORD, BLANK_SHOWN))
-
-
-def around(doc: Doc, i: int, start: int, end: int) -> tuple[str, str, str]:
-    """A Doc's token with the text on its left and on its right, between two tokens."""
-    after = doc[i].whitespace_ + shown(doc, i + 1, end)
-    return shown(doc, start, i), shown(doc, i, i + 1).rstrip(), PADDED.sub("", after)
 
 
 def context(doc: Doc, i: int, sense: str = "") -> Context:

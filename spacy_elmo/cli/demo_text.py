@@ -8,18 +8,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..pipeline.segments import sentence_bounds
-from ..pretraining.fill import FillIn
-from .demo_contexts import (
-    BLANK_WORD,
-    Context,
-    around,
-    context,
-    cosines,
-    group,
-    labelled,
-    prepare,
-    vectors,
-)
+from ..pretraining.language_model import BLANK, LanguageModel
+from .blanks import Blank, around, find_blanks, prepare
+from .demo_contexts import Context, context, cosines, group, labelled, vectors
 from .demo_screen import Screen, clip, clip_start, sense_colour
 from .demo_sentences import read_sentences
 from .demo_tour import NO_HEAD, show_guesses
@@ -29,30 +20,30 @@ CONTEXTS_SHOWN = 12  # of one word
 SURPRISES_SHOWN = 5
 
 
-def show_text(screen: Screen, nlp: Language, fill_in: FillIn | None, text: str, n: int) -> None:
+def show_text(screen: Screen, nlp: Language, lm: LanguageModel | None, text: str, n: int) -> None:
     """What can be shown of a text: guesses for its blanks, its repeated words, and more.
 
     Args:
         screen: where to.
         nlp: a pipeline whose elmo component stores layers.
-        fill_in: None if the weights have no head.
+        lm: None if the weights have no head.
         text: the user's, not empty.
         n: nearest contexts to show.
     """
     doc = nlp(prepare(text))
-    blanks = [token.i for token in doc if token.text == BLANK_WORD]
+    blanks = find_blanks(doc)
     if blanks:
-        show_blanks(screen, fill_in, doc, blanks)
+        show_blanks(screen, lm, blanks)
     words = content_words(doc)
     repeated = {word: places for word, places in words.items() if len(places) > 1}
     if repeated:
         show_repeated(screen, doc, repeated)
     known = show_known(screen, nlp, doc, {w: p for w, p in words.items() if w not in repeated}, n)
     if not blanks and not repeated:
-        if fill_in is None:
+        if lm is None:
             screen.msg.warn(NO_HEAD)
         else:
-            show_surprises(screen, fill_in, doc)
+            show_surprises(screen, lm, doc)
     if not (blanks or repeated or known):
         screen.line()
         screen.line(screen.dim("To see more: repeat a word in another meaning, or write ___."))
@@ -67,29 +58,18 @@ def content_words(doc: Doc) -> dict[str, list[int]]:
     return dict(found)
 
 
-def sentence_around(doc: Doc, i: int) -> tuple[list[int], int]:
-    """The tokens of the sentence in which a word stands, and its place among them."""
-    tokens, bounds = sentence_bounds(doc)
-    for start, end in bounds:
-        inside = tokens[start:end].tolist()
-        if i in inside:
-            return inside, inside.index(i)
-    raise ValueError(f"The token {i} is not a word.")
-
-
-def show_blanks(screen: Screen, fill_in: FillIn | None, doc: Doc, blanks: list[int]) -> None:
+def show_blanks(screen: Screen, lm: LanguageModel | None, blanks: list[Blank]) -> None:
     """Guesses for each blank."""
     screen.title("Filling the blank" if len(blanks) == 1 else "Filling the blanks")
-    if fill_in is None:
+    if lm is None:
         screen.msg.warn(NO_HEAD)
         return
-    for i in blanks:
-        tokens, place = sentence_around(doc, i)
-        left, blank, right = around(doc, i, tokens[0], tokens[-1] + 1)
+    for blank in blanks:
         room = (screen.width - 9) // 2
+        left, right = clip_start(blank.left, room), clip(blank.right, room)
         screen.line()
-        screen.line("  ", clip_start(left, room), screen.mark(blank), clip(right.rstrip(), room))
-        show_guesses(screen, fill_in, [doc[j].text for j in tokens], place)
+        screen.line("  ", left, screen.mark(BLANK), right)
+        show_guesses(screen, lm, blank)
 
 
 def show_repeated(screen: Screen, doc: Doc, repeated: dict[str, list[int]]) -> None:
@@ -170,14 +150,14 @@ def _show_known(
     screen.line(f"{similarity:7.2f}  ", label, screen.keyword(other.text, room, colour))
 
 
-def show_surprises(screen: Screen, fill_in: FillIn, doc: Doc) -> None:
+def show_surprises(screen: Screen, lm: LanguageModel, doc: Doc) -> None:
     """The words that the language model expects least where they stand."""
     screen.title("What surprises the language model most")
     tokens, bounds = sentence_bounds(doc)
     found = []
     for start, end in bounds:
         inside = tokens[start:end].tolist()
-        for surprise in fill_in.surprises([doc[i].text for i in inside]):
+        for surprise in lm.surprises([doc[i].text for i in inside]):
             i = inside[surprise.place]
             if not doc[i].is_punct:
                 found.append((surprise, i))

@@ -9,17 +9,9 @@ from functools import partial
 import numpy as np
 from spacy.language import Language
 
-from ..pretraining.fill import FillIn, Guesses
-from .demo_contexts import (
-    BLANK_WORD,
-    Context,
-    chance,
-    cosines,
-    hits,
-    labelled,
-    prepare,
-    vectors,
-)
+from ..pretraining.language_model import BLANK, Guesses, LanguageModel
+from .blanks import Blank, find_blanks, prepare
+from .demo_contexts import Context, chance, cosines, hits, labelled, vectors
 from .demo_screen import Screen, sense_colour
 from .demo_sentences import NOUNS, read_sentences
 
@@ -37,14 +29,14 @@ NO_HEAD = (
 
 
 def show_tour(
-    screen: Screen, nlp: Language, fill_in: FillIn | None, n: int, all_words: bool
+    screen: Screen, nlp: Language, lm: LanguageModel | None, n: int, all_words: bool
 ) -> None:
     """The whole demo.
 
     Args:
         screen: where to.
         nlp: a pipeline whose elmo component stores layers.
-        fill_in: None if the weights have no head.
+        lm: None if the weights have no head.
         n: nearest contexts to show.
         all_words: show all words, not the first few.
     """
@@ -67,7 +59,7 @@ def show_tour(
         screen.line(screen.dim(f"The first {len(shown)} of {len(found)} words; --all shows all."))
     show_score(screen, found)
     screen.title("Filling a blank")
-    if fill_in is None:
+    if lm is None:
         screen.msg.warn(NO_HEAD)
     else:
         screen.paragraph(
@@ -75,11 +67,10 @@ def show_tour(
             "is right of it. Together: p(w|left) p(w|right) / p(w)."
         )
         for text in BLANKS:
-            words = [token.text for token in nlp.make_doc(prepare(text))]
+            [blank] = find_blanks(nlp.make_doc(prepare(text)))
             screen.line()
-            left, right = text.split("___")
-            screen.line("  ", left, screen.mark("___"), right)
-            show_guesses(screen, fill_in, words, words.index(BLANK_WORD))
+            screen.line("  ", blank.left, screen.mark(BLANK), blank.right)
+            show_guesses(screen, lm, blank)
     screen.line()
     screen.line("Your own: ", screen.paint('python -m spacy elmo demo --text "…"', "green"))
 
@@ -163,10 +154,9 @@ def _share(
     return float(values.mean()), len(values)
 
 
-def show_guesses(screen: Screen, fill_in: FillIn, words: list[str], place: int) -> None:
+def show_guesses(screen: Screen, lm: LanguageModel, blank: Blank) -> None:
     """The likeliest words for a blank: from the left, from the right, from both."""
-    words = ["___" if word == BLANK_WORD else word for word in words]
-    filled = fill_in.fill(words, place, 12)
+    filled = lm.fill(blank.words, blank.place, 12)
     names = ("left to right", "right to left", "both")
     for name, guesses in zip(names, filled, strict=True):
         both = name == "both"

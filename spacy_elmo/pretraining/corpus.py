@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from ..bilm.characters import BOS, EOS, PADDING, encode_word
+from ..bilm.config import BiLMConfig
 from .shards import read_sentences
 from .vocab import Vocabulary
 
@@ -84,6 +85,14 @@ class Block:
         for row, ids in zip(self.char_ids, encoded, strict=True):
             row[: len(ids)] = ids
         self.max_width = max_width
+
+    @classmethod
+    def of_whole(
+        cls, sentences: Iterable[Sequence[str]], vocab: Vocabulary, config: BiLMConfig
+    ) -> Block:
+        """Sentences of any length, uncut, for a biLM of this config."""
+        max_width = max(width for width, _ in config.filters)
+        return cls(sentences, vocab, 2**31, max_width, config.max_characters_per_token)
 
     def batch(self, sentences: np.ndarray) -> Batch:
         """The batch of the given sentences' indices."""

@@ -87,14 +87,11 @@ def predicted(model: BiLM, batch: Batch, state: State | None = None) -> Predicte
     return Predicted(forward[before], targets[after], backward[after], targets[before], state)
 
 
-def batch_loss(head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor) -> float:
-    """Summed cross-entropy in nats of the full softmax, some rows at a time."""
+def losses(head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Cross-entropies ``(M,)`` in nats of the full softmax, some rows at a time."""
     rows = max(1, LOGITS_AT_ONCE // len(head.weight))
-    total = 0.0
-    for start in range(0, len(hidden), rows):
-        logits = head(hidden[start : start + rows])
-        total += float(F.cross_entropy(logits, targets[start : start + rows], reduction="sum"))
-    return total
+    parts = zip(hidden.split(rows), targets.split(rows), strict=True)
+    return torch.cat([F.cross_entropy(head(h), t, reduction="none") for h, t in parts])
 
 
 @torch.no_grad()
@@ -140,8 +137,8 @@ def evaluate(
             state.keep(read.state)
         else:
             read = predicted(model, batch, state)
-        forward += batch_loss(head, read.hidden_f, read.targets_f)
-        backward += batch_loss(head, read.hidden_b, read.targets_b)
+        forward += float(losses(head, read.hidden_f, read.targets_f).sum())
+        backward += float(losses(head, read.hidden_b, read.targets_b).sum())
         n_predicted += len(read.targets_f)
         n_words += batch.n_words
         n_unknown += int((read.targets_f == UNKNOWN).sum())

@@ -15,15 +15,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import HEAD, save_bilm
 from spacy_elmo.cli import app
-from spacy_elmo.cli.demo_contexts import (
-    BLANK_WORD,
-    Context,
-    around,
-    chance,
-    group,
-    hits,
-    prepare,
-)
+from spacy_elmo.cli.demo_contexts import Context, chance, group, hits
 from spacy_elmo.cli.demo_screen import Screen, clip, clip_start
 from spacy_elmo.cli.demo_sentences import NOUNS, read_sentences
 from spacy_elmo.pretraining.head import save_head
@@ -281,21 +273,6 @@ def test_group() -> None:
     nearest, groups = group(similarity)
     assert nearest.tolist() == [2, 3, 0, 1]
     assert groups == [[0, 2], [1, 3]]
-
-
-@pytest.mark.parametrize(
-    ("text", "blanks", "shown"),
-    [
-        ("Let's ___ to it.", 1, "Let's ___ to it."),
-        ("____, or “_____”?", 2, "___, or “___”?"),
-        ("snake___case __init__ __", 0, "snake___case __init__ __"),
-        ("a\n\n ___\tb", 1, "a ___ b"),
-    ],
-)
-def test_blanks_are_found(text: str, blanks: int, shown: str) -> None:
-    doc = spacy.blank("en")(prepare(text))
-    assert [token.text for token in doc].count(BLANK_WORD) == blanks
-    assert "".join(around(doc, 0, 0, len(doc))) == shown
 
 
 def test_clip() -> None:

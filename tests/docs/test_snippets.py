@@ -16,9 +16,10 @@ from thinc.api import Config
 from typer.testing import CliRunner
 
 import spacy_elmo
+import spacy_elmo.pipeline.surprisal  # also where another version's entry points are installed
 from spacy_elmo.cli import app
 
-from ..pipeline.helpers import WIDTH, write_weights
+from ..pipeline.helpers import WIDTH, write_language_model, write_weights
 from ..threads import one_thread  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
@@ -30,15 +31,11 @@ def blocks(page: str) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w+)\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
 
 
-def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the order of the page; names live on from one snippet to the next."""
-    pytest.importorskip("h5py")
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(ROOT / "tests" / "fixtures" / "golden_tiny", "english")
-    shutil.make_archive("german", "zip", "english")
-    Path("german.txt").write_text("Ein Satz. Noch einer! " * 15, encoding="utf-8")
+def run_page(page: str) -> dict[str, Any]:
+    """Run snippets and commands in the order of a page of docs/; names live on from one snippet
+    to the next, and are returned."""
     names: dict[str, Any] = {}
-    found = blocks((ROOT / "docs" / "migration.md").read_text(encoding="utf-8"))
+    found = blocks((ROOT / "docs" / page).read_text(encoding="utf-8"))
     assert {language for language, _ in found} == {"python", "bash"}
     for language, content in found:
         if language == "python":
@@ -48,11 +45,38 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert command.startswith(PREFIX)
             result = CliRunner().invoke(app, shlex.split(command.removeprefix(PREFIX)))
             assert result.exit_code == 0, f"{command}\n{result.output}"
+    return names
+
+
+def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "tests" / "fixtures" / "golden_tiny", "english")
+    shutil.make_archive("german", "zip", "english")
+    Path("german.txt").write_text("Ein Satz. Noch einer! " * 15, encoding="utf-8")
+    names = run_page("migration.md")
     assert names["doc"].tensor.shape == (len(names["doc"]), 16)
     assert all(vector.shape == (3 * 16,) for vector in names["embeddings"])
     assert Path("german/weights.safetensors").exists()
     assert Path("exported/model.hdf5").exists() and Path("layers.npz").exists()
     assert list(Path("packages").iterdir())
+
+
+def test_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    write_language_model(Path("one"), ["the", "bank", "closed"])
+    write_language_model(Path("two"), ["The", "the", "closed", "river"])
+    Path("heldout.txt").write_text("The bank closed. A river?\n", encoding="utf-8")
+    Path("training").mkdir()
+    log = ROOT / "spacy_elmo" / "models" / "en_sm" / "training.jsonl"
+    shutil.copy(log, Path("training", "log.jsonl"))
+    names = run_page("language-model.md")
+    assert names["both"] == ["<S>", "</S>", "<UNK>", "the", "closed", ""]
+    assert names["lm"].substitutes(names["words"], 2, 1)[0][0] == "flows"
+    assert names["surprisal"].known.all()
+    assert names["doc"][5]._.surprisal > 10
+    assert Path("training.png").stat().st_size > 10_000
 
 
 def test_readme_config() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.layout import Card
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import new_directory, save_bilm
+from spacy_elmo.pretraining.head import save_head
+from spacy_elmo.pretraining.softmax import SoftmaxHead
+from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
 
 TOLERANCE = 1e-5
 CONFIG = BiLMConfig(
@@ -54,6 +57,16 @@ def write_weights(
             parameter.uniform_(-0.6, 0.6)
     with new_directory(path) as temporary:
         save_bilm(model, temporary, card)
+    return path
+
+
+def write_language_model(path: Path, words: Iterable[str], card: Card = CARD) -> Path:
+    """A directory with random weights and a random head over some words."""
+    write_weights(path, card=card)
+    vocab = Vocabulary([*SPECIALS, *dict.fromkeys(words)])
+    head = SoftmaxHead(len(vocab), CONFIG.projection_dim)
+    torch.nn.init.normal_(head.weight)  # far from uniform, so that a mistake shows
+    save_head(head, vocab, path)
     return path
 
 

@@ -7,9 +7,11 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 
+from spacy_elmo.bilm.characters import BOS, EOS, encode_words
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretraining.config import PretrainConfig
@@ -93,6 +95,23 @@ def make_model(n_words: int, seed: int = 0) -> tuple[BiLM, SoftmaxHead]:
     torch.manual_seed(seed)
     config = BiLMConfig.from_dict(MODEL)
     return BiLM(config).eval(), SoftmaxHead(n_words, config.projection_dim)
+
+
+def log_probabilities(
+    model: BiLM, head: SoftmaxHead, words: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """From the definition, in double precision: for each word of a sentence what the forward and
+    the backward language model expect there, ``(n_words, V)`` each, in nats."""
+    weight, bias = (p.detach().numpy().astype(np.float64) for p in (head.weight, head.bias))
+    tokens = [BOS, *words, EOS]
+    with torch.no_grad():
+        x = model.char_cnn(encode_words(tokens, max_width=2))
+        layers, _ = model(x, torch.arange(len(tokens)), [len(tokens)])
+    top = layers[-1].numpy().astype(np.float64)
+    half = top.shape[1] // 2
+    logits = top[:-2, :half] @ weight.T + bias, top[2:, half:] @ weight.T + bias
+    forward, backward = (x - np.log(np.exp(x).sum(axis=1, keepdims=True)) for x in logits)
+    return forward, backward
 
 
 def same_weights(one: Path, other: Path) -> bool:

@@ -47,6 +47,16 @@ def config_path(tmp_path: Path) -> Path:
     return path
 
 
+def test_every_module_imports_without_spacy() -> None:
+    code = WITHOUT.partition("runpy.run_module")[0] + (
+        "import importlib, pkgutil, spacy_elmo.bilm, spacy_elmo.pretraining\n"
+        "for package in (spacy_elmo.bilm, spacy_elmo.pretraining):\n"
+        "    for module in pkgutil.iter_modules(package.__path__, package.__name__ + '.'):\n"
+        "        importlib.import_module(module.name)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=ENVIRONMENT, timeout=120)
+
+
 def test_without_spacy_or_a_progress_bar(config_path: Path, tmp_path: Path) -> None:
     result = subprocess.run(
         [

@@ -1,0 +1,162 @@
+"""The pipeline component ``elmo_surprisal``: how unexpected each token is where it stands."""
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, List, Optional, Union  # noqa: UP035
+
+import srsly
+from spacy.language import Language
+from spacy.pipeline import Pipe
+from spacy.tokens import Doc, Token
+from spacy.util import minibatch
+
+from .layer import settle_in_workers
+from .segments import sentence_bounds
+
+if TYPE_CHECKING:
+    from ..pretraining.language_model import LanguageModel
+
+# spaCy checks configs against these annotations, so they are plain types, not strings.
+# ruff: noqa: UP006, UP007, UP045
+
+DIRECTIONS = ("forward", "backward")
+
+if not Token.has_extension("surprisal"):
+    Token.set_extension("surprisal", default=None)
+
+
+@Language.factory(
+    "elmo_surprisal",
+    assigns=["token._.surprisal"],
+    default_config={"weights": "en_sm", "direction": "forward"},
+)
+def make_surprisal(
+    nlp: Language, name: str, weights: Union[str, List[str]], direction: str
+) -> "ElmoSurprisal":
+    """The factory ``elmo_surprisal``; no file is opened here."""
+    return ElmoSurprisal(name, weights, direction)
+
+
+class ElmoSurprisal(Pipe):
+    """Writes ``token._.surprisal``, by a biLM's language model, in bits.
+
+    It is ``-log2 p(token | the words before it in its sentence)``, or after it for the backward
+    direction; None for whitespace and for words outside the model's vocabulary. Sentences are
+    those that the elmo component reads: the Doc's own, else cut after sentence-final punctuation.
+    A saved pipeline contains the language model.
+
+    Args:
+        name: the component's name.
+        weights: as those of the elmo component, with a language-model head; they are loaded at
+            the first Doc.
+        direction: ``"forward"`` or ``"backward"``.
+
+    Raises:
+        ValueError: the direction is unknown.
+    """
+
+    def __init__(self, name: str, weights: Union[str, List[str]], direction: str):
+        if direction not in DIRECTIONS:
+            known = ", ".join(f'"{choice}"' for choice in DIRECTIONS)
+            raise ValueError(
+                f"The elmo_surprisal component's setting direction = {direction!r} is unknown; use "
+                f"{known}."
+            )
+        self.name = name
+        self.weights = weights
+        self.direction = direction
+        self._language_model: Optional[LanguageModel] = None
+
+    @property
+    def language_model(self) -> "LanguageModel":
+        """The language model, loaded now if it was not.
+
+        Raises:
+            ValueError: the weights are missing or damaged, or have no head.
+        """
+        if self._language_model is None:
+            self._language_model = _load(self.weights)
+        return self._language_model
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Annotate a Doc."""
+        self.annotate([doc])
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Annotate a stream of Docs, in batches."""
+        handle = self.get_error_handler()
+        for docs in minibatch(stream, batch_size):
+            try:
+                self.annotate(docs)
+                yield from docs
+            except Exception as error:
+                handle(self.name, self, docs, error)
+
+    def annotate(self, docs: Sequence[Doc]) -> None:
+        """Write the surprisals of Docs, whose sentences are read together.
+
+        Raises:
+            ValueError: see `language_model`.
+        """
+        found = [
+            (doc, tokens[start:end].tolist())
+            for doc in docs
+            for tokens, bounds in [sentence_bounds(doc)]
+            for start, end in bounds
+        ]
+        if not found:  # no weights are needed for that
+            return
+        settle_in_workers(os.getpid())
+        if self._language_model is None:
+            self._check_language(found[0][0].vocab.lang)
+        words = [[doc[i].text for i in tokens] for doc, tokens in found]
+        surprisals = self.language_model.surprisals(words)
+        for (doc, tokens), surprisal in zip(found, surprisals, strict=True):
+            bits = getattr(surprisal, self.direction).tolist()
+            for i, value, known in zip(tokens, bits, surprisal.known, strict=True):
+                doc[i]._.surprisal = value if known else None
+
+    def _check_language(self, lang: str) -> None:
+        of_weights = self.language_model.card.meta.get("lang")
+        if of_weights and lang and of_weights != lang and "xx" not in (lang, of_weights):
+            warnings.warn(
+                f"The pipeline's language is '{lang}', but the weights '{self.weights}' of the "
+                f"component '{self.name}' were trained on '{of_weights}': give it weights of "
+                f"'{lang}'.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
+        """Save the language model, as a directory of weights."""
+        self.language_model.save(Path(path))
+
+    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "ElmoSurprisal":
+        """Load the language model that `to_disk` saved."""
+        self._language_model = _load(path)
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """The files that `to_disk` writes."""
+        with TemporaryDirectory() as room:
+            self.to_disk(Path(room, "model"))
+            files = Path(room, "model").iterdir()
+            return srsly.msgpack_dumps({file.name: file.read_bytes() for file in files})
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoSurprisal":
+        """Load the language model that `to_bytes` gave."""
+        with TemporaryDirectory() as room:
+            for name, content in srsly.msgpack_loads(data).items():
+                Path(room, Path(name).name).write_bytes(content)
+            return self.from_disk(room)
+
+
+def _load(weights: Union[str, Path, List[str]]) -> "LanguageModel":
+    # Every `spacy.blank` imports this module: what is heavy waits until it is needed.
+    from ..pretraining.language_model import LanguageModel
+
+    return LanguageModel.load(weights)

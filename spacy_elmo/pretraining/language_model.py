@@ -1,0 +1,305 @@
+"""A biLM with its head as the language model that it is: what it expects, and what surprises it.
+
+The forward language model knows ``p(w | left)``, the backward one ``p(w | right)``. If, given
+the word between them, left and right tell nothing more about each other, then
+
+    p(w | left, right)  ∝  p(left | w) p(right | w) p(w)  ∝  p(w | left) p(w | right) / p(w):
+
+a product of two experts. The plain product would count twice how frequent a word is anyway.
+``p(w)`` is Zipf's law over the vocabulary, which is ordered by frequency (the same law the sampled
+softmax draws from).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from ..bilm.find import Setting, find_weights
+from ..bilm.layout import Card
+from ..bilm.model import BiLM
+from ..bilm.weights import new_directory, save_bilm
+from .corpus import Block
+from .head import load_head, save_head
+from .perplexity import LOGITS_AT_ONCE, losses, predicted
+from .softmax import SoftmaxHead, log_uniform
+from .vocab import SPECIALS, UNKNOWN, Vocabulary
+
+BATCH_WORDS = 4096  # tokens read at once
+BLANK = "___"  # stands where a word is to be predicted; it is not read
+
+Guesses = list[tuple[str, float]]  # words and their probabilities, the likeliest first
+
+
+class Filled(NamedTuple):
+    """Guesses for a blank, from the left, from the right, and from both."""
+
+    forward: Guesses
+    backward: Guesses
+    both: Guesses
+
+
+class Surprisal(NamedTuple):
+    """How unexpected the words of a sentence are, in bits, float32.
+
+    Attributes:
+        forward: ``(n_words,)``, ``-log2 p(w | left)``.
+        backward: ``(n_words,)``, ``-log2 p(w | right)``.
+        known: ``(n_words,)``, whether a word is in the vocabulary. All others are one word to the
+            head, ``<UNK>``, so that theirs is how unexpected *some* unknown word is: less than
+            this one.
+    """
+
+    forward: np.ndarray
+    backward: np.ndarray
+    known: np.ndarray
+
+
+class Surprise(NamedTuple):
+    """How unexpected a word is between the words on its left and on its right.
+
+    Attributes:
+        place: its index in the sentence.
+        bits: ``-log2 p(w | left, right)``.
+        guesses: what was expected there.
+    """
+
+    place: int
+    bits: float
+    guesses: Guesses
+
+
+class LanguageModel:
+    """Predicts words and weighs them. Sentences are lists of words, without boundaries.
+
+    What it says of a sentence depends on that sentence alone, not on those that are read with it
+    (up to rounding, about 1e-5 nats on a CPU).
+
+    Args:
+        model: a biLM in evaluation mode.
+        head: its softmax.
+        vocab: the V words of the head.
+        card: what goes beside the weights when they are saved.
+    """
+
+    def __init__(self, model: BiLM, head: SoftmaxHead, vocab: Vocabulary, card: Card | None = None):
+        self.model, self.head, self.vocab = model, head, vocab
+        self.card = card or Card()
+        self.log_prior = torch.from_numpy(log_uniform(len(vocab))).float().to(model.device)
+        # A blank stands for a word: punctuation marks and special words are no answer to it.
+        self.no_word = torch.tensor([not word[:1].isalnum() for word in vocab.words])
+        self.no_word[: len(SPECIALS)] = True
+        self.no_word = self.no_word.to(model.device)
+
+    @classmethod
+    def load(cls, weights: Setting) -> LanguageModel:
+        """The language model that a ``weights`` setting means.
+
+        Args:
+            weights: an embedded or installed name, a directory or a zip; see `find_weights`.
+
+        Raises:
+            ValueError: there are no such weights, they are damaged, or they have no head.
+        """
+        found = find_weights(weights)
+        head, vocab = load_head(found)  # first: if there is none, the biLM need not be read
+        return cls(found.load(), head, vocab, found.card())
+
+    def save(self, path: Path) -> None:
+        """Write a directory that `load` reads, whole or not at all."""
+        self.model.initial_state()  # what is loaded again must not depend on a warm state read now
+        with new_directory(path) as directory:
+            save_bilm(self.model, directory, self.card)
+            save_head(self.head, self.vocab, directory)
+
+    def next_words(self, words: Sequence[str], n: int = 10) -> Guesses:
+        """The likeliest words after some words, by the forward language model.
+
+        Args:
+            words: the beginning of a sentence; may be empty.
+            n: how many.
+
+        Returns:
+            Words and ``p(w | words)`` of the full softmax. ``<UNK>`` and the end of the sentence
+            are not among them, but have their share of the probability.
+
+        Raises:
+            ValueError: ``words`` is a string, or n is below 1.
+        """
+        forward, _ = self._hidden(_checked(words, n, after=[BLANK]))
+        return self._following(forward[-1:], n)
+
+    def previous_words(self, words: Sequence[str], n: int = 10) -> Guesses:
+        """The likeliest words before some words, by the backward language model.
+
+        Args:
+            words: the end of a sentence; may be empty.
+            n: how many.
+
+        Returns:
+            Words and ``p(w | words)`` of the full softmax; see `next_words`.
+
+        Raises:
+            ValueError: ``words`` is a string, or n is below 1.
+        """
+        _, backward = self._hidden(_checked(words, n, before=[BLANK]))
+        return self._following(backward[:1], n)
+
+    def substitutes(self, words: Sequence[str], place: int, n: int = 10) -> Guesses:
+        """The likeliest words for a place in a sentence, given what is on both sides of it.
+
+        That is ``p(w | left) p(w | right) / p(w)``, a product of the two language models over
+        Zipf's law (see this module), scaled to add up to 1 over all words of the vocabulary that
+        begin with a letter or digit.
+
+        Args:
+            words: a sentence.
+            place: index of the word to be replaced; what stands there does not matter.
+            n: how many.
+
+        Returns:
+            Words and their probabilities.
+
+        Raises:
+            ValueError: ``words`` is a string, there is no such place, or n is below 1.
+        """
+        return self.fill(words, place, n).both
+
+    @torch.no_grad()
+    def fill(self, words: Sequence[str], place: int, n: int = 10) -> Filled:
+        """The likeliest words for a place, by each language model and by both together.
+
+        Words are those of the vocabulary that begin with a letter or digit; in each of the three
+        ways, their probabilities add up to 1. Arguments and errors: see `substitutes`.
+        """
+        words = _checked(words, n)
+        if not 0 <= place < len(words):
+            raise ValueError(
+                f"There is no place {place} in a sentence of {len(words)} words; give an index "
+                f"from 0 on that is below that number."
+            )
+        forward, backward = self._hidden(words)
+        rows = self._expected(forward[place : place + 1], backward[place : place + 1])
+        allowed = (row[0].masked_fill(self.no_word, -torch.inf).log_softmax(0) for row in rows)
+        return Filled(*(self._guesses(row, n) for row in allowed))
+
+    def surprisal(self, words: Sequence[str]) -> Surprisal:
+        """How unexpected each word of a sentence is, in bits; for many sentences, `surprisals`.
+
+        Raises:
+            ValueError: ``words`` is a string.
+        """
+        return self.surprisals([words])[0]
+
+    @torch.no_grad()
+    def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[Surprisal]:
+        """How unexpected each word of many sentences is, in bits; they are read in batches.
+
+        Args:
+            sentences: lists of words; one may be empty.
+
+        Returns:
+            A `Surprisal` for each, in the same order.
+
+        Raises:
+            ValueError: a sentence is a string.
+        """
+        empty, nothing = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=bool)
+        found = [Surprisal(empty, empty, nothing)] * len(sentences)
+        filled = [i for i, words in enumerate(sentences) if _checked(words)]
+        block = Block.of_whole([sentences[i] for i in filled], self.vocab, self.model.config)
+        for chosen in block.plan(BATCH_WORDS, None):
+            batch = block.batch(chosen)
+            read = predicted(self.model, batch.to(self.model.device))
+            sizes = [length - 1 for length in batch.lengths]
+            bits = [
+                (losses(self.head, hidden, targets) / math.log(2)).cpu().split(sizes)
+                for hidden, targets in (
+                    (read.hidden_f, read.targets_f),
+                    (read.hidden_b, read.targets_b),
+                )
+            ]
+            targets = batch.targets.split(batch.lengths)
+            # Forward the last is the sentence's end, backward the first its start.
+            for i, forward, backward, words in zip(chosen, *bits, targets, strict=True):
+                known = (words[1:-1] != UNKNOWN).numpy()
+                found[filled[i]] = Surprisal(forward[:-1].numpy(), backward[1:].numpy(), known)
+        return found
+
+    @torch.no_grad()
+    def surprises(self, words: Sequence[str], n: int = 3) -> Iterator[Surprise]:
+        """How unexpected each word of a sentence is, given all others; unknown words are left out.
+
+        Args:
+            words: a sentence.
+            n: guesses for each place.
+
+        Raises:
+            ValueError: ``words`` is a string.
+        """
+        words = _checked(words)
+        if not words:
+            return
+        forward, backward = self._hidden(words)
+        at_once = max(1, LOGITS_AT_ONCE // len(self.vocab))
+        for start in range(0, len(words), at_once):
+            part = slice(start, start + at_once)
+            *_, rows = self._expected(forward[part], backward[part])
+            for place, (word, row) in enumerate(zip(words[part], rows, strict=True), start):
+                if self.vocab[word] != UNKNOWN:
+                    bits = -float(row[self.vocab[word]]) / math.log(2)
+                    yield Surprise(place, bits, self._guesses(row, n))
+
+    @torch.no_grad()
+    def _expected(self, forward: torch.Tensor, backward: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """What is expected in M places, from what each direction has read before, ``(M, P)``.
+
+        Returns:
+            Log-probabilities ``(M, V)`` of all words, forward, backward and both; special words
+            have -inf.
+        """
+        f, b = self._log_probs(forward), self._log_probs(backward)
+        return f, b, (f + b - self.log_prior).log_softmax(dim=1)
+
+    @torch.no_grad()
+    def _hidden(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """For each word what each direction has read before it comes to it, ``(n_words, P)``."""
+        block = Block.of_whole([words], self.vocab, self.model.config)
+        batch = block.batch(np.zeros(1, dtype=np.int64))
+        read = predicted(self.model, batch.to(self.model.device))
+        return read.hidden_f[:-1], read.hidden_b[1:]  # without the sentence's end and start
+
+    def _log_probs(self, hidden: torch.Tensor) -> torch.Tensor:
+        logits = self.head(hidden)
+        logits[:, : len(SPECIALS)] = -torch.inf
+        return logits.log_softmax(dim=1)
+
+    @torch.no_grad()
+    def _following(self, hidden: torch.Tensor, n: int) -> Guesses:
+        row = self.head(hidden).log_softmax(dim=1)[0]
+        row[: len(SPECIALS)] = -torch.inf
+        return self._guesses(row, n)
+
+    def _guesses(self, row: torch.Tensor, n: int) -> Guesses:
+        """The n likeliest by log-probabilities ``(V,)``."""
+        top = row.exp().topk(min(n, len(row)))
+        pairs = zip(top.values.tolist(), top.indices.tolist(), strict=True)
+        return [(self.vocab.words[i], p) for p, i in pairs if p > 0.0]
+
+
+def _checked(
+    words: Sequence[str], n: int = 1, before: Sequence[str] = (), after: Sequence[str] = ()
+) -> list[str]:
+    """A sentence as a list, between others."""
+    if isinstance(words, str):
+        raise ValueError(
+            f"A sentence is a list of words, as in {words.split()[:5]}; found the string {words!r}."
+        )
+    if n < 1:
+        raise ValueError(f"n is {n}; ask for 1 word at least.")
+    return [*before, *words, *after]

@@ -1,0 +1,87 @@
+"""``python -m spacy elmo predict``."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.layout import Card
+from spacy_elmo.cli import app
+from spacy_elmo.pretraining.language_model import LanguageModel
+
+from ..pipeline.helpers import write_language_model, write_weights
+
+WORDS = ["the", ".", "river", "ran", "into", "sea", "She", "7", "'s"]
+WAYS = ("forward", "backward", "both")
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, ["predict", *map(str, arguments)], env={"COLUMNS": "200"})
+
+
+def predicted(*arguments: Any) -> list[dict[str, Any]]:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_language_model(tmp_path_factory.mktemp("weights") / "tiny", WORDS)
+
+
+def test_every_blank_is_filled_by_its_sentence(weights: Path) -> None:
+    first, second, third = predicted(
+        "It ran. Let's ___ to (_____). She ___", "-w", weights, "--top", 4
+    )
+    lm = LanguageModel.load(weights)
+    sentence = ["Let", "'s", "___", "to", "(", "___", ")", "."]
+    for blank, words, place in [
+        (first, sentence, 2), (second, sentence, 5), (third, ["She", "___"], 1)
+    ]:  # fmt: skip
+        for way, guesses in zip(WAYS, lm.fill(words, place, 4), strict=True):
+            assert [guess["word"] for guess in blank[way]] == [word for word, _ in guesses]
+            assert [guess["p"] for guess in blank[way]] == pytest.approx([p for _, p in guesses])
+    assert (first["left"], first["right"]) == ("Let's ", " to (___).")
+    assert (second["left"], second["right"]) == ("Let's ___ to (", ").")
+    assert (third["left"], third["right"]) == ("She ", "")
+
+
+def test_for_people(weights: Path) -> None:
+    result = run("Let's ___ to it. She ___.", "-w", weights, "-n", 3)
+    assert result.exit_code == 0
+    assert "Let's [___] to it.\n" in result.output and "She [___].\n" in result.output
+    assert len(re.findall(r"^left to right +right to left +both", result.output, re.M)) == 2
+    assert (
+        len(re.findall(r"^ *\d+\.\d%  \w+ +\d+\.\d%  \w+ +\d+\.\d%  \w+", result.output, re.M)) == 6
+    )
+    everything = run("She ___.", "-w", weights, "-n", 100)
+    assert everything.output.count("%") == 3 * 7  # all words but marks
+
+
+def test_by_default_the_embedded_weights() -> None:
+    [blank] = predicted("The river ___ into the sea.", "-n", 3)
+    assert "flows" in [guess["word"] for guess in blank["both"]]
+
+
+def test_failures(weights: Path, tmp_path: Path) -> None:
+    headless = write_weights(tmp_path / "headless")
+    mute = write_language_model(tmp_path / "mute", WORDS, card=Card())
+    for arguments, said in [
+        (["No blank in snake___case.", "-w", weights], "has no blank: write ___"),
+        (["", "-w", weights], "has no blank"),
+        (["A ___ .", "-w", "nowhere"], "Cannot find the ELMo weights 'nowhere'"),
+        (["A ___ .", "-w", headless], "without a language model's head"),
+        (["A ___ .", "-w", mute], "do not name their language"),
+        (["A ___ .", "-w", weights, "--lang", "qq"], "qq"),
+    ]:
+        result = run(*arguments)
+        assert (result.exit_code, said in " ".join(result.output.split())) == (1, True), said
+    assert run("A ___ .", "-w", weights, "-n", 0).exit_code == 2
+    assert predicted("A ___ .", "-w", mute, "--lang", "xx")

@@ -1,0 +1,140 @@
+"""The component ``elmo_surprisal``."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from hypothesis import given
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_elmo.pipeline import surprisal
+from spacy_elmo.pretraining.language_model import LanguageModel
+
+from .helpers import TEXTS, texts, write_language_model, write_weights
+
+WORDS = ["The", "the", "bank", ".", "!", "They", "river", "word", "text"]
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_language_model(tmp_path_factory.mktemp("weights") / "tiny", WORDS)
+
+
+def make_nlp(weights: Path | str, lang: str = "en", **settings: Any) -> Language:
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("elmo_surprisal", config={"weights": str(weights), **settings})
+    return nlp
+
+
+@pytest.fixture(scope="module")
+def nlp(weights: Path) -> Language:
+    return make_nlp(weights)
+
+
+def bits(doc: Doc) -> list[float | None]:
+    return [token._.surprisal for token in doc]
+
+
+def same(ours: Sequence[float | None], theirs: Sequence[float | None]) -> None:
+    assert [b is None for b in ours] == [b is None for b in theirs]
+    assert [b or 0 for b in ours] == pytest.approx([b or 0 for b in theirs], abs=1e-5)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_against_the_language_model(weights: Path, direction: str) -> None:
+    doc = make_nlp(weights, direction=direction)("The  bank xyz.\n They the river")
+    lm = LanguageModel.load(weights)
+    expected: list[float | None] = []
+    for words in (["The", "bank", "xyz", "."], ["They", "the", "river"]):
+        found = getattr(lm.surprisal(words), direction).tolist()
+        expected += [b if word in WORDS else None for b, word in zip(found, words, strict=True)]
+    expected.insert(1, None)  # the second space
+    expected.insert(5, None)  # the line break
+    same(bits(doc), expected)
+
+
+def test_sentences_of_the_doc_come_first(nlp: Language) -> None:
+    doc = nlp.make_doc("the bank the river")
+    for token in doc:
+        token.is_sent_start = token.i in (0, 2)
+    nlp.get_pipe("elmo_surprisal")(doc)
+    assert bits(doc)[0] == pytest.approx(bits(doc)[2], abs=1e-5)
+    assert bits(doc)[3] == pytest.approx(bits(nlp("the river"))[1], abs=1e-5)
+
+
+def test_batches_and_processes_change_nothing(nlp: Language) -> None:
+    alone = [bits(nlp(text)) for text in TEXTS]
+    assert any(b is not None for found in alone for b in found)
+    for settings in ({"batch_size": 1}, {"batch_size": 3}, {"n_process": 2, "batch_size": 2}):
+        for doc, expected in zip(nlp.pipe(TEXTS, **settings), alone, strict=True):
+            same(bits(doc), expected)
+    for doc, expected in zip(nlp.pipe(TEXTS[::-1]), alone[::-1], strict=True):
+        same(bits(doc), expected)
+
+
+@given(texts)
+def test_any_text(nlp: Language, text: str) -> None:
+    for token in nlp(text):
+        assert (token._.surprisal is not None) == (token.text in WORDS)
+        assert token._.surprisal is None or token._.surprisal > 0
+
+
+def test_a_saved_pipeline_contains_the_language_model(tmp_path: Path) -> None:
+    weights = write_language_model(tmp_path / "tiny", WORDS)
+    nlp = make_nlp(weights, direction="backward")
+    nlp.to_disk(tmp_path / "saved")
+    data = nlp.to_bytes()
+    pickled = pickle.dumps(nlp)
+    expected = bits(nlp(TEXTS[0]))
+    for file in weights.iterdir():
+        file.unlink()
+    weights.rmdir()
+    copies = [
+        spacy.load(tmp_path / "saved"),
+        make_nlp("nowhere", direction="backward").from_bytes(data),
+        pickle.loads(pickled),
+    ]
+    for copy in copies:
+        same(bits(copy(TEXTS[0])), expected)
+    copies[0].to_disk(tmp_path / "again")
+    same(bits(spacy.load(tmp_path / "again")(TEXTS[0])), expected)
+    assert (tmp_path / "again" / "elmo_surprisal" / "LICENSE").exists()
+
+
+def test_weights_are_loaded_when_they_are_needed(tmp_path: Path) -> None:
+    nlp = make_nlp("nowhere")
+    assert bits(nlp("  \n")) == [None]
+    with pytest.raises(ValueError, match="Cannot find the ELMo weights 'nowhere'"):
+        nlp("A word")
+    with pytest.raises(ValueError, match="without a language model's head"):
+        make_nlp(write_weights(tmp_path / "headless"))("A word")
+
+
+def test_settings(weights: Path) -> None:
+    with pytest.raises(ValueError, match="direction = 'both' is unknown; use \"forward\""):
+        make_nlp(weights, direction="both")
+    with pytest.warns(UserWarning, match="language is 'de', but the weights .* trained on 'en'"):
+        make_nlp(weights, lang="de")("The bank")
+
+
+def test_an_error_goes_to_the_handler(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
+    met = []
+    component = nlp.get_pipe("elmo_surprisal")
+
+    def fail(doc: Doc) -> None:
+        raise RuntimeError("no sentences")
+
+    monkeypatch.setattr(surprisal, "sentence_bounds", fail)
+    with pytest.raises(RuntimeError, match="no sentences"):
+        list(nlp.pipe(["a"]))
+    monkeypatch.setattr(
+        component, "get_error_handler", lambda: lambda name, proc, docs, error: met.append(docs)
+    )
+    assert list(component.pipe([nlp.make_doc("a")])) == []
+    assert len(met) == 1

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_elmo.bilm.layout import Card
+from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.pretraining import language_model
+from spacy_elmo.pretraining.language_model import LanguageModel, Surprisal
+from spacy_elmo.pretraining.perplexity import evaluate
+from spacy_elmo.pretraining.softmax import log_uniform
+from spacy_elmo.pretraining.vocab import SPECIALS
+
+from .helpers import log_probabilities, make_block, make_model, make_vocab, prose
+
+VOCAB = make_vocab(["the", ",", "river", "of", ".", "sea", "into", "'s", "ran", "7"])
+SENTENCE = ["the", "river", "ran", "into", "the", "unheard", "sea", "."]
+TOLERANCE = 1e-5
+
+
+def make_language_model() -> LanguageModel:
+    model, head = make_model(len(VOCAB))
+    torch.nn.init.normal_(head.weight)  # far from uniform, so that a mistake shows
+    return LanguageModel(model, head, VOCAB, Card({"lang": "en"}, {"LICENSE": "Free.\n"}))
+
+
+LM = make_language_model()
+
+
+def by_falling_share(shares: dict[str, float]) -> list[tuple[str, float]]:
+    return sorted(shares.items(), key=lambda pair: -pair[1])
+
+
+def same_guesses(ours: Sequence[tuple[str, float]], theirs: Sequence[tuple[str, float]]) -> None:
+    assert [word for word, _ in ours] == [word for word, _ in theirs]
+    assert [p for _, p in ours] == pytest.approx([p for _, p in theirs], abs=TOLERANCE)
+
+
+def same_surprisals(ours: Surprisal, theirs: Surprisal) -> None:
+    np.testing.assert_allclose(ours.forward, theirs.forward, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(ours.backward, theirs.backward, rtol=0, atol=TOLERANCE)
+    assert ours.known.tolist() == theirs.known.tolist()
+
+
+# ---- Words that follow
+
+
+@pytest.mark.parametrize("n_words", [0, 1, 4])
+def test_next_and_previous_words_against_the_definition(n_words: int) -> None:
+    words = SENTENCE[:n_words]
+    forward, _ = log_probabilities(LM.model, LM.head, [*words, "x"])
+    _, backward = log_probabilities(LM.model, LM.head, ["x", *words])
+    for guesses, row in [
+        (LM.next_words(words, 100), forward[-1]),
+        (LM.previous_words(words, 100), backward[0]),
+    ]:
+        expected = {word: math.exp(row[VOCAB[word]]) for word in VOCAB.words[len(SPECIALS) :]}
+        same_guesses(guesses, by_falling_share(expected))
+        assert sum(p for _, p in guesses) < 1  # <UNK> and the boundaries have the rest
+    assert LM.next_words(words, 2) == LM.next_words(words, 100)[:2]
+
+
+# ---- Blanks
+
+
+@pytest.mark.parametrize("place", [0, 2, len(SENTENCE) - 1])
+def test_fill_against_the_definition(place: int) -> None:
+    forward, backward = log_probabilities(LM.model, LM.head, SENTENCE)
+    both = forward + backward - log_uniform(len(VOCAB))
+    words = [word for word in VOCAB.words[len(SPECIALS) :] if word[0].isalnum()]
+    filled = LM.fill(SENTENCE, place, 100)
+    for guesses, rows in zip(filled, (forward, backward, both), strict=True):
+        shares = {word: math.exp(rows[place, VOCAB[word]]) for word in words}
+        total = sum(shares.values())
+        same_guesses(guesses, by_falling_share({w: p / total for w, p in shares.items()}))
+    assert LM.substitutes(SENTENCE, place, 3) == LM.fill(SENTENCE, place, 3).both
+    assert [len(guesses) for guesses in LM.fill(SENTENCE, place, 3)] == [3, 3, 3]
+
+
+def test_what_stands_in_the_blank_is_not_read() -> None:
+    for place in (0, 3, 7):
+        other = [*SENTENCE[:place], "___", *SENTENCE[place + 1 :]]
+        for a, b in zip(LM.fill(SENTENCE, place), LM.fill(other, place), strict=True):
+            same_guesses(a, b)
+
+
+def test_each_direction_sees_its_own_side() -> None:
+    before = LM.fill(SENTENCE, 2)
+    right = LM.fill([*SENTENCE[:4], "of", "sea"], 2)
+    left = LM.fill(["of", *SENTENCE[1:]], 2)
+    same_guesses(right.forward, before.forward)
+    same_guesses(left.backward, before.backward)
+    assert dict(right.backward) != pytest.approx(dict(before.backward))
+    assert dict(left.forward) != pytest.approx(dict(before.forward))
+
+
+# ---- Surprisal
+
+
+def test_surprisal_against_the_definition() -> None:
+    forward, backward = log_probabilities(LM.model, LM.head, SENTENCE)
+    places = [VOCAB[word] for word in SENTENCE]
+    found = LM.surprisal(SENTENCE)
+    for bits, rows in ((found.forward, forward), (found.backward, backward)):
+        assert bits.dtype == np.float32
+        expected = -rows[np.arange(len(SENTENCE)), places] / math.log(2)
+        np.testing.assert_allclose(bits, expected, rtol=0, atol=TOLERANCE)
+    assert found.known.tolist() == [word != "unheard" for word in SENTENCE]
+
+
+def test_surprisal_is_that_of_the_words_that_follow() -> None:
+    found = LM.surprisal(SENTENCE)
+    for place, word in enumerate(SENTENCE):
+        if found.known[place]:
+            after = dict(LM.next_words(SENTENCE[:place], 100))
+            before = dict(LM.previous_words(SENTENCE[place + 1 :], 100))
+            assert found.forward[place] == pytest.approx(-math.log2(after[word]), abs=TOLERANCE)
+            assert found.backward[place] == pytest.approx(-math.log2(before[word]), abs=TOLERANCE)
+
+
+def test_surprisals_add_up_to_the_perplexity() -> None:
+    """Once the sentences' ends, which count as words there, are added."""
+    sentences = prose()
+    end = [LM.head(LM.model.read([words])[0][0][-1, -1:, :8]) for words in sentences]
+    ends = [-float(row.log_softmax(1)[0, 1].detach()) for row in end]
+    bits = sum(float(surprisal.forward.sum()) for surprisal in LM.surprisals(sentences))
+    result = evaluate(LM.model, LM.head, make_block(sentences, VOCAB))
+    total = bits * math.log(2) + sum(ends)
+    assert math.exp(total / result.n_predicted) == pytest.approx(result.forward, rel=1e-4)
+
+
+@given(
+    st.lists(
+        st.lists(st.one_of(st.sampled_from(VOCAB.words), st.text(max_size=60)), max_size=8),
+        max_size=6,
+    ),
+    st.randoms(use_true_random=False),
+    st.integers(1, 40),
+)
+def test_a_sentence_is_read_by_itself(
+    sentences: list[list[str]], random: np.random.Generator, batch_words: int
+) -> None:
+    """Whatever is in it, whatever is read with it, in whatever order and batches."""
+    alone = [LM.surprisal(words) for words in sentences]
+    assert [len(found.forward) for found in alone] == [len(words) for words in sentences]
+    order = list(range(len(sentences)))
+    random.shuffle(order)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(language_model, "BATCH_WORDS", batch_words)
+        together = LM.surprisals([sentences[i] for i in order])
+    for i, found in zip(order, together, strict=True):
+        same_surprisals(found, alone[i])
+        assert np.isfinite(found.forward).all() and (found.forward > 0).all()
+        assert found.known.tolist() == [
+            word in VOCAB.places and word != "<UNK>" for word in sentences[i]
+        ]
+
+
+@pytest.mark.parametrize("logits_at_once", [1, 2**25])
+def test_surprises(monkeypatch: pytest.MonkeyPatch, logits_at_once: int) -> None:
+    monkeypatch.setattr(language_model, "LOGITS_AT_ONCE", logits_at_once)
+    forward, backward = log_probabilities(LM.model, LM.head, SENTENCE)
+    shares = np.exp(forward + backward - log_uniform(len(VOCAB)))[:, len(SPECIALS) :]
+    found = {surprise.place: surprise for surprise in LM.surprises(SENTENCE, 2)}
+    assert list(found) == [i for i, word in enumerate(SENTENCE) if word != "unheard"]
+    for place, surprise in found.items():
+        share = shares[place, VOCAB[SENTENCE[place]] - len(SPECIALS)] / shares[place].sum()
+        assert surprise.bits == pytest.approx(-math.log2(share), abs=TOLERANCE)
+        assert len(surprise.guesses) == 2
+    assert not list(LM.surprises([]))
+
+
+# ---- On disk
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    LM.save(tmp_path / "saved")
+    again = LanguageModel.load(tmp_path / "saved")
+    same_surprisals(again.surprisal(SENTENCE), LM.surprisal(SENTENCE))
+    same_guesses(again.substitutes(SENTENCE, 2), LM.substitutes(SENTENCE, 2))
+    assert again.card == LM.card
+
+
+def test_failures(tmp_path: Path) -> None:
+    for call in (LM.next_words, LM.previous_words, LM.surprisal, lambda x: LM.fill(x, 0)):
+        with pytest.raises(ValueError, match=r"list of words, as in \['the', 'sea'\]; found the"):
+            call("the sea")
+    with pytest.raises(ValueError, match="list of words"):
+        LM.surprisals(["the sea"])
+    for place in (-1, 2):
+        with pytest.raises(ValueError, match=f"no place {place} in a sentence of 2 words"):
+            LM.substitutes(["the", "sea"], place)
+    with pytest.raises(ValueError, match="no place 0 in a sentence of 0 words"):
+        LM.fill([], 0)
+    with pytest.raises(ValueError, match="n is 0; ask for 1"):
+        LM.next_words(["the"], 0)
+    with pytest.raises(ValueError, match="embedded and installed weights are"):
+        LanguageModel.load("nowhere")
+    save_bilm(LM.model, tmp_path)
+    with pytest.raises(ValueError, match=r"without a language model's head.*elmo pretrain"):
+        LanguageModel.load(tmp_path)
