@@ -102,7 +102,8 @@ def package_cli(
         msg.fail("Cannot package", str(error), exits=1)
     for file in files:
         msg.good("Built", str(file))
-    msg.info("Use it", f'pip install {[*files, directory][0]}\nweights = "{name}"')
+    msg.info(f'Once it is installed, it is found by its name: weights = "{name}"')
+    print(f"pip install {[*files, directory][0]}")
 
 
 def make_package(
