@@ -14,6 +14,7 @@ def pretrain_cli(
     config_path: Path = typer.Argument(..., help="Path to config file", metavar="CONFIG"),
     out: Path = typer.Argument(..., help="Directory for models, checkpoint, config and log", metavar="OUT"),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU ID or -1 for CPU"),
+    start: str = typer.Option(None, "--from", help="Name, directory or zip of a biLM to start from, instead of random numbers", metavar="NAME"),
     resume: bool = typer.Option(False, "--resume", help="Go on from the checkpoint in OUT"),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Print nothing but errors"),
     # fmt: on
@@ -23,23 +24,24 @@ def pretrain_cli(
 
     Settings of the config are overridden after CONFIG and OUT, for example
     `--paths.train ./shards --paths.dev ./dev --training.max_steps 5000`. Ctrl-C stops after the
-    step under way; go on with `--resume`. OUT gets `model-best` and `model-last`, directories
-    that the elmo component can take as its weights.
+    step under way; go on with `--resume`. With `--from`, a biLM goes on learning from another text
+    (see project/configs/pretrain_adapt.cfg), its head too if it has one. OUT gets `model-best` and
+    `model-last`, directories that the elmo component can take as its weights.
     """
-    from ..pretraining.config import read_config
+    from ..pretraining.config import read_config, start_from
     from ..pretraining.trainer import pretrain
 
     if str(config_path).startswith("--") or str(out).startswith("--"):
         msg.fail("Give CONFIG and OUT first, and the settings of the config after them.", exits=1)
     device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
     try:
-        config = read_config(config_path, ctx.args)
+        config = read_config(config_path, [*ctx.args, *start_from(start)])
         progress = pretrain(config, out, device=device, resume=resume, quiet=quiet)
     except (ValueError, OSError) as error:
         msg.fail("Cannot pretrain", str(error), exits=1)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    if progress.step < config.training.max_steps:  # it was stopped
+    if progress.step < progress.n_steps:  # it was stopped
         raise typer.Exit(130)
     if not quiet:
         msg.good(f"{progress.step:,} steps, {progress.words:,} words", str(out))

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from .config import read_config, split_overrides
+from .config import read_config, split_overrides, start_from
 from .trainer import pretrain
 
 
@@ -20,13 +20,14 @@ def main() -> None:
     parser.add_argument("config", type=Path, help="config file")
     parser.add_argument("out", type=Path, help="directory for models, checkpoint and log")
     parser.add_argument("--gpu-id", "-g", type=int, default=-1, help="GPU, or -1 for the CPU")
+    parser.add_argument("--from", dest="start", metavar="NAME", help="biLM to start from")
     parser.add_argument("--resume", action="store_true", help="go on from OUT's checkpoint")
     parser.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
     overrides, others = split_overrides(sys.argv[1:])
     given = parser.parse_args(others)
     device = "cpu" if given.gpu_id < 0 else f"cuda:{given.gpu_id}"
     try:
-        config = read_config(given.config, overrides)
+        config = read_config(given.config, [*overrides, *start_from(given.start)])
         progress = pretrain(
             config, given.out, device=device, resume=given.resume, quiet=given.quiet
         )
@@ -34,7 +35,7 @@ def main() -> None:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
-    if progress.step < config.training.max_steps:  # it was stopped
+    if progress.step < progress.n_steps:  # it was stopped
         sys.exit(130)
 
 

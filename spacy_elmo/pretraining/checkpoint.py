@@ -36,6 +36,8 @@ class Progress:
         seconds: time spent training, evaluations and all.
         best: lowest mean perplexity on the dev text so far; None before the first evaluation.
         text_bytes: size of the training shards, for which alone ``place`` means anything.
+        new_head: the head began with random numbers.
+        n_steps: those that the run is to have.
     """
 
     step: int = 0
@@ -44,6 +46,8 @@ class Progress:
     seconds: float = 0.0
     best: float | None = None
     text_bytes: int | None = None
+    new_head: bool = True
+    n_steps: int = 0
 
 
 def save_checkpoint(

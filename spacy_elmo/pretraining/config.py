@@ -7,11 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ..bilm.config import BiLMConfig
+from ..bilm.find import find_weights
 
 PRECISIONS = ("highest", "high", "medium")
 STATES = {"zero": "zero", "carried": "warm"}  # in training: the initial state of what is trained
@@ -21,11 +22,14 @@ REFERENCE = re.compile(r"\$\{(\w+)[.:](\w+)\}")
 @dataclass
 class Paths:
     """``train``, ``dev``: a shard or a directory of shards, or a list of them. ``vocab``: a file
-    of one word a line, most frequent first; null to count the training shards."""
+    of one word a line, most frequent first; null to count the training shards, or for the words of
+    the head that is gone on with. ``weights``: a biLM to start from (see `find_weights`); null to
+    start from random numbers."""
 
     train: str | list[str] | None = None
     dev: str | list[str] | None = None
     vocab: str | None = None
+    weights: str | None = None
 
 
 @dataclass
@@ -61,7 +65,10 @@ class TrainingSettings:
     stays, and falls to zero over the last ``decay_steps`` of ``max_steps``. ``eval_words``: words
     of the dev text read at an evaluation (0: all). ``matmul_precision``: PyTorch's name for how
     float32 products may be rounded while training ("medium": bfloat16 where the machine has it).
-    ``checkpoint_seconds``: a checkpoint at least this often.
+    ``checkpoint_seconds``: a checkpoint at least this often. ``max_epochs``: the run ends after so
+    many passes over the text, if they take fewer steps (0: no such end); a schedule that is longer
+    is shortened. ``head_first``: steps in which only the head learns, if it is new and the biLM is
+    not.
 
     ``state``: what a sentence starts from, "zero", or "carried": the state in which the sentence
     before it, in one of ``n_streams`` streams of sentences in random order, has ended (a batch is
@@ -72,6 +79,8 @@ class TrainingSettings:
     seed: int = 0
     batch_words: int = 2048
     max_steps: int = 100_000
+    max_epochs: int = 0
+    head_first: int = 500
     learning_rate: float = 0.001
     warmup_steps: int = 500
     decay_steps: int = 10_000
@@ -115,7 +124,9 @@ class PretrainConfig:
         ]:
             self._at_least(section, name, 1)
         self._at_least("vocab", "max_size", 4)
-        for name in ("warmup_steps", "decay_steps", "eval_words", "seed"):
+        for name in (
+            "max_epochs", "head_first", "warmup_steps", "decay_steps", "eval_words", "seed"
+        ):  # fmt: skip
             self._at_least("training", name, 0)
         for name in ("learning_rate", "max_grad_norm"):
             if not getattr(self.training, name) > 0:
@@ -180,17 +191,36 @@ class PretrainConfig:
             raise ValueError(
                 f"Config: unknown sections {unknown}; known are {['model', *sections]}."
             )
-        if "model" not in data:
-            raise ValueError("Config: there is no [model] section.")
         built = {
             name: _section(name, settings, data.get(name, {}))
             for name, settings in sections.items()
         }
+        state = STATES.get(built["training"].state, "zero")
+        return cls(model=_model(data.get("model"), built["paths"].weights, state), **built)
+
+
+def _model(data: Mapping[str, Any] | None, weights: str | None, state: str) -> BiLMConfig:
+    """The model's shape: as it is given, or that of the weights to start from."""
+    if data is None and weights is None:
+        raise ValueError("Config: there is no [model] section.")
+    given = started = None
+    if data is not None:
         try:
-            model = BiLMConfig.from_dict(data["model"])
+            given = BiLMConfig.from_dict(data)
         except (TypeError, ValueError) as error:
             raise ValueError(f"Config: [model] {error}") from error
-        return cls(model=model, **built)
+    if weights is not None:
+        started = replace(find_weights(weights).config(), initial_state=state)
+    if given is None or started is None:
+        return given or started  # type: ignore[return-value]
+    both = [(name, value, getattr(started, name)) for name, value in asdict(given).items()]
+    apart = [f"{name}: {value!r}, not {other!r}" for name, value, other in both if value != other]
+    if apart:
+        raise ValueError(
+            f"Config: [model] is not that of the weights '{weights}' to start from: "
+            f"{'; '.join(apart)}. Remove the section, the model is then that of the weights."
+        )
+    return given
 
 
 def _section(name: str, kind: type, data: Mapping[str, Any]) -> Any:
@@ -204,7 +234,7 @@ def _section(name: str, kind: type, data: Mapping[str, Any]) -> Any:
         default = defaults[setting]
         wanted: tuple[type, ...] = (type(default),)
         if default is None:
-            wanted = (str, type(None)) if setting == "vocab" else (str, list, type(None))
+            wanted = (str, list, type(None)) if setting in ("train", "dev") else (str, type(None))
         elif isinstance(default, float):
             wanted = (float, int)
         if not isinstance(value, wanted) or isinstance(value, bool):
@@ -259,6 +289,11 @@ def _value(section: str, name: str, text: str, texts: Mapping[str, Mapping[str, 
         if REFERENCE.fullmatch(text):
             advice = "refers to what is not there, or not JSON"
         raise ValueError(f"Config: [{section}] {name} = {text} {advice}.") from None
+
+
+def start_from(weights: str | None) -> list[str]:
+    """The override that ``--from`` stands for."""
+    return [] if weights is None else [f"--paths.weights={json.dumps(weights)}"]
 
 
 def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

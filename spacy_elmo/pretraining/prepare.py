@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ..bilm.find import find_weights
 from ..bilm.layout import VOCAB
 from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
-from .config import PretrainConfig
+from .config import PretrainConfig, TrainingSettings
 from .corpus import Block, Corpus
+from .head import load_head
 from .log import LOG, read_log
 from .shards import find_shards, read_language, read_sentences
 from .softmax import LogUniform
@@ -28,6 +30,7 @@ class Prepared:
     """What `prepare` found.
 
     Attributes:
+        training: the config's settings, with the schedule that the run has.
         progress: how far the run has come.
         vocab: the words that are predicted.
         corpus: the training text.
@@ -38,6 +41,7 @@ class Prepared:
         passage: its first sentences, to be read for a warm state.
     """
 
+    training: TrainingSettings
     progress: Progress
     vocab: Vocabulary
     corpus: Corpus
@@ -67,6 +71,12 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
     lang = read_language(train_shards)
     text_bytes = sum(shard.stat().st_size for shard in train_shards)
     progress, log = Progress(text_bytes=text_bytes), []
+    train: Survey | None = None
+    if not resume:
+        _check_new(out)
+    if not resume or config.training.max_epochs:
+        train = _survey("train", train_shards, config)
+    training = _schedule(config, train, len(train_shards), say)
     if resume:
         progress, before = read_progress(out / CHECKPOINT)
         check_resumable(before, config, say)
@@ -76,19 +86,17 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
                 f"the run was started with had {progress.text_bytes:,}. Put them back, or start a "
                 f"new run in another directory."
             )
-        log = _log_until(read_log(out / LOG), progress.step, config.training.max_steps)
+        log = _log_until(read_log(out / LOG), progress.step, training.max_steps)
         if not (out / BEST).exists():
             progress.best = None
         vocab = _vocabulary_of_run(config, out)
-        if progress.step >= config.training.max_steps:
+        if progress.step >= training.max_steps:
             say(
                 f"The run has finished its {progress.step:,} steps already; to train on, set a "
                 f"higher --training.max_steps"
             )
-    else:
-        _check_new(out)
-        train = _survey("train", train_shards, config)
-        vocab = _new_vocabulary(config, train)
+    elif train is not None:
+        vocab, progress.new_head = _first_vocabulary(config, train, say)
         say(f"train: {_describe(train, vocab, config)}; vocabulary of {len(vocab):,}")
     sampler = None
     if config.softmax.kind == "sampled":
@@ -110,7 +118,8 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
     )
     dev = Block(_sentences(dev_shards), vocab, **shape)
     passage = list(islice(_sentences(train_shards), PASSAGE_SENTENCES))
-    return Prepared(progress, vocab, corpus, dev, sampler, log, lang, passage)
+    progress.n_steps = training.max_steps
+    return Prepared(training, progress, vocab, corpus, dev, sampler, log, lang, passage)
 
 
 def _check_new(out: Path) -> None:
@@ -127,6 +136,48 @@ def _check_new(out: Path) -> None:
             f"'{out}' holds {', '.join(found)} already, but no checkpoint, and a run would "
             f"write over them; choose another directory."
         )
+
+
+def _schedule(
+    config: PretrainConfig, train: Survey | None, n_shards: int, say: Say
+) -> TrainingSettings:
+    """The settings for as many steps as the run is to have."""
+    settings = config.training
+    if not settings.max_epochs or train is None:
+        return settings
+    n_groups = -(-n_shards // config.corpus.shards_at_once)
+    if settings.state == "carried":
+        in_epoch = -(-train.n_pieces // settings.n_streams)
+    else:
+        in_epoch = -(-(train.counts.total() + 2 * train.n_pieces) // settings.batch_words)
+    # Of each group of shards the last batch is a short one.
+    n_steps = min(settings.max_steps, settings.max_epochs * (in_epoch + n_groups - 1))
+    share = min(1.0, n_steps / max(1, settings.warmup_steps + settings.decay_steps))
+    say(f"{n_steps:,} steps, for {settings.max_epochs} epochs of about {in_epoch:,}")
+    return replace(
+        settings,
+        max_steps=n_steps,
+        warmup_steps=int(share * settings.warmup_steps),
+        decay_steps=int(share * settings.decay_steps),
+    )
+
+
+def _first_vocabulary(config: PretrainConfig, train: Survey, say: Say) -> tuple[Vocabulary, bool]:
+    """The vocabulary of a new run, and whether its head is new too."""
+    start = config.paths.weights
+    if start is None or not find_weights(start).has_head():
+        if start is not None:
+            say(f"'{start}' has no head: a new one learns for {config.training.head_first} steps")
+        return _new_vocabulary(config, train), True
+    _, of_head = load_head(start)
+    given = None if config.paths.vocab is None else Vocabulary.read(Path(config.paths.vocab))
+    if given is None or given.words == of_head.words:
+        return of_head, False
+    say(
+        f"[paths] vocab has other words than the head of '{start}': a new one learns for "
+        f"{config.training.head_first} steps"
+    )
+    return given, True
 
 
 def _new_vocabulary(config: PretrainConfig, train: Survey) -> Vocabulary:

@@ -20,7 +20,7 @@ from ..bilm.warm import warm_state
 from ..bilm.weights import WEIGHTS, new_directory, save_bilm
 from .carried import Carried
 from .checkpoint import CHECKPOINT, Progress, load_checkpoint, save_checkpoint
-from .config import PretrainConfig
+from .config import PretrainConfig, TrainingSettings
 from .corpus import Batch, Block
 from .files import write_text
 from .head import load_head, save_head
@@ -57,11 +57,10 @@ def pretrain(
             or a shard cannot be read any more, or the loss is not finite (the last checkpoint
             and the models stay as they were).
     """
-    settings = config.training
     report = Report(quiet)
     where = find_device(device)
     run = prepare(config, out, resume, report.say)
-    progress = run.progress
+    progress, settings = run.progress, run.training
 
     torch.manual_seed(settings.seed)
     model = BiLM(config.model, settings.dropout).to(where).train()
@@ -78,6 +77,11 @@ def pretrain(
     if resume:
         load_checkpoint(out / CHECKPOINT, modules, optimizer, where)
         report.say(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
+    elif config.paths.weights is not None:
+        copy_parameters(load_bilm(config.paths.weights), model)
+        if not progress.new_head:
+            copy_parameters(load_head(config.paths.weights)[0], head)
+    held = settings.head_first if config.paths.weights is not None and progress.new_head else 0
 
     # From here on there is something to be written.
     out.mkdir(parents=True, exist_ok=True)
@@ -104,13 +108,26 @@ def pretrain(
             report.steps(settings.max_steps, progress.step),
             stop_on_signals(quiet) as stopped,
         ):
+            if progress.step == 0 and not progress.new_head:
+                result = evaluate(model, head, run.dev, max_words=settings.eval_words)
+                report.say(f"before: {describe(result)}")
+                write_entry(
+                    log,
+                    step=0,
+                    words=0,
+                    forward=result.forward,
+                    backward=result.backward,
+                    mean=result.mean,
+                )
             batches = run.corpus.batches(progress.place)
             while progress.step < settings.max_steps and not stopped():
                 started = time.monotonic()
                 batch, progress.place = next(batches)
-                rate = learning_rate(config, progress.step)
+                rate = learning_rate(settings, progress.step)
                 for group in optimizer.param_groups:
                     group["lr"] = rate
+                if held:
+                    model.requires_grad_(progress.step >= held)
                 # All randomness of a step follows from its number, so a resumed run has the same.
                 rng = np.random.default_rng([settings.seed, progress.step])
                 torch.manual_seed(int(rng.integers(2**31)))
@@ -179,6 +196,10 @@ def pretrain(
             return progress
         report.say(f"All {progress.step:,} steps are done; reading the whole dev text …")
         results = evaluate_models(out, run.dev, where)
+        if config.paths.weights is not None and not progress.new_head:
+            head, _ = load_head(config.paths.weights)
+            start = load_bilm(config.paths.weights).to(where)
+            results = {"before": evaluate(start, head.to(where), run.dev), **results}
         for name, result in results.items():
             write_entry(log, step=progress.step, model=name, **asdict(result), mean=result.mean)
         report.say(table(results))
@@ -209,9 +230,15 @@ def step_loss(
     return head.sampled_loss(hidden, targets, sampler.sample(rng).to(hidden.device))
 
 
-def learning_rate(config: PretrainConfig, step: int) -> float:
+def copy_parameters(source: nn.Module, target: nn.Module) -> None:
+    """Give a module the numbers of another of the same shape."""
+    with torch.no_grad():
+        for name, parameter in target.named_parameters():
+            parameter.copy_(source.get_parameter(name))
+
+
+def learning_rate(settings: TrainingSettings, step: int) -> float:
     """The rate of a step: up over the warm-up, level, down to zero over the last steps."""
-    settings = config.training
     up = (step + 1) / max(1, settings.warmup_steps)
     down = (settings.max_steps - step) / max(1, settings.decay_steps)
     return settings.learning_rate * min(1.0, up, down)

@@ -84,11 +84,13 @@ class Survey:
         counts: how often each word occurs.
         n_sentences: its sentences.
         n_long: sentences of more words than are read at once, which are cut into pieces.
+        n_pieces: sentences and pieces of them that are read.
     """
 
     counts: Counter[str]
     n_sentences: int
     n_long: int
+    n_pieces: int
 
     def describe(self, vocab: Vocabulary, max_words: int, max_characters: int) -> str:
         """One line on it: its size, the rate of unknown words, and all that will be cut."""
@@ -109,9 +111,10 @@ class Survey:
 def survey(sentences: Iterable[Sequence[str]], max_words: int) -> Survey:
     """Count the words and sentences of a text, in one pass."""
     counts: Counter[str] = Counter()
-    n_sentences = n_long = 0
+    n_sentences = n_long = n_pieces = 0
     for words in sentences:
         counts.update(words)
         n_sentences += 1
         n_long += len(words) > max_words
-    return Survey(counts, n_sentences, n_long)
+        n_pieces += -(-len(words) // max_words)
+    return Survey(counts, n_sentences, n_long, n_pieces)

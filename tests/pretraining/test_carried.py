@@ -16,7 +16,7 @@ from spacy_elmo.bilm.warm import warm_state
 from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.carried import Carried
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT
-from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
 from spacy_elmo.pretraining.perplexity import evaluate, predicted
 from spacy_elmo.pretraining.trainer import learning_rate, pretrain, step_loss
 
@@ -121,10 +121,10 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
     config = carried_run(tmp_path)
     pretrain(config, tmp_path / "whole", quiet=True)
 
-    def stop(config: PretrainConfig, done: int) -> float:
+    def stop(settings: TrainingSettings, done: int) -> float:
         if done == 6:
             signal.raise_signal(signal.SIGINT)
-        return learning_rate(config, done)
+        return learning_rate(settings, done)
 
     monkeypatch.setattr(trainer, "learning_rate", stop)
     assert pretrain(config, tmp_path / "parts", quiet=True).step == 7

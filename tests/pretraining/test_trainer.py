@@ -13,7 +13,7 @@ import torch
 from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
-from spacy_elmo.pretraining.config import PretrainConfig, read_config
+from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings, read_config
 from spacy_elmo.pretraining.head import load_head
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.perplexity import evaluate
@@ -54,10 +54,10 @@ def small_run(paths: tuple[Path, Path], changes: dict[str, Any] | None = None) -
 def stop_after(monkeypatch: pytest.MonkeyPatch, step: int, number: int = signal.SIGINT) -> None:
     """Have a signal come while this step is being taken."""
 
-    def wrapped(config: PretrainConfig, done: int) -> float:
+    def wrapped(settings: TrainingSettings, done: int) -> float:
         if done + 1 == step:
             signal.raise_signal(number)
-        return learning_rate(config, done)
+        return learning_rate(settings, done)
 
     monkeypatch.setattr(trainer, "learning_rate", wrapped)
 
@@ -279,12 +279,12 @@ def test_learning_rate() -> None:
             "training.learning_rate": 0.5,
         }
     )
-    rates = [learning_rate(config, step) for step in range(100)]
+    rates = [learning_rate(config.training, step) for step in range(100)]
     np.testing.assert_allclose(rates[:10], 0.5 * np.arange(1, 11) / 10)
     assert rates[10:80] == [0.5] * 70
     np.testing.assert_allclose(rates[80:], 0.5 * np.arange(20, 0, -1) / 20)
     constant = make_config(changes={"training.warmup_steps": 0, "training.decay_steps": 0})
-    assert {learning_rate(constant, step) for step in range(20)} == {0.02}
+    assert {learning_rate(constant.training, step) for step in range(20)} == {0.02}
 
 
 def test_what_a_run_says(

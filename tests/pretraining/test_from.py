@@ -1,0 +1,170 @@
+"""Runs that start from a biLM: its own head, or a new one."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.bilm.weights import HEAD
+from spacy_elmo.pretraining import trainer
+from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings, read_config
+from spacy_elmo.pretraining.head import load_head
+from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.pretraining.trainer import learning_rate, pretrain
+
+from .helpers import MODEL, SENTENCES, SETTINGS, make_config, prose, write_text
+
+PROJECT = Path(__file__).parents[2] / "project" / "configs"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A biLM of some prose, with its head."""
+    folder = tmp_path_factory.mktemp("trained")
+    text = write_text(folder / "text.txt", prose() * 4)
+    pretrain(make_config(text, text), folder / "out", quiet=True)
+    return folder / "out" / "model-last"
+
+
+@pytest.fixture
+def animals(tmp_path: Path) -> Path:
+    return write_text(tmp_path / "animals.txt", SENTENCES * 10)
+
+
+def going_on(text: Path, weights: Path, changes: dict[str, Any] | None = None) -> PretrainConfig:
+    """A tiny run from a biLM, without a [model]."""
+    settings = deepcopy(SETTINGS)
+    del settings["model"]
+    settings["paths"] = {"train": str(text), "dev": str(text), "weights": str(weights)}
+    for key, value in (changes or {}).items():
+        section, name = key.split(".")
+        settings[section][name] = value
+    return PretrainConfig.from_dict(settings)
+
+
+def without_head(weights: Path, path: Path) -> Path:
+    shutil.copytree(weights, path)
+    (path / HEAD).unlink()
+    (path / "vocab.txt").unlink()
+    return path
+
+
+def numbers(weights: Path) -> dict[str, torch.Tensor]:
+    return load_bilm(str(weights)).state_dict()
+
+
+def test_it_starts_where_the_biLM_is(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = write_text(tmp_path / "text.txt", prose() * 4)  # as it was trained on
+    config = going_on(text, trained, {"training.learning_rate": 1e-9})
+    pretrain(config, tmp_path / "out")
+    said = capsys.readouterr().err
+    log = read_log(tmp_path / "out" / "log.jsonl")
+    last_of_training = read_log(trained.parent / "log.jsonl")[-1]
+    assert log[0]["step"] == 0
+    assert log[0]["mean"] == pytest.approx(last_of_training["mean"], rel=1e-5)
+    assert "before: perplexity" in said and "\nbefore " in said  # and in the table at the end
+    assert (
+        load_head(str(tmp_path / "out" / "model-last"))[1].words == load_head(str(trained))[1].words
+    )
+    for name, value in numbers(trained).items():
+        assert torch.allclose(numbers(tmp_path / "out" / "model-last")[name], value, atol=1e-6)
+
+
+def test_it_adapts(trained: Path, tmp_path: Path) -> None:
+    text = write_text(tmp_path / "text.txt", (prose()[:3] + SENTENCES) * 10)
+    pretrain(going_on(text, trained), tmp_path / "out", quiet=True)
+    log = read_log(tmp_path / "out" / "log.jsonl")
+    assert log[-1]["mean"] < 0.7 * log[0]["mean"]
+
+
+def test_a_new_head_learns_first(
+    trained: Path, animals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = without_head(trained, tmp_path / "start")
+    changes = {"training.head_first": 10, "training.max_steps": 10}
+    pretrain(going_on(animals, start, changes), tmp_path / "held")
+    assert "has no head: a new one learns for 10 steps" in capsys.readouterr().err
+    for name, value in numbers(start).items():
+        assert torch.equal(numbers(tmp_path / "held" / "model-last")[name], value)
+    _, vocab = load_head(str(tmp_path / "held" / "model-last"))
+    assert "owls" in vocab.words
+    pretrain(going_on(animals, start, {"training.head_first": 10}), tmp_path / "both", quiet=True)
+    after = numbers(tmp_path / "both" / "model-last")
+    assert not any(torch.equal(after[name], value) for name, value in numbers(start).items())
+
+
+def test_another_vocabulary_makes_a_new_head(trained: Path, animals: Path, tmp_path: Path) -> None:
+    words = ["<S>", "</S>", "<UNK>", "dogs", "bark", ".", "cows"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
+    changes = {"paths.vocab": str(tmp_path / "vocab.txt"), "training.head_first": 30}
+    pretrain(going_on(animals, trained, changes), tmp_path / "out", quiet=True)
+    assert load_head(str(tmp_path / "out" / "model-last"))[1].words == words
+    assert torch.equal(
+        numbers(tmp_path / "out" / "model-last")["lstm.0.bias"], numbers(trained)["lstm.0.bias"]
+    )
+
+
+@pytest.mark.parametrize("has_head", [True, False])
+def test_resumed_to_the_bit(
+    trained: Path, animals: Path, tmp_path: Path, has_head: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = trained if has_head else without_head(trained, tmp_path / "start")
+    config = going_on(animals, start, {"training.head_first": 10, "training.dropout": 0.2})
+    pretrain(config, tmp_path / "whole", quiet=True)
+
+    def stop(settings: TrainingSettings, done: int) -> float:
+        if done == 6:
+            signal.raise_signal(signal.SIGINT)
+        return learning_rate(settings, done)
+
+    monkeypatch.setattr(trainer, "learning_rate", stop)
+    assert pretrain(config, tmp_path / "parts", quiet=True).step == 7
+    monkeypatch.undo()
+    assert pretrain(config, tmp_path / "parts", resume=True, quiet=True).step == 20
+    whole, parts = (numbers(tmp_path / name / "model-last") for name in ("whole", "parts"))
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+@pytest.mark.parametrize("n_epochs", [1, 3])
+def test_so_many_epochs(trained: Path, animals: Path, tmp_path: Path, n_epochs: int) -> None:
+    changes = {"training.max_epochs": n_epochs, "training.max_steps": 1000}
+    progress = pretrain(going_on(animals, trained, changes), tmp_path / "out", quiet=True)
+    n_tokens = sum(len(words) + 2 for words in SENTENCES) * 10
+    assert progress.step == progress.n_steps == n_epochs * -(-n_tokens // 40)
+    assert (progress.place.epoch, progress.place.batch) in [(n_epochs, 0), (n_epochs - 1, 0)]
+    assert progress.words == n_epochs * sum(map(len, SENTENCES)) * 10
+    rates = [e["lr"] for e in read_log(tmp_path / "out" / "log.jsonl") if "lr" in e]
+    assert rates[-1] < 0.02  # the schedule was shortened, so it ends low
+
+
+def test_a_model_of_another_shape(trained: Path, animals: Path) -> None:
+    settings = {
+        "model": {**MODEL, "dim": 24},
+        "paths": {"train": str(animals), "dev": str(animals), "weights": str(trained)},
+    }
+    with pytest.raises(ValueError, match=r"\[model\] is not that of the weights .*dim: 24, not 16"):
+        PretrainConfig.from_dict(settings)
+    settings["model"] = MODEL
+    assert PretrainConfig.from_dict(settings).model.dim == 16
+
+
+def test_what_is_not_there(animals: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="gone"):
+        going_on(animals, tmp_path / "gone")
+    with pytest.raises(ValueError, match=r"no \[model\]"):
+        PretrainConfig.from_dict({})
+
+
+def test_the_config_to_adapt_with() -> None:
+    config = read_config(PROJECT / "pretrain_adapt.cfg", ["--paths.train", "a", "--paths.dev", "b"])
+    assert config.model == load_bilm("en_sm").config
+    assert config.training.max_epochs == 1
