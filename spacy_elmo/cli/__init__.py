@@ -11,6 +11,7 @@ from spacy.cli._util import app as spacy_app
 from .convert import convert_cli
 from .demo import demo_cli
 from .info import info_cli
+from .init_config import init_config_cli
 from .package import package_cli
 from .perplexity import perplexity_cli
 from .plot_training import plot_training_cli
@@ -27,6 +28,7 @@ app.command("demo")(demo_cli)
 app.command("info")(info_cli)
 app.command("convert")(convert_cli)
 app.command("package")(package_cli)
+app.command("init-config")(init_config_cli)
 app.command("tokenize")(tokenize_cli)
 app.command(
     "pretrain",

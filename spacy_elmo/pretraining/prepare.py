@@ -153,7 +153,7 @@ def _schedule(
     # Of each group of shards the last batch is a short one.
     n_steps = min(settings.max_steps, settings.max_epochs * (in_epoch + n_groups - 1))
     share = min(1.0, n_steps / max(1, settings.warmup_steps + settings.decay_steps))
-    say(f"{n_steps:,} steps, for {settings.max_epochs} epochs of about {in_epoch:,}")
+    say(f"{n_steps:,} steps: max_epochs is {settings.max_epochs}, and one has about {in_epoch:,}")
     return replace(
         settings,
         max_steps=n_steps,

@@ -1,0 +1,55 @@
+"""``python -m spacy elmo init-config``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.cli import app
+from spacy_elmo.cli.init_config import MODELS
+from spacy_elmo.pretraining.config import read_config
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["init-config", *map(str, arguments)])
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+@pytest.mark.parametrize("size", MODELS)
+def test_each_is_a_config(size: str, gpu: bool, tmp_path: Path) -> None:
+    out = tmp_path / "config.cfg"
+    assert run(out, "--size", size, "--lang", "ko", *(["--gpu"] if gpu else []))[0] == 0
+    config = read_config(out)
+    assert config.model.dim == MODELS[size]["dim"]
+    text = out.read_text(encoding="utf-8")
+    assert "tokenize train.txt shards --lang ko" in text
+    assert ("--gpu-id 0" in text) == gpu
+    assert f"vectors of {config.model.width} numbers" in text
+
+
+def test_the_default_is_the_embedded_model(tmp_path: Path) -> None:
+    code, printed = run()
+    assert code == 0
+    (tmp_path / "config.cfg").write_text(printed, encoding="utf-8")
+    config = read_config(tmp_path / "config.cfg")
+    model = load_bilm("en_sm")
+    assert config.model == model.config
+    parameters = sum(p.numel() for p in model.parameters())
+    assert f"{parameters / 1e6:.1f} M parameters" in printed
+
+
+def test_failures(tmp_path: Path) -> None:
+    code, said = run("--size", "huge")
+    assert code == 1
+    assert "no size 'huge'; known are xs, sm, md, original" in " ".join(said.split())
+    path = tmp_path / "config.cfg"
+    path.write_text("precious")
+    code, said = run(path)
+    assert (code, path.read_text()) == (1, "precious")
+    assert "--force" in said
+    assert run(path, "--force")[0] == 0
+    assert run(tmp_path / "gone" / "config.cfg")[0] == 1
