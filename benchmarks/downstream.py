@@ -1,7 +1,7 @@
 """What ELMo gives a tagger, a parser, a named entity recognizer and a text classifier.
 
     python benchmarks/downstream.py run OUT --data DATA [--static VECTORS] [--tasks …] [--sizes …]
-    python benchmarks/downstream.py table OUT
+    python benchmarks/downstream.py table OUT      or benchmarks/downstream.jsonl, what we measured
 
 Every arm of a task has the same architecture around it, the same sentences, seeds, batches and
 steps; nothing is selected by its scores, which are those of the test set after the last step. DATA
@@ -265,8 +265,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def table(arguments: argparse.Namespace) -> None:
     """Means, the range of the seeds, and the share of HashEmbedCNN's errors that goes away."""
-    texts = [path.read_text(encoding="utf8") for path in arguments.out.glob("*.json")]
-    results = [json.loads(text) for text in texts if text]
+    files = [arguments.out] if arguments.out.is_file() else arguments.out.glob("*.json")
+    lines = [line for file in files for line in file.read_text(encoding="utf8").splitlines()]
+    results = [json.loads(line) for line in lines]
     scores: dict[tuple[str, Any], dict[str, list[float]]] = {}
     for result in results:
         column = scores.setdefault((result["task"], result["size"]), {})
