@@ -8,9 +8,11 @@ ABOUT = run_path(str(ROOT / "spacy_elmo" / "about.py"))  # without importing the
 
 HDF5 = ["h5py>=3.11"]
 VIZ = ["matplotlib>=3.8"]
+ZST = ["backports.zstd>=1.0"]  # in the standard library from Python 3.14 on
 TEST = [
     *HDF5,
     *VIZ,
+    *ZST,
     "build>=1.2",  # `spacy package` builds with it too
     "hypothesis>=6.100",
     "pytest>=8",
@@ -59,6 +61,7 @@ setup(
     extras_require={
         "hdf5": HDF5,
         "viz": VIZ,
+        "zst": ZST,
         "test": TEST,
         "dev": [*TEST, "mypy>=1.18", "ruff>=0.12", "types-tqdm"],
     },

@@ -5,8 +5,13 @@
 
 Every arm of a task has the same architecture around it, the same sentences, seeds, batches and
 steps; nothing is selected by its scores, which are those of the test set after the last step. DATA
-holds UD_English-EWT, wnut17 and sst2 (see `tasks`). VECTORS is a directory of static vectors as
-`spacy init vectors` writes it, of the ELMo vectors' width and trained on the biLM's text.
+holds UD_English-EWT, wnut17 and sst2 (see `TASKS`). VECTORS is a directory of static vectors as
+`spacy init vectors` writes it, of the ELMo vectors' width and trained on as many words of the same
+text as the biLM has read. Ours were made by
+
+    floret.train_unsupervised(TEXT, model="cbow", mode="floret", hashCount=2, bucket=50000, minn=4,
+                              maxn=5, minCount=5, dim=256, epoch=5).save_floret_vectors(FILE)
+    python -m spacy init vectors en FILE VECTORS --mode floret
 
 Each result is a small file in OUT. Those that are there are not computed again, so a run that was
 stopped is gone on with, and several at once may share the work.

@@ -23,7 +23,7 @@ def perplexity_cli(
     ),
     text: Path = typer.Argument(
         ...,
-        help="Raw text, a paragraph a line (.txt, also .gz or .xz), or a directory of shards, as `elmo tokenize` writes them",
+        help="Raw text, as `elmo tokenize` takes it, or a directory of shards, as it writes them",
         metavar="TEXT",
     ),
     tokenized: bool = typer.Option(
@@ -117,9 +117,9 @@ def sentences(
     weights: Weights, text: Path, tokenized: bool, lang: str | None
 ) -> Iterator[list[str]]:
     """The sentences of a text in any of the forms that it may have."""
-    from ..pipeline.segments import split_text
-    from ..pretraining.shards import find_shards, read_lines, read_sentences
+    from ..pretraining.shards import find_shards, read_sentences
     from .language import blank_pipeline
+    from .texts import read_sentences_of
 
     if not text.exists():
         raise ValueError(f"There is no text '{text}'.")
@@ -127,5 +127,4 @@ def sentences(
         for shard in find_shards(text):
             yield from read_sentences(shard)
         return
-    paragraphs = (line.removeprefix("\ufeff") for line in read_lines(text))  # byte order mark
-    yield from split_text(blank_pipeline(weights, lang), paragraphs)
+    yield from read_sentences_of(blank_pipeline(weights, lang), [text], 1)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from pathlib import Path
 
 import spacy
 import typer
 from wasabi import msg
 
-from ..pipeline.segments import split_text
-from ..pretraining.shards import read_lines, write_language, write_shards
+from ..pretraining.shards import write_language, write_shards
+from .texts import read_sentences_of
 
 
 def tokenize_cli(
     # fmt: off
-    paths: list[Path] = typer.Argument(..., help="Texts, one paragraph a line (.txt, also .gz or .xz), and last the directory to write", metavar="TEXT... OUT"),
+    paths: list[Path] = typer.Argument(..., help="Texts: one paragraph a line (.txt), JSON with a \"text\" a line (.jsonl), both also .gz, .xz or .zst, or Docs (.spacy); and last the directory to write", metavar="TEXT... OUT"),
     lang: str = typer.Option("en", "--lang", "-l", help="Language whose tokenizer is used"),
-    compression: str = typer.Option("gz", "--compression", "-c", help="Packing of the shards: gz, xz or none"),
+    compression: str = typer.Option("gz", "--compression", "-c", help="Packing of the shards: gz, xz, zst or none"),
     words_per_shard: int = typer.Option(1_000_000, "--words-per-shard", "-w", min=1, help="Size of a shard"),
     n_process: int = typer.Option(1, "--n-process", "-n", min=1, help="Number of processes"),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Print nothing but errors"),
@@ -27,7 +26,8 @@ def tokenize_cli(
     Turn raw text into sentence shards for pretraining.
 
     Each paragraph is tokenized by spaCy's tokenizer of the language and split into sentences by
-    the same function that the elmo component uses on a Doc without sentence boundaries.
+    the same function that the elmo component uses on a Doc without sentence boundaries. Docs keep
+    their tokens, and their sentences if they have any.
     The shards are text: a sentence a line, its words separated by spaces; meta.json beside them
     names the language, which the biLMs trained on them will be known by.
     """
@@ -43,11 +43,8 @@ def tokenize_cli(
         msg.fail(f"The directory '{out}' is not empty; remove it or choose another.", exits=1)
     try:
         nlp = spacy.blank(lang)
-        lines = chain.from_iterable(map(read_lines, texts))
-        paragraphs = (line.removeprefix("\ufeff") for line in lines)  # a text's byte order mark
-        n_sentences, n_words = write_shards(
-            split_text(nlp, paragraphs, n_process), out, compression, words_per_shard
-        )
+        sentences = read_sentences_of(nlp, texts, n_process)
+        n_sentences, n_words = write_shards(sentences, out, compression, words_per_shard)
         write_language(out, lang)
     except (ValueError, ImportError, OSError) as error:
         msg.fail("Cannot tokenize", str(error), exits=1)

@@ -6,24 +6,42 @@ import gzip
 import json
 import lzma
 import os
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from glob import glob
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from .files import write_text
 
 META = "meta.json"  # names the language of the shards beside it
-SUFFIXES = {"gz": ".txt.gz", "xz": ".txt.xz", "none": ".txt"}
+SUFFIXES = {"gz": ".txt.gz", "xz": ".txt.xz", "zst": ".txt.zst", "none": ".txt"}
 
 
 def open_text(path: Path, mode: str = "rt") -> IO[str]:
-    """Open UTF-8 text for reading (``"rt"``) or writing (``"wt"``); .gz and .xz are packed."""
+    """Open UTF-8 text for reading (``"rt"``) or writing (``"wt"``); .gz, .xz, .zst are packed.
+
+    Raises:
+        ValueError: .zst needs a library that is not there.
+    """
     if path.suffix == ".gz":
         return gzip.open(path, mode, encoding="utf-8", newline="\n")  # type: ignore[return-value]
     if path.suffix == ".xz":
         return lzma.open(path, mode, encoding="utf-8", newline="\n")  # type: ignore[return-value]
+    if path.suffix == ".zst":
+        return _import_zstd(path).open(path, mode, encoding="utf-8", newline="\n")
     return open(path, mode, encoding="utf-8", newline="\n")
+
+
+def _import_zstd(path: Path) -> Any:
+    try:
+        from backports import zstd
+    except ImportError:
+        raise ValueError(
+            f"{path}: .zst needs backports.zstd. Install it with: pip install 'spacy-elmo[zst]'"
+        ) from None
+    return zstd
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -37,12 +55,20 @@ def read_lines(path: Path) -> Iterator[str]:
         with open_text(path) as file:
             for line in file:
                 yield line.rstrip("\n")
-    except (UnicodeDecodeError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+    except _damages() as error:
         raise ValueError(f"Cannot read {path} as UTF-8 text: {error}") from error
 
 
+def _damages() -> tuple[type[Exception], ...]:
+    """What a damaged file raises."""
+    known = (UnicodeDecodeError, EOFError, OSError, lzma.LZMAError, zlib.error)
+    zstd = sys.modules.get("backports.zstd")
+    return known if zstd is None else (*known, zstd.ZstdError)
+
+
 def find_shards(path: str | Path) -> list[Path]:
-    """The shard files of a path: one file, or those of a directory, in order of name.
+    """The shard files of a path: one file, those of a directory, or of a pattern such as
+    ``corpus/*.txt.gz``, in order of name.
 
     Raises:
         ValueError: there is nothing there to read.
@@ -50,6 +76,11 @@ def find_shards(path: str | Path) -> list[Path]:
     root = Path(path)
     if root.is_file():
         return [root]
+    if not root.exists() and any(character in str(path) for character in "*?["):
+        shards = sorted(Path(file) for file in glob(str(path), recursive=True))
+        if not shards:
+            raise ValueError(f"No shards fit the pattern '{path}'.")
+        return shards
     shards = sorted(
         file
         for file in (root.iterdir() if root.is_dir() else [])
@@ -57,8 +88,8 @@ def find_shards(path: str | Path) -> list[Path]:
     )
     if not shards:
         raise ValueError(
-            f"No shards at '{root}': expected a text file or a directory of .txt, .txt.gz or "
-            f".txt.xz files, as `python -m spacy elmo tokenize` writes them."
+            f"No shards at '{root}': expected a text file or a directory of .txt, .txt.gz, "
+            f".txt.xz or .txt.zst files, as `python -m spacy elmo tokenize` writes them."
         )
     return shards
 
@@ -84,17 +115,19 @@ def write_shards(
     Args:
         sentences: lists of words; a word with white space inside becomes several.
         out: a directory, made if missing.
-        compression: ``"gz"``, ``"xz"`` or ``"none"``.
+        compression: ``"gz"``, ``"xz"``, ``"zst"`` or ``"none"``.
         words_per_shard: a shard ends with the sentence that reaches this.
 
     Returns:
         Numbers of sentences and words written.
 
     Raises:
-        ValueError: the compression is unknown.
+        ValueError: the compression is unknown, or needs a library that is not there.
     """
     if compression not in SUFFIXES:
         raise ValueError(f"Unknown compression {compression!r}; known are {sorted(SUFFIXES)}.")
+    if compression == "zst":
+        _import_zstd(out)
     out.mkdir(parents=True, exist_ok=True)
     n_sentences = n_words = n_shards = in_shard = 0
     file: IO[str] | None = None

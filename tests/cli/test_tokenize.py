@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import subprocess
 import sys
@@ -12,11 +13,12 @@ from typing import Any
 import pytest
 import spacy
 from click.testing import Result
+from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.pipeline.segments import sentence_bounds
-from spacy_elmo.pretraining.shards import find_shards, read_sentences
+from spacy_elmo.pretraining.shards import find_shards, open_text, read_sentences
 
 TEXT = """\
 Mr. O'Neill didn't answer.  He looked at the bank (of the river, I mean) -- and left!
@@ -131,3 +133,68 @@ def test_a_language_that_needs_more_says_what(
     assert result.exit_code == 1
     assert "natto-py" in result.output
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
+def test_json(text: Path, tmp_path: Path, ending: str) -> None:
+    first, second = TEXT.split("\n\n")
+    lines = [json.dumps({"text": part, "meta": {"n": 1}}) for part in (first, second)]
+    path = tmp_path / f"text{ending}"
+    with open_text(path, "wt") as file:
+        file.write("\n".join([*lines, ""]) + "\n")
+    assert run(path, tmp_path / "out").exit_code == 0
+    assert read_all(tmp_path / "out") == expected(TEXT)
+
+
+def test_json_without_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "text.jsonl"
+    for line in ('{"tokens": []}', "{", "[]", '{"text": 3}'):
+        path.write_text(f'{{"text": "A word."}}\n{line}\n')
+        result = run(path, tmp_path / "out")
+        assert result.exit_code == 1
+        assert "Line 2 of" in " ".join(result.output.split())
+        assert not read_left(tmp_path / "out")
+
+
+def read_left(out: Path) -> list[Path]:
+    return list(out.iterdir()) if out.exists() else []
+
+
+def test_docs_keep_tokens_and_sentences(text: Path, tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    with_sentences = Doc(nlp.vocab, words=["a.b", "c", "d"], sent_starts=[True, True, False])
+    without = nlp("One sentence. Another one!")
+    DocBin(docs=[with_sentences, without]).to_disk(tmp_path / "docs.spacy")
+    assert run(tmp_path / "docs.spacy", text, tmp_path / "out").exit_code == 0
+    own = [["a.b"], ["c", "d"], ["One", "sentence", "."], ["Another", "one", "!"]]
+    assert read_all(tmp_path / "out") == own + expected(TEXT)
+    (tmp_path / "bad.spacy").write_bytes(b"nothing")
+    result = run(tmp_path / "bad.spacy", tmp_path / "other")
+    assert result.exit_code == 1
+    assert "as a DocBin" in " ".join(result.output.split())
+
+
+def test_zstandard(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zstd = pytest.importorskip("backports.zstd")
+    packed = tmp_path / "text.txt.zst"
+    packed.write_bytes(zstd.compress(TEXT.encode()))
+    assert run(packed, tmp_path / "out", "--compression", "zst").exit_code == 0
+    assert [path.suffix for path in find_shards(tmp_path / "out")] == [".zst"]
+    assert read_all(tmp_path / "out") == expected(TEXT)
+    packed.write_bytes(zstd.compress(TEXT.encode())[:-5])
+    result = run(packed, tmp_path / "cut")
+    assert (result.exit_code, list(read_left(tmp_path / "cut"))) == (1, [])
+    monkeypatch.setitem(sys.modules, "backports.zstd", None)
+    monkeypatch.delattr("backports.zstd")
+    result = run(text, tmp_path / "missing", "--compression", "zst")
+    assert result.exit_code == 1
+    assert "spacy-elmo[zst]" in result.output
+    assert not (tmp_path / "missing").exists()
+
+
+def test_patterns_of_shards(tmp_path: Path) -> None:
+    for name in ("b.txt", "a.txt", "other.csv"):
+        (tmp_path / name).write_text("A word .\n")
+    assert [path.name for path in find_shards(tmp_path / "*.txt")] == ["a.txt", "b.txt"]
+    with pytest.raises(ValueError, match="No shards fit the pattern"):
+        find_shards(tmp_path / "*.gz")

@@ -1,0 +1,75 @@
+"""Raw text in the forms that users have it in: plain, JSONL, and spaCy's DocBin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
+from pathlib import Path
+
+from spacy.language import Language
+from spacy.tokens import DocBin
+
+from ..pipeline.segments import sentence_bounds, split_text
+from ..pretraining.shards import read_lines
+
+FORMS = "plain text (.txt), JSONL (.jsonl), either also .gz, .xz or .zst, or .spacy"
+
+
+def read_sentences_of(nlp: Language, texts: Iterable[Path], n_process: int) -> Iterator[list[str]]:
+    """Sentences of several texts, one after another.
+
+    Args:
+        nlp: its tokenizer is used, and its sentences are those of the elmo component. Docs of a
+            DocBin keep their tokens, and their sentences if they have any.
+        texts: files, of the forms in `FORMS`.
+        n_process: processes that tokenize.
+
+    Raises:
+        ValueError: a text cannot be read.
+    """
+    for is_docs, files in groupby(texts, lambda text: text.suffix == ".spacy"):
+        if is_docs:
+            yield from chain.from_iterable(sentences_of_docs(nlp, file) for file in files)
+        else:
+            yield from split_text(nlp, chain.from_iterable(map(read_paragraphs, files)), n_process)
+
+
+def read_paragraphs(path: Path) -> Iterator[str]:
+    """Paragraphs of plain text, one a line, or those of the ``"text"`` of each line of JSON.
+
+    Raises:
+        ValueError: the file cannot be read, or a line is not such JSON.
+    """
+    lines = (line.removeprefix("\ufeff") for line in read_lines(path))  # byte order mark
+    if ".jsonl" not in path.suffixes:
+        yield from lines
+        return
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            text = json.loads(line)["text"]
+        except (ValueError, KeyError, TypeError):
+            text = None
+        if not isinstance(text, str):
+            raise ValueError(
+                f'Line {number} of {path} is not JSON with a text, as in {{"text": "…"}}.'
+            )
+        yield from text.splitlines()
+
+
+def sentences_of_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
+    """Sentences of the Docs in a DocBin.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    try:
+        stored = DocBin().from_disk(path)
+    except Exception as error:  # msgpack's, zlib's and the system's own
+        raise ValueError(f"Cannot read {path} as a DocBin: {error}") from error
+    for doc in stored.get_docs(nlp.vocab):
+        words, bounds = sentence_bounds(doc)
+        for start, end in bounds:
+            yield [doc[int(i)].text for i in words[start:end]]
