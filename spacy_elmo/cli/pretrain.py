@@ -35,7 +35,7 @@ def pretrain_cli(
         msg.fail("Give CONFIG and OUT first, and the settings of the config after them.", exits=1)
     device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
     try:
-        config = read_config(config_path, [*ctx.args, *start_from(start)])
+        config = read_config(config_path, [*ctx.args, *start_from(start)], out if resume else None)
         progress = pretrain(config, out, device=device, resume=resume, quiet=quiet)
     except (ValueError, OSError) as error:
         msg.fail("Cannot pretrain", str(error), exits=1)

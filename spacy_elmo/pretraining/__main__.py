@@ -27,7 +27,11 @@ def main() -> None:
     given = parser.parse_args(others)
     device = "cpu" if given.gpu_id < 0 else f"cuda:{given.gpu_id}"
     try:
-        config = read_config(given.config, [*overrides, *start_from(given.start)])
+        config = read_config(
+            given.config,
+            [*overrides, *start_from(given.start)],
+            given.out if given.resume else None,
+        )
         progress = pretrain(
             config, given.out, device=device, resume=given.resume, quiet=given.quiet
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -36,8 +37,10 @@ class Progress:
         seconds: time spent training, evaluations and all.
         best: lowest mean perplexity on the dev text so far; None before the first evaluation.
         text_bytes: size of the training shards, for which alone ``place`` means anything.
-        new_head: the head began with random numbers.
         n_steps: those that the run is to have.
+        held: the first steps, in which only the head learns.
+        before: perplexity of the dev text before the first step, by the biLM that was started from.
+        card: what is to be said of the biLM, see `layout.Card`.
     """
 
     step: int = 0
@@ -46,8 +49,10 @@ class Progress:
     seconds: float = 0.0
     best: float | None = None
     text_bytes: int | None = None
-    new_head: bool = True
     n_steps: int = 0
+    held: int = 0
+    before: dict[str, Any] | None = None
+    card: dict[str, Any] = field(default_factory=dict)
 
 
 def save_checkpoint(
@@ -77,6 +82,27 @@ def save_checkpoint(
     metadata = {"progress": json.dumps(asdict(progress)), "config": json.dumps(config)}
     with whole_file(path) as temporary:
         save_file({k: v.contiguous() for k, v in tensors.items()}, temporary, metadata)
+
+
+def keep_checkpoint(path: Path, step: int, number: int) -> None:
+    """Keep the checkpoint just written under its step too, and so the last few.
+
+    Args:
+        path: the checkpoint.
+        step: after which it was written.
+        number: how many are kept; with 1 there is only the checkpoint itself.
+    """
+    if number > 1:
+        kept = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")
+        kept.unlink(missing_ok=True)
+        try:
+            kept.hardlink_to(path)  # the checkpoint is replaced, never written to
+        except OSError:  # a file system without such links
+            shutil.copyfile(path, kept)
+    earlier = sorted(path.parent.glob(f"{path.stem}-*{path.suffix}"))
+    n_kept = number if number > 1 else 0
+    for old in earlier[: max(0, len(earlier) - n_kept)]:
+        old.unlink()
 
 
 def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
@@ -139,7 +165,11 @@ def check_resumable(
     Raises:
         ValueError: what differs would change the model or the place in the corpus.
     """
-    was = json.loads(json.dumps(PretrainConfig.from_dict(before).to_dict()))
+    # What the run was started from does not matter any more.
+    before = {**before, "paths": {**before["paths"], "weights": config.paths.weights}}
+    defaults = {**before, "paths": {**before["paths"], "weights": None}}
+    was = json.loads(json.dumps(PretrainConfig.from_dict(defaults).to_dict()))
+    was["paths"]["weights"] = config.paths.weights
     now = json.loads(json.dumps(config.to_dict()))
     changed = [
         f"[{section}] {name}: {was[section][name]!r} → {value!r}"

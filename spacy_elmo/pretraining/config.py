@@ -29,7 +29,7 @@ class Paths:
     train: str | list[str] | None = None
     dev: str | list[str] | None = None
     vocab: str | None = None
-    weights: str | None = None
+    weights: str | list[str] | None = None
 
 
 @dataclass
@@ -65,10 +65,12 @@ class TrainingSettings:
     stays, and falls to zero over the last ``decay_steps`` of ``max_steps``. ``eval_words``: words
     of the dev text read at an evaluation (0: all). ``matmul_precision``: PyTorch's name for how
     float32 products may be rounded while training ("medium": bfloat16 where the machine has it).
-    ``checkpoint_seconds``: a checkpoint at least this often. ``max_epochs``: the run ends after so
-    many passes over the text, if they take fewer steps (0: no such end); a schedule that is longer
-    is shortened. ``head_first``: steps in which only the head learns, if it is new and the biLM is
-    not.
+    ``checkpoint_seconds``: a checkpoint at least this often. ``keep_checkpoints``: how many are
+    kept; ``checkpoint.safetensors`` is the last of them, from which a run is resumed, and those
+    before it are there under their steps, to be put in its place. ``max_epochs``: the run ends
+    after so many passes over the text, if they take fewer steps (0: no such end); a schedule that
+    is longer is shortened. ``head_first``: steps in which only the head learns, if it is new and
+    the biLM is not.
 
     ``state``: what a sentence starts from, "zero", or "carried": the state in which the sentence
     before it, in one of ``n_streams`` streams of sentences in random order, has ended (a batch is
@@ -91,6 +93,7 @@ class TrainingSettings:
     eval_words: int = 0
     log_every: int = 50
     checkpoint_seconds: float = 300.0
+    keep_checkpoints: int = 1
     state: str = "zero"
     n_streams: int = 64
 
@@ -121,6 +124,7 @@ class PretrainConfig:
             ("training", "eval_every"),
             ("training", "log_every"),
             ("training", "n_streams"),
+            ("training", "keep_checkpoints"),
         ]:
             self._at_least(section, name, 1)
         self._at_least("vocab", "max_size", 4)
@@ -199,7 +203,9 @@ class PretrainConfig:
         return cls(model=_model(data.get("model"), built["paths"].weights, state), **built)
 
 
-def _model(data: Mapping[str, Any] | None, weights: str | None, state: str) -> BiLMConfig:
+def _model(
+    data: Mapping[str, Any] | None, weights: str | list[str] | None, state: str
+) -> BiLMConfig:
     """The model's shape: as it is given, or that of the weights to start from."""
     if data is None and weights is None:
         raise ValueError("Config: there is no [model] section.")
@@ -234,7 +240,7 @@ def _section(name: str, kind: type, data: Mapping[str, Any]) -> Any:
         default = defaults[setting]
         wanted: tuple[type, ...] = (type(default),)
         if default is None:
-            wanted = (str, list, type(None)) if setting in ("train", "dev") else (str, type(None))
+            wanted = (str, list, type(None)) if setting != "vocab" else (str, type(None))
         elif isinstance(default, float):
             wanted = (float, int)
         if not isinstance(value, wanted) or isinstance(value, bool):
@@ -245,7 +251,9 @@ def _section(name: str, kind: type, data: Mapping[str, Any]) -> Any:
     return kind(**data)
 
 
-def read_config(path: Path, overrides: Sequence[str] = ()) -> PretrainConfig:
+def read_config(
+    path: Path, overrides: Sequence[str] = (), run: Path | None = None
+) -> PretrainConfig:
     """Read a config file and put command-line settings over it.
 
     Args:
@@ -253,6 +261,8 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> PretrainConfig:
             that of another setting, as it is after the overrides.
         overrides: as they stand on the command line, ``--section.name value`` or
             ``--section.name=value``.
+        run: directory of a run that is to be resumed; it needs the weights no more that it was
+            started from, and has a [model] if the config has none.
 
     Raises:
         ValueError: the file or a setting cannot be read, or is not a setting.
@@ -271,6 +281,10 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> PretrainConfig:
         section: {name: _value(section, name, text, texts) for name, text in settings.items()}
         for section, settings in texts.items()
     }
+    if run is not None:
+        data.get("paths", {}).pop("weights", None)
+        if "model" not in data:
+            data["model"] = asdict(read_config(run / "config.cfg", run=run).model)
     return PretrainConfig.from_dict(data)
 
 

@@ -197,7 +197,9 @@ class Corpus:
                     plan = block.streams(self.n_streams, rng)
                 for b in range(start, len(plan)):
                     last = b + 1 == len(plan)
-                    after = Place(epoch, g + 1, 0) if last else Place(epoch, g, b + 1)
+                    after = Place(epoch, g, b + 1)
+                    if last:
+                        after = Place(epoch + (g + 1) // len(groups), (g + 1) % len(groups), 0)
                     yield block.batch(plan[b]), after
                 start = 0
                 n_batches += len(plan)

@@ -28,7 +28,7 @@ from .corpus import Block
 from .head import load_head, save_head
 from .perplexity import LOGITS_AT_ONCE, losses, predicted
 from .softmax import SoftmaxHead, log_uniform
-from .vocab import SPECIALS, UNKNOWN, Vocabulary
+from .vocab import SPECIALS, Vocabulary
 
 BATCH_WORDS = 4096  # tokens read at once
 BLANK = "___"  # stands where a word is to be predicted; it is not read
@@ -227,7 +227,7 @@ class LanguageModel:
             targets = batch.targets.split(batch.lengths)
             # Forward the last is the sentence's end, backward the first its start.
             for i, forward, backward, words in zip(chosen, *bits, targets, strict=True):
-                known = (words[1:-1] != UNKNOWN).numpy()
+                known = (words[1:-1] >= len(SPECIALS)).numpy()
                 found[filled[i]] = Surprisal(forward[:-1].numpy(), backward[1:].numpy(), known)
         return found
 
@@ -251,7 +251,7 @@ class LanguageModel:
             part = slice(start, start + at_once)
             *_, rows = self._expected(forward[part], backward[part])
             for place, (word, row) in enumerate(zip(words[part], rows, strict=True), start):
-                if self.vocab[word] != UNKNOWN:
+                if self.vocab[word] >= len(SPECIALS):
                     bits = -float(row[self.vocab[word]]) / math.log(2)
                     yield Surprise(place, bits, self._guesses(row, n))
 

@@ -11,6 +11,7 @@ from .log import read_log
 
 Curve = tuple[list[int], list[float]]  # steps, and the values at them
 
+KINDS = ("png", "svg", "pdf", "jpg")
 WIDTH, HEIGHT, DPI = 3.5, 5.2, 200  # inches: one column of a page of two
 LINE = {"linewidth": 0.9, "markersize": 4}
 FORWARD, BACKWARD, MEAN = "#0072b2", "#d55e00", "#333333"  # told apart by everyone
@@ -42,13 +43,14 @@ def plot_log(log: Path, file: Path) -> None:
     if not any("loss" in entry or "forward" in entry for entry in entries):
         raise ValueError(f"The log '{log}' has no losses yet; wait until the run has logged one.")
     figure = Figure(figsize=(WIDTH, HEIGHT), dpi=DPI, layout="constrained")
-    kinds = figure.canvas.get_supported_filetypes()
     kind = file.suffix[1:].lower()
-    if kind not in kinds:
+    if kind not in KINDS:
         raise ValueError(
             f"'{file}' has no ending of an image that can be written; known are "
-            f"{', '.join('.' + name for name in sorted(kinds))}."
+            f"{', '.join('.' + name for name in KINDS)}."
         )
+    if not file.parent.is_dir():
+        raise ValueError(f"There is no directory '{file.parent}' to write the image to.")
     draw(figure, entries)
     with whole_file(file) as temporary:
         figure.savefig(temporary, format=kind)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ..bilm.find import find_weights
-from ..bilm.layout import VOCAB
+from ..bilm.layout import VOCAB, Card, Weights
 from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
 from .config import PretrainConfig, TrainingSettings
 from .corpus import Block, Corpus
@@ -37,7 +37,6 @@ class Prepared:
         dev: the held-out text.
         sampler: of the softmax's candidates; None for the full softmax.
         log: the entries of the log that still hold.
-        lang: language of the training text, as `tokenize` noted it; None if unknown.
         passage: its first sentences, to be read for a warm state.
     """
 
@@ -48,7 +47,6 @@ class Prepared:
     dev: Block
     sampler: LogUniform | None
     log: list[dict[str, Any]]
-    lang: str | None
     passage: list[list[str]]
 
 
@@ -86,17 +84,28 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
                 f"the run was started with had {progress.text_bytes:,}. Put them back, or start a "
                 f"new run in another directory."
             )
+        if has_ended(progress, training):
+            advice = "max_steps" if progress.step >= training.max_steps else "max_epochs"
+            say(
+                f"The run has finished its {progress.step:,} steps already; to train on, set a "
+                f"higher --training.{advice}"
+            )
+            training = replace(training, max_steps=progress.step)
         log = _log_until(read_log(out / LOG), progress.step, training.max_steps)
         if not (out / BEST).exists():
             progress.best = None
         vocab = _vocabulary_of_run(config, out)
-        if progress.step >= training.max_steps:
-            say(
-                f"The run has finished its {progress.step:,} steps already; to train on, set a "
-                f"higher --training.max_steps"
-            )
     elif train is not None:
-        vocab, progress.new_head = _first_vocabulary(config, train, say)
+        vocab, new_head = _first_vocabulary(config, train, say)
+        if config.paths.weights is not None:
+            start = find_weights(config.paths.weights)
+            progress.card = asdict(_card(start, lang, say))
+            if new_head:
+                progress.held = training.head_first
+                if progress.held >= training.max_steps:
+                    say("The biLM itself does not learn: head_first takes all steps")
+        elif lang is not None:
+            progress.card = asdict(Card({"lang": lang}))
         say(f"train: {_describe(train, vocab, config)}; vocabulary of {len(vocab):,}")
     sampler = None
     if config.softmax.kind == "sampled":
@@ -119,7 +128,7 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
     dev = Block(_sentences(dev_shards), vocab, **shape)
     passage = list(islice(_sentences(train_shards), PASSAGE_SENTENCES))
     progress.n_steps = training.max_steps
-    return Prepared(training, progress, vocab, corpus, dev, sampler, log, lang, passage)
+    return Prepared(training, progress, vocab, corpus, dev, sampler, log, passage)
 
 
 def _check_new(out: Path) -> None:
@@ -150,7 +159,7 @@ def _schedule(
         in_epoch = -(-train.n_pieces // settings.n_streams)
     else:
         in_epoch = -(-(train.counts.total() + 2 * train.n_pieces) // settings.batch_words)
-    # Of each group of shards the last batch is a short one.
+    # Of each group of shards the last batch is a short one; long sentences make fewer batches.
     n_steps = min(settings.max_steps, settings.max_epochs * (in_epoch + n_groups - 1))
     share = min(1.0, n_steps / max(1, settings.warmup_steps + settings.decay_steps))
     say(f"{n_steps:,} steps: max_epochs is {settings.max_epochs}, and one has about {in_epoch:,}")
@@ -159,7 +168,32 @@ def _schedule(
         max_steps=n_steps,
         warmup_steps=int(share * settings.warmup_steps),
         decay_steps=int(share * settings.decay_steps),
+        head_first=int(share * settings.head_first),
     )
+
+
+def has_ended(progress: Progress, training: TrainingSettings) -> bool:
+    """Whether a run has taken its steps, or read its text as often as it was to."""
+    read = bool(training.max_epochs) and progress.place.epoch >= training.max_epochs
+    return read or progress.step >= training.max_steps
+
+
+def _card(start: Weights, lang: str | None, say: Say) -> Card:
+    """What is to be said of a biLM that goes on from another: its language, licence, sources."""
+    before = start.card()
+    of_start = before.meta.get("lang")
+    if lang and of_start and lang != of_start:
+        say(f"The training text is of the language '{lang}', but '{start.where}' of '{of_start}'")
+    meta: dict[str, Any] = {
+        name: before.meta[name] for name in ("license", "sources") if name in before.meta
+    }
+    if "name" in before.meta:
+        meta["started_from"] = before.meta["name"]
+    if lang or of_start:
+        meta["lang"] = lang or of_start
+    # Its README tells of that biLM alone.
+    documents = {name: text for name, text in before.documents.items() if name != "README.md"}
+    return Card(meta, documents)
 
 
 def _first_vocabulary(config: PretrainConfig, train: Survey, say: Say) -> tuple[Vocabulary, bool]:
@@ -167,15 +201,15 @@ def _first_vocabulary(config: PretrainConfig, train: Survey, say: Say) -> tuple[
     start = config.paths.weights
     if start is None or not find_weights(start).has_head():
         if start is not None:
-            say(f"'{start}' has no head: a new one learns for {config.training.head_first} steps")
+            say(f"'{start}' has no head: a new one learns first")
         return _new_vocabulary(config, train), True
     _, of_head = load_head(start)
     given = None if config.paths.vocab is None else Vocabulary.read(Path(config.paths.vocab))
     if given is None or given.words == of_head.words:
         return of_head, False
     say(
-        f"[paths] vocab has other words than the head of '{start}': a new one learns for "
-        f"{config.training.head_first} steps"
+        f"[paths] vocab has not the words of the head of '{start}', in their order: a new one "
+        f"learns first"
     )
     return given, True
 

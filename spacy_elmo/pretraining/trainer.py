@@ -19,14 +19,14 @@ from ..bilm.model import BiLM
 from ..bilm.warm import warm_state
 from ..bilm.weights import WEIGHTS, new_directory, save_bilm
 from .carried import Carried
-from .checkpoint import CHECKPOINT, Progress, load_checkpoint, save_checkpoint
+from .checkpoint import CHECKPOINT, Progress, keep_checkpoint, load_checkpoint, save_checkpoint
 from .config import PretrainConfig, TrainingSettings
 from .corpus import Batch, Block
 from .files import write_text
 from .head import load_head, save_head
 from .log import LOG, start_log, write_entry
 from .perplexity import Perplexity, evaluate, predicted
-from .prepare import BEST, CONFIG, LAST, prepare
+from .prepare import BEST, CONFIG, LAST, has_ended, prepare
 from .process import find_device, keep_freed_memory, matmul_precision, stop_on_signals
 from .report import Report
 from .softmax import LogUniform, SoftmaxHead
@@ -78,10 +78,12 @@ def pretrain(
         load_checkpoint(out / CHECKPOINT, modules, optimizer, where)
         report.say(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
     elif config.paths.weights is not None:
-        copy_parameters(load_bilm(config.paths.weights), model)
-        if not progress.new_head:
-            copy_parameters(load_head(config.paths.weights)[0], head)
-    held = settings.head_first if config.paths.weights is not None and progress.new_head else 0
+        start = load_bilm(config.paths.weights).to(where)
+        copy_parameters(start, model)
+        if not progress.held:  # the head goes on too
+            copy_parameters(load_head(config.paths.weights)[0].to(where), head)
+            progress.before = asdict(evaluate(start, head, run.dev))
+        del start
 
     # From here on there is something to be written.
     out.mkdir(parents=True, exist_ok=True)
@@ -92,12 +94,13 @@ def pretrain(
     def write_model(name: str) -> None:
         check_finite(parameters, progress.step)
         with new_directory(out / name) as directory:
-            save_bilm(model, directory, Card({"lang": run.lang}) if run.lang else None)
+            save_bilm(model, directory, Card(**progress.card))
             save_head(head, run.vocab, directory)
 
     def write_checkpoint() -> None:
         check_finite(parameters, progress.step)
         save_checkpoint(out / CHECKPOINT, progress, config.to_dict(), modules, optimizer)
+        keep_checkpoint(out / CHECKPOINT, progress.step, settings.keep_checkpoints)
 
     losses: list[torch.Tensor] = []
     shown_words, shown_seconds = progress.words, progress.seconds
@@ -108,8 +111,8 @@ def pretrain(
             report.steps(settings.max_steps, progress.step),
             stop_on_signals(quiet) as stopped,
         ):
-            if progress.step == 0 and not progress.new_head:
-                result = evaluate(model, head, run.dev, max_words=settings.eval_words)
+            if progress.step == 0 and progress.before is not None:
+                result = Perplexity(**progress.before)
                 report.say(f"before: {describe(result)}")
                 write_entry(
                     log,
@@ -120,14 +123,14 @@ def pretrain(
                     mean=result.mean,
                 )
             batches = run.corpus.batches(progress.place)
-            while progress.step < settings.max_steps and not stopped():
+            while not has_ended(progress, settings) and not stopped():
                 started = time.monotonic()
                 batch, progress.place = next(batches)
                 rate = learning_rate(settings, progress.step)
                 for group in optimizer.param_groups:
                     group["lr"] = rate
-                if held:
-                    model.requires_grad_(progress.step >= held)
+                if progress.held:
+                    model.requires_grad_(progress.step >= progress.held)
                 # All randomness of a step follows from its number, so a resumed run has the same.
                 rng = np.random.default_rng([settings.seed, progress.step])
                 torch.manual_seed(int(rng.integers(2**31)))
@@ -143,7 +146,7 @@ def pretrain(
                 progress.words += batch.n_words
                 progress.seconds += time.monotonic() - started
                 report.step()
-                last = progress.step == settings.max_steps
+                last = has_ended(progress, settings)
                 if progress.step % settings.log_every == 0 or last:
                     mean = float(torch.stack(losses).mean())
                     losses.clear()
@@ -191,15 +194,14 @@ def pretrain(
             write_checkpoint()
             write_model(LAST)
 
-        if progress.step < settings.max_steps:
+        if not has_ended(progress, settings):
             report.say(f"Stopped after step {progress.step:,}; go on with --resume")
             return progress
+        progress.n_steps = progress.step
         report.say(f"All {progress.step:,} steps are done; reading the whole dev text …")
         results = evaluate_models(out, run.dev, where)
-        if config.paths.weights is not None and not progress.new_head:
-            head, _ = load_head(config.paths.weights)
-            start = load_bilm(config.paths.weights).to(where)
-            results = {"before": evaluate(start, head.to(where), run.dev), **results}
+        if progress.before is not None:
+            results = {"before": Perplexity(**progress.before), **results}
         for name, result in results.items():
             write_entry(log, step=progress.step, model=name, **asdict(result), mean=result.mean)
         report.say(table(results))

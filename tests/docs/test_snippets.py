@@ -72,7 +72,7 @@ def test_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     log = ROOT / "spacy_elmo" / "models" / "en_sm" / "training.jsonl"
     shutil.copy(log, Path("training", "log.jsonl"))
     names = run_page("language-model.md")
-    assert names["both"] == ["<S>", "</S>", "<UNK>", "the", "closed", ""]
+    assert names["both"] == ["<S>", "</S>", "<UNK>", "the", "closed"]
     assert names["lm"].substitutes(names["words"], 2, 1)[0][0] == "flows"
     assert names["surprisal"].known.all()
     assert names["doc"][5]._.surprisal > 10

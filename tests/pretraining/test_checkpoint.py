@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from spacy_elmo.pretraining.checkpoint import (
+    CHECKPOINT,
     Progress,
     check_resumable,
     load_checkpoint,
@@ -15,8 +17,9 @@ from spacy_elmo.pretraining.checkpoint import (
     save_checkpoint,
 )
 from spacy_elmo.pretraining.corpus import Place
+from spacy_elmo.pretraining.trainer import pretrain
 
-from .helpers import make_config
+from .helpers import make_config, prose, write_text
 
 CPU = torch.device("cpu")
 PROGRESS = Progress(step=7, place=Place(1, 2, 3), words=99, seconds=1.5, best=12.25)
@@ -141,3 +144,21 @@ def test_a_checkpoint_from_before_a_setting_existed_had_its_default() -> None:
 
 def test_progress_is_plain_json() -> None:
     assert asdict(PROGRESS)["place"] == {"epoch": 1, "group": 2, "batch": 3}
+
+
+def test_the_last_few_are_kept_and_can_be_gone_back_to(tmp_path: Path) -> None:
+    text = write_text(tmp_path / "text.txt", prose() * 4)
+    changes = {"training.checkpoint_seconds": 0, "training.keep_checkpoints": 3}
+    config, out = make_config(text, text, changes), tmp_path / "out"
+    pretrain(config, out, quiet=True)
+    kept = sorted(path.name for path in out.glob("checkpoint-*"))
+    assert kept == [f"checkpoint-{step:09d}.safetensors" for step in (18, 19, 20)]
+    expected = (out / "model-last" / "weights.safetensors").read_bytes()
+    shutil.copyfile(out / kept[0], out / CHECKPOINT)
+    progress = pretrain(config, out, resume=True, quiet=True)
+    assert progress.step == 20
+    assert (out / "model-last" / "weights.safetensors").read_bytes() == expected
+    fewer = make_config(text, text, {"training.max_steps": 21})
+    pretrain(fewer, out, resume=True, quiet=True)
+    assert not list(out.glob("checkpoint-*"))
+    assert read_progress(out / CHECKPOINT)[0].step == 21

@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from spacy_elmo.bilm.find import load_bilm
-from spacy_elmo.bilm.weights import HEAD
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.find import find_weights, load_bilm
+from spacy_elmo.bilm.layout import Card
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.weights import HEAD, new_directory, save_bilm
 from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings, read_config
 from spacy_elmo.pretraining.head import load_head
@@ -92,7 +95,7 @@ def test_a_new_head_learns_first(
     start = without_head(trained, tmp_path / "start")
     changes = {"training.head_first": 10, "training.max_steps": 10}
     pretrain(going_on(animals, start, changes), tmp_path / "held")
-    assert "has no head: a new one learns for 10 steps" in capsys.readouterr().err
+    assert "has no head: a new one learns first" in capsys.readouterr().err
     for name, value in numbers(start).items():
         assert torch.equal(numbers(tmp_path / "held" / "model-last")[name], value)
     _, vocab = load_head(str(tmp_path / "held" / "model-last"))
@@ -168,3 +171,71 @@ def test_the_config_to_adapt_with() -> None:
     config = read_config(PROJECT / "pretrain_adapt.cfg", ["--paths.train", "a", "--paths.dev", "b"])
     assert config.model == load_bilm("en_sm").config
     assert config.training.max_epochs == 1
+
+
+def test_resumed_without_what_it_was_started_from(
+    trained: Path, animals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through the files, as the commands do it; and with other weights in the config by then."""
+    start = without_head(trained, tmp_path / "start")
+    out = tmp_path / "parts"
+    config = going_on(animals, start, {"training.head_first": 10})
+    pretrain(config, tmp_path / "whole", quiet=True)
+
+    def stop(settings: TrainingSettings, done: int) -> float:
+        if done == 6:
+            signal.raise_signal(signal.SIGINT)
+        return learning_rate(settings, done)
+
+    monkeypatch.setattr(trainer, "learning_rate", stop)
+    pretrain(config, out, quiet=True)
+    monkeypatch.undo()
+    shutil.rmtree(start)
+    text = config.to_text()
+    without_model = text[: text.index("[model]")] + text[text.index("[vocab]") :]
+    (tmp_path / "config.cfg").write_text(without_model.replace(str(start), "en_sm"))
+    resumed = read_config(tmp_path / "config.cfg", run=out)
+    assert resumed.model == config.model
+    pretrain(resumed, out, resume=True, quiet=True)
+    whole, parts = (numbers(tmp_path / name / "model-last") for name in ("whole", "parts"))
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_epochs_of_several_shards(tmp_path: Path, at_once: int) -> None:
+    for number in range(5):
+        n_copies = 2 + 3 * number
+        write_text(tmp_path / f"shard-{number}.txt", (SENTENCES + [["long"] * 45]) * n_copies)
+    changes = {
+        "training.max_epochs": 2,
+        "training.max_steps": 1000,
+        "corpus.shards_at_once": at_once,
+        "corpus.max_words": 100,
+    }
+    config = make_config(tmp_path, tmp_path / "shard-0.txt", changes)
+    config.paths.train = [str(path) for path in sorted(tmp_path.glob("shard-*"))]
+    progress = pretrain(config, tmp_path / "out", quiet=True)
+    n_words = (3 * 4 + 45) * sum(2 + 3 * number for number in range(5))
+    assert progress.words == 2 * n_words
+    assert progress.place.epoch == 2
+    again = pretrain(config, tmp_path / "out", resume=True, quiet=True)
+    assert (again.step, again.n_steps) == (progress.step, progress.step)
+    models = [e["model"] for e in read_log(tmp_path / "out" / "log.jsonl") if "model" in e]
+    assert sorted(models) == ["model-best", "model-last"]
+
+
+def test_licence_and_language_go_on(animals: Path, tmp_path: Path) -> None:
+    card = Card(
+        {"name": "tiny", "lang": "nl", "license": "CC BY 4.0", "sources": [{"name": "A"}]},
+        {"LICENSE": "Text.", "README.md": "# tiny"},
+    )
+    torch.manual_seed(0)
+    model = BiLM(BiLMConfig.from_dict(MODEL))
+    with new_directory(tmp_path / "start") as directory:
+        save_bilm(model, directory, card)
+    pretrain(going_on(animals, tmp_path / "start"), tmp_path / "out", quiet=True)
+    found = find_weights(str(tmp_path / "out" / "model-best")).card()
+    assert found.meta == {
+        "license": "CC BY 4.0", "sources": [{"name": "A"}], "started_from": "tiny", "lang": "nl"
+    }  # fmt: skip
+    assert found.documents == {"LICENSE": "Text."}
