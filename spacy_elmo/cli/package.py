@@ -102,8 +102,9 @@ def package_cli(
         msg.fail("Cannot package", str(error), exits=1)
     for file in files:
         msg.good("Built", str(file))
-    msg.info(f'Once it is installed, it is found by its name: weights = "{name}"')
+    msg.info("Install it; then its name is enough in a config")
     print(f"pip install {[*files, directory][0]}")
+    print(f'weights = "{name}"')
 
 
 def make_package(
