@@ -79,6 +79,10 @@ setup(
         "spacy_callbacks": [
             "spacy-elmo.gradual_unfreezing.v1 = spacy_elmo.architectures:gradual_unfreezing",
         ],
+        "spacy_readers": [
+            "spacy-elmo.Shards.v1 = spacy_elmo.architectures:Shards",
+            "spacy-elmo.Texts.v1 = spacy_elmo.architectures:Texts",
+        ],
         "spacy_loggers": ["spacy-elmo.ConsoleLogger.v1 = spacy_elmo.architectures:ConsoleLogger"],
         # Importing the module hangs the commands into `python -m spacy`.
         "spacy_cli": ["elmo = spacy_elmo.cli:app"],

@@ -31,10 +31,11 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pretraining.config import PretrainConfig, read_config
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.corpus import Batch, Corpus, Place
 from spacy_elmo.pretraining.process import keep_freed_memory, matmul_precision
-from spacy_elmo.pretraining.shards import find_shards, read_sentences
+from spacy_elmo.pretraining.shards import Shards, find_shards, read_sentences
 from spacy_elmo.pretraining.softmax import LogUniform, SoftmaxHead
 from spacy_elmo.pretraining.trainer import step_loss
 from spacy_elmo.pretraining.vocab import Vocabulary
@@ -186,9 +187,9 @@ def main() -> None:
     counts = Counter(word for sentence in read_sentences(shards[0]) for word in sentence)
     vocab = Vocabulary.from_counts(counts, config.vocab.max_size, 1)
     corpus = Corpus(
-        shards[:1],
+        Shards(shards[0]),
         vocab,
-        shards_at_once=1,
+        buffer_words=4_000_000,
         batch_words=config.training.batch_words,
         max_words=config.corpus.max_words,
         max_width=max(width for width, _ in config.model.filters),

@@ -7,11 +7,14 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
+from . import readers
 from .pipeline import listener, logger, scalar_mix, unfreezing
 from .pipeline.layer import BiLMLayer, Reading
 from .pipeline.mixed import mixed_layers
 from .pipeline.shim import Settings
 from .pipeline.tok2vec import ElmoTok2Vec
+from .pretraining import shards
+from .pretraining.source import Source
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP035, UP045
@@ -171,3 +174,28 @@ def gradual_unfreezing(
             or its biLM is frozen.
     """
     return unfreezing.gradual_unfreezing(component, every, unit, first)
+
+
+def Shards(paths: Union[str, List[str]]) -> Source:
+    """``spacy-elmo.Shards.v1``: a text for pretraining, tokenized by `elmo tokenize`.
+
+    Args:
+        paths: files of a sentence a line, its words separated by spaces; directories of them; or
+            patterns such as ``corpus/*.txt.gz``. Packed ones end in .gz, .xz or .zst.
+    """
+    return shards.Shards(paths)
+
+
+def Texts(
+    paths: Union[str, List[str]], lang: str = "en", tokenizer: Optional[str] = None
+) -> Source:
+    """``spacy-elmo.Texts.v1``: raw text for pretraining, tokenized as it is read.
+
+    Args:
+        paths: files of a paragraph a line (.txt), of JSON with a ``"text"`` a line (.jsonl), both
+            also .gz, .xz or .zst, or of Docs (.spacy); directories of them; or patterns.
+        lang: code of the language whose tokenizer is used.
+        tokenizer: registered name of another tokenizer, one that needs no settings, such as
+            ``"spacy.Tokenizer.v1"``.
+    """
+    return readers.Texts(paths, lang, tokenizer)

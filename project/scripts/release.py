@@ -22,11 +22,12 @@ from torch.nn import functional as F
 from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.bilm.layout import DOCUMENTS, META
 from spacy_elmo.bilm.weights import new_directory, save_bilm
-from spacy_elmo.pretraining.config import Paths, read_config
+from spacy_elmo.pretraining.config import Paths
+from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.corpus import Corpus, Place
 from spacy_elmo.pretraining.head import load_head, save_head
 from spacy_elmo.pretraining.perplexity import predicted
-from spacy_elmo.pretraining.shards import find_shards
+from spacy_elmo.pretraining.shards import Shards, find_shards
 from spacy_elmo.pretraining.softmax import SoftmaxHead
 from spacy_elmo.pretraining.vocab import UNKNOWN, Vocabulary
 
@@ -44,9 +45,9 @@ def fit_unknown(
     weight, bias = head.weight.detach()[:n_words], head.bias.detach()[:n_words]
     row = torch.cat([weight[UNKNOWN], bias[UNKNOWN, None] + 1.0]).requires_grad_(True)
     corpus = Corpus(
-        shards,
+        Shards(shards),
         vocab,
-        shards_at_once=1,
+        buffer_words=1_000_000,
         batch_words=1024,
         max_words=config.corpus.max_words,
         max_width=max(width for width, _ in model.config.filters),

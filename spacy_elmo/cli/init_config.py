@@ -64,8 +64,8 @@ min_count = 2
 
 [corpus]
 max_words = 100
-# Files in memory together.
-shards_at_once = 4
+# Words shuffled together in memory; a larger text is read through this buffer.
+buffer_words = 4000000
 
 [softmax]
 # "full" is exact, and slow with a large vocabulary.

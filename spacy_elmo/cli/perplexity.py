@@ -118,8 +118,8 @@ def sentences(
 ) -> Iterator[list[str]]:
     """The sentences of a text in any of the forms that it may have."""
     from ..pretraining.shards import find_shards, read_sentences
+    from ..readers import read_sentences_of
     from .language import blank_pipeline
-    from .texts import read_sentences_of
 
     if not text.exists():
         raise ValueError(f"There is no text '{text}'.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import typer
@@ -20,7 +21,8 @@ def pretrain_cli(
     # fmt: on
 ) -> None:
     """
-    Train a biLM on sentence shards, as `elmo tokenize` writes them.
+    Train a biLM on sentence shards, as `elmo tokenize` writes them, or on any text for which the
+    config names a reader under [corpora.train] and [corpora.dev].
 
     Settings of the config are overridden after CONFIG and OUT, for example
     `--paths.train ./shards --paths.dev ./dev --training.max_steps 5000`. Ctrl-C stops after the
@@ -28,15 +30,22 @@ def pretrain_cli(
     (see project/configs/pretrain_adapt.cfg), its head too if it has one. OUT gets `model-best` and
     `model-last`, directories that the elmo component can take as its weights.
     """
-    from ..pretraining.config import read_config, start_from
+    from ..pretraining.config_file import start_from
     from ..pretraining.trainer import pretrain
+    from .pretrain_config import read_spacy_config, resolve
+    from .pretrain_logger import followed_by
 
     if str(config_path).startswith("--") or str(out).startswith("--"):
         msg.fail("Give CONFIG and OUT first, and the settings of the config after them.", exits=1)
     device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
     try:
-        config = read_config(config_path, [*ctx.args, *start_from(start)], out if resume else None)
-        progress = pretrain(config, out, device=device, resume=resume, quiet=quiet)
+        overrides = [*ctx.args, *start_from(start)]
+        config = read_spacy_config(config_path, overrides, out if resume else None)
+        sources, logger = resolve(config)
+        with nullcontext() if logger is None else followed_by(logger, config) as follow:
+            progress = pretrain(
+                config, out, sources, device=device, resume=resume, quiet=quiet, follow=follow
+            )
     except (ValueError, OSError) as error:
         msg.fail("Cannot pretrain", str(error), exits=1)
     except KeyboardInterrupt:

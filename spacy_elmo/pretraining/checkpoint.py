@@ -172,10 +172,10 @@ def check_resumable(
     was["paths"]["weights"] = config.paths.weights
     now = json.loads(json.dumps(config.to_dict()))
     changed = [
-        f"[{section}] {name}: {was[section][name]!r} → {value!r}"
+        f"[{section}] {name}: {was[section].get(name)!r} → {value!r}"
         for section, settings in now.items()
         for name, value in settings.items()
-        if was[section][name] != value
+        if was[section].get(name) != value
     ]
     fixed = [line for line in changed if line.startswith(FIXED)]
     if fixed:

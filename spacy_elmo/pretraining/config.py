@@ -1,22 +1,20 @@
-"""The training config: sections of settings, in the syntax of spaCy's config files."""
+"""The training config: sections of settings."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
-from configparser import ConfigParser
-from configparser import Error as ConfigParserError
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from ..bilm.config import BiLMConfig
 from ..bilm.find import find_weights
 
 PRECISIONS = ("highest", "high", "medium")
 STATES = {"zero": "zero", "carried": "warm"}  # in training: the initial state of what is trained
-REFERENCE = re.compile(r"\$\{(\w+)[.:](\w+)\}")
+CORPORA = ("train", "dev")
+BLOCKS = ("logger",)  # settings that are blocks: there can be no line of null beside them
 
 
 @dataclass
@@ -42,11 +40,11 @@ class VocabSettings:
 
 @dataclass
 class CorpusSettings:
-    """``max_words``: longer sentences are cut into pieces. ``shards_at_once``: files that are
-    shuffled together in memory."""
+    """``max_words``: longer sentences are cut into pieces. ``buffer_words``: words of the text that
+    are shuffled together in memory; a larger text is read through this buffer."""
 
     max_words: int = 100
-    shards_at_once: int = 4
+    buffer_words: int = 4_000_000
 
 
 @dataclass
@@ -76,6 +74,9 @@ class TrainingSettings:
     before it, in one of ``n_streams`` streams of sentences in random order, has ended (a batch is
     then one sentence of each stream, and ``batch_words`` is not used). The published models were
     trained like that.
+
+    ``logger``: a block ``[training.logger]`` that names one of spaCy's registered loggers, which
+    then sees all that is logged.
     """
 
     seed: int = 0
@@ -96,11 +97,15 @@ class TrainingSettings:
     keep_checkpoints: int = 1
     state: str = "zero"
     n_streams: int = 64
+    logger: dict[str, Any] | None = None
 
 
 @dataclass
 class PretrainConfig:
     """All sections; see each for its settings.
+
+    ``corpora``: blocks ``[corpora.train]`` and ``[corpora.dev]`` that name registered corpus
+    readers, in the place of the shards of [paths].
 
     Raises:
         ValueError: a section or setting is unknown, of the wrong type or out of range.
@@ -112,12 +117,19 @@ class PretrainConfig:
     corpus: CorpusSettings = field(default_factory=CorpusSettings)
     softmax: SoftmaxSettings = field(default_factory=SoftmaxSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+    corpora: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name, block in self.corpora.items():
+            if name not in CORPORA:
+                raise ValueError(f"Config: unknown block [corpora.{name}]; known are {CORPORA}.")
+            _check_block(f"corpora.{name}", block, "@readers")
+        if self.training.logger is not None:
+            _check_block("training.logger", self.training.logger, "@loggers")
         for section, name in [
             ("vocab", "min_count"),
             ("corpus", "max_words"),
-            ("corpus", "shards_at_once"),
+            ("corpus", "buffer_words"),
             ("softmax", "n_candidates"),
             ("training", "batch_words"),
             ("training", "max_steps"),
@@ -171,14 +183,15 @@ class PretrainConfig:
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Sections of plain JSON types."""
-        return {section.name: asdict(getattr(self, section.name)) for section in fields(self)}
+        sections = {section.name: getattr(self, section.name) for section in fields(self)}
+        return {
+            name: deepcopy(section) if isinstance(section, dict) else asdict(section)
+            for name, section in sections.items()
+        }
 
     def to_text(self) -> str:
         """The config as a file."""
-        lines = []
-        for section, settings in self.to_dict().items():
-            lines += [f"[{section}]", *(f"{k} = {json.dumps(v)}" for k, v in settings.items()), ""]
-        return "\n".join(lines)
+        return "\n".join(_lines(self.to_dict(), ()))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Mapping[str, Any]]) -> PretrainConfig:
@@ -190,17 +203,17 @@ class PretrainConfig:
             "softmax": SoftmaxSettings,
             "training": TrainingSettings,
         }
-        unknown = sorted(set(data) - set(sections) - {"model"})
+        known = ["model", *sections, "corpora"]
+        unknown = sorted(set(data) - set(known))
         if unknown:
-            raise ValueError(
-                f"Config: unknown sections {unknown}; known are {['model', *sections]}."
-            )
+            raise ValueError(f"Config: unknown sections {unknown}; known are {known}.")
         built = {
             name: _section(name, settings, data.get(name, {}))
             for name, settings in sections.items()
         }
         state = STATES.get(built["training"].state, "zero")
-        return cls(model=_model(data.get("model"), built["paths"].weights, state), **built)
+        model = _model(data.get("model"), built["paths"].weights, state)
+        return cls(model=model, corpora=dict(data.get("corpora", {})), **built)
 
 
 def _model(
@@ -236,14 +249,12 @@ def _section(name: str, kind: type, data: Mapping[str, Any]) -> Any:
         raise ValueError(
             f"Config: [{name}] has unknown settings {unknown}; known are {sorted(defaults)}."
         )
+    types = get_type_hints(kind)
     for setting, value in data.items():
-        default = defaults[setting]
-        wanted: tuple[type, ...] = (type(default),)
-        if default is None:
-            wanted = (str, list, type(None)) if setting != "vocab" else (str, type(None))
-        elif isinstance(default, float):
-            wanted = (float, int)
-        if not isinstance(value, wanted) or isinstance(value, bool):
+        wanted = [get_origin(t) or t for t in get_args(types[setting]) or [types[setting]]]
+        if float in wanted:
+            wanted.append(int)
+        if not isinstance(value, tuple(wanted)) or (isinstance(value, bool) and bool not in wanted):
             names = " or ".join("null" if t is type(None) else t.__name__ for t in wanted)
             raise ValueError(f"Config: [{name}] {setting} is {value!r}; expected {names}.")
         if isinstance(value, list) and not all(isinstance(item, str) for item in value):
@@ -251,105 +262,19 @@ def _section(name: str, kind: type, data: Mapping[str, Any]) -> Any:
     return kind(**data)
 
 
-def read_config(
-    path: Path, overrides: Sequence[str] = (), run: Path | None = None
-) -> PretrainConfig:
-    """Read a config file and put command-line settings over it.
-
-    Args:
-        path: sections of ``name = value``, values in JSON. The value ``${section.name}`` is
-            that of another setting, as it is after the overrides.
-        overrides: as they stand on the command line, ``--section.name value`` or
-            ``--section.name=value``.
-        run: directory of a run that is to be resumed; it needs the weights no more that it was
-            started from, and has a [model] if the config has none.
-
-    Raises:
-        ValueError: the file or a setting cannot be read, or is not a setting.
-    """
-    # A line may end in a comment.
-    parser = ConfigParser(interpolation=None, inline_comment_prefixes=("#",), strict=True)
-    parser.optionxform = str  # type: ignore[assignment, method-assign]
-    try:
-        parser.read_string(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ConfigParserError) as error:
-        raise ValueError(f"Cannot read the config {path}: {error}") from error
-    texts = {section: dict(parser[section]) for section in parser.sections()}
-    for section, name, text in parse_overrides(overrides):
-        texts.setdefault(section, {})[name] = text
-    data = {
-        section: {name: _value(section, name, text, texts) for name, text in settings.items()}
-        for section, settings in texts.items()
-    }
-    if run is not None:
-        data.get("paths", {}).pop("weights", None)
-        if "model" not in data:
-            data["model"] = asdict(read_config(run / "config.cfg", run=run).model)
-    return PretrainConfig.from_dict(data)
+def _check_block(name: str, block: Any, registry: str) -> None:
+    if not isinstance(block, dict) or not isinstance(block.get(registry), str):
+        raise ValueError(f'Config: [{name}] has to be a block with {registry} = "NAME".')
 
 
-def _value(section: str, name: str, text: str, texts: Mapping[str, Mapping[str, str]]) -> Any:
-    """The value of a setting's text."""
-    followed = text
-    for _ in range(10):  # a reference may lead to another, but not in a circle
-        reference = REFERENCE.fullmatch(followed)
-        if reference is None:
-            break
-        followed = texts.get(reference[1], {}).get(reference[2], "")
-    try:
-        return json.loads(followed)
-    except ValueError:
-        advice = "is not JSON; strings need double quotes"
-        if REFERENCE.fullmatch(text):
-            advice = "refers to what is not there, or not JSON"
-        raise ValueError(f"Config: [{section}] {name} = {text} {advice}.") from None
-
-
-def start_from(weights: str | None) -> list[str]:
-    """The override that ``--from`` stands for."""
-    return [] if weights is None else [f"--paths.weights={json.dumps(weights)}"]
-
-
-def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """A command line parted into ``--section.name value`` settings and all else."""
-    overrides, others = [], []
-    rest = iter(arguments)
-    for argument in rest:
-        key, equals, _ = argument.partition("=")
-        if not (key.startswith("--") and "." in key):
-            others.append(argument)
-            continue
-        overrides.append(argument)
-        if not equals:
-            overrides += [value for value in [next(rest, None)] if value is not None]
-    return overrides, others
-
-
-def parse_overrides(arguments: Sequence[str]) -> list[tuple[str, str, str]]:
-    """``--section.name value`` arguments as (section, name, JSON); values that are not JSON are
-    taken as strings.
-
-    Raises:
-        ValueError: an argument is not of this form.
-    """
-    parsed = []
-    rest = list(arguments)
-    while rest:
-        argument = rest.pop(0)
-        key, equals, text = argument.partition("=")
-        section, dot, name = key.removeprefix("--").partition(".")
-        if not key.startswith("--") or not dot:
-            raise ValueError(
-                f"Unknown argument '{argument}'; after CONFIG and OUT, settings of the config are "
-                f"given as --section.name value."
-            )
-        if not equals:
-            if not rest:
-                raise ValueError(f"The argument '{argument}' has no value.")
-            text = rest.pop(0)
-        try:
-            json.loads(text)
-        except ValueError:
-            text = text if REFERENCE.fullmatch(text) else json.dumps(text)
-        parsed.append((section, name.replace("-", "_"), text))
-    return parsed
+def _lines(sections: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[str]:
+    """The lines of a config file, blocks after the settings of the section that they are in."""
+    for name, section in sections.items():
+        path = (*above, name)
+        blocks = {key: value for key, value in section.items() if isinstance(value, dict)}
+        yield f"[{'.'.join(path)}]"
+        for key, value in section.items():
+            if key not in blocks and not (key in BLOCKS and value is None):
+                yield f"{key} = {json.dumps(value)}"
+        yield ""
+        yield from _lines(blocks, path)

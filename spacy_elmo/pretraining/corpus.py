@@ -1,7 +1,8 @@
-"""Sentence shards to training batches, in an order that follows from the seed alone."""
+"""A text to training batches, in an order that follows from the seed alone."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import torch
 
 from ..bilm.characters import BOS, EOS, PADDING, encode_word
 from ..bilm.config import BiLMConfig
-from .shards import read_sentences
+from .source import Source
 from .vocab import Vocabulary
 
 
@@ -65,8 +66,8 @@ class Block:
         max_characters: int,
     ):
         types = {BOS: 0, EOS: 1}
-        tokens: list[int] = []
-        lengths: list[int] = []
+        tokens = array("i")  # a tenth of a list's memory
+        lengths = array("q")
         for words in sentences:
             ids = [types.setdefault(word, len(types)) for word in words]
             for start in range(0, len(ids), max_words):
@@ -134,27 +135,29 @@ class Block:
 
 
 class Corpus:
-    """Batches of an endless run over shards.
+    """Batches of an endless run over a text of any size, a bounded part of it in memory.
 
-    Each epoch takes the shards in a new random order, some at a time; the sentences of these are
-    shuffled together, bucketed by length and cut into batches, which are shuffled again. All of
-    it follows from the seed and the epoch, so any place in it can be returned to.
+    Each epoch takes the files in a new random order and reads them through a buffer: as many words
+    as it holds are shuffled together, their sentences bucketed by length and cut into batches,
+    which are shuffled again. All of it follows from the seed and the place, so any place can be
+    returned to.
 
     Args:
-        shards: the files.
+        source: the text.
         vocab: the words that are predicted.
-        shards_at_once: files in memory together.
+        buffer_words: words in memory together; the sentence that reaches this is still taken.
         batch_words: tokens of a batch, boundaries included.
+        max_words, max_width, max_characters: see `Block`.
         seed: of every order.
         n_streams: deal the sentences out to so many streams instead of bucketing them.
     """
 
     def __init__(
         self,
-        shards: Sequence[Path],
+        source: Source,
         vocab: Vocabulary,
         *,
-        shards_at_once: int,
+        buffer_words: int,
         batch_words: int,
         max_words: int,
         max_width: int,
@@ -162,9 +165,10 @@ class Corpus:
         seed: int,
         n_streams: int | None = None,
     ):
-        self.shards = list(shards)
+        self.source = source
+        self.files = source.files()
         self.vocab = vocab
-        self.shards_at_once = shards_at_once
+        self.buffer_words = buffer_words
         self.batch_words = batch_words
         self.max_words = max_words
         self.max_width = max_width
@@ -172,46 +176,85 @@ class Corpus:
         self.seed = seed
         self.n_streams = n_streams
 
-    def block(self, shards: Sequence[Path]) -> Block:
-        sentences = (words for shard in shards for words in read_sentences(shard))
-        return Block(sentences, self.vocab, self.max_words, self.max_width, self.max_characters)
-
     def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
         """Batches from a place on, each with the place after it; never ends.
 
         Raises:
-            ValueError: there is nothing in the shards any more.
+            ValueError: there is nothing in the text any more.
         """
-        epoch, group, start = place.epoch, place.group, place.batch
         while True:
-            n_batches = 0
-            order = np.random.default_rng([self.seed, epoch]).permutation(len(self.shards))
-            groups = range(0, len(order), self.shards_at_once)
-            for g in range(group, len(groups)):
-                files = order[groups[g] : groups[g] + self.shards_at_once]
-                block = self.block([self.shards[i] for i in files])
-                rng = np.random.default_rng([self.seed, epoch, g])
+            order = np.random.default_rng([self.seed, place.epoch]).permutation(len(self.files))
+            files = [self.files[i] for i in order]
+            reading = Pass(self.source, files, place.file, place.sentence)
+            if not reading.has_more():
+                raise ValueError(f"The training text is empty now: {self.files[0]} and others.")
+            while reading.has_more():
+                here = (place.epoch, reading.file, reading.sentence)
+                block = self.block(reading.take(self.buffer_words))
+                after = Place(place.epoch, reading.file, reading.sentence)
+                if not reading.has_more():
+                    after = Place(place.epoch + 1)
+                rng = np.random.default_rng([self.seed, *here])
                 if self.n_streams is None:
                     plan = block.plan(self.batch_words, rng)
                 else:
                     plan = block.streams(self.n_streams, rng)
-                for b in range(start, len(plan)):
-                    last = b + 1 == len(plan)
-                    after = Place(epoch, g, b + 1)
-                    if last:
-                        after = Place(epoch + (g + 1) // len(groups), (g + 1) % len(groups), 0)
-                    yield block.batch(plan[b]), after
-                start = 0
-                n_batches += len(plan)
-            if group == 0 and n_batches == 0:
-                raise ValueError(f"The training shards are empty now: {self.shards[0]} and others.")
-            epoch, group = epoch + 1, 0
+                for b in range(place.batch, len(plan)):
+                    yield block.batch(plan[b]), Place(*here, b + 1) if plan[b + 1 :] else after
+                place = after
+
+    def block(self, sentences: Iterable[Sequence[str]]) -> Block:
+        return Block(sentences, self.vocab, self.max_words, self.max_width, self.max_characters)
+
+
+class Pass:
+    """One pass over the files of a text, from a place on; it knows where the next sentence is.
+
+    Args:
+        source: the text.
+        files: its files, in the order of this pass.
+        file, sentence: place of the first sentence: a file's number, and its number there.
+    """
+
+    def __init__(self, source: Source, files: Sequence[Path], file: int, sentence: int):
+        self._next: Sequence[str] | None
+        self._sentences = (
+            (f, s, words)
+            for f in range(file, len(files))
+            for s, words in enumerate(source.read(files[f]))
+            if f > file or s >= sentence
+        )
+        self._advance()
+
+    def _advance(self) -> None:
+        self.file, self.sentence, self._next = next(self._sentences, (0, 0, None))
+
+    def has_more(self) -> bool:
+        """Whether there is a next sentence."""
+        return self._next is not None
+
+    def take(self, n_words: int) -> Iterator[Sequence[str]]:
+        """Sentences until there are so many words, or no more."""
+        taken = 0
+        while self._next is not None and taken < n_words:
+            words = self._next
+            taken += len(words)
+            self._advance()
+            yield words
 
 
 @dataclass(frozen=True)
 class Place:
-    """A place in a `Corpus`: the next batch to be read."""
+    """A place in a `Corpus`: the next batch to be read.
+
+    Attributes:
+        epoch: passes over the text before this one.
+        file, sentence: where the buffer's first sentence is: a file's number in the order of the
+            epoch, and the sentence's number there.
+        batch: number of the batch of this buffer.
+    """
 
     epoch: int = 0
-    group: int = 0
+    file: int = 0
+    sentence: int = 0
     batch: int = 0

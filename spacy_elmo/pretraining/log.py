@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from .files import write_text
 
 LOG = "log.jsonl"
+
+Follow = Callable[[dict[str, Any]], None]
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
@@ -36,11 +40,29 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def start_log(path: Path, before: list[dict[str, Any]]) -> IO[str]:
+class Log:
+    """A log that is written on.
+
+    Args:
+        file: where to.
+        follow: is told each entry too.
+    """
+
+    def __init__(self, file: IO[str], follow: Follow | None = None):
+        self.file, self.follow = file, follow
+
+    def write(self, **entry: Any) -> None:
+        """Write an entry."""
+        print(json.dumps(entry), file=self.file, flush=True)
+        if self.follow is not None:
+            self.follow(entry)
+
+
+@contextmanager
+def start_log(
+    path: Path, before: list[dict[str, Any]], follow: Follow | None = None
+) -> Iterator[Log]:
     """Open a log that holds some entries, to be written on."""
     write_text(path, "".join(json.dumps(entry) + "\n" for entry in before))
-    return open(path, "a", encoding="utf-8", newline="\n")
-
-
-def write_entry(file: IO[str], **entry: Any) -> None:
-    print(json.dumps(entry), file=file, flush=True)
+    with open(path, "a", encoding="utf-8", newline="\n") as file:
+        yield Log(file, follow)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -15,8 +15,9 @@ from .config import PretrainConfig, TrainingSettings
 from .corpus import Block, Corpus
 from .head import load_head
 from .log import LOG, read_log
-from .shards import find_shards, read_language, read_sentences
+from .shards import Shards
 from .softmax import LogUniform
+from .source import Source
 from .vocab import SPECIALS, Survey, Vocabulary, survey
 
 BEST, LAST, CONFIG = "model-best", "model-last", "config.cfg"
@@ -50,7 +51,13 @@ class Prepared:
     passage: list[list[str]]
 
 
-def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepared:
+def prepare(
+    config: PretrainConfig,
+    out: Path,
+    resume: bool,
+    say: Say,
+    sources: Mapping[str, Source] | None = None,
+) -> Prepared:
     """Read and check all that a config and the directory of its run name; nothing is written.
 
     Args:
@@ -58,31 +65,31 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
         out: the directory of the run.
         resume: go on from its checkpoint.
         say: told what is in the texts, and what they lose.
+        sources: the corpus readers of the config, ``"train"`` and ``"dev"``; where there is none,
+            [paths] names sentence shards.
 
     Raises:
         ValueError: something is missing, empty, damaged, or does not go together.
     """
-    for name in ("train", "dev"):
-        if not getattr(config.paths, name):
-            raise ValueError(f"Config: [paths] {name} is not set; give it as --paths.{name} PATH.")
-    train_shards, dev_shards = _shards(config.paths.train), _shards(config.paths.dev)
-    lang = read_language(train_shards)
-    text_bytes = sum(shard.stat().st_size for shard in train_shards)
+    train_text, dev_text = (_source(config, name, sources or {}) for name in ("train", "dev"))
+    train_files = train_text.files()
+    meta = train_text.card()
+    text_bytes = sum(file.stat().st_size for file in train_files)
     progress, log = Progress(text_bytes=text_bytes), []
     train: Survey | None = None
     if not resume:
         _check_new(out)
     if not resume or config.training.max_epochs:
-        train = _survey("train", train_shards, config)
-    training = _schedule(config, train, len(train_shards), say)
+        train = _survey("train", train_text, config)
+    training = _schedule(config, train, say)
     if resume:
         progress, before = read_progress(out / CHECKPOINT)
         check_resumable(before, config, say)
         if progress.text_bytes not in (None, text_bytes):
             raise ValueError(
-                f"Cannot resume: the training shards have {text_bytes:,} bytes, but those that "
-                f"the run was started with had {progress.text_bytes:,}. Put them back, or start a "
-                f"new run in another directory."
+                f"Cannot resume: the training text has {text_bytes:,} bytes, but that which the "
+                f"run was started with had {progress.text_bytes:,}. Put it back, or start a new "
+                f"run in another directory."
             )
         if has_ended(progress, training):
             advice = "max_steps" if progress.step >= training.max_steps else "max_epochs"
@@ -99,34 +106,34 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
         vocab, new_head = _first_vocabulary(config, train, say)
         if config.paths.weights is not None:
             start = find_weights(config.paths.weights)
-            progress.card = asdict(_card(start, lang, say))
+            progress.card = asdict(_card(start, meta, say))
             if new_head:
                 progress.held = training.head_first
                 if progress.held >= training.max_steps:
                     say("The biLM itself does not learn: head_first takes all steps")
-        elif lang is not None:
-            progress.card = asdict(Card({"lang": lang}))
+        else:
+            progress.card = asdict(Card(dict(meta)))
         say(f"train: {_describe(train, vocab, config)}; vocabulary of {len(vocab):,}")
     sampler = None
     if config.softmax.kind == "sampled":
         sampler = LogUniform(len(vocab), config.softmax.n_candidates)
-    say(f"dev: {_describe(_survey('dev', dev_shards, config), vocab, config)}")
+    say(f"dev: {_describe(_survey('dev', dev_text, config), vocab, config)}")
     shape = {
         "max_width": max(width for width, _ in config.model.filters),
         "max_characters": config.model.max_characters_per_token,
         "max_words": config.corpus.max_words,
     }
     corpus = Corpus(
-        train_shards,
+        train_text,
         vocab,
-        shards_at_once=config.corpus.shards_at_once,
+        buffer_words=config.corpus.buffer_words,
         batch_words=config.training.batch_words,
         seed=config.training.seed,
         n_streams=config.training.n_streams if config.training.state == "carried" else None,
         **shape,
     )
-    dev = Block(_sentences(dev_shards), vocab, **shape)
-    passage = list(islice(_sentences(train_shards), PASSAGE_SENTENCES))
+    dev = Block(dev_text.sentences(), vocab, **shape)
+    passage = list(islice(train_text.sentences(), PASSAGE_SENTENCES))
     progress.n_steps = training.max_steps
     return Prepared(training, progress, vocab, corpus, dev, sampler, log, passage)
 
@@ -147,20 +154,18 @@ def _check_new(out: Path) -> None:
         )
 
 
-def _schedule(
-    config: PretrainConfig, train: Survey | None, n_shards: int, say: Say
-) -> TrainingSettings:
+def _schedule(config: PretrainConfig, train: Survey | None, say: Say) -> TrainingSettings:
     """The settings for as many steps as the run is to have."""
     settings = config.training
     if not settings.max_epochs or train is None:
         return settings
-    n_groups = -(-n_shards // config.corpus.shards_at_once)
+    n_buffers = -(-train.n_words // config.corpus.buffer_words)
     if settings.state == "carried":
         in_epoch = -(-train.n_pieces // settings.n_streams)
     else:
-        in_epoch = -(-(train.counts.total() + 2 * train.n_pieces) // settings.batch_words)
-    # Of each group of shards the last batch is a short one; long sentences make fewer batches.
-    n_steps = min(settings.max_steps, settings.max_epochs * (in_epoch + n_groups - 1))
+        in_epoch = -(-(train.n_words + 2 * train.n_pieces) // settings.batch_words)
+    # The last batch of each buffer is a short one, too; long sentences make fewer batches.
+    n_steps = min(settings.max_steps, settings.max_epochs * (in_epoch + n_buffers - 1))
     share = min(1.0, n_steps / max(1, settings.warmup_steps + settings.decay_steps))
     say(f"{n_steps:,} steps: max_epochs is {settings.max_epochs}, and one has about {in_epoch:,}")
     return replace(
@@ -178,19 +183,19 @@ def has_ended(progress: Progress, training: TrainingSettings) -> bool:
     return read or progress.step >= training.max_steps
 
 
-def _card(start: Weights, lang: str | None, say: Say) -> Card:
+def _card(start: Weights, of_text: dict[str, str], say: Say) -> Card:
     """What is to be said of a biLM that goes on from another: its language, licence, sources."""
     before = start.card()
-    of_start = before.meta.get("lang")
+    lang, of_start = of_text.get("lang"), before.meta.get("lang")
     if lang and of_start and lang != of_start:
         say(f"The training text is of the language '{lang}', but '{start.where}' of '{of_start}'")
-    meta: dict[str, Any] = {
-        name: before.meta[name] for name in ("license", "sources") if name in before.meta
-    }
+    kept = ("license", "sources", "lang", "tokenizer")
+    meta = {name: before.meta[name] for name in kept if name in before.meta}
     if "name" in before.meta:
         meta["started_from"] = before.meta["name"]
-    if lang or of_start:
-        meta["lang"] = lang or of_start
+    if lang:
+        meta.pop("tokenizer", None)
+    meta.update(of_text)
     # Its README tells of that biLM alone.
     documents = {name: text for name, text in before.documents.items() if name != "README.md"}
     return Card(meta, documents)
@@ -249,22 +254,28 @@ def _log_until(entries: list[dict[str, Any]], step: int, max_steps: int) -> list
     ]
 
 
-def _survey(name: str, shards: list[Path], config: PretrainConfig) -> Survey:
-    found = survey(_sentences(shards), config.corpus.max_words)
+def _source(config: PretrainConfig, name: str, sources: Mapping[str, Source]) -> Source:
+    """The text under a name, "train" or "dev"."""
+    if name in sources:
+        return sources[name]
+    if name in config.corpora:
+        raise ValueError(
+            f"Config: [corpora.{name}] names a reader, which only spaCy can make: use `python -m "
+            f"spacy elmo pretrain`, or give sentence shards as --paths.{name} PATH."
+        )
+    paths = getattr(config.paths, name)
+    if not paths:
+        raise ValueError(f"Config: [paths] {name} is not set; give it as --paths.{name} PATH.")
+    return Shards(paths)
+
+
+def _survey(name: str, source: Source, config: PretrainConfig) -> Survey:
+    found = survey(source.sentences(), config.corpus.max_words)
     if not found.n_sentences:
-        files = ", ".join(f"'{shard}'" for shard in shards[:3])
+        files = ", ".join(f"'{file}'" for file in source.files()[:3])
         raise ValueError(f"There are no words in the {name} text: {files}.")
     return found
 
 
 def _describe(found: Survey, vocab: Vocabulary, config: PretrainConfig) -> str:
     return found.describe(vocab, config.corpus.max_words, config.model.max_characters_per_token)
-
-
-def _shards(paths: str | list[str] | None) -> list[Path]:
-    roots = [paths] if isinstance(paths, str) else paths or []
-    return [shard for root in roots for shard in find_shards(root)]
-
-
-def _sentences(shards: Iterable[Path]) -> Iterator[list[str]]:
-    return (words for shard in shards for words in read_sentences(shard))

@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from .files import write_text
+from .source import Source
 
-META = "meta.json"  # names the language of the shards beside it
+META = "meta.json"  # tells of the shards beside it
+NOTED = ("lang", "tokenizer")
+PACKINGS = ("", ".gz", ".xz", ".zst")
 SUFFIXES = {"gz": ".txt.gz", "xz": ".txt.xz", "zst": ".txt.zst", "none": ".txt"}
 
 
@@ -67,31 +70,32 @@ def _damages() -> tuple[type[Exception], ...]:
 
 
 def find_shards(path: str | Path) -> list[Path]:
-    """The shard files of a path: one file, those of a directory, or of a pattern such as
-    ``corpus/*.txt.gz``, in order of name.
+    """The shard files of a path, see `find_files`."""
+    wanted = (
+        "a text file or a directory of .txt, .txt.gz, .txt.xz or .txt.zst files, as `python -m "
+        "spacy elmo tokenize` writes them"
+    )
+    return find_files(path, tuple(SUFFIXES.values()), "shards", wanted)
+
+
+def find_files(path: str | Path, endings: tuple[str, ...], kind: str, wanted: str) -> list[Path]:
+    """The files of a path, in order of name: one file, those of a directory that have one of some
+    endings, or those of a pattern such as ``corpus/*.txt.gz``.
 
     Raises:
-        ValueError: there is nothing there to read.
+        ValueError: there are none; the message says of what kind, and what was wanted.
     """
     root = Path(path)
     if root.is_file():
         return [root]
     if not root.exists() and any(character in str(path) for character in "*?["):
-        shards = sorted(Path(file) for file in glob(str(path), recursive=True))
-        if not shards:
-            raise ValueError(f"No shards fit the pattern '{path}'.")
-        return shards
-    shards = sorted(
-        file
-        for file in (root.iterdir() if root.is_dir() else [])
-        if file.name.endswith(tuple(SUFFIXES.values())) and not file.name.startswith(".")
-    )
-    if not shards:
-        raise ValueError(
-            f"No shards at '{root}': expected a text file or a directory of .txt, .txt.gz, "
-            f".txt.xz or .txt.zst files, as `python -m spacy elmo tokenize` writes them."
-        )
-    return shards
+        found = sorted(Path(file) for file in glob(str(path), recursive=True))
+    else:
+        files = root.iterdir() if root.is_dir() else iter([])
+        found = sorted(f for f in files if f.name.endswith(endings) and f.name[0] != ".")
+    if not found:
+        raise ValueError(f"No {kind} at '{path}': expected {wanted}.")
+    return found
 
 
 def read_sentences(path: Path) -> Iterator[list[str]]:
@@ -100,6 +104,26 @@ def read_sentences(path: Path) -> Iterator[list[str]]:
         words = line.split()
         if words:
             yield words
+
+
+class Shards(Source):
+    """Sentence shards, as `elmo tokenize` writes them.
+
+    Args:
+        paths: files, directories of them, or patterns such as ``corpus/*.txt.gz``.
+    """
+
+    def __init__(self, paths: str | Path | Sequence[str | Path]):
+        self.paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
+
+    def files(self) -> list[Path]:
+        return [shard for path in self.paths for shard in find_shards(path)]
+
+    def read(self, file: Path) -> Iterator[list[str]]:
+        return read_sentences(file)
+
+    def card(self) -> dict[str, str]:
+        return read_meta(self.files())
 
 
 def write_shards(
@@ -161,23 +185,37 @@ def write_shards(
     return n_sentences, n_words
 
 
-def write_language(directory: Path, lang: str) -> None:
-    """Note the language of a directory of shards, beside them."""
-    write_text(directory / META, json.dumps({"lang": lang}) + "\n")
+def write_meta(directory: Path, lang: str, tokenizer: str | None = None) -> None:
+    """Note beside shards of what language they are, and what made their words.
+
+    Args:
+        directory: where they are.
+        lang: code of the language.
+        tokenizer: registered name of the tokenizer, None for the language's own.
+    """
+    meta = {"lang": lang}
+    if tokenizer is not None:
+        meta["tokenizer"] = tokenizer
+    write_text(directory / META, json.dumps(meta) + "\n")
 
 
-def read_language(shards: Iterable[Path]) -> str | None:
-    """The language of shards, None if they do not all name the same.
+def read_meta(shards: Iterable[Path]) -> dict[str, str]:
+    """What was noted beside shards; what is not the same beside all of them is left out.
 
     Raises:
-        ValueError: the file that names it is damaged.
+        ValueError: a file of notes is damaged.
     """
-    languages = set()
+    notes = []
     for directory in {shard.parent for shard in shards}:
         path = directory / META
         try:
             data = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         except (OSError, ValueError) as error:
             raise ValueError(f"Cannot read {path}: {error}") from error
-        languages.add(data.get("lang") if isinstance(data, dict) else None)
-    return languages.pop() if len(languages) == 1 else None
+        data = data if isinstance(data, dict) else {}
+        notes.append({name: data[name] for name in NOTED if isinstance(data.get(name), str)})
+    return {
+        name: value
+        for name, value in (notes[0] if notes else {}).items()
+        if all(note.get(name) == value for note in notes)
+    }

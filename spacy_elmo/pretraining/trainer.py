@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,30 +24,35 @@ from .config import PretrainConfig, TrainingSettings
 from .corpus import Batch, Block
 from .files import write_text
 from .head import load_head, save_head
-from .log import LOG, start_log, write_entry
+from .log import LOG, Follow, start_log
 from .perplexity import Perplexity, evaluate, predicted
 from .prepare import BEST, CONFIG, LAST, has_ended, prepare
 from .process import find_device, keep_freed_memory, matmul_precision, stop_on_signals
 from .report import Report
 from .softmax import LogUniform, SoftmaxHead
+from .source import Source
 
 
 def pretrain(
     config: PretrainConfig,
     out: Path,
+    sources: Mapping[str, Source] | None = None,
     *,
     device: str = "cpu",
     resume: bool = False,
     quiet: bool = False,
+    follow: Follow | None = None,
 ) -> Progress:
     """Train a biLM as a config says; Ctrl-C ends it after the step under way, nothing is lost.
 
     Args:
         config: all settings.
         out: directory for ``model-best``, ``model-last``, the checkpoint, the config and the log.
+        sources: the corpus readers that the config names, made, see `prepare`.
         device: where PyTorch computes, ``"cpu"`` or ``"cuda:0"``.
         resume: go on from the checkpoint in ``out``.
         quiet: print nothing.
+        follow: is told each entry of the log.
 
     Returns:
         How far the run has come.
@@ -59,7 +64,7 @@ def pretrain(
     """
     report = Report(quiet)
     where = find_device(device)
-    run = prepare(config, out, resume, report.say)
+    run = prepare(config, out, resume, report.say, sources)
     progress, settings = run.progress, run.training
 
     torch.manual_seed(settings.seed)
@@ -105,7 +110,7 @@ def pretrain(
     losses: list[torch.Tensor] = []
     shown_words, shown_seconds = progress.words, progress.seconds
     last_checkpoint = time.monotonic()
-    with start_log(out / LOG, run.log) as log:
+    with start_log(out / LOG, run.log, follow) as log:
         with (
             matmul_precision(settings.matmul_precision),
             report.steps(settings.max_steps, progress.step),
@@ -114,8 +119,7 @@ def pretrain(
             if progress.step == 0 and progress.before is not None:
                 result = Perplexity(**progress.before)
                 report.say(f"before: {describe(result)}")
-                write_entry(
-                    log,
+                log.write(
                     step=0,
                     words=0,
                     forward=result.forward,
@@ -154,8 +158,7 @@ def pretrain(
                     seconds = max(progress.seconds - shown_seconds, 1e-9)
                     report.show(progress.step, mean, (progress.words - shown_words) / seconds)
                     shown_words, shown_seconds = progress.words, progress.seconds
-                    write_entry(
-                        log,
+                    log.write(
                         step=progress.step,
                         words=progress.words,
                         loss=mean,
@@ -174,8 +177,7 @@ def pretrain(
                     progress.seconds += seconds
                     shown_seconds += seconds
                     report.say(f"step {progress.step:,}: {describe(result)}")
-                    write_entry(
-                        log,
+                    log.write(
                         step=progress.step,
                         words=progress.words,
                         forward=result.forward,
@@ -203,7 +205,7 @@ def pretrain(
         if progress.before is not None:
             results = {"before": Perplexity(**progress.before), **results}
         for name, result in results.items():
-            write_entry(log, step=progress.step, model=name, **asdict(result), mean=result.mean)
+            log.write(step=progress.step, model=name, **asdict(result), mean=result.mean)
         report.say(table(results))
     return progress
 

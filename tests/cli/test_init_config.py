@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.cli import app
 from spacy_elmo.cli.init_config import MODELS
-from spacy_elmo.pretraining.config import read_config
+from spacy_elmo.pretraining.config_file import read_config
 
 
 def run(*arguments: object) -> tuple[int, str]:

@@ -16,7 +16,7 @@ from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.cli import app
 from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
-from spacy_elmo.pretraining.config import read_config
+from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.head import load_head
 
 from ..pretraining.helpers import PROSE, make_config

@@ -22,7 +22,7 @@ from spacy_elmo.pretraining.trainer import pretrain
 from .helpers import make_config, prose, write_text
 
 CPU = torch.device("cpu")
-PROGRESS = Progress(step=7, place=Place(1, 2, 3), words=99, seconds=1.5, best=12.25)
+PROGRESS = Progress(step=7, place=Place(1, 2, 3, 4), words=99, seconds=1.5, best=12.25)
 
 
 def make(seed: int, size: int = 3) -> tuple[dict[str, torch.nn.Module], torch.optim.Adam]:
@@ -136,14 +136,14 @@ def test_what_may_not_change_is_refused(name: str, value: int, message: str) -> 
 
 def test_a_checkpoint_from_before_a_setting_existed_had_its_default() -> None:
     before = make_config().to_dict()
-    del before["corpus"]["shards_at_once"], before["training"]["eval_words"]
+    del before["corpus"]["buffer_words"], before["training"]["eval_words"]
     assert check(before) == []
-    with pytest.raises(ValueError, match=r"\[corpus\] shards_at_once: 4 → 9"):
-        check(before, changes={"corpus.shards_at_once": 9})
+    with pytest.raises(ValueError, match=r"\[corpus\] buffer_words: 4000000 → 9"):
+        check(before, changes={"corpus.buffer_words": 9})
 
 
 def test_progress_is_plain_json() -> None:
-    assert asdict(PROGRESS)["place"] == {"epoch": 1, "group": 2, "batch": 3}
+    assert asdict(PROGRESS)["place"] == {"epoch": 1, "file": 2, "sentence": 3, "batch": 4}
 
 
 def test_the_last_few_are_kept_and_can_be_gone_back_to(tmp_path: Path) -> None:

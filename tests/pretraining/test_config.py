@@ -5,19 +5,21 @@ from typing import Any
 
 import pytest
 
-from spacy_elmo.pretraining.config import PretrainConfig, read_config, split_overrides
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.config_file import read_config, split_overrides
 
 from .helpers import SETTINGS, make_config
 
 TEXT = """\
 # A run.
 [paths]
-train = ["one", "two"]  # two of them
+# Two of them:
+train = ["one", "two"]
 dev = ${corpus.unknown}
 vocab = null
 
 [model]
-filters = [[1, 4], [2, 8]] # byte windows
+filters = [[1, 4], [2, 8]]
 projection_dim = 8
 dim = 16
 

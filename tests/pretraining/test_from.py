@@ -17,7 +17,8 @@ from spacy_elmo.bilm.layout import Card
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import HEAD, new_directory, save_bilm
 from spacy_elmo.pretraining import trainer
-from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings, read_config
+from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
+from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.head import load_head
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.trainer import learning_rate, pretrain
@@ -201,15 +202,15 @@ def test_resumed_without_what_it_was_started_from(
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 5])
-def test_epochs_of_several_shards(tmp_path: Path, at_once: int) -> None:
+@pytest.mark.parametrize("buffer_words", [100, 1000, 10_000])
+def test_epochs_of_several_shards(tmp_path: Path, buffer_words: int) -> None:
     for number in range(5):
         n_copies = 2 + 3 * number
         write_text(tmp_path / f"shard-{number}.txt", (SENTENCES + [["long"] * 45]) * n_copies)
     changes = {
         "training.max_epochs": 2,
         "training.max_steps": 1000,
-        "corpus.shards_at_once": at_once,
+        "corpus.buffer_words": buffer_words,
         "corpus.max_words": 100,
     }
     config = make_config(tmp_path, tmp_path / "shard-0.txt", changes)

@@ -14,7 +14,7 @@ import pytest
 
 from spacy_elmo.pretraining.__main__ import main
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
-from spacy_elmo.pretraining.config import read_config
+from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.trainer import pretrain
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.pretraining.shards import (
+    Shards,
     find_shards,
-    read_language,
     read_lines,
     read_sentences,
-    write_language,
+    write_meta,
     write_shards,
 )
 
@@ -148,10 +148,10 @@ def test_the_language_of_shards_is_known_if_all_name_the_same(tmp_path: Path) ->
     for name, lang in [("a", "ko"), ("b", "ko"), ("c", "de"), ("d", None)]:
         write_shards([["a", "b"]], tmp_path / name)
         if lang:
-            write_language(tmp_path / name, lang)
+            write_meta(tmp_path / name, lang)
 
     def language(*names: str) -> str | None:
-        return read_language([file for name in names for file in find_shards(tmp_path / name)])
+        return Shards([tmp_path / name for name in names]).card().get("lang")
 
     assert language("a", "b") == "ko"
     assert language("a", "c") is None

@@ -13,7 +13,8 @@ import torch
 from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
-from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings, read_config
+from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
+from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.head import load_head
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.perplexity import evaluate
@@ -48,7 +49,7 @@ MIXED = {"softmax.kind": "sampled", "softmax.n_candidates": 6, "training.dropout
 
 def small_run(paths: tuple[Path, Path], changes: dict[str, Any] | None = None) -> PretrainConfig:
     """Twenty steps with all that is random: dropout, candidates, and a corpus of two groups."""
-    return make_config(*paths, {**MIXED, "corpus.shards_at_once": 1, **(changes or {})})
+    return make_config(*paths, {**MIXED, "corpus.buffer_words": 200, **(changes or {})})
 
 
 def stop_after(monkeypatch: pytest.MonkeyPatch, step: int, number: int = signal.SIGINT) -> None:
@@ -412,7 +413,7 @@ def test_a_run_is_not_resumed_on_another_text(paths: tuple[Path, Path], tmp_path
     pretrain(small_run(paths), out, quiet=True)
     before = contents(out)
     (paths[0] / "b.txt").write_text("Something else .\n")
-    with pytest.raises(ValueError, match="Cannot resume: the training shards have"):
+    with pytest.raises(ValueError, match="Cannot resume: the training text has"):
         pretrain(small_run(paths), out, resume=True, quiet=True)
     assert contents(out) == before
 

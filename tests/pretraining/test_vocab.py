@@ -74,3 +74,15 @@ def test_a_survey_counts_all_that_is_lost() -> None:
 def test_a_survey_of_what_loses_nothing_says_so_by_silence() -> None:
     vocab = Vocabulary([*SPECIALS, "a"])
     assert survey([["a"] * 4], 4).describe(vocab, 4, 50) == "4 words in 1 sentences, 0.00% <UNK>"
+
+
+def test_rare_words_of_a_large_text_are_forgotten_and_frequent_ones_are_not() -> None:
+    text = ([f"rare{i}", "often", f"rare{i + 1}", "often"] for i in range(5000))
+    found = survey(text, max_words=100, most_words=100)
+    assert found.has_forgotten
+    assert len(found.counts) <= 100
+    assert (found.counts["often"], found.n_words) == (10_000, 20_000)
+    described = found.describe(Vocabulary([*SPECIALS, "often"]), 100, 7)
+    assert "20,000 words in 5,000 sentences, 50.00% <UNK>" in described
+    assert "at least " in described
+    assert "more distinct words than can be counted, the rarest are left out" in described

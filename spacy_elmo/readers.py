@@ -1,0 +1,137 @@
+"""Raw text in the forms that users have it in, plain, JSONL, and spaCy's DocBin, as sentences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from itertools import chain, groupby
+from pathlib import Path
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import DocBin
+
+from .pipeline.segments import sentence_bounds, split_text
+from .pretraining.shards import PACKINGS, find_files, read_lines
+from .pretraining.source import Source
+
+FORMS = "plain text (.txt), JSONL (.jsonl), either also .gz, .xz or .zst, or .spacy"
+ENDINGS = (".spacy", *(form + packing for form in (".txt", ".jsonl") for packing in PACKINGS))
+BY_RULES = "spacy.Tokenizer.v1"
+
+
+class Texts(Source):
+    """Raw texts, tokenized and cut into sentences as they are read.
+
+    Args:
+        paths: files of the forms in `FORMS`, directories of them, or patterns.
+        lang: code of their language.
+        tokenizer: see `blank`.
+    """
+
+    def __init__(
+        self, paths: str | Path | Sequence[str | Path], lang: str, tokenizer: str | None = None
+    ):
+        self.paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
+        self.lang = lang
+        self.tokenizer = tokenizer
+
+    @cached_property
+    def nlp(self) -> Language:
+        return blank(self.lang, self.tokenizer)
+
+    def files(self) -> list[Path]:
+        return [f for path in self.paths for f in find_files(path, ENDINGS, "texts", FORMS)]
+
+    def read(self, file: Path) -> Iterator[list[str]]:
+        return read_sentences_of(self.nlp, [file], n_process=1)
+
+    def card(self) -> dict[str, str]:
+        tokenizer = {} if self.tokenizer is None else {"tokenizer": self.tokenizer}
+        return {"lang": self.lang, **tokenizer}
+
+
+def blank(lang: str, tokenizer: str | None = None) -> Language:
+    """An empty pipeline.
+
+    Args:
+        lang: code of its language.
+        tokenizer: registered name of a tokenizer without settings; None for the language's own.
+            `BY_RULES` is spaCy's by rules, for languages whose own needs another
+            package.
+
+    Raises:
+        ValueError: there is no such language or tokenizer, or it needs another package.
+    """
+    config = {} if tokenizer is None else {"nlp": {"tokenizer": {"@tokenizers": tokenizer}}}
+    try:
+        return spacy.blank(lang, config=config)
+    except ImportError as error:
+        text = str(error)
+        if tokenizer is None and find_spec(f"spacy.lang.{lang}"):  # what is missing is a package
+            text = (
+                f"The tokenizer of the language '{lang}' needs a package that is not there: {text} "
+                f'Or take spaCy\'s own by rules, "{BY_RULES}", as the tokenizer.'
+            )
+        raise ValueError(text) from error
+
+
+def read_sentences_of(nlp: Language, texts: Iterable[Path], n_process: int) -> Iterator[list[str]]:
+    """Sentences of several texts, one after another.
+
+    Args:
+        nlp: its tokenizer is used, and its sentences are those of the elmo component. Docs of a
+            DocBin keep their tokens, and their sentences if they have any.
+        texts: files, of the forms in `FORMS`.
+        n_process: processes that tokenize.
+
+    Raises:
+        ValueError: a text cannot be read.
+    """
+    for is_docs, files in groupby(texts, lambda text: text.suffix == ".spacy"):
+        if is_docs:
+            yield from chain.from_iterable(sentences_of_docs(nlp, file) for file in files)
+        else:
+            yield from split_text(nlp, chain.from_iterable(map(read_paragraphs, files)), n_process)
+
+
+def read_paragraphs(path: Path) -> Iterator[str]:
+    """Paragraphs of plain text, one a line, or those of the ``"text"`` of each line of JSON.
+
+    Raises:
+        ValueError: the file cannot be read, or a line is not such JSON.
+    """
+    lines = (line.removeprefix("\ufeff") for line in read_lines(path))  # byte order mark
+    if ".jsonl" not in path.suffixes:
+        yield from lines
+        return
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            text = json.loads(line)["text"]
+        except (ValueError, KeyError, TypeError):
+            text = None
+        if not isinstance(text, str):
+            raise ValueError(
+                f'Line {number} of {path} is not JSON with a text, as in {{"text": "…"}}.'
+            )
+        yield from text.splitlines()
+
+
+def sentences_of_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
+    """Sentences of the Docs in a DocBin.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    try:
+        stored = DocBin().from_disk(path)
+    except Exception as error:  # msgpack's, zlib's and the system's own
+        raise ValueError(f"Cannot read {path} as a DocBin: {error}") from error
+    for doc in stored.get_docs(nlp.vocab):
+        words, bounds = sentence_bounds(doc)
+        for start, end in bounds:
+            yield [doc[int(i)].text for i in words[start:end]]

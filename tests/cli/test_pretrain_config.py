@@ -1,0 +1,223 @@
+"""Configs of pretraining as spaCy reads them, their corpus readers and loggers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from click.testing import Result
+from spacy.tokens import DocBin
+from typer.testing import CliRunner
+
+from spacy_elmo.bilm.find import find_weights
+from spacy_elmo.cli import app
+from spacy_elmo.cli.pretrain_config import read_spacy_config, resolve
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT
+from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.readers import Texts
+
+from ..pretraining.helpers import PROSE, make_config, same_weights
+
+RECIPES = sorted((Path(__file__).parents[2] / "project" / "configs").glob("pretrain_*.cfg"))
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, ["pretrain", *map(str, arguments)])
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text(PROSE * 3, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    def write_config(more: str = "", **changes: Any) -> Path:
+        path = tmp_path / "config.cfg"
+        config = make_config(changes={k.replace("__", "."): v for k, v in changes.items()})
+        path.write_text(config.to_text().replace("[corpora]\n", "") + more, encoding="utf-8")
+        return path
+
+    return write_config
+
+
+def readers(train: str, dev: str, settings: str = "") -> str:
+    blocks = (
+        f"[corpora.{name}]\n{block}{settings}\n" for name, block in [("train", train), ("dev", dev)]
+    )
+    return "\n[corpora]\n\n" + "\n".join(blocks)
+
+
+def texts(path: Path) -> str:
+    return f'@readers = "spacy-elmo.Texts.v1"\npaths = {json.dumps(str(path))}\n'
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
+def test_both_ways_of_reading_agree(recipe: Path) -> None:
+    arguments = ["--paths.train", "a b", "--training.max_steps=30000", "--training.seed", "7"]
+    config = read_spacy_config(recipe, arguments)
+    assert config == read_config(recipe, arguments)
+    assert (config.paths.train, config.training.seed) == ("a b", 7)
+
+
+def test_what_is_written_is_read_by_both(write: Callable[..., Path], text: Path) -> None:
+    more = readers(texts(text), texts(text), 'lang = "en"\n')
+    path = write(more + '\n[training.logger]\n@loggers = "spacy.ConsoleLogger.v3"\n')
+    config = read_spacy_config(path)
+    assert config.training.logger == {"@loggers": "spacy.ConsoleLogger.v3"}
+    path.write_text(config.to_text(), encoding="utf-8")
+    assert read_spacy_config(path) == config == read_config(path)
+
+
+def test_variables_and_the_environment(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write()
+    changed = path.read_text().replace("max_size = 50000", "max_size = ${training.max_steps}")
+    path.write_text(changed)
+    monkeypatch.setenv("SPACY_CONFIG_OVERRIDES", "--training.max_steps 77 --training.seed 5")
+    config = read_spacy_config(path, ["--training.seed", "6"])
+    assert (config.vocab.max_size, config.training.seed) == (77, 6)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("[corpora]\n[corpora.test]\n@readers = 'x'\n", r"unknown block \[corpora\.test\]"),
+        ("[corpora]\n[corpora.train]\npaths = 1\n", r"has to be a block with @readers"),
+        ('[corpora]\n[corpora.dev]\n@readers = "nothing.v1"\n', r"corpora\.dev.*nothing\.v1"),
+        (
+            '[corpora]\n[corpora.dev]\n@readers = "spacy.JsonlCorpus.v1"\npath = "x"\n',
+            r"spacy\.JsonlCorpus\.v1.* does not read texts for pretraining",
+        ),
+        (
+            '[corpora]\n[corpora.dev]\n@readers = "spacy-elmo.Texts.v1"\npath = "x"\n',
+            r"(?s)corpora\.dev.*missing required argument: 'paths'",
+        ),
+        ('[training.logger]\n@loggers = "nothing.v1"\n', r"training\.logger.*nothing\.v1"),
+        ("[speed]\n", r"unknown sections \['speed'\]"),
+        ("[vocab]\n", "Cannot read the config"),
+        ("[speed]\nx = ${a.b}\n", "Cannot read the config"),
+    ],
+)
+def test_wrong_configs_are_refused(write: Callable[..., Path], more: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        resolve(read_spacy_config(write("\n" + more)))
+
+
+def test_raw_text_gives_what_its_shards_give(
+    write: Callable[..., Path], text: Path, tmp_path: Path
+) -> None:
+    shards = tmp_path / "shards"
+    assert CliRunner().invoke(app, ["tokenize", str(text), str(shards)]).exit_code == 0
+    same = {"training__max_steps": 12, "training__seed": 3}
+    result = run(write(readers(texts(text), texts(text)), **same), tmp_path / "raw")
+    assert result.exit_code == 0, result.output
+    of_shards = f'@readers = "spacy-elmo.Shards.v1"\npaths = "{shards}"\n'
+    result = run(write(readers(of_shards, of_shards), **same), tmp_path / "read")
+    assert result.exit_code == 0, result.output
+    paths = ["--paths.train", shards, "--paths.dev", shards]
+    assert run(write(**same), tmp_path / "paths", *paths).exit_code == 0
+    for name in ("read", "paths"):
+        weights = "model-last/weights.safetensors"
+        assert same_weights(tmp_path / "raw" / weights, tmp_path / name / weights)
+    assert find_weights(tmp_path / "raw" / "model-best").card().meta == {"lang": "en"}
+
+
+def test_a_run_from_raw_text_is_resumed(
+    write: Callable[..., Path], text: Path, tmp_path: Path
+) -> None:
+    path = write(readers(texts(text), texts(text)), training__max_steps=12)
+    assert run(path, tmp_path / "whole").exit_code == 0
+    assert run(path, tmp_path / "parts", "--training.max_steps", 8).exit_code == 0
+    # The checkpoint of a shorter schedule: the rate of the last steps was another.
+    result = run(tmp_path / "parts" / "config.cfg", tmp_path / "parts", "--resume", "-q")
+    assert result.exit_code == 0, result.output
+    text.write_text(PROSE)
+    result = run(path, tmp_path / "parts", "--resume")
+    assert result.exit_code == 1
+    assert "Cannot resume: the training text has" in " ".join(result.output.split())
+
+
+def test_without_spacy_readers_are_refused(write: Callable[..., Path], text: Path) -> None:
+    from spacy_elmo.pretraining.trainer import pretrain
+
+    config = read_config(write(readers(texts(text), texts(text))))
+    with pytest.raises(ValueError, match=r"\[corpora\.train\] names a reader, which only spaCy"):
+        pretrain(config, text.parent / "out", quiet=True)
+    assert not (text.parent / "out" / CHECKPOINT).exists()
+
+
+def test_texts_of_all_forms(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    (tmp_path / "a.txt").write_text("One word. Two words.\n\nThree.\n")
+    (tmp_path / "b.jsonl").write_text('{"text": "Four."}\n')
+    DocBin(docs=[nlp("Five.")]).to_disk(tmp_path / "c.spacy")
+    (tmp_path / "d.csv").write_text("Six.")
+    source = Texts(str(tmp_path), "en")
+    assert [file.name for file in source.files()] == ["a.txt", "b.jsonl", "c.spacy"]
+    read = [" ".join(words) for words in source.sentences()]
+    assert read == ["One word .", "Two words .", "Three .", "Four .", "Five ."]
+    assert [f.name for f in Texts([tmp_path / "d.csv", tmp_path / "*.jsonl"], "en").files()] == [
+        "d.csv", "b.jsonl",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match=r"No texts at '.*nowhere'"):
+        Texts(tmp_path / "nowhere", "en").files()
+
+
+def test_a_tokenizer_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("나는 집에 간다. 너는?\n", encoding="utf-8")
+    source = Texts(tmp_path / "a.txt", "ko", "spacy.Tokenizer.v1")
+    assert [" ".join(words) for words in source.sentences()] == ["나는 집에 간다 .", "너는 ?"]
+    assert source.card() == {"lang": "ko", "tokenizer": "spacy.Tokenizer.v1"}
+    with pytest.raises(ValueError, match=r"nothing\.v1"):
+        list(Texts(tmp_path / "a.txt", "ko", "nothing.v1").sentences())
+    with pytest.raises(ValueError, match="E048"):
+        list(Texts(tmp_path / "a.txt", "qqq").sentences())
+
+
+def test_a_registered_logger_sees_the_run(
+    write: Callable[..., Path], text: Path, tmp_path: Path
+) -> None:
+    seen: list[Any] = []
+    finished: list[bool] = []
+
+    @spacy.registry.loggers("tests.Seen.v1")
+    def make() -> Any:
+        def setup(nlp: Any, stdout: Any, stderr: Any) -> Any:
+            assert nlp.config.interpolate()["training"]["max_steps"] == 12
+            return seen.append, lambda: finished.append(True)
+
+        return setup
+
+    more = readers(texts(text), texts(text)) + '\n[training.logger]\n@loggers = "tests.Seen.v1"\n'
+    result = run(
+        write(more, training__max_steps=12, training__eval_every=5), tmp_path / "out", "-q"
+    )
+    assert (result.exit_code, result.output, finished) == (0, "", [True])
+    evaluations = [info for info in seen if info is not None]
+    assert [info["step"] for info in evaluations] == [5, 10, 12]
+    assert len(seen) - len(evaluations) == 12
+    logged = [e for e in read_log(tmp_path / "out" / "log.jsonl") if "mean" in e][:3]
+    assert [-info["score"] for info in evaluations] == [e["mean"] for e in logged]
+    assert all(info["losses"]["bilm"] > 0 for info in evaluations)
+    assert evaluations[-1]["words"] == logged[-1]["words"]
+
+
+def test_loggers_of_spacy_itself(write: Callable[..., Path], text: Path, tmp_path: Path) -> None:
+    more = (
+        readers(texts(text), texts(text))
+        + '\n[training.logger]\n@loggers = "spacy.ConsoleLogger.v3"\nprogress_bar = "train"\n'
+        + f"output_file = {json.dumps(str(tmp_path / 'seen.jsonl'))}\n"
+    )
+    result = run(write(more, training__max_steps=12, training__eval_every=5), tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    lines = (tmp_path / "seen.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [5, 10, 12]
