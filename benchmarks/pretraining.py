@@ -34,7 +34,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.corpus import Batch, Corpus, Place
-from spacy_elmo.pretraining.process import keep_freed_memory, matmul_precision
+from spacy_elmo.pretraining.process import bound_kernels, keep_freed_memory, matmul_precision
 from spacy_elmo.pretraining.shards import Shards, find_shards, read_sentences
 from spacy_elmo.pretraining.softmax import LogUniform, SoftmaxHead
 from spacy_elmo.pretraining.trainer import step_loss
@@ -179,6 +179,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    bound_kernels()
     keep_freed_memory()
     config = read_config(arguments.config)
     if config.model.cell_clip is not None or config.model.proj_clip is not None:

@@ -27,7 +27,13 @@ from .head import load_head, save_head
 from .log import LOG, Follow, start_log
 from .perplexity import Perplexity, evaluate, predicted
 from .prepare import BEST, CONFIG, LAST, has_ended, prepare
-from .process import find_device, keep_freed_memory, matmul_precision, stop_on_signals
+from .process import (
+    bound_kernels,
+    find_device,
+    keep_freed_memory,
+    matmul_precision,
+    stop_on_signals,
+)
 from .report import Report
 from .softmax import LogUniform, SoftmaxHead
 from .source import Source
@@ -62,6 +68,7 @@ def pretrain(
             or a shard cannot be read any more, or the loss is not finite (the last checkpoint
             and the models stay as they were).
     """
+    bound_kernels()
     report = Report(quiet)
     where = find_device(device)
     run = prepare(config, out, resume, report.say, sources)
