@@ -56,16 +56,20 @@ class LSTMLayer(nn.Module):
         Returns:
             Outputs ``(2, N, P)``, and the state each sentence ended in, as ``h0`` and ``c0``.
         """
+        device, product_type = x.device.type, x.dtype
+        if torch.is_autocast_enabled(device):  # for the products; all else is done in float32
+            product_type = torch.get_autocast_dtype(device)
+            x, h0, c0 = x.float(), h0.float(), c0.float()
         bias = self.bias.clone()
         D = bias.shape[1] // 4
         bias[:, D : 2 * D] += FORGET_BIAS
         if self.cell_clip is None and self.proj_clip is None and _has_cudnn(x):
             return self.forward_torch(x, packing, h0, c0, bias)
-        weight_hr = self.weight_hr
-        out, h_n, c_n = _LSTM.apply(
-            x, h0, c0, self.weight_ih, self.weight_hh, bias, weight_hr,
-            packing, self.cell_clip, self.proj_clip, torch.is_grad_enabled(),
-        )  # fmt: skip
+        with torch.autocast(device, enabled=False):
+            out, h_n, c_n = _LSTM.apply(
+                x, h0, c0, self.weight_ih, self.weight_hh, bias, self.weight_hr,
+                packing, self.cell_clip, self.proj_clip, torch.is_grad_enabled(), product_type,
+            )  # fmt: skip
         return out, h_n, c_n
 
     def forward_torch(
@@ -99,6 +103,18 @@ def _has_cudnn(x: torch.Tensor) -> bool:
     return x.is_cuda and torch.version.cuda is not None and torch.backends.cudnn.is_available()
 
 
+def _times(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """``a · b``, multiplied in the type of b."""
+    return torch.bmm(a.to(b.dtype), b).to(a.dtype)
+
+
+def _add_times(to: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """``to + a · b``, multiplied in the type of b."""
+    if a.dtype == b.dtype:
+        return torch.baddbmm(to, a, b)
+    return to + torch.bmm(a.to(b.dtype), b)
+
+
 def _clip(tensor: torch.Tensor, limit: float | None) -> torch.Tensor:
     return tensor if limit is None else tensor.clamp_(-limit, limit)
 
@@ -108,7 +124,7 @@ class _LSTM(torch.autograd.Function):
 
     What does not depend on the recurrence is done for all steps at once, before the loop over
     them (input products) or after it (weight gradients); what remains inside is two small
-    products and a few pointwise operations.
+    products and a few pointwise operations. The products may be in a type of less precision.
     """
 
     @staticmethod
@@ -125,42 +141,49 @@ class _LSTM(torch.autograd.Function):
         cell_clip: float | None,
         proj_clip: float | None,
         is_grad_enabled: bool,  # in here it never is
+        product_type: torch.dtype,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         N, D = x.shape[1], c0.shape[2]
         for_backward = is_grad_enabled and any(ctx.needs_input_grad)
-        ih = weight_ih.transpose(1, 2)
-        hh = weight_hh.transpose(1, 2)
-        hr = None if weight_hr is None else weight_hr.transpose(1, 2)
+        ih = weight_ih.to(product_type).transpose(1, 2)
+        hh = weight_hh.to(product_type).transpose(1, 2)
+        hr = None if weight_hr is None else weight_hr.to(product_type).transpose(1, 2)
         out = torch.empty_like(x) if hr is not None else x.new_empty(2, N, D)
-        cells = x.new_empty(2, N, D) if for_backward else None
+        cells = tanhs = None  # of all steps, (2, N, D)
+        if for_backward:
+            cells, tanhs = x.new_empty(2, N, D), x.new_empty(2, N, D)
         h_n, c_n = torch.empty_like(h0), torch.empty_like(c0)
         h, c = h0, c0
         most = N if for_backward else max(1, BYTES_AT_ONCE // (8 * D * x.element_size()))
         for first, end, steps in packing.stretches(most):
             # What comes from x, for all steps of a stretch: (2, end - first, 4D)
-            from_x = torch.baddbmm(bias.unsqueeze(1), x[:, first:end], ih)
+            from_x = _add_times(bias.unsqueeze(1), x[:, first:end], ih)
             for start, size in steps:
                 if size < h.shape[1]:  # sentences that have ended leave their state
                     h_n[:, size : h.shape[1]], c_n[:, size : c.shape[1]] = h[:, size:], c[:, size:]
                     h, c = h[:, :size], c[:, :size]
                 step, place = slice(start, start + size), slice(start - first, start - first + size)
-                gates = torch.baddbmm(from_x[:, place], h, hh)  # (2, size, 4D)
+                gates = _add_times(from_x[:, place], h, hh)  # (2, size, 4D)
                 gates[..., : 2 * D].sigmoid_()
                 gates[..., 2 * D : 3 * D].tanh_()
                 gates[..., 3 * D :].sigmoid_()
                 i, f, g, o = gates.split(D, dim=2)
                 c = _clip((f * c).addcmul_(i, g), cell_clip)
-                h = c.tanh().mul_(o)
+                tanh_c = c.tanh()
+                h = tanh_c * o
                 if hr is not None:
-                    h = _clip(torch.bmm(h, hr), proj_clip)
+                    h = _clip(_times(h, hr), proj_clip)
                 out[:, step] = h
-                if cells is not None:
+                if cells is not None and tanhs is not None:
                     from_x[:, place] = gates  # its place is free now
-                    cells[:, step] = c
+                    cells[:, step], tanhs[:, step] = c, tanh_c
         h_n[:, : h.shape[1]], c_n[:, : c.shape[1]] = h, c
         if cells is not None:
-            ctx.save_for_backward(x, h0, c0, weight_ih, weight_hh, weight_hr, from_x, cells, out)
+            ctx.save_for_backward(
+                x, h0, c0, weight_ih, weight_hh, weight_hr, from_x, cells, tanhs, out
+            )
             ctx.packing, ctx.cell_clip, ctx.proj_clip = packing, cell_clip, proj_clip
+            ctx.product_type = product_type
         return out, h_n, c_n
 
     @staticmethod
@@ -168,18 +191,24 @@ class _LSTM(torch.autograd.Function):
     def backward(
         ctx: Any, d_out: torch.Tensor, d_h_n: torch.Tensor, d_c_n: torch.Tensor
     ) -> tuple[torch.Tensor | None, ...]:
-        x, h0, c0, weight_ih, weight_hh, weight_hr, gates, cells, out = ctx.saved_tensors
+        x, h0, c0, weight_ih, weight_hh, weight_hr, gates, cells, tanh_c, out = ctx.saved_tensors
         packing: Packing = ctx.packing
+        of_type = {"dtype": ctx.product_type}
+        hh = weight_hh.to(**of_type)
+        hr = None if weight_hr is None else weight_hr.to(**of_type)
         D = c0.shape[2]
         i, f, g, o = gates.split(D, dim=2)  # each (2, N, D)
         c_prev = torch.cat([c0, cells[:, packing.previous]], dim=1)
-        tanh_c = cells.tanh()
-        # Derivatives that need no recurrence, for all steps at once:
-        by_cell = torch.cat(  # of i, f, g by c: (2, N, 3D)
-            [g * i * (1 - i), c_prev * f * (1 - f), i * (1 - g * g)], dim=2
-        )
-        o_by_m = tanh_c * o * (1 - o)  # m = σ(o) · tanh(c), what is projected
-        c_by_m = o * (1 - tanh_c * tanh_c)
+        # Derivatives that need no recurrence, for all steps at once; sigmoid_backward(x, y) is
+        # x · y · (1 − y), tanh_backward(x, y) is x · (1 − y²), each in one pass over the memory.
+        aten = torch.ops.aten
+        by_cell = gates.new_empty(*gates.shape[:2], 3 * D)  # of i, f, g by c
+        d_i, d_f, d_g = by_cell.split(D, dim=2)
+        aten.sigmoid_backward.grad_input(g, i, grad_input=d_i)
+        aten.sigmoid_backward.grad_input(c_prev, f, grad_input=d_f)
+        aten.tanh_backward.grad_input(i, g, grad_input=d_g)
+        o_by_m = aten.sigmoid_backward(tanh_c, o)  # m = σ(o) · tanh(c), what is projected
+        c_by_m = aten.tanh_backward(o, tanh_c)
         inside = None if ctx.cell_clip is None else cells.abs() < ctx.cell_clip
         if ctx.proj_clip is not None:
             h_inside = out.abs() < ctx.proj_clip
@@ -194,7 +223,7 @@ class _LSTM(torch.autograd.Function):
             if ctx.proj_clip is not None:
                 d_h_step *= h_inside[:, step]
             d_hs[:, step] = d_h_step
-            d_m = d_h_step if weight_hr is None else torch.bmm(d_h_step, weight_hr)
+            d_m = d_h_step if hr is None else _times(d_h_step, hr)
             d_c_step = torch.addcmul(d_c[:, :size], d_m, c_by_m[:, step])
             if inside is not None:
                 d_c_step *= inside[:, step]
@@ -206,20 +235,24 @@ class _LSTM(torch.autograd.Function):
             )
             torch.mul(o_by_m[:, step], d_m, out=d_step[..., 3 * D :])
             torch.mul(d_c_step, f[:, step], out=d_c[:, :size])
-            d_h[:, :size] = torch.bmm(d_step, weight_hh)
+            d_h[:, :size] = _times(d_step, hh)
         h_prev = torch.cat([h0, out[:, packing.previous]], dim=1)
+        d_bias = d_gates.sum(dim=1)
+        d_gates = d_gates.to(**of_type)
         d_gates_t = d_gates.transpose(1, 2)
         d_weight_hr = None
-        if weight_hr is not None:
-            d_weight_hr = torch.bmm(d_hs.transpose(1, 2), tanh_c.mul_(o))
+        if hr is not None:
+            d_weight_hr = torch.bmm(d_hs.to(**of_type).transpose(1, 2), (tanh_c * o).to(**of_type))
+            d_weight_hr = d_weight_hr.to(x.dtype)
         return (
-            torch.bmm(d_gates, weight_ih),
+            torch.bmm(d_gates, weight_ih.to(**of_type)).to(x.dtype),
             d_h if ctx.needs_input_grad[1] else None,
             d_c if ctx.needs_input_grad[2] else None,
-            torch.bmm(d_gates_t, x),
-            torch.bmm(d_gates_t, h_prev),
-            d_gates.sum(dim=1),
+            torch.bmm(d_gates_t, x.to(**of_type)).to(x.dtype),
+            torch.bmm(d_gates_t, h_prev.to(**of_type)).to(x.dtype),
+            d_bias,
             d_weight_hr,
+            None,
             None,
             None,
             None,

@@ -156,3 +156,23 @@ def test_zero_state():
     assert h.dtype == c.dtype == torch.float64
     assert not h.any()
     assert not c.any()
+
+
+@pytest.mark.parametrize("projects", [True, False])
+@pytest.mark.parametrize(("cell_clip", "proj_clip"), CLIPS)
+def test_products_of_less_precision(projects, cell_clip, proj_clip):
+    """Under autocast only the products are rounded: all results are float32, and near."""
+    results = []
+    for is_mixed in (False, True):
+        layer = make_layer(projects, cell_clip, proj_clip, scale=0.3).float()
+        inputs = [i.detach().float().requires_grad_() for i in make_inputs(layer)]
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):
+            outputs = layer(inputs[0], Packing(LENGTHS), *inputs[1:])
+        sum(o.square().sum() for o in outputs).backward()
+        results.append([*outputs, *(t.grad for t in [*inputs, *layer.parameters()])])
+    for exact, mixed in zip(*results, strict=True):
+        assert mixed.dtype == torch.float32
+        assert not torch.equal(mixed, exact)
+        difference = (mixed - exact).norm() / exact.norm()
+        # A clip cuts off gradients of values that were rounded across it.
+        assert difference < (0.02 if (cell_clip, proj_clip) == (None, None) else 0.3)
