@@ -30,13 +30,19 @@ def pretrain_cli(
     """
     from ..pretraining.config import read_config, start_from
     from ..pretraining.trainer import pretrain
+    from .vectors import read_vectors
 
     if str(config_path).startswith("--") or str(out).startswith("--"):
         msg.fail("Give CONFIG and OUT first, and the settings of the config after them.", exits=1)
     device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
     try:
         config = read_config(config_path, [*ctx.args, *start_from(start)], out if resume else None)
-        progress = pretrain(config, out, device=device, resume=resume, quiet=quiet)
+        name, vectors = config.paths.vectors, None
+        if name is not None and not resume and not name.endswith(".safetensors"):
+            vectors = read_vectors(name, (lambda text: None) if quiet else msg.warn)
+        progress = pretrain(
+            config, out, device=device, resume=resume, quiet=quiet, vectors=vectors
+        )
     except (ValueError, OSError) as error:
         msg.fail("Cannot pretrain", str(error), exits=1)
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ..bilm.config import BiLMConfig
+from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
 from ..bilm.find import find_weights
 
 PRECISIONS = ("highest", "high", "medium")
@@ -24,12 +24,15 @@ class Paths:
     """``train``, ``dev``: a shard or a directory of shards, or a list of them. ``vocab``: a file
     of one word a line, most frequent first; null to count the training shards, or for the words of
     the head that is gone on with. ``weights``: a biLM to start from (see `find_weights`); null to
-    start from random numbers."""
+    start from random numbers. ``vectors``: the word vectors of a biLM whose ``token_encoder`` is
+    "vectors": name or directory of a spaCy pipeline, or a file that `word_table.write_table` wrote;
+    null where ``weights`` brings its own."""
 
     train: str | list[str] | None = None
     dev: str | list[str] | None = None
     vocab: str | None = None
     weights: str | list[str] | None = None
+    vectors: str | None = None
 
 
 @dataclass
@@ -76,6 +79,9 @@ class TrainingSettings:
     before it, in one of ``n_streams`` streams of sentences in random order, has ended (a batch is
     then one sentence of each stream, and ``batch_words`` is not used). The published models were
     trained like that.
+
+    ``train_vectors``: whether a table of word vectors learns too, all of it; false leaves it as it
+    is. The rows of the boundaries and of the unknown word always learn.
     """
 
     seed: int = 0
@@ -96,6 +102,7 @@ class TrainingSettings:
     keep_checkpoints: int = 1
     state: str = "zero"
     n_streams: int = 64
+    train_vectors: bool = False
 
 
 @dataclass
@@ -160,6 +167,15 @@ class PretrainConfig:
                 f'[training] state = "{self.training.state}" it has to be '
                 f'"{STATES[self.training.state]}".'
             )
+        if self.model.token_encoder != "vectors":
+            advice = 'it is for word vectors: set [model] token_encoder = "vectors", or remove it'
+            if self.paths.vectors is not None:
+                self._refuse("paths", "vectors", advice)
+            if self.training.train_vectors:
+                self._refuse("training", "train_vectors", advice)
+        elif self.paths.vectors is not None and self.paths.weights is not None:
+            advice = "the biLM of [paths] weights brings its own; remove one of the two"
+            self._refuse("paths", "vectors", advice)
 
     def _at_least(self, section: str, name: str, least: int) -> None:
         if getattr(getattr(self, section), name) < least:
@@ -171,7 +187,11 @@ class PretrainConfig:
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Sections of plain JSON types."""
-        return {section.name: asdict(getattr(self, section.name)) for section in fields(self)}
+        sections = {section.name: getattr(self, section.name) for section in fields(self)}
+        return {
+            name: section.to_dict() if isinstance(section, BiLMConfig) else asdict(section)
+            for name, section in sections.items()
+        }
 
     def to_text(self) -> str:
         """The config as a file."""
@@ -219,14 +239,19 @@ def _model(
         started = replace(find_weights(weights).config(), initial_state=state)
     if given is None or started is None:
         return given or started  # type: ignore[return-value]
-    both = [(name, value, getattr(started, name)) for name, value in asdict(given).items()]
+    sizes = TOKEN_ENCODERS["vectors"]  # of its table; they need not be given
+    both = [
+        (name, value, getattr(started, name))
+        for name, value in asdict(given).items()
+        if value is not None or name not in sizes
+    ]
     apart = [f"{name}: {value!r}, not {other!r}" for name, value, other in both if value != other]
     if apart:
         raise ValueError(
             f"Config: [model] is not that of the weights '{weights}' to start from: "
             f"{'; '.join(apart)}. Remove the section, the model is then that of the weights."
         )
-    return given
+    return started
 
 
 def _section(name: str, kind: type, data: Mapping[str, Any]) -> Any:
@@ -240,10 +265,12 @@ def _section(name: str, kind: type, data: Mapping[str, Any]) -> Any:
         default = defaults[setting]
         wanted: tuple[type, ...] = (type(default),)
         if default is None:
-            wanted = (str, list, type(None)) if setting != "vocab" else (str, type(None))
+            wanted = (str, list, type(None))
+            if setting in ("vocab", "vectors"):
+                wanted = (str, type(None))
         elif isinstance(default, float):
             wanted = (float, int)
-        if not isinstance(value, wanted) or isinstance(value, bool):
+        if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
             names = " or ".join("null" if t is type(None) else t.__name__ for t in wanted)
             raise ValueError(f"Config: [{name}] {setting} is {value!r}; expected {names}.")
         if isinstance(value, list) and not all(isinstance(item, str) for item in value):
@@ -261,8 +288,8 @@ def read_config(
             that of another setting, as it is after the overrides.
         overrides: as they stand on the command line, ``--section.name value`` or
             ``--section.name=value``.
-        run: directory of a run that is to be resumed; it needs the weights no more that it was
-            started from, and has a [model] if the config has none.
+        run: directory of a run that is to be resumed; it needs the weights and the word vectors
+            no more that it was started from, and has a [model] if the config has none.
 
     Raises:
         ValueError: the file or a setting cannot be read, or is not a setting.
@@ -282,9 +309,10 @@ def read_config(
         for section, settings in texts.items()
     }
     if run is not None:
-        data.get("paths", {}).pop("weights", None)
+        for name in ("weights", "vectors"):
+            data.get("paths", {}).pop(name, None)
         if "model" not in data:
-            data["model"] = asdict(read_config(run / "config.cfg", run=run).model)
+            data["model"] = read_config(run / "config.cfg", run=run).model.to_dict()
     return PretrainConfig.from_dict(data)
 
 

@@ -8,16 +8,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ..bilm.characters import CharacterIds
 from ..bilm.find import find_weights
 from ..bilm.layout import VOCAB, Card, Weights
+from ..bilm.word_vectors import RowIds, WordTable
 from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
 from .config import PretrainConfig, TrainingSettings
-from .corpus import Block, Corpus
+from .corpus import Block, Corpus, ToIds
 from .head import load_head
 from .log import LOG, read_log
 from .shards import find_shards, read_language, read_sentences
 from .softmax import LogUniform
 from .vocab import SPECIALS, Survey, Vocabulary, survey
+from .word_table import TABLE
 
 BEST, LAST, CONFIG = "model-best", "model-last", "config.cfg"
 PASSAGE_SENTENCES = 64
@@ -50,7 +53,9 @@ class Prepared:
     passage: list[list[str]]
 
 
-def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepared:
+def prepare(
+    config: PretrainConfig, out: Path, resume: bool, say: Say, table: WordTable | None = None
+) -> Prepared:
     """Read and check all that a config and the directory of its run name; nothing is written.
 
     Args:
@@ -58,6 +63,7 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
         out: the directory of the run.
         resume: go on from its checkpoint.
         say: told what is in the texts, and what they lose.
+        table: the word vectors, if the biLM is on top of some.
 
     Raises:
         ValueError: something is missing, empty, damaged, or does not go together.
@@ -67,6 +73,12 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
             raise ValueError(f"Config: [paths] {name} is not set; give it as --paths.{name} PATH.")
     train_shards, dev_shards = _shards(config.paths.train), _shards(config.paths.dev)
     lang = read_language(train_shards)
+    words = None
+    if table is not None:
+        words = RowIds(table.words, table.rows)
+        n_words, n_vectors, vector_dim = table.sizes().values()
+        learn = "learn too" if config.training.train_vectors else "stay as they are"
+        say(f"{n_words:,} words with {n_vectors:,} vectors of {vector_dim}, which {learn}")
     text_bytes = sum(shard.stat().st_size for shard in train_shards)
     progress, log = Progress(text_bytes=text_bytes), []
     train: Survey | None = None
@@ -106,16 +118,17 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
                     say("The biLM itself does not learn: head_first takes all steps")
         elif lang is not None:
             progress.card = asdict(Card({"lang": lang}))
-        say(f"train: {_describe(train, vocab, config)}; vocabulary of {len(vocab):,}")
+        say(f"train: {_describe(train, vocab, config, words)}; vocabulary of {len(vocab):,}")
     sampler = None
     if config.softmax.kind == "sampled":
         sampler = LogUniform(len(vocab), config.softmax.n_candidates)
-    say(f"dev: {_describe(_survey('dev', dev_shards, config), vocab, config)}")
-    shape = {
-        "max_width": max(width for width, _ in config.model.filters),
-        "max_characters": config.model.max_characters_per_token,
-        "max_words": config.corpus.max_words,
-    }
+    say(f"dev: {_describe(_survey('dev', dev_shards, config), vocab, config, words)}")
+    to_ids: ToIds
+    if words is not None:
+        to_ids = words
+    else:
+        to_ids = CharacterIds(config.model.max_width, config.model.max_characters_per_token)
+    max_words = config.corpus.max_words
     corpus = Corpus(
         train_shards,
         vocab,
@@ -123,9 +136,10 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
         batch_words=config.training.batch_words,
         seed=config.training.seed,
         n_streams=config.training.n_streams if config.training.state == "carried" else None,
-        **shape,
+        max_words=max_words,
+        to_ids=to_ids,
     )
-    dev = Block(_sentences(dev_shards), vocab, **shape)
+    dev = Block(_sentences(dev_shards), vocab, max_words, to_ids)
     passage = list(islice(_sentences(train_shards), PASSAGE_SENTENCES))
     progress.n_steps = training.max_steps
     return Prepared(training, progress, vocab, corpus, dev, sampler, log, passage)
@@ -139,7 +153,7 @@ def _check_new(out: Path) -> None:
             f"'{out}' holds the checkpoint of another run; continue it with --resume, or choose "
             f"another directory."
         )
-    found = [name for name in (BEST, LAST, CONFIG, VOCAB, LOG) if (out / name).exists()]
+    found = [name for name in (BEST, LAST, CONFIG, VOCAB, TABLE, LOG) if (out / name).exists()]
     if found:
         raise ValueError(
             f"'{out}' holds {', '.join(found)} already, but no checkpoint, and a run would "
@@ -257,8 +271,11 @@ def _survey(name: str, shards: list[Path], config: PretrainConfig) -> Survey:
     return found
 
 
-def _describe(found: Survey, vocab: Vocabulary, config: PretrainConfig) -> str:
-    return found.describe(vocab, config.corpus.max_words, config.model.max_characters_per_token)
+def _describe(
+    found: Survey, vocab: Vocabulary, config: PretrainConfig, table: RowIds | None
+) -> str:
+    max_characters = config.model.max_characters_per_token
+    return found.describe(vocab, config.corpus.max_words, max_characters, table)
 
 
 def _shards(paths: str | list[str] | None) -> list[Path]:
