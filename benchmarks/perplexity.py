@@ -40,8 +40,7 @@ def main() -> None:
         split_text(spacy.blank("en"), read_lines(arguments.text)),
         vocab,
         max_words=2**31,
-        max_width=max(width for width, _ in model.config.filters),
-        max_characters=model.config.max_characters_per_token,
+        to_ids=model.token_encoder.to_ids,
     )
     result = evaluate(model, head, block)
     print(f"{arguments.text}: {result.n_predicted:,} predictions in each direction")

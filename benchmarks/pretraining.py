@@ -30,6 +30,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
@@ -74,9 +75,9 @@ class PlainBiLM(nn.Module):
     def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """Outputs of the top layer, padded ``(B, T, P)``, of both directions."""
         if self.distinct:
-            x = self.chars(batch.char_ids)[batch.tokens]
+            x = self.chars(batch.ids)[batch.tokens]
         else:
-            x = self.chars(batch.char_ids[batch.tokens])
+            x = self.chars(batch.ids[batch.tokens])
         lengths = torch.tensor(batch.lengths)
         sentences = nn.utils.rnn.pad_sequence(list(x.split(batch.lengths)), batch_first=True)
         forward = backward = sentences
@@ -148,7 +149,7 @@ def shares(
         return now
 
     now = time.perf_counter()
-    types = model.char_cnn(batch.char_ids)
+    types = model.char_cnn(batch.ids)
     now = timed("encoder", now)
     x = types.detach().requires_grad_()
     layers, _ = model(x, batch.tokens, batch.lengths)
@@ -193,8 +194,7 @@ def main() -> None:
         buffer_words=4_000_000,
         batch_words=config.training.batch_words,
         max_words=config.corpus.max_words,
-        max_width=max(width for width, _ in config.model.filters),
-        max_characters=config.model.max_characters_per_token,
+        to_ids=CharacterIds(config.model.max_width, config.model.max_characters_per_token),
         seed=0,
     )
     sampler = LogUniform(len(vocab), config.softmax.n_candidates)

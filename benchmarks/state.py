@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from spacy_elmo.bilm.find import load_bilm
-from spacy_elmo.bilm.lstm import zero_state
 from spacy_elmo.bilm.warm import warm_state
 from spacy_elmo.pretraining.carried import Carried
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT
@@ -72,14 +71,9 @@ def measure(path: Path, dev: list[str]) -> dict[str, float]:
     sentences = [
         words for root in dev for shard in find_shards(root) for words in read_sentences(shard)
     ]
-    shape = {
-        "max_words": 100,
-        "max_width": max(width for width, _ in config.filters),
-        "max_characters": config.max_characters_per_token,
-    }
-    block = Block(sentences, vocab, **shape)
+    block = Block(sentences, vocab, max_words=100, to_ids=model.token_encoder.to_ids)
     states = {
-        "zero": zero_state(config, 1, model.char_cnn.embedding.weight),
+        "zero": model.zero_state(),
         "warm, training text": model.warm_state() if config.initial_state == "warm" else None,
         "warm, the package's passage": warm_state(model),
         "carried": Carried(config, N_STREAMS),

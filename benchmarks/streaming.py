@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.pretraining.corpus import Corpus, Place
 from spacy_elmo.pretraining.shards import Shards, write_shards
 from spacy_elmo.pretraining.vocab import Vocabulary, survey
@@ -121,8 +122,7 @@ def main() -> None:
             buffer_words=4_000_000,
             batch_words=1024,
             max_words=100,
-            max_width=6,
-            max_characters=50,
+            to_ids=CharacterIds(6, 50),
             seed=0,
         )
         watch = Watch("batches", arguments.words // ROWS)

@@ -50,8 +50,7 @@ def fit_unknown(
         buffer_words=1_000_000,
         batch_words=1024,
         max_words=config.corpus.max_words,
-        max_width=max(width for width, _ in model.config.filters),
-        max_characters=model.config.max_characters_per_token,
+        to_ids=model.token_encoder.to_ids,
         seed=1,
     )
     optimizer = torch.optim.Adam([row], lr=0.02)

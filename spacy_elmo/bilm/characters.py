@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 # Ids after the shift by one that leaves 0 free for "no token here".
@@ -25,6 +26,28 @@ def encode_word(word: str, max_characters: int = 50) -> list[int]:
         return [WORD_START, SENTENCE_END, WORD_END]
     encoded = word.encode("utf-8", "ignore")[: max_characters - 2]
     return [WORD_START, *(byte + 1 for byte in encoded), WORD_END]
+
+
+class CharacterIds:
+    """The ids of many words at once, as the char-CNN of a biLM takes them.
+
+    Args:
+        max_width: the widest filter of the char-CNN.
+        max_characters: positions of a word at the most, its markers included.
+    """
+
+    def __init__(self, max_width: int, max_characters: int = 50):
+        self.max_width, self.max_characters = max_width, max_characters
+
+    def __call__(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Ids ``(n_words, max_characters)``, and how many of its positions each word's vector
+        needs ``(n_words,)`` (see `encode_words`)."""
+        encoded = [encode_word(word, self.max_characters) for word in words]
+        ids = np.full((len(encoded), self.max_characters), PADDING, dtype=np.int16)
+        for row, of_word in zip(ids, encoded, strict=True):
+            row[: len(of_word)] = of_word
+        sizes = np.array([len(of_word) for of_word in encoded], dtype=np.int64)
+        return ids, np.minimum(sizes + self.max_width, self.max_characters)
 
 
 def is_cut(word: str, max_characters: int = 50) -> bool:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 ACTIVATIONS = ("relu", "tanh")
 INITIAL_STATES = ("zero", "warm")
+# The token encoders, and the settings that are theirs alone.
+TOKEN_ENCODERS = {
+    "char_cnn": ("filters", "char_dim", "activation", "n_highway", "max_characters_per_token"),
+    "vectors": ("n_words", "n_vectors", "vector_dim"),
+}
 # More are a mistake, and would fill the memory or overflow before it is noticed.
 MOST_LAYERS = MOST_FILTERS = 1000
 MOST_UNITS = 2**20  # of any vector inside
 MOST_CHARACTERS = 2**16
+MOST_WORDS = 2**31 - 4  # ids of a table's words are numbers of 32 bits
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,11 @@ class BiLMConfig:
         use_skip_connections: layers 2 and up add their input to their output.
         max_characters_per_token: positions of a word, 2 of them for its markers.
         initial_state: the state every sentence starts from, ``"zero"`` or ``"warm"``.
+        token_encoder: what makes x_k of a word: ``"char_cnn"``, of its characters, or
+            ``"vectors"``, by a table of static word vectors. With this, ``filters`` is empty, and
+            none of the char-CNN's settings (``TOKEN_ENCODERS``) may be given.
+        n_words, n_vectors, vector_dim: words of such a table, its rows, and their size. None until
+            there is one.
 
     Raises:
         ValueError: a setting is out of range; the message names it.
@@ -49,32 +60,20 @@ class BiLMConfig:
     use_skip_connections: bool = True
     max_characters_per_token: int = 50
     initial_state: str = "zero"
+    token_encoder: str = "char_cnn"
+    n_words: int | None = None
+    n_vectors: int | None = None
+    vector_dim: int | None = None
 
     def __post_init__(self) -> None:
-        try:
-            filters = tuple((width, number) for width, number in self.filters)
-        except (TypeError, ValueError):
-            filters = ()
-        if not 1 <= len(filters) <= MOST_FILTERS or not all(
-            _is_number(n, int) for pair in filters for n in pair
-        ):
-            raise ValueError(
-                f"biLM config: 'filters' must be a list of [width, number] pairs of whole "
-                f"numbers, from one to {MOST_FILTERS:,} of them, found {_short(self.filters)}."
-            )
-        object.__setattr__(self, "filters", filters)
-        for name in ("projection_dim", "dim", "char_dim"):
+        self._check_choice("token_encoder", tuple(TOKEN_ENCODERS))
+        if self.token_encoder == "vectors":
+            self._check_table()
+        else:
+            self._check_char_cnn()
+        for name in ("projection_dim", "dim"):
             self._check_int(name, 1, MOST_UNITS)
         self._check_int("n_layers", 1, MOST_LAYERS)
-        self._check_int("n_highway", 0, MOST_LAYERS)
-        self._check_int("max_characters_per_token", 3, MOST_CHARACTERS)
-        for width, number in filters:
-            if not 1 <= width <= self.max_characters_per_token or not 1 <= number <= MOST_UNITS:
-                raise ValueError(
-                    f"biLM config: 'filters' has [{width}, {number}]; a width must lie between "
-                    f"1 and max_characters_per_token ({self.max_characters_per_token}), "
-                    f"a number between 1 and {MOST_UNITS:,}."
-                )
         if self.projection_dim > self.dim:
             raise ValueError(
                 f"biLM config: 'projection_dim' ({self.projection_dim}) is larger than "
@@ -93,8 +92,57 @@ class BiLMConfig:
                 f"biLM config: 'use_skip_connections' is {self.use_skip_connections!r}; "
                 f"give true or false."
             )
-        self._check_choice("activation", ACTIVATIONS)
         self._check_choice("initial_state", INITIAL_STATES)
+        defaults = {field.name: field.default for field in fields(self)} | {"filters": ()}
+        others = self._others_settings()
+        _refuse(self.token_encoder, [n for n in others if getattr(self, n) != defaults[n]])
+
+    def _check_char_cnn(self) -> None:
+        try:
+            filters = tuple((width, number) for width, number in self.filters)
+        except (TypeError, ValueError):
+            filters = ()
+        if not 1 <= len(filters) <= MOST_FILTERS or not all(
+            _is_number(n, int) for pair in filters for n in pair
+        ):
+            raise ValueError(
+                f"biLM config: 'filters' must be a list of [width, number] pairs of whole "
+                f"numbers, from one to {MOST_FILTERS:,} of them, found {_short(self.filters)}."
+            )
+        object.__setattr__(self, "filters", filters)
+        self._check_int("char_dim", 1, MOST_UNITS)
+        self._check_int("n_highway", 0, MOST_LAYERS)
+        self._check_int("max_characters_per_token", 3, MOST_CHARACTERS)
+        for width, number in filters:
+            if not 1 <= width <= self.max_characters_per_token or not 1 <= number <= MOST_UNITS:
+                raise ValueError(
+                    f"biLM config: 'filters' has [{width}, {number}]; a width must lie between "
+                    f"1 and max_characters_per_token ({self.max_characters_per_token}), "
+                    f"a number between 1 and {MOST_UNITS:,}."
+                )
+        self._check_choice("activation", ACTIVATIONS)
+
+    def _check_table(self) -> None:
+        object.__setattr__(self, "filters", tuple(self.filters or ()))
+        if self.vector_dim is not None:
+            self._check_int("vector_dim", 1, MOST_UNITS)
+        for name in ("n_words", "n_vectors"):
+            if getattr(self, name) is not None:
+                self._check_int(name, 1, MOST_WORDS)
+
+    def check_whole(self) -> None:
+        """Raise a ValueError if there is a table of word vectors, but its size is not known."""
+        missing = [name for name in TOKEN_ENCODERS["vectors"] if getattr(self, name) is None]
+        if self.token_encoder == "vectors" and missing:
+            raise ValueError(
+                f"biLM config: with token_encoder = 'vectors', the settings {missing} have to say "
+                f"how large the table is."
+            )
+
+    def _others_settings(self) -> list[str]:
+        """Settings of the token encoders that this one has not."""
+        others = (names for kind, names in TOKEN_ENCODERS.items() if kind != self.token_encoder)
+        return [name for names in others for name in names]
 
     def _check_int(self, name: str, least: int, most: int) -> None:
         value = getattr(self, name)
@@ -116,6 +164,11 @@ class BiLMConfig:
         return sum(number for _, number in self.filters)
 
     @property
+    def max_width(self) -> int:
+        """The widest filter of the char-CNN."""
+        return max(width for width, _ in self.filters)
+
+    @property
     def width(self) -> int:
         """Size 2P of a token's vector."""
         return 2 * self.projection_dim
@@ -131,8 +184,14 @@ class BiLMConfig:
         return self.projection_dim < self.dim
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types, for ``config.json``."""
-        return asdict(self)
+        """Plain JSON types, for ``config.json``: of the token encoders' settings those it has.
+
+        That it is a char-CNN is not said, as in what was written when there was no other.
+        """
+        left_out = set(self._others_settings())
+        if self.token_encoder == "char_cnn":
+            left_out.add("token_encoder")
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> BiLMConfig:
@@ -148,13 +207,29 @@ class BiLMConfig:
                 f"biLM config: unknown settings {unknown}; known are {sorted(known)}. "
                 f"Was it written by a newer spacy-elmo?"
             )
-        missing = [name for name in ("filters", "projection_dim", "dim") if name not in data]
+        needed = ["filters", "projection_dim", "dim"]
+        token_encoder = data.get("token_encoder", "char_cnn")
+        if token_encoder == "vectors":
+            _refuse(token_encoder, [name for name in TOKEN_ENCODERS["char_cnn"] if name in data])
+        if token_encoder != "char_cnn":
+            data = {"filters": (), **data}
+        missing = [name for name in needed if name not in data]
         if missing:
             raise ValueError(f"biLM config: settings {missing} are missing.")
         return cls(**data)
 
     def to_options(self) -> dict[str, Any]:
-        """The same facts in the layout of a published ``options.json``."""
+        """The same facts in the layout of a published ``options.json``.
+
+        Raises:
+            ValueError: there is no char-CNN.
+        """
+        if self.token_encoder != "char_cnn":
+            raise ValueError(
+                f"The published layout (options.json and HDF5) is for biLMs with a char-CNN; this "
+                f"one has token_encoder = {self.token_encoder!r}, which no other implementation "
+                f"reads. Write our own layout (elmo convert --to own)."
+            )
         return {
             "bidirectional": True,
             "lstm": {
@@ -221,6 +296,16 @@ class BiLMConfig:
             raise ValueError(f"options.json: the setting {missing} is missing.") from None
         except TypeError as error:
             raise ValueError(f"options.json: {error}") from error
+
+
+def _refuse(token_encoder: str, names: Sequence[str]) -> None:
+    """Raise a ValueError if there are settings of another token encoder."""
+    if names:
+        raise ValueError(
+            f"biLM config: the settings {sorted(names)} are not for token_encoder = "
+            f"{token_encoder!r}; remove them, or set another token_encoder (known are "
+            f"{', '.join(map(repr, TOKEN_ENCODERS))})."
+        )
 
 
 def _check_block(options: Mapping[str, Any], name: str) -> None:

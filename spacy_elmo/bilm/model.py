@@ -10,15 +10,13 @@ from torch import nn
 from torch.nn import functional as F
 
 from .char_cnn import CharCNN
-from .characters import BOS, EOS, encode_words
+from .characters import BOS, EOS
 from .config import BiLMConfig
 from .lstm import LSTMLayer, zero_state
 from .packing import Packing
 from .warm import warm_state
 from .word_cache import WordCache
-
-# In the char-CNN, words sorted by length: bounds padding, and memory.
-WORDS_AT_ONCE, FEATURES_AT_ONCE = 512, 2**21
+from .word_vectors import WordVectors
 
 State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
 
@@ -43,7 +41,10 @@ class BiLM(nn.Module):
         self.config = config
         self.dropout = dropout
         self.word_cache = WordCache()
-        self.char_cnn = CharCNN(config)
+        if config.token_encoder == "vectors":
+            self.word_vectors = WordVectors(config)
+        else:
+            self.char_cnn = CharCNN(config)
         self.lstm = nn.ModuleList(LSTMLayer(config) for _ in range(config.n_layers))
         self.register_buffer("warm_h", None)
         self.register_buffer("warm_c", None)
@@ -60,8 +61,13 @@ class BiLM(nn.Module):
         return super().train(mode)
 
     @property
+    def token_encoder(self) -> CharCNN | WordVectors:
+        """What makes x_k of words. Both kinds have ``to_ids``, ``forward`` and ``encode``."""
+        return self.word_vectors if self.config.token_encoder == "vectors" else self.char_cnn
+
+    @property
     def device(self) -> torch.device:
-        return self.char_cnn.embedding.weight.device
+        return next(self.lstm.parameters()).device
 
     def set_warm_state(self, state: State) -> None:
         """Keep a state as the warm one; see `warm.warm_state`."""
@@ -78,7 +84,11 @@ class BiLM(nn.Module):
         """What a sentence starts from as the config says, ``(L, 2, 1, P)``, ``(L, 2, 1, D)``."""
         if self.config.initial_state == "warm":
             return self.warm_state()
-        return zero_state(self.config, 1, self.char_cnn.embedding.weight)
+        return self.zero_state()
+
+    def zero_state(self, n_sentences: int = 1) -> State:
+        """A state of zeros, ``(L, 2, B, P)`` and ``(L, 2, B, D)``."""
+        return zero_state(self.config, n_sentences, next(self.lstm.parameters()))
 
     def forward(
         self,
@@ -90,7 +100,7 @@ class BiLM(nn.Module):
         """All layers of sentences that lie one after another, boundaries included.
 
         Args:
-            types: ``(n_types, P)`` vectors x of the distinct words, from `char_cnn`.
+            types: ``(n_types, P)`` vectors x of the distinct words, from the token encoder.
             tokens: ``(N,)`` each token's row in ``types``.
             lengths: tokens of each sentence; they add up to N.
             state: what each sentence starts from, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``
@@ -121,21 +131,8 @@ class BiLM(nn.Module):
         )
 
     def encode(self, words: Sequence[str]) -> torch.Tensor:
-        """Vectors x ``(n_words, P)`` of words by the char-CNN, words of similar length together."""
-        order = sorted(range(len(words)), key=lambda i: len(words[i].encode("utf-8", "ignore")))
-        max_width = max(width for width, _ in self.config.filters)
-        widest = max(number for _, number in self.config.filters)
-        at_once = FEATURES_AT_ONCE // (widest * self.config.max_characters_per_token)
-        at_once = max(1, min(WORDS_AT_ONCE, at_once))
-        parts = []
-        for start in range(0, len(order), at_once):
-            chosen = [words[i] for i in order[start : start + at_once]]
-            ids = encode_words(chosen, max_width, self.config.max_characters_per_token)
-            parts.append(self.char_cnn(ids.to(self.device)))
-        if not parts:
-            return torch.empty(0, self.config.projection_dim, device=self.device)
-        back = torch.tensor(order, device=self.device).argsort()
-        return torch.cat(parts)[back]
+        """Vectors x ``(n_words, P)`` of words, without the word cache."""
+        return self.token_encoder.encode(words)
 
     def read(
         self,
@@ -166,7 +163,7 @@ class BiLM(nn.Module):
         if torch.is_grad_enabled() or self.training:
             types = self.encode(words)
         else:
-            version = versions(self.char_cnn)
+            version = versions(self.token_encoder)
             if version != self._cached_version:  # an optimizer wrote to them
                 self.word_cache.clear()
                 self._cached_version = version

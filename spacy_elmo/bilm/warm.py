@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .lstm import zero_state
-
 if TYPE_CHECKING:
     from .model import BiLM, State
 
@@ -48,7 +46,7 @@ def warm_state(model: BiLM, sentences: Sequence[Sequence[str]] | None = None) ->
     n_streams = min(N_STREAMS, len(sentences))
     was_training = model.training
     model.eval()
-    h, c = zero_state(model.config, n_streams, model.char_cnn.embedding.weight)
+    h, c = model.zero_state(n_streams)
     for start in range(0, len(sentences), n_streams):
         part = sentences[start : start + n_streams]
         n = len(part)

@@ -32,7 +32,6 @@ from .layout import (
     read_json,
     read_words,
 )
-from .lstm import zero_state
 from .model import BiLM
 
 if TYPE_CHECKING:
@@ -58,7 +57,9 @@ class OwnWeights(Weights):
     def config(self) -> BiLMConfig:
         data = read_json(self.path / CONFIG)
         try:
-            return BiLMConfig.from_dict(data)
+            config = BiLMConfig.from_dict(data)
+            config.check_whole()
+            return config
         except (TypeError, ValueError) as error:
             raise ValueError(f"{self.path / CONFIG}: {error}") from error
 
@@ -71,7 +72,7 @@ class OwnWeights(Weights):
 
     def check(self) -> None:
         shapes = _tensor_shapes(self.path / WEIGHTS)
-        expected = _empty(self.config(), warm="warm_h" in shapes).state_dict()
+        expected = _empty(self.config(), shapes).state_dict()
         check_shapes(expected, shapes, str(self.path / WEIGHTS))
 
     def files(self) -> list[Path]:
@@ -137,19 +138,29 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
     Raises:
         ValueError: a tensor is missing, unknown, or of the wrong shape.
     """
-    model = _empty(config, warm="warm_h" in tensors)
+    model = _empty(config, {name: tuple(tensor.shape) for name, tensor in tensors.items()})
     check_tensors(dict(model.state_dict()), tensors, source)
-    weights = {name: tensor.to(torch.float32) for name, tensor in tensors.items()}
-    model.load_state_dict(weights, assign=True)
+    weights = {
+        name: tensor.to(torch.float32) if tensor.is_floating_point() else tensor
+        for name, tensor in tensors.items()
+    }
+    try:
+        model.load_state_dict(weights, assign=True)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from error
     return model.eval()
 
 
-def _empty(config: BiLMConfig, warm: bool) -> BiLM:
-    """A biLM without numbers, with a place for a warm state if it has one."""
+def _empty(config: BiLMConfig, found: Mapping[str, tuple[int, ...]]) -> BiLM:
+    """A biLM without numbers, with places for what the config says nothing of: a warm state if
+    one was found, and the words of a table, of which it knows how many but not how long."""
     with torch.device("meta"):
         model = BiLM(config)
-        if warm:
-            model.set_warm_state(zero_state(config, 1, torch.empty(0)))
+        if "warm_h" in found:
+            model.set_warm_state(model.zero_state())
+        if config.token_encoder == "vectors":
+            n_bytes = found.get("word_vectors.words", (0,))
+            model.word_vectors.words = torch.empty(n_bytes, dtype=torch.uint8)
     return model
 
 
@@ -174,24 +185,31 @@ def check_tensors(
     expected: Mapping[str, torch.Tensor], found: Mapping[str, torch.Tensor], source: str
 ) -> None:
     """Raise a ValueError unless what was found has the names and shapes expected, and holds
-    finite floating-point numbers alone."""
+    finite floating-point numbers, or integers of the type expected."""
     check_shapes(expected, {name: tuple(tensor.shape) for name, tensor in found.items()}, source)
     for name, tensor in found.items():
-        if not tensor.is_floating_point():
-            raise ValueError(f"{source}: tensor '{name}' holds {tensor.dtype}, not floats.")
+        wanted = expected[name].dtype
+        if not (tensor.is_floating_point() if wanted.is_floating_point else tensor.dtype == wanted):
+            kind = "floats" if wanted.is_floating_point else wanted
+            raise ValueError(f"{source}: tensor '{name}' holds {tensor.dtype}, not {kind}.")
         if not bool(torch.isfinite(tensor).all()):
             raise ValueError(f"{source}: tensor '{name}' holds numbers that are not finite.")
 
 
 def compact(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The tensors, in half precision where that loses nothing."""
-    halves = {name: tensor.half() for name, tensor in tensors.items()}
+    """The tensors, numbers in half precision where that loses nothing."""
+    halves = {name: halved(tensor) for name, tensor in tensors.items()}
     return {
         name: (
             half if torch.equal(half.to(tensors[name].dtype), tensors[name]) else tensors[name]
         ).contiguous()
         for name, half in halves.items()
     }
+
+
+def halved(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor in half precision; integers stay what they are."""
+    return tensor.half() if tensor.is_floating_point() else tensor
 
 
 def to_bytes(model: BiLM) -> bytes:
@@ -223,7 +241,7 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     if half:
-        tensors = {name: tensor.half().float() for name, tensor in tensors.items()}
+        tensors = {name: halved(t).to(t.dtype) for name, t in tensors.items()}
     (path / CONFIG).write_text(json.dumps(model.config.to_dict(), indent=2) + "\n", "utf-8")
     write_tensors(compact(tensors), path / WEIGHTS)
     if card is not None:

@@ -102,6 +102,7 @@ def _target(to: str | None, weights: Weights, half: bool, warm_text: Path | None
     if target not in LAYOUTS:
         raise ValueError(f"--to is '{target}'; give 'own' or 'published'.")
     if target == "published":
+        weights.config().to_options()  # not every biLM has a place in that layout
         if warm_text is not None:
             raise ValueError("The published layout has no place for a warm state: no --warm-text.")
         if half:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from wasabi import msg
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 def info_cli(
@@ -53,8 +56,7 @@ def describe(setting: str | list[str]) -> dict[str, Any]:
     weights.check()
     with torch.device("meta"):
         model = BiLM(config)
-    of_cnn = sum(p.numel() for p in model.char_cnn.parameters())
-    of_lstm = sum(p.numel() for p in model.lstm.parameters())
+    parts = {name: _numbers(part) for name, part in model.named_children()}
     state = config.initial_state
     if state == "warm":
         stored = weights.has_warm_state()
@@ -66,7 +68,7 @@ def describe(setting: str | list[str]) -> dict[str, Any]:
             "layout": weights.layout,
             "bytes": sum(file.stat().st_size for file in weights.files()),
         },
-        "parameters": {"char_cnn": of_cnn, "lstm": of_lstm, "together": of_cnn + of_lstm},
+        "parameters": {**parts, "together": sum(parts.values())},
         "vectors": {"width": config.width, "layers": config.n_layers + 1, "initial_state": state},
         "architecture": {
             name: value for name, value in config.to_dict().items() if name != "initial_state"
@@ -74,6 +76,11 @@ def describe(setting: str | list[str]) -> dict[str, Any]:
         "language model": {"words": len(weights.words()) if weights.has_head() else None},
         "card": {**card.meta, "documents": sorted(card.documents)},
     }
+
+
+def _numbers(module: nn.Module) -> int:
+    """How many numbers a module has, those of a table that does not learn among them."""
+    return sum(t.numel() for t in module.state_dict().values() if t.is_floating_point())
 
 
 def _text(value: Any) -> str:

@@ -95,7 +95,7 @@ def measure(
         known = [word for word in read_words(vocab) if word]
         head, words = merge(head, words, known, f"The vocabulary {vocab}")
     model = weights.load()
-    block = Block.of_whole(sentences(weights, text, tokenized, lang), words, model.config)
+    block = Block.of_whole(sentences(weights, text, tokenized, lang), words, model)
     if not len(block.lengths):
         raise ValueError(f"There are no words in the text '{text}'.")
     result = evaluate(model.to(device), head.to(device), block)

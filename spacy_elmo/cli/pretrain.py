@@ -34,6 +34,7 @@ def pretrain_cli(
     from ..pretraining.trainer import pretrain
     from .pretrain_config import read_spacy_config, resolve
     from .pretrain_logger import followed_by
+    from .vectors import read_vectors
 
     if str(config_path).startswith("--") or str(out).startswith("--"):
         msg.fail("Give CONFIG and OUT first, and the settings of the config after them.", exits=1)
@@ -42,9 +43,13 @@ def pretrain_cli(
         overrides = [*ctx.args, *start_from(start)]
         config = read_spacy_config(config_path, overrides, out if resume else None)
         sources, logger = resolve(config)
+        name, vectors = config.paths.vectors, None
+        if name is not None and not resume and not name.endswith(".safetensors"):
+            vectors = read_vectors(name, (lambda text: None) if quiet else msg.warn)
         with nullcontext() if logger is None else followed_by(logger, config) as follow:
             progress = pretrain(
-                config, out, sources, device=device, resume=resume, quiet=quiet, follow=follow
+                config, out, sources, device=device, resume=resume, quiet=quiet, follow=follow,
+                vectors=vectors,
             )
     except (ValueError, OSError) as error:
         msg.fail("Cannot pretrain", str(error), exits=1)

@@ -18,7 +18,6 @@ from ..bilm import weights as bilm_weights
 from ..bilm.config import BiLMConfig
 from ..bilm.find import Setting, find_weights
 from ..bilm.layout import Card
-from ..bilm.lstm import zero_state
 from ..bilm.model import BiLM, State
 from .cache import LayerCache
 
@@ -111,7 +110,7 @@ class BiLMShim(PyTorchShim):
             return self.bilm.initial_state()
         if self.settings.initial_state == "warm":
             return self.bilm.warm_state()
-        return zero_state(self.config, 1, self.bilm.char_cnn.embedding.weight)
+        return self.bilm.zero_state()
 
     def _set_model(self, model: BiLM) -> None:
         self._model = model.to(self._device)
@@ -138,7 +137,7 @@ class BiLMShim(PyTorchShim):
     def _set_learning(self) -> None:
         self._model.requires_grad_(False)
         if not self.settings.frozen:
-            parts = [*reversed(self._model.lstm), self._model.char_cnn]
+            parts = [*reversed(self._model.lstm), self._model.token_encoder]
             for part in parts[: self._n_learning]:
                 part.requires_grad_(True)
 

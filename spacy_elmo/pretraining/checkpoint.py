@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from ..bilm.weights import check_tensors
+from ..bilm.word_vectors import WordVectors
 from .config import PretrainConfig
 from .corpus import Place
 from .files import whole_file
@@ -22,7 +23,7 @@ CHECKPOINT = "checkpoint.safetensors"
 
 # What may not change on resuming: it makes the parameters' shapes, or the order of the corpus.
 # (The vocabulary of a resumed run is the one in its directory.)
-TRAINING = ("seed", "batch_words", "state", "n_streams")
+TRAINING = ("seed", "batch_words", "state", "n_streams", "train_vectors")
 FIXED = ("[model] ", "[corpus] ", *(f"[training] {name}:" for name in TRAINING))
 
 
@@ -74,7 +75,7 @@ def save_checkpoint(
     tensors = {
         f"{name}.{key}": value
         for name, module in modules.items()
-        for key, value in module.state_dict().items()
+        for key, value in _changing(module).items()
     }
     for number, state in optimizer.state_dict()["state"].items():
         for key, value in state.items():
@@ -82,6 +83,17 @@ def save_checkpoint(
     metadata = {"progress": json.dumps(asdict(progress)), "config": json.dumps(config)}
     with whole_file(path) as temporary:
         save_file({k: v.contiguous() for k, v in tensors.items()}, temporary, metadata)
+
+
+def _changing(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """What there is to be kept of a module: all but a table of word vectors that does not learn."""
+    fixed = {
+        f"{path}.{name}"
+        for path, part in module.named_modules()
+        if isinstance(part, WordVectors)
+        for name, _ in part.named_buffers()
+    }
+    return {name: tensor for name, tensor in module.state_dict().items() if name not in fixed}
 
 
 def keep_checkpoint(path: Path, step: int, number: int) -> None:
@@ -145,8 +157,8 @@ def load_checkpoint(
         found = {
             key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)
         }
-        check_tensors(module.state_dict(), found, f"The checkpoint {path}, {name}")
-        module.load_state_dict(found)
+        check_tensors(_changing(module), found, f"The checkpoint {path}, {name}")
+        module.load_state_dict(found, strict=False)
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith("optimizer."):
@@ -166,16 +178,16 @@ def check_resumable(
         ValueError: what differs would change the model or the place in the corpus.
     """
     # What the run was started from does not matter any more.
-    before = {**before, "paths": {**before["paths"], "weights": config.paths.weights}}
-    defaults = {**before, "paths": {**before["paths"], "weights": None}}
+    start = {"weights": config.paths.weights, "vectors": config.paths.vectors}
+    defaults = {**before, "paths": {**before["paths"], "weights": None, "vectors": None}}
     was = json.loads(json.dumps(PretrainConfig.from_dict(defaults).to_dict()))
-    was["paths"]["weights"] = config.paths.weights
+    was["paths"] |= start
     now = json.loads(json.dumps(config.to_dict()))
     changed = [
-        f"[{section}] {name}: {was[section].get(name)!r} → {value!r}"
+        f"[{section}] {name}: {was[section].get(name)!r} → {settings.get(name)!r}"
         for section, settings in now.items()
-        for name, value in settings.items()
-        if was[section].get(name) != value
+        for name in {**was[section], **settings}
+        if was[section].get(name) != settings.get(name)
     ]
     fixed = [line for line in changed if line.startswith(FIXED)]
     if fixed:

@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, get_args, get_origin, get_type_hints
 
-from ..bilm.config import BiLMConfig
+from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
 from ..bilm.find import find_weights
 
 PRECISIONS = ("highest", "high", "medium")
@@ -22,12 +22,15 @@ class Paths:
     """``train``, ``dev``: a shard or a directory of shards, or a list of them. ``vocab``: a file
     of one word a line, most frequent first; null to count the training shards, or for the words of
     the head that is gone on with. ``weights``: a biLM to start from (see `find_weights`); null to
-    start from random numbers."""
+    start from random numbers. ``vectors``: the word vectors of a biLM whose ``token_encoder`` is
+    "vectors": name or directory of a spaCy pipeline, or a file that `word_table.write_table` wrote;
+    null where ``weights`` brings its own."""
 
     train: str | list[str] | None = None
     dev: str | list[str] | None = None
     vocab: str | None = None
     weights: str | list[str] | None = None
+    vectors: str | None = None
 
 
 @dataclass
@@ -75,6 +78,9 @@ class TrainingSettings:
     then one sentence of each stream, and ``batch_words`` is not used). The published models were
     trained like that.
 
+    ``train_vectors``: whether a table of word vectors learns too, all of it; false leaves it as it
+    is. The rows of the boundaries and of the unknown word always learn.
+
     ``logger``: a block ``[training.logger]`` that names one of spaCy's registered loggers, which
     then sees all that is logged.
     """
@@ -97,6 +103,7 @@ class TrainingSettings:
     keep_checkpoints: int = 1
     state: str = "zero"
     n_streams: int = 64
+    train_vectors: bool = False
     logger: dict[str, Any] | None = None
 
 
@@ -172,6 +179,15 @@ class PretrainConfig:
                 f'[training] state = "{self.training.state}" it has to be '
                 f'"{STATES[self.training.state]}".'
             )
+        if self.model.token_encoder != "vectors":
+            advice = 'it is for word vectors: set [model] token_encoder = "vectors", or remove it'
+            if self.paths.vectors is not None:
+                self._refuse("paths", "vectors", advice)
+            if self.training.train_vectors:
+                self._refuse("training", "train_vectors", advice)
+        elif self.paths.vectors is not None and self.paths.weights is not None:
+            advice = "the biLM of [paths] weights brings its own; remove one of the two"
+            self._refuse("paths", "vectors", advice)
 
     def _at_least(self, section: str, name: str, least: int) -> None:
         if getattr(getattr(self, section), name) < least:
@@ -184,6 +200,7 @@ class PretrainConfig:
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Sections of plain JSON types."""
         sections = {section.name: getattr(self, section.name) for section in fields(self)}
+        sections["model"] = self.model.to_dict()
         return {
             name: deepcopy(section) if isinstance(section, dict) else asdict(section)
             for name, section in sections.items()
@@ -232,14 +249,19 @@ def _model(
         started = replace(find_weights(weights).config(), initial_state=state)
     if given is None or started is None:
         return given or started  # type: ignore[return-value]
-    both = [(name, value, getattr(started, name)) for name, value in asdict(given).items()]
+    sizes = TOKEN_ENCODERS["vectors"]  # of its table; they need not be given
+    both = [
+        (name, value, getattr(started, name))
+        for name, value in asdict(given).items()
+        if value is not None or name not in sizes
+    ]
     apart = [f"{name}: {value!r}, not {other!r}" for name, value, other in both if value != other]
     if apart:
         raise ValueError(
             f"Config: [model] is not that of the weights '{weights}' to start from: "
             f"{'; '.join(apart)}. Remove the section, the model is then that of the weights."
         )
-    return given
+    return started
 
 
 def _section(name: str, kind: type, data: Mapping[str, Any]) -> Any:

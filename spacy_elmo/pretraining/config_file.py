@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +29,8 @@ def read_config(
             that of another setting, as it is after the overrides.
         overrides: as they stand on the command line, ``--section.name value`` or
             ``--section.name=value``.
-        run: directory of a run that is to be resumed; it needs the weights no more that it was
-            started from, and has a [model] if the config has none.
+        run: directory of a run that is to be resumed; it needs the weights or word vectors no
+            more that it was started from, and has a [model] if the config has none.
 
     Raises:
         ValueError: the file or a setting cannot be read, or is not a setting.
@@ -71,9 +70,10 @@ def assemble(data: dict[str, Any], run: Path | None) -> PretrainConfig:
         ValueError: a setting is wrong.
     """
     if run is not None:
-        data.get("paths", {}).pop("weights", None)
+        for name in ("weights", "vectors"):
+            data.get("paths", {}).pop(name, None)
         if "model" not in data:
-            data["model"] = asdict(read_config(run / "config.cfg", run=run).model)
+            data["model"] = read_config(run / "config.cfg", run=run).model.to_dict()
     return PretrainConfig.from_dict(data)
 
 

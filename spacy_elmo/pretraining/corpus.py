@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from ..bilm.characters import BOS, EOS, PADDING, encode_word
-from ..bilm.config import BiLMConfig
+from ..bilm.characters import BOS, EOS
+from ..bilm.model import BiLM
 from .source import Source
 from .vocab import Vocabulary
+
+# Words to what a token encoder takes: ids (n_words, most positions), and how many of these each
+# word needs (n_words,). See `CharacterIds` and `RowIds`.
+ToIds = Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass
@@ -21,13 +25,13 @@ class Batch:
     """Sentences that lie one after another, boundaries included; N tokens.
 
     Attributes:
-        char_ids: ``(n_types, n_positions)`` byte ids of the distinct words.
-        tokens: ``(N,)`` each token's row in ``char_ids``.
+        ids: ``(n_types, n_positions)`` of the distinct words, for the token encoder.
+        tokens: ``(N,)`` each token's row in ``ids``.
         targets: ``(N,)`` each token's place in the vocabulary.
         lengths: tokens of each sentence, boundaries included.
     """
 
-    char_ids: torch.Tensor
+    ids: torch.Tensor
     tokens: torch.Tensor
     targets: torch.Tensor
     lengths: list[int]
@@ -39,7 +43,7 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         return Batch(
-            self.char_ids.to(device, non_blocking=True),
+            self.ids.to(device, non_blocking=True),
             self.tokens.to(device, non_blocking=True),
             self.targets.to(device, non_blocking=True),
             self.lengths,
@@ -53,8 +57,7 @@ class Block:
         sentences: lists of words.
         vocab: the words that are predicted.
         max_words: longer sentences are cut into pieces of at most this many words.
-        max_width: the widest filter of the char-CNN.
-        max_characters: positions of a word at the most.
+        to_ids: of the biLM's token encoder.
     """
 
     def __init__(
@@ -62,8 +65,7 @@ class Block:
         sentences: Iterable[Sequence[str]],
         vocab: Vocabulary,
         max_words: int,
-        max_width: int,
-        max_characters: int,
+        to_ids: ToIds,
     ):
         types = {BOS: 0, EOS: 1}
         tokens = array("i")  # a tenth of a list's memory
@@ -80,20 +82,12 @@ class Block:
         self.lengths = np.array(lengths, dtype=np.int64)
         self.starts = np.cumsum(self.lengths) - self.lengths
         self.targets = np.array([vocab[word] for word in types], dtype=np.int64)  # by type
-        encoded = [encode_word(word, max_characters) for word in types]
-        self.sizes = np.array([len(ids) for ids in encoded])
-        self.char_ids = np.full((len(types), max_characters), PADDING, dtype=np.int16)
-        for row, ids in zip(self.char_ids, encoded, strict=True):
-            row[: len(ids)] = ids
-        self.max_width = max_width
+        self.ids, self.sizes = to_ids(list(types))
 
     @classmethod
-    def of_whole(
-        cls, sentences: Iterable[Sequence[str]], vocab: Vocabulary, config: BiLMConfig
-    ) -> Block:
-        """Sentences of any length, uncut, for a biLM of this config."""
-        max_width = max(width for width, _ in config.filters)
-        return cls(sentences, vocab, 2**31, max_width, config.max_characters_per_token)
+    def of_whole(cls, sentences: Iterable[Sequence[str]], vocab: Vocabulary, model: BiLM) -> Block:
+        """Sentences of any length, uncut, for a biLM."""
+        return cls(sentences, vocab, 2**31, model.token_encoder.to_ids)
 
     def batch(self, sentences: np.ndarray) -> Batch:
         """The batch of the given sentences' indices."""
@@ -102,9 +96,9 @@ class Block:
         types, tokens = np.unique(
             self.tokens[offsets + np.arange(len(offsets))], return_inverse=True
         )
-        n_positions = min(self.char_ids.shape[1], int(self.sizes[types].max()) + self.max_width)
+        n_positions = int(self.sizes[types].max())
         return Batch(
-            torch.from_numpy(self.char_ids[types, :n_positions].astype(np.int64)),
+            torch.from_numpy(self.ids[types, :n_positions].astype(np.int64)),
             torch.from_numpy(tokens.astype(np.int64)),
             torch.from_numpy(self.targets[types][tokens]),
             lengths.tolist(),
@@ -147,7 +141,7 @@ class Corpus:
         vocab: the words that are predicted.
         buffer_words: words in memory together; the sentence that reaches this is still taken.
         batch_words: tokens of a batch, boundaries included.
-        max_words, max_width, max_characters: see `Block`.
+        max_words, to_ids: see `Block`.
         seed: of every order.
         n_streams: deal the sentences out to so many streams instead of bucketing them.
     """
@@ -160,8 +154,7 @@ class Corpus:
         buffer_words: int,
         batch_words: int,
         max_words: int,
-        max_width: int,
-        max_characters: int,
+        to_ids: ToIds,
         seed: int,
         n_streams: int | None = None,
     ):
@@ -171,8 +164,7 @@ class Corpus:
         self.buffer_words = buffer_words
         self.batch_words = batch_words
         self.max_words = max_words
-        self.max_width = max_width
-        self.max_characters = max_characters
+        self.to_ids = to_ids
         self.seed = seed
         self.n_streams = n_streams
 
@@ -204,7 +196,7 @@ class Corpus:
                 place = after
 
     def block(self, sentences: Iterable[Sequence[str]]) -> Block:
-        return Block(sentences, self.vocab, self.max_words, self.max_width, self.max_characters)
+        return Block(sentences, self.vocab, self.max_words, self.to_ids)
 
 
 class Pass:

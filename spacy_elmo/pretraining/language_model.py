@@ -212,7 +212,7 @@ class LanguageModel:
         empty, nothing = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=bool)
         found = [Surprisal(empty, empty, nothing)] * len(sentences)
         filled = [i for i, words in enumerate(sentences) if _checked(words)]
-        block = Block.of_whole([sentences[i] for i in filled], self.vocab, self.model.config)
+        block = Block.of_whole([sentences[i] for i in filled], self.vocab, self.model)
         for chosen in block.plan(BATCH_WORDS, None):
             batch = block.batch(chosen)
             read = predicted(self.model, batch.to(self.model.device))
@@ -269,7 +269,7 @@ class LanguageModel:
     @torch.no_grad()
     def _hidden(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """For each word what each direction has read before it comes to it, ``(n_words, P)``."""
-        block = Block.of_whole([words], self.vocab, self.model.config)
+        block = Block.of_whole([words], self.vocab, self.model)
         batch = block.batch(np.zeros(1, dtype=np.int64))
         read = predicted(self.model, batch.to(self.model.device))
         return read.hidden_f[:-1], read.hidden_b[1:]  # without the sentence's end and start

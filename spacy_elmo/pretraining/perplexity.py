@@ -76,7 +76,7 @@ def predicted(model: BiLM, batch: Batch, state: State | None = None) -> Predicte
         batch: sentences.
         state: what they start from; the biLM's own initial state if None.
     """
-    layers, state = model(model.char_cnn(batch.char_ids), batch.tokens, batch.lengths, state)
+    layers, state = model(model.token_encoder(batch.ids), batch.tokens, batch.lengths, state)
     forward, backward = layers[-1].chunk(2, dim=1)  # (N, P) each
     ends = np.cumsum(batch.lengths)
     keep = np.ones(len(batch.tokens), dtype=bool)

@@ -8,17 +8,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ..bilm.characters import CharacterIds
 from ..bilm.find import find_weights
 from ..bilm.layout import VOCAB, Card, Weights
+from ..bilm.word_vectors import RowIds, WordTable
 from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
 from .config import PretrainConfig, TrainingSettings
-from .corpus import Block, Corpus
+from .corpus import Block, Corpus, ToIds
 from .head import load_head
 from .log import LOG, read_log
 from .shards import Shards
 from .softmax import LogUniform
 from .source import Source
 from .vocab import SPECIALS, Survey, Vocabulary, survey
+from .word_table import TABLE
 
 BEST, LAST, CONFIG = "model-best", "model-last", "config.cfg"
 PASSAGE_SENTENCES = 64
@@ -57,6 +60,7 @@ def prepare(
     resume: bool,
     say: Say,
     sources: Mapping[str, Source] | None = None,
+    table: WordTable | None = None,
 ) -> Prepared:
     """Read and check all that a config and the directory of its run name; nothing is written.
 
@@ -67,6 +71,7 @@ def prepare(
         say: told what is in the texts, and what they lose.
         sources: the corpus readers of the config, ``"train"`` and ``"dev"``; where there is none,
             [paths] names sentence shards.
+        table: the word vectors, if the biLM is on top of some.
 
     Raises:
         ValueError: something is missing, empty, damaged, or does not go together.
@@ -75,6 +80,12 @@ def prepare(
     train_files = train_text.files()
     meta = train_text.card()
     text_bytes = sum(file.stat().st_size for file in train_files)
+    words = None
+    if table is not None:
+        words = RowIds(table.words, table.rows)
+        n_words, n_vectors, vector_dim = table.sizes().values()
+        learn = "learn too" if config.training.train_vectors else "stay as they are"
+        say(f"{n_words:,} words with {n_vectors:,} vectors of {vector_dim}, which {learn}")
     progress, log = Progress(text_bytes=text_bytes), []
     train: Survey | None = None
     if not resume:
@@ -113,16 +124,17 @@ def prepare(
                     say("The biLM itself does not learn: head_first takes all steps")
         else:
             progress.card = asdict(Card(dict(meta)))
-        say(f"train: {_describe(train, vocab, config)}; vocabulary of {len(vocab):,}")
+        say(f"train: {_describe(train, vocab, config, words)}; vocabulary of {len(vocab):,}")
     sampler = None
     if config.softmax.kind == "sampled":
         sampler = LogUniform(len(vocab), config.softmax.n_candidates)
-    say(f"dev: {_describe(_survey('dev', dev_text, config), vocab, config)}")
-    shape = {
-        "max_width": max(width for width, _ in config.model.filters),
-        "max_characters": config.model.max_characters_per_token,
-        "max_words": config.corpus.max_words,
-    }
+    say(f"dev: {_describe(_survey('dev', dev_text, config), vocab, config, words)}")
+    to_ids: ToIds
+    if words is not None:
+        to_ids = words
+    else:
+        to_ids = CharacterIds(config.model.max_width, config.model.max_characters_per_token)
+    max_words = config.corpus.max_words
     corpus = Corpus(
         train_text,
         vocab,
@@ -130,9 +142,10 @@ def prepare(
         batch_words=config.training.batch_words,
         seed=config.training.seed,
         n_streams=config.training.n_streams if config.training.state == "carried" else None,
-        **shape,
+        max_words=max_words,
+        to_ids=to_ids,
     )
-    dev = Block(dev_text.sentences(), vocab, **shape)
+    dev = Block(dev_text.sentences(), vocab, max_words, to_ids)
     passage = list(islice(train_text.sentences(), PASSAGE_SENTENCES))
     progress.n_steps = training.max_steps
     return Prepared(training, progress, vocab, corpus, dev, sampler, log, passage)
@@ -146,7 +159,7 @@ def _check_new(out: Path) -> None:
             f"'{out}' holds the checkpoint of another run; continue it with --resume, or choose "
             f"another directory."
         )
-    found = [name for name in (BEST, LAST, CONFIG, VOCAB, LOG) if (out / name).exists()]
+    found = [name for name in (BEST, LAST, CONFIG, VOCAB, TABLE, LOG) if (out / name).exists()]
     if found:
         raise ValueError(
             f"'{out}' holds {', '.join(found)} already, but no checkpoint, and a run would "
@@ -277,5 +290,8 @@ def _survey(name: str, source: Source, config: PretrainConfig) -> Survey:
     return found
 
 
-def _describe(found: Survey, vocab: Vocabulary, config: PretrainConfig) -> str:
-    return found.describe(vocab, config.corpus.max_words, config.model.max_characters_per_token)
+def _describe(
+    found: Survey, vocab: Vocabulary, config: PretrainConfig, table: RowIds | None
+) -> str:
+    max_characters = config.model.max_characters_per_token
+    return found.describe(vocab, config.corpus.max_words, max_characters, table)

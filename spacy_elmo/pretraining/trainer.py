@@ -18,6 +18,7 @@ from ..bilm.layout import VOCAB, Card
 from ..bilm.model import BiLM
 from ..bilm.warm import warm_state
 from ..bilm.weights import WEIGHTS, new_directory, save_bilm
+from ..bilm.word_vectors import WordTable
 from .carried import Carried
 from .checkpoint import CHECKPOINT, Progress, keep_checkpoint, load_checkpoint, save_checkpoint
 from .config import PretrainConfig, TrainingSettings
@@ -37,6 +38,7 @@ from .process import (
 from .report import Report
 from .softmax import LogUniform, SoftmaxHead
 from .source import Source
+from .word_table import TABLE, find_table, write_table
 
 
 def pretrain(
@@ -48,6 +50,7 @@ def pretrain(
     resume: bool = False,
     quiet: bool = False,
     follow: Follow | None = None,
+    vectors: WordTable | None = None,
 ) -> Progress:
     """Train a biLM as a config says; Ctrl-C ends it after the step under way, nothing is lost.
 
@@ -59,6 +62,8 @@ def pretrain(
         resume: go on from the checkpoint in ``out``.
         quiet: print nothing.
         follow: is told each entry of the log.
+        vectors: the word vectors of a new run whose ``token_encoder`` is "vectors", if they are
+            not a file that [paths] vectors names. A run that is resumed has them.
 
     Returns:
         How far the run has come.
@@ -71,11 +76,15 @@ def pretrain(
     bound_kernels()
     report = Report(quiet)
     where = find_device(device)
-    run = prepare(config, out, resume, report.say, sources)
+    config, vectors = find_table(config, out, resume, vectors)
+    run = prepare(config, out, resume, report.say, sources, vectors)
     progress, settings = run.progress, run.training
 
     torch.manual_seed(settings.seed)
-    model = BiLM(config.model, settings.dropout).to(where).train()
+    model = BiLM(config.model, settings.dropout)
+    if vectors is not None:
+        model.word_vectors.fill(vectors, learns=settings.train_vectors)
+    model = model.to(where).train()
     head = SoftmaxHead(len(run.vocab), config.model.projection_dim).to(where)
     modules: dict[str, nn.Module] = {"bilm": model, "head": head}
     carried = None
@@ -100,6 +109,8 @@ def pretrain(
     # From here on there is something to be written.
     out.mkdir(parents=True, exist_ok=True)
     run.vocab.write(out / VOCAB)
+    if vectors is not None and not resume:
+        write_table(vectors, out / TABLE)
     write_text(out / CONFIG, config.to_text())
     keep_freed_memory()
 
@@ -243,9 +254,10 @@ def step_loss(
 
 def copy_parameters(source: nn.Module, target: nn.Module) -> None:
     """Give a module the numbers of another of the same shape."""
+    numbers = source.state_dict()  # what learns in the one may not learn in the other
     with torch.no_grad():
         for name, parameter in target.named_parameters():
-            parameter.copy_(source.get_parameter(name))
+            parameter.copy_(numbers[name])
 
 
 def learning_rate(settings: TrainingSettings, step: int) -> float:

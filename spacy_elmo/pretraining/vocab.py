@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,14 +97,26 @@ class Survey:
     n_pieces: int = 0
     has_forgotten: bool = False
 
-    def describe(self, vocab: Vocabulary, max_words: int, max_characters: int) -> str:
-        """One line on it: its size, the rate of unknown words, and all that will be cut."""
+    def describe(
+        self,
+        vocab: Vocabulary,
+        max_words: int,
+        max_characters: int,
+        table: Container[str] | None = None,
+    ) -> str:
+        """One line on it: its size, the rate of unknown words, and all that will be cut, or, with
+        a table of word vectors, is not in it."""
         known = sum(n for word, n in self.counts.items() if vocab[word] != UNKNOWN)
-        cut = sum(n for word, n in self.counts.items() if is_cut(word, max_characters))
+        cut = 0
+        if table is None:
+            cut = sum(n for word, n in self.counts.items() if is_cut(word, max_characters))
         text = (
             f"{self.n_words:,} words in {self.n_sentences:,} sentences, "
             f"{1 - known / max(1, self.n_words):.2%} {UNK}"
         )
+        if table is not None:
+            missing = sum(n for word, n in self.counts.items() if word not in table)
+            text += f", {missing / max(1, self.n_words):.2%} without a vector"
         if self.n_long:
             text += f"; {self.n_long:,} sentences of more than {max_words} words cut into pieces"
         if cut:

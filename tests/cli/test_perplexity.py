@@ -12,6 +12,7 @@ import spacy
 from click.testing import Result
 from typer.testing import CliRunner
 
+from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.bilm.layout import Card
 from spacy_elmo.cli import app
@@ -55,7 +56,7 @@ def sentences() -> list[list[str]]:
 
 def expected(weights: Path) -> Perplexity:
     head, vocab = load_head(weights)
-    block = Block(sentences(), vocab, max_words=100, max_width=3, max_characters=50)
+    block = Block(sentences(), vocab, max_words=100, to_ids=CharacterIds(3))
     return evaluate(load_bilm(weights), head, block)
 
 

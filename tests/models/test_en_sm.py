@@ -30,8 +30,7 @@ def perplexity(model: BiLM, paragraphs: list[str]) -> Perplexity:
         split_text(spacy.blank("en"), paragraphs),
         vocab,
         max_words=400,
-        max_width=max(width for width, _ in model.config.filters),
-        max_characters=model.config.max_characters_per_token,
+        to_ids=model.token_encoder.to_ids,
     )
     return evaluate(model, head, block)
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from spacy_elmo.bilm.characters import BOS, EOS, encode_words
+from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds, encode_words
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretraining.config import PretrainConfig
@@ -84,7 +84,7 @@ def prose() -> list[list[str]]:
 
 
 def make_block(sentences: Iterable[Sequence[str]], vocab: Vocabulary, max_words: int = 50) -> Block:
-    return Block(sentences, vocab, max_words=max_words, max_width=2, max_characters=50)
+    return Block(sentences, vocab, max_words=max_words, to_ids=CharacterIds(2))
 
 
 def make_vocab(words: Iterable[str]) -> Vocabulary:
@@ -124,5 +124,5 @@ def same_weights(one: Path, other: Path) -> bool:
 def same_batches(one: Batch, other: Batch) -> bool:
     return one.lengths == other.lengths and all(
         torch.equal(getattr(one, name), getattr(other, name))
-        for name in ("char_ids", "tokens", "targets")
+        for name in ("ids", "tokens", "targets")
     )

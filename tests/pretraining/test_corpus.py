@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.characters import BOS, EOS, encode_words
+from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds, encode_words
 from spacy_elmo.pretraining.corpus import Batch, Corpus, Place
 from spacy_elmo.pretraining.shards import Shards
 from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
@@ -42,8 +42,7 @@ def make_corpus(shards: list[Path], buffer_words: int = 250, seed: int = 0) -> C
         buffer_words=buffer_words,
         batch_words=BATCH_WORDS,
         max_words=100,
-        max_width=2,
-        max_characters=50,
+        to_ids=CharacterIds(2),
         seed=seed,
     )
 
@@ -51,7 +50,7 @@ def make_corpus(shards: list[Path], buffer_words: int = 250, seed: int = 0) -> C
 def read_words(batch: Batch) -> list[list[str]]:
     """A batch's sentences with their boundaries, decoded from its bytes."""
     words = []
-    for row in batch.char_ids[batch.tokens].tolist():
+    for row in batch.ids[batch.tokens].tolist():
         ids = [i - 1 for i in row[1:] if i <= 256]
         mark = BOS if row[1] == 257 else EOS if row[1] == 258 else None
         words.append(mark or bytes(ids).decode())
@@ -135,9 +134,9 @@ def test_tokens_targets_and_bytes_belong_together() -> None:
     assert batch.n_words == sum(len(sentences[i]) for i in (3, 0, 7))
     # Each distinct word once, with the positions that its vector needs and no more.
     types = sorted({word for words in expected for word in words})
-    assert len(batch.char_ids) == len(types)
+    assert len(batch.ids) == len(types)
     ids = encode_words(types, max_width=2)
-    assert sorted(batch.char_ids.tolist()) == sorted(ids.tolist())
+    assert sorted(batch.ids.tolist()) == sorted(ids.tolist())
 
 
 @settings(max_examples=50, deadline=None)
@@ -176,5 +175,5 @@ def test_a_word_longer_than_the_limit_keeps_its_own_place_in_the_vocabulary() ->
     vocab = Vocabulary([*SPECIALS, long])
     batch = make_block([[long, "x" * 48]], vocab).batch(np.array([0]))
     assert batch.targets.tolist() == [0, 3, 2, 1]
-    assert batch.char_ids.shape == (4, 50)
-    assert torch.equal(batch.char_ids[batch.tokens[1]], batch.char_ids[batch.tokens[2]])
+    assert batch.ids.shape == (4, 50)
+    assert torch.equal(batch.ids[batch.tokens[1]], batch.ids[batch.tokens[2]])

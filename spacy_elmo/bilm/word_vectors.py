@@ -1,0 +1,196 @@
+"""A token encoder: words to x_k by a table of static vectors (Word2Vec, GloVe, fastText, …)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from .characters import BOS, EOS
+from .config import BiLMConfig
+
+# Ids of words that are not in the table, and of those that are: FIRST + their row.
+SENTENCE_START, SENTENCE_END, UNKNOWN, FIRST = 0, 1, 2, 3
+END_OF_WORD = b"\xff"  # UTF-8 never has this byte, so a word may have any character
+
+
+@dataclass
+class WordTable:
+    """Words and their static vectors, as they come from elsewhere.
+
+    Attributes:
+        words: distinct; of any characters.
+        rows: ``(n_words,)`` integers, each word's row. Several words may share one.
+        vectors: ``(n_vectors, vector_dim)``, float32.
+
+    Raises:
+        ValueError: they do not go together, there are none, or a number is not finite.
+    """
+
+    words: list[str]
+    rows: np.ndarray
+    vectors: np.ndarray
+
+    def __post_init__(self) -> None:
+        self.rows = np.asarray(self.rows, dtype=np.int32)
+        self.vectors = np.asarray(self.vectors, dtype=np.float32)
+        if self.vectors.ndim != 2 or 0 in self.vectors.shape or not self.words:
+            raise ValueError(
+                f"A table of word vectors needs one word and one number at least; found "
+                f"{len(self.words):,} words and vectors of the shape {self.vectors.shape}."
+            )
+        check_words(self.words, self.rows, len(self.vectors))
+        if not np.isfinite(self.vectors).all():
+            row = int(np.flatnonzero(~np.isfinite(self.vectors).all(axis=1))[0])
+            raise ValueError(f"Row {row} of the word vectors holds numbers that are not finite.")
+
+    def sizes(self) -> dict[str, int]:
+        """The settings of a `BiLMConfig` that follow from it."""
+        n_vectors, vector_dim = self.vectors.shape
+        return {"n_words": len(self.words), "n_vectors": n_vectors, "vector_dim": vector_dim}
+
+
+class RowIds:
+    """The ids of words, as `WordVectors` takes them.
+
+    Case and form count: a word is found as it stands, or it is unknown.
+    """
+
+    def __init__(self, words: Sequence[str], rows: np.ndarray):
+        self.places = dict(zip(words, (rows + FIRST).tolist(), strict=True))
+        self.places |= {BOS: SENTENCE_START, EOS: SENTENCE_END}
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.places
+
+    def __call__(self, words: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Ids ``(n_words, 1)``, and that each word has that one ``(n_words,)``."""
+        found = [self.places.get(word, UNKNOWN) for word in words]
+        return np.array(found, dtype=np.int32).reshape(-1, 1), np.ones(len(found), dtype=np.int64)
+
+
+class WordVectors(nn.Module):
+    """Looks words up in a table, which does not learn, and projects what it finds.
+
+    The rows of ``<S>``, ``</S>`` and the unknown word, which all unknown words share, do learn.
+    The words lie beside the numbers as a tensor, so wherever the weights go, they go too.
+
+    Args:
+        config: the sizes; the table is empty until `fill` or `load_state_dict`.
+
+    Raises:
+        ValueError: the config does not say how large the table is.
+    """
+
+    words: torch.Tensor
+    rows: torch.Tensor
+    table: torch.Tensor
+
+    def __init__(self, config: BiLMConfig):
+        super().__init__()
+        config.check_whole()
+        assert config.n_words and config.n_vectors and config.vector_dim
+        # Buffers: no gradient, no state of an optimizer, and `requires_grad_` passes over them.
+        self.register_buffer("words", torch.zeros(0, dtype=torch.uint8))
+        self.register_buffer("rows", torch.zeros(config.n_words, dtype=torch.int32))
+        self.register_buffer("table", torch.zeros(config.n_vectors, config.vector_dim))
+        self.special = nn.Parameter(torch.randn(FIRST, config.vector_dim))
+        self.projection = (
+            nn.Linear(config.vector_dim, config.projection_dim)
+            if config.vector_dim != config.projection_dim
+            else None
+        )
+        self._to_ids: RowIds | None = None
+        self.register_load_state_dict_post_hook(_read_words)
+
+    def fill(self, table: WordTable, learns: bool = False) -> None:
+        """Take over a table, of the sizes of the config.
+
+        Args:
+            table: its vectors are copied if they are to learn, else shared.
+            learns: make its vectors a parameter.
+        """
+        self.words, self.rows = pack_words(table.words), torch.tensor(table.rows)
+        vectors = torch.from_numpy(np.require(table.vectors, requirements=["C", "W"]))
+        self.table = nn.Parameter(vectors.clone()) if learns else vectors
+        with torch.no_grad():
+            self.special.mul_(float(table.vectors.std()))  # of the size of the others
+        self._to_ids = None
+
+    def contents(self) -> WordTable:
+        """The table as it is now."""
+        words, rows = unpack_words(self.words), self.rows.cpu().numpy()
+        return WordTable(words, rows, self.table.detach().cpu().numpy())
+
+    @property
+    def to_ids(self) -> RowIds:
+        """Words to the ids that `forward` takes.
+
+        Raises:
+            ValueError: the words are damaged.
+        """
+        if self._to_ids is None:
+            words, rows = unpack_words(self.words), self.rows.cpu().numpy()
+            check_words(words, rows, len(self.table))
+            self._to_ids = RowIds(words, rows)
+        return self._to_ids
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """``(n_words, 1)`` ids to ``(n_words, projection_dim)`` vectors."""
+        places = ids[:, 0]
+        special = F.embedding(places.clamp(max=UNKNOWN), self.special)
+        x = F.embedding((places - FIRST).clamp(min=0), self.table)
+        x = torch.where((places < FIRST).unsqueeze(1), special, x)  # (n_words, vector_dim)
+        return x if self.projection is None else self.projection(x)
+
+    def encode(self, words: Sequence[str]) -> torch.Tensor:
+        """Vectors ``(n_words, projection_dim)`` of words."""
+        ids, _ = self.to_ids(words)
+        return self(torch.from_numpy(ids.astype(np.int64)).to(self.special.device))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles make their own `to_ids` when they need it."""
+        return {**self.__dict__, "_to_ids": None}
+
+
+def _read_words(module: WordVectors, _: Any) -> None:
+    module._to_ids = None
+    _ = module.to_ids  # now, so that what is damaged is not found at the first Doc
+
+
+def check_words(words: Sequence[str], rows: np.ndarray, n_vectors: int) -> None:
+    """Raise a ValueError unless the words are distinct and each has a row of the table."""
+    if rows.shape != (len(words),) or rows.min() < 0 or rows.max() >= n_vectors:
+        raise ValueError(
+            f"The {len(words):,} words of a table of {n_vectors:,} word vectors need a row each, "
+            f"from 0 to {n_vectors - 1:,}; found {rows.size:,} rows, from {rows.min(initial=0):,} "
+            f"to {rows.max(initial=0):,}."
+        )
+    if len(set(words)) < len(words):
+        seen: set[str] = set()
+        double = next(word for word in words if word in seen or seen.add(word))  # type: ignore[func-returns-value]
+        raise ValueError(f"The table of word vectors has the word {double!r} more than once.")
+
+
+def pack_words(words: Iterable[str]) -> torch.Tensor:
+    """Words of any characters as one tensor of bytes."""
+    data = b"".join(word.encode("utf-8", "surrogatepass") + END_OF_WORD for word in words)
+    return torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy())
+
+
+def unpack_words(packed: torch.Tensor) -> list[str]:
+    """The words that `pack_words` has packed.
+
+    Raises:
+        ValueError: they are damaged.
+    """
+    parts = packed.cpu().numpy().tobytes().split(END_OF_WORD)[:-1]
+    try:
+        return [part.decode("utf-8", "surrogatepass") for part in parts]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"The words of the word vectors are damaged: {error}") from error
