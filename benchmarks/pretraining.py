@@ -33,10 +33,10 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from spacy_elmo.pretraining.corpus import Batch, Corpus, Place
+from spacy_elmo.pretraining.loss import BiLMLoss
 from spacy_elmo.pretraining.process import keep_freed_memory, matmul_precision
 from spacy_elmo.pretraining.shards import find_shards, read_sentences
 from spacy_elmo.pretraining.softmax import LogUniform, SoftmaxHead
-from spacy_elmo.pretraining.trainer import step_loss
 from spacy_elmo.pretraining.vocab import Vocabulary
 
 
@@ -205,10 +205,12 @@ def main() -> None:
         its_head.load_state_dict(head.state_dict())
         trainers[name] = Trainer(PlainBiLM(ours, distinct), its_head, config)
 
+    loss_of_ours = BiLMLoss(ours, head, config.training.dropout)
+
     def loss_of(name: str, batch: Batch, step: int) -> torch.Tensor:
         trainer, rng = trainers[name], np.random.default_rng(step)
         if name == "ours":
-            return step_loss(ours, head, batch, sampler, config.training.dropout, rng)
+            return loss_of_ours(batch, sampler.sample(rng))
         return plain_loss(trainer.model, trainer.head, batch, sampler, rng)  # type: ignore[arg-type]
 
     batches = corpus.batches(Place())

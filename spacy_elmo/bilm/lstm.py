@@ -56,6 +56,9 @@ class LSTMLayer(nn.Module):
         Returns:
             Outputs ``(2, N, P)``, and the state each sentence ended in, as ``h0`` and ``c0``.
         """
+        if torch.is_autocast_enabled(x.device.type):  # mixed precision is not for recurrences
+            with torch.autocast(x.device.type, enabled=False):
+                return self(x.float(), packing, h0.float(), c0.float())
         bias = self.bias.clone()
         D = bias.shape[1] // 4
         bias[:, D : 2 * D] += FORGET_BIAS

@@ -28,20 +28,25 @@ def pretrain_cli(
     (see project/configs/pretrain_adapt.cfg), its head too if it has one. OUT gets `model-best` and
     `model-last`, directories that the elmo component can take as its weights.
     """
+    from ..pretraining.checkpoint import CHECKPOINT
     from ..pretraining.config import read_config, start_from
+    from ..pretraining.processes import speaks
     from ..pretraining.trainer import pretrain
 
     if str(config_path).startswith("--") or str(out).startswith("--"):
         msg.fail("Give CONFIG and OUT first, and the settings of the config after them.", exits=1)
     device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
+    run = out if resume and (out / CHECKPOINT).exists() else None
     try:
-        config = read_config(config_path, [*ctx.args, *start_from(start)], out if resume else None)
-        progress = pretrain(config, out, device=device, resume=resume, quiet=quiet)
+        progress = pretrain(
+            lambda: read_config(config_path, [*ctx.args, *start_from(start)], run),
+            out, device=device, resume=resume, quiet=quiet,
+        )  # fmt: skip
     except (ValueError, OSError) as error:
         msg.fail("Cannot pretrain", str(error), exits=1)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if progress.step < progress.n_steps:  # it was stopped
         raise typer.Exit(130)
-    if not quiet:
+    if speaks() and not quiet:
         msg.good(f"{progress.step:,} steps, {progress.words:,} words", str(out))

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from .checkpoint import CHECKPOINT
 from .config import read_config, split_overrides, start_from
 from .trainer import pretrain
 
@@ -27,13 +28,16 @@ def main() -> None:
     given = parser.parse_args(others)
     device = "cpu" if given.gpu_id < 0 else f"cuda:{given.gpu_id}"
     try:
-        config = read_config(
-            given.config,
-            [*overrides, *start_from(given.start)],
-            given.out if given.resume else None,
-        )
         progress = pretrain(
-            config, given.out, device=device, resume=given.resume, quiet=given.quiet
+            lambda: read_config(
+                given.config,
+                [*overrides, *start_from(given.start)],
+                given.out if given.resume and (given.out / CHECKPOINT).exists() else None,
+            ),
+            given.out,
+            device=device,
+            resume=given.resume,
+            quiet=given.quiet,
         )
     except (ValueError, OSError) as error:
         sys.exit(f"Error: {error}")

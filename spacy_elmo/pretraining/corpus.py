@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,25 +24,35 @@ class Batch:
         tokens: ``(N,)`` each token's row in ``char_ids``.
         targets: ``(N,)`` each token's place in the vocabulary.
         lengths: tokens of each sentence, boundaries included.
+        n_words: words without the boundaries.
+        n_predicted: predictions of each direction.
+        of_whole: the last two of the whole batch that this is a share of.
     """
 
     char_ids: torch.Tensor
     tokens: torch.Tensor
     targets: torch.Tensor
     lengths: list[int]
+    of_whole: tuple[int, int]
 
     @property
     def n_words(self) -> int:
-        """Words without the boundaries."""
         return len(self.tokens) - 2 * len(self.lengths)
 
+    @property
+    def n_predicted(self) -> int:
+        return len(self.tokens) - len(self.lengths)
+
     def to(self, device: torch.device) -> Batch:
-        return Batch(
-            self.char_ids.to(device, non_blocking=True),
-            self.tokens.to(device, non_blocking=True),
-            self.targets.to(device, non_blocking=True),
-            self.lengths,
-        )
+        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pin_memory(self) -> Batch:
+        """In memory from which a GPU takes it while the CPU goes on."""
+        return self._each(torch.Tensor.pin_memory)
+
+    def _each(self, moved: Callable[[torch.Tensor], torch.Tensor]) -> Batch:
+        tensors = (moved(self.char_ids), moved(self.tokens), moved(self.targets))
+        return Batch(*tensors, self.lengths, self.of_whole)
 
 
 class Block:
@@ -94,19 +104,32 @@ class Block:
         max_width = max(width for width, _ in config.filters)
         return cls(sentences, vocab, 2**31, max_width, config.max_characters_per_token)
 
-    def batch(self, sentences: np.ndarray) -> Batch:
-        """The batch of the given sentences' indices."""
+    def batch(self, sentences: np.ndarray, share: tuple[int, int] = (0, 1)) -> Batch:
+        """The batch of the given sentences' indices.
+
+        Args:
+            sentences: ``(B,)``.
+            share: which of how many shares is wanted. Sentences that follow each other, of similar
+                length, go to different shares; where there are more shares than sentences, some
+                hold none.
+        """
+        number, n_shares = share
+        n_tokens = int(self.lengths[sentences].sum())
+        of_whole = n_tokens - 2 * len(sentences), n_tokens - len(sentences)
+        sentences = sentences[number::n_shares]
         lengths = self.lengths[sentences]
         offsets = np.repeat(self.starts[sentences] - (np.cumsum(lengths) - lengths), lengths)
         types, tokens = np.unique(
             self.tokens[offsets + np.arange(len(offsets))], return_inverse=True
         )
-        n_positions = min(self.char_ids.shape[1], int(self.sizes[types].max()) + self.max_width)
+        longest = int(self.sizes[types].max(initial=0))
+        n_positions = min(self.char_ids.shape[1], longest + self.max_width)
         return Batch(
             torch.from_numpy(self.char_ids[types, :n_positions].astype(np.int64)),
             torch.from_numpy(tokens.astype(np.int64)),
             torch.from_numpy(self.targets[types][tokens]),
             lengths.tolist(),
+            of_whole,
         )
 
     def plan(self, batch_words: int, rng: np.random.Generator | None) -> list[np.ndarray]:
@@ -176,8 +199,14 @@ class Corpus:
         sentences = (words for shard in shards for words in read_sentences(shard))
         return Block(sentences, self.vocab, self.max_words, self.max_width, self.max_characters)
 
-    def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
+    def batches(
+        self, place: Place, share: tuple[int, int] = (0, 1)
+    ) -> Iterator[tuple[Batch, Place]]:
         """Batches from a place on, each with the place after it; never ends.
+
+        Args:
+            place: the first of them.
+            share: of each batch, see `Block.batch`; only the share is made into tensors.
 
         Raises:
             ValueError: there is nothing in the shards any more.
@@ -200,7 +229,7 @@ class Corpus:
                     after = Place(epoch, g, b + 1)
                     if last:
                         after = Place(epoch + (g + 1) // len(groups), (g + 1) % len(groups), 0)
-                    yield block.batch(plan[b]), after
+                    yield block.batch(plan[b], share), after
                 start = 0
                 n_batches += len(plan)
             if group == 0 and n_batches == 0:

@@ -15,6 +15,7 @@ from .config import PretrainConfig, TrainingSettings
 from .corpus import Block, Corpus
 from .head import load_head
 from .log import LOG, read_log
+from .processes import LAUNCH
 from .shards import find_shards, read_language, read_sentences
 from .softmax import LogUniform
 from .vocab import SPECIALS, Survey, Vocabulary, survey
@@ -38,6 +39,7 @@ class Prepared:
         sampler: of the softmax's candidates; None for the full softmax.
         log: the entries of the log that still hold.
         passage: its first sentences, to be read for a warm state.
+        resumed: whether there is a checkpoint to go on from.
     """
 
     training: TrainingSettings
@@ -48,6 +50,7 @@ class Prepared:
     sampler: LogUniform | None
     log: list[dict[str, Any]]
     passage: list[list[str]]
+    resumed: bool
 
 
 def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepared:
@@ -56,7 +59,7 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
     Args:
         config: all settings.
         out: the directory of the run.
-        resume: go on from its checkpoint.
+        resume: go on from its checkpoint; from the beginning if it was ended before the first.
         say: told what is in the texts, and what they lose.
 
     Raises:
@@ -70,7 +73,10 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
     text_bytes = sum(shard.stat().st_size for shard in train_shards)
     progress, log = Progress(text_bytes=text_bytes), []
     train: Survey | None = None
-    if not resume:
+    if resume and _is_only_begun(out):
+        say(f"'{out}' has no checkpoint yet: the run starts from the beginning")
+        resume = False
+    elif not resume:
         _check_new(out)
     if not resume or config.training.max_epochs:
         train = _survey("train", train_shards, config)
@@ -128,7 +134,14 @@ def prepare(config: PretrainConfig, out: Path, resume: bool, say: Say) -> Prepar
     dev = Block(_sentences(dev_shards), vocab, **shape)
     passage = list(islice(_sentences(train_shards), PASSAGE_SENTENCES))
     progress.n_steps = training.max_steps
-    return Prepared(training, progress, vocab, corpus, dev, sampler, log, passage)
+    return Prepared(training, progress, vocab, corpus, dev, sampler, log, passage, resume)
+
+
+def _is_only_begun(out: Path) -> bool:
+    """Whether a directory holds a run that was ended before it could write its checkpoint."""
+    later = [BEST, LAST, *(path.name for path in out.glob(f"{Path(CHECKPOINT).stem}*"))]
+    begun = any((out / name).exists() for name in (VOCAB, LAUNCH))
+    return begun and not any((out / name).exists() for name in later)
 
 
 def _check_new(out: Path) -> None:
@@ -160,7 +173,9 @@ def _schedule(
     else:
         in_epoch = -(-(train.counts.total() + 2 * train.n_pieces) // settings.batch_words)
     # Of each group of shards the last batch is a short one; long sentences make fewer batches.
-    n_steps = min(settings.max_steps, settings.max_epochs * (in_epoch + n_groups - 1))
+    n_batches = settings.max_epochs * (in_epoch + n_groups - 1)
+    in_epoch = -(-in_epoch // settings.accumulate_gradient)
+    n_steps = min(settings.max_steps, -(-n_batches // settings.accumulate_gradient))
     share = min(1.0, n_steps / max(1, settings.warmup_steps + settings.decay_steps))
     say(f"{n_steps:,} steps: max_epochs is {settings.max_epochs}, and one has about {in_epoch:,}")
     return replace(
