@@ -20,6 +20,7 @@ from pathlib import Path
 
 from safetensors.torch import load_file
 
+from spacy_elmo.bilm.layout import VOCAB
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
 
 CONFIG = """
@@ -80,7 +81,8 @@ def main() -> None:
         checkpoint = folder / "killed" / CHECKPOINT
         kills = 0
         while True:
-            resume = ["--resume"] if checkpoint.exists() else []
+            # Before that there is nothing to go on from.
+            resume = ["--resume"] if (folder / "killed" / VOCAB).exists() else []
             process = subprocess.Popen(command(folder, "killed", *resume))
             with contextlib.suppress(subprocess.TimeoutExpired):
                 # Somewhat less than a share of the run each, so that it takes all the kills.

@@ -35,10 +35,10 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.corpus import Batch, Corpus, Place
+from spacy_elmo.pretraining.loss import BiLMLoss
 from spacy_elmo.pretraining.process import bound_kernels, keep_freed_memory, matmul_precision
 from spacy_elmo.pretraining.shards import Shards, find_shards, read_sentences
 from spacy_elmo.pretraining.softmax import LogUniform, SoftmaxHead
-from spacy_elmo.pretraining.trainer import step_loss
 from spacy_elmo.pretraining.vocab import Vocabulary
 
 
@@ -207,10 +207,12 @@ def main() -> None:
         its_head.load_state_dict(head.state_dict())
         trainers[name] = Trainer(PlainBiLM(ours, distinct), its_head, config)
 
+    loss_of_ours = BiLMLoss(ours, head, config.training.dropout)
+
     def loss_of(name: str, batch: Batch, step: int) -> torch.Tensor:
         trainer, rng = trainers[name], np.random.default_rng(step)
         if name == "ours":
-            return step_loss(ours, head, batch, sampler, config.training.dropout, rng)
+            return loss_of_ours(batch, sampler.sample(rng))
         return plain_loss(trainer.model, trainer.head, batch, sampler, rng)  # type: ignore[arg-type]
 
     batches = corpus.batches(Place())

@@ -14,6 +14,14 @@ import numpy as np
 import torch
 
 
+def to_device(array: np.ndarray, device: torch.device | str) -> torch.Tensor:
+    """An array as a tensor on a device; the CPU waits for no GPU, which gets it in its turn."""
+    tensor = torch.from_numpy(array)
+    if torch.device(device).type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
 class Packing:
     """The packed order of a batch of sentences that lie one after another in a flat array.
 
@@ -51,10 +59,10 @@ class Packing:
 
         self.n_sentences = len(sizes)
         self.batch_sizes: list[int] = batch_sizes.tolist()
-        self.order = torch.from_numpy(order).to(device)
-        self.source = torch.from_numpy(source).to(device)
-        self.target = torch.from_numpy(target).to(device)
-        self.previous = torch.from_numpy(previous).to(device)
+        self.order = to_device(order, device)
+        self.source = to_device(source, device)
+        self.target = to_device(target, device)
+        self.previous = to_device(previous, device)
 
     def steps(self) -> list[tuple[int, int]]:
         """``(first packed place, number of sentences)`` of each step."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 import typer
@@ -30,7 +29,10 @@ def pretrain_cli(
     (see project/configs/pretrain_adapt.cfg), its head too if it has one. OUT gets `model-best` and
     `model-last`, directories that the elmo component can take as its weights.
     """
+    from ..pretraining.checkpoint import CHECKPOINT
     from ..pretraining.config_file import start_from
+    from ..pretraining.prepare import Given
+    from ..pretraining.processes import speaks
     from ..pretraining.trainer import pretrain
     from .pretrain_config import read_spacy_config, resolve
     from .pretrain_logger import followed_by
@@ -39,23 +41,24 @@ def pretrain_cli(
     if str(config_path).startswith("--") or str(out).startswith("--"):
         msg.fail("Give CONFIG and OUT first, and the settings of the config after them.", exits=1)
     device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
-    try:
-        overrides = [*ctx.args, *start_from(start)]
-        config = read_spacy_config(config_path, overrides, out if resume else None)
+    run = out if resume and (out / CHECKPOINT).exists() else None
+
+    def given() -> Given:
+        config = read_spacy_config(config_path, [*ctx.args, *start_from(start)], run)
         sources, logger = resolve(config)
         name, vectors = config.paths.vectors, None
-        if name is not None and not resume and not name.endswith(".safetensors"):
+        if name is not None and run is None and not name.endswith(".safetensors"):
             vectors = read_vectors(name, (lambda text: None) if quiet else msg.warn)
-        with nullcontext() if logger is None else followed_by(logger, config) as follow:
-            progress = pretrain(
-                config, out, sources, device=device, resume=resume, quiet=quiet, follow=follow,
-                vectors=vectors,
-            )
+        follow = None if logger is None else (lambda: followed_by(logger, config))
+        return Given(config, sources, vectors, follow)
+
+    try:
+        progress = pretrain(given, out, device=device, resume=resume, quiet=quiet)
     except (ValueError, OSError) as error:
         msg.fail("Cannot pretrain", str(error), exits=1)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if progress.step < progress.n_steps:  # it was stopped
         raise typer.Exit(130)
-    if not quiet:
+    if speaks() and not quiet:
         msg.good(f"{progress.step:,} steps, {progress.words:,} words", str(out))

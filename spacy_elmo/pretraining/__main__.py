@@ -6,7 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from .checkpoint import CHECKPOINT
 from .config_file import read_config, split_overrides, start_from
+from .prepare import Given
 from .trainer import pretrain
 
 
@@ -26,14 +28,14 @@ def main() -> None:
     overrides, others = split_overrides(sys.argv[1:])
     given = parser.parse_args(others)
     device = "cpu" if given.gpu_id < 0 else f"cuda:{given.gpu_id}"
+    run = given.out if given.resume and (given.out / CHECKPOINT).exists() else None
     try:
-        config = read_config(
-            given.config,
-            [*overrides, *start_from(given.start)],
-            given.out if given.resume else None,
-        )
         progress = pretrain(
-            config, given.out, device=device, resume=given.resume, quiet=given.quiet
+            lambda: Given(read_config(given.config, [*overrides, *start_from(given.start)], run)),
+            given.out,
+            device=device,
+            resume=given.resume,
+            quiet=given.quiet,
         )
     except (ValueError, OSError) as error:
         sys.exit(f"Error: {error}")

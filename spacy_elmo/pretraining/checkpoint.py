@@ -40,6 +40,7 @@ class Progress:
         text_bytes: size of the training shards, for which alone ``place`` means anything.
         n_steps: those that the run is to have.
         held: the first steps, in which only the head learns.
+        n_processes: those that train it.
         before: perplexity of the dev text before the first step, by the biLM that was started from.
         card: what is to be said of the biLM, see `layout.Card`.
     """
@@ -52,6 +53,7 @@ class Progress:
     text_bytes: int | None = None
     n_steps: int = 0
     held: int = 0
+    n_processes: int = 1
     before: dict[str, Any] | None = None
     card: dict[str, Any] = field(default_factory=dict)
 

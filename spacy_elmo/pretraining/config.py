@@ -66,6 +66,9 @@ class TrainingSettings:
     stays, and falls to zero over the last ``decay_steps`` of ``max_steps``. ``eval_words``: words
     of the dev text read at an evaluation (0: all). ``matmul_precision``: PyTorch's name for how
     float32 products may be rounded while training ("medium": bfloat16 where the machine has it).
+    ``mixed_precision``: compute in bfloat16 what bears it; the LSTMs, the losses and the parameters
+    stay in float32, and so do the evaluations. ``accumulate_gradient``: batches of a step, whose
+    gradient is that of one batch of all their sentences, in the memory of one of them.
     ``checkpoint_seconds``: a checkpoint at least this often. ``keep_checkpoints``: how many are
     kept; ``checkpoint.safetensors`` is the last of them, from which a run is resumed, and those
     before it are there under their steps, to be put in its place. ``max_epochs``: the run ends
@@ -96,6 +99,8 @@ class TrainingSettings:
     dropout: float = 0.1
     max_grad_norm: float = 1.0
     matmul_precision: str = "highest"
+    mixed_precision: bool = False
+    accumulate_gradient: int = 1
     eval_every: int = 1000
     eval_words: int = 0
     log_every: int = 50
@@ -139,6 +144,7 @@ class PretrainConfig:
             ("corpus", "buffer_words"),
             ("softmax", "n_candidates"),
             ("training", "batch_words"),
+            ("training", "accumulate_gradient"),
             ("training", "max_steps"),
             ("training", "eval_every"),
             ("training", "log_every"),

@@ -29,25 +29,35 @@ class Batch:
         tokens: ``(N,)`` each token's row in ``ids``.
         targets: ``(N,)`` each token's place in the vocabulary.
         lengths: tokens of each sentence, boundaries included.
+        n_words: words without the boundaries.
+        n_predicted: predictions of each direction.
+        of_whole: the last two of the whole batch that this is a share of.
     """
 
     ids: torch.Tensor
     tokens: torch.Tensor
     targets: torch.Tensor
     lengths: list[int]
+    of_whole: tuple[int, int]
 
     @property
     def n_words(self) -> int:
-        """Words without the boundaries."""
         return len(self.tokens) - 2 * len(self.lengths)
 
+    @property
+    def n_predicted(self) -> int:
+        return len(self.tokens) - len(self.lengths)
+
     def to(self, device: torch.device) -> Batch:
-        return Batch(
-            self.ids.to(device, non_blocking=True),
-            self.tokens.to(device, non_blocking=True),
-            self.targets.to(device, non_blocking=True),
-            self.lengths,
-        )
+        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pin_memory(self) -> Batch:
+        """In memory from which a GPU takes it while the CPU goes on."""
+        return self._each(torch.Tensor.pin_memory)
+
+    def _each(self, moved: Callable[[torch.Tensor], torch.Tensor]) -> Batch:
+        tensors = (moved(self.ids), moved(self.tokens), moved(self.targets))
+        return Batch(*tensors, self.lengths, self.of_whole)
 
 
 class Block:
@@ -89,19 +99,31 @@ class Block:
         """Sentences of any length, uncut, for a biLM."""
         return cls(sentences, vocab, 2**31, model.token_encoder.to_ids)
 
-    def batch(self, sentences: np.ndarray) -> Batch:
-        """The batch of the given sentences' indices."""
+    def batch(self, sentences: np.ndarray, share: tuple[int, int] = (0, 1)) -> Batch:
+        """The batch of the given sentences' indices.
+
+        Args:
+            sentences: ``(B,)``.
+            share: which of how many shares is wanted. Sentences that follow each other, of similar
+                length, go to different shares; where there are more shares than sentences, some
+                hold none.
+        """
+        number, n_shares = share
+        n_tokens = int(self.lengths[sentences].sum())
+        of_whole = n_tokens - 2 * len(sentences), n_tokens - len(sentences)
+        sentences = sentences[number::n_shares]
         lengths = self.lengths[sentences]
         offsets = np.repeat(self.starts[sentences] - (np.cumsum(lengths) - lengths), lengths)
         types, tokens = np.unique(
             self.tokens[offsets + np.arange(len(offsets))], return_inverse=True
         )
-        n_positions = int(self.sizes[types].max())
+        n_positions = int(self.sizes[types].max(initial=0))
         return Batch(
             torch.from_numpy(self.ids[types, :n_positions].astype(np.int64)),
             torch.from_numpy(tokens.astype(np.int64)),
             torch.from_numpy(self.targets[types][tokens]),
             lengths.tolist(),
+            of_whole,
         )
 
     def plan(self, batch_words: int, rng: np.random.Generator | None) -> list[np.ndarray]:
@@ -168,8 +190,14 @@ class Corpus:
         self.seed = seed
         self.n_streams = n_streams
 
-    def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
+    def batches(
+        self, place: Place, share: tuple[int, int] = (0, 1)
+    ) -> Iterator[tuple[Batch, Place]]:
         """Batches from a place on, each with the place after it; never ends.
+
+        Args:
+            place: the first of them.
+            share: of each batch, see `Block.batch`; only the share is made into tensors.
 
         Raises:
             ValueError: there is nothing in the text any more.
@@ -192,7 +220,8 @@ class Corpus:
                 else:
                     plan = block.streams(self.n_streams, rng)
                 for b in range(place.batch, len(plan)):
-                    yield block.batch(plan[b]), Place(*here, b + 1) if plan[b + 1 :] else after
+                    is_last = b + 1 == len(plan)
+                    yield block.batch(plan[b], share), after if is_last else Place(*here, b + 1)
                 place = after
 
     def block(self, sentences: Iterable[Sequence[str]]) -> Block:

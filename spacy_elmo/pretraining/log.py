@@ -44,16 +44,17 @@ class Log:
     """A log that is written on.
 
     Args:
-        file: where to.
+        file: where to, None for nowhere.
         follow: is told each entry too.
     """
 
-    def __init__(self, file: IO[str], follow: Follow | None = None):
+    def __init__(self, file: IO[str] | None, follow: Follow | None = None):
         self.file, self.follow = file, follow
 
     def write(self, **entry: Any) -> None:
         """Write an entry."""
-        print(json.dumps(entry), file=self.file, flush=True)
+        if self.file is not None:
+            print(json.dumps(entry), file=self.file, flush=True)
         if self.follow is not None:
             self.follow(entry)
 

@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional as F
 
 from ..bilm.model import BiLM, State
+from ..bilm.packing import to_device
 from .carried import Carried
 from .corpus import Batch, Block
 from .softmax import SoftmaxHead
@@ -81,7 +82,7 @@ def predicted(model: BiLM, batch: Batch, state: State | None = None) -> Predicte
     ends = np.cumsum(batch.lengths)
     keep = np.ones(len(batch.tokens), dtype=bool)
     keep[ends - 1] = False
-    before = torch.from_numpy(np.flatnonzero(keep)).to(model.device)  # all but each last token
+    before = to_device(np.flatnonzero(keep), model.device)  # all but each last token
     after = before + 1  # all but each first one
     targets = batch.targets
     return Predicted(forward[before], targets[after], backward[after], targets[before], state)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ..bilm.characters import CharacterIds
 from ..bilm.find import find_weights
@@ -16,12 +18,13 @@ from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
 from .config import PretrainConfig, TrainingSettings
 from .corpus import Block, Corpus, ToIds
 from .head import load_head
-from .log import LOG, read_log
+from .log import LOG, Follow, read_log
+from .processes import LAUNCH
 from .shards import Shards
 from .softmax import LogUniform
 from .source import Source
 from .vocab import SPECIALS, Survey, Vocabulary, survey
-from .word_table import TABLE
+from .word_table import TABLE, find_table
 
 BEST, LAST, CONFIG = "model-best", "model-last", "config.cfg"
 PASSAGE_SENTENCES = 64
@@ -29,11 +32,31 @@ PASSAGE_SENTENCES = 64
 Say = Callable[[str], None]
 
 
+class Given(NamedTuple):
+    """What a run is given: all settings, and what these only name.
+
+    Attributes:
+        config: the settings.
+        sources: the corpus readers of [corpora], ``"train"`` and ``"dev"``; where there is none,
+            [paths] names sentence shards.
+        vectors: the word vectors of a new run whose ``token_encoder`` is "vectors", if they are
+            not a file that [paths] vectors names. A run that is resumed has them.
+        follow: makes a context with a function that is told each entry of the log.
+    """
+
+    config: PretrainConfig
+    sources: Mapping[str, Source] = MappingProxyType({})
+    vectors: WordTable | None = None
+    follow: Callable[[], AbstractContextManager[Follow]] | None = None
+
+
 @dataclass
 class Prepared:
     """What `prepare` found.
 
     Attributes:
+        config: all settings, sizes of the word vectors and all.
+        table: the word vectors, if the biLM is on top of some.
         training: the config's settings, with the schedule that the run has.
         progress: how far the run has come.
         vocab: the words that are predicted.
@@ -42,8 +65,11 @@ class Prepared:
         sampler: of the softmax's candidates; None for the full softmax.
         log: the entries of the log that still hold.
         passage: its first sentences, to be read for a warm state.
+        resumed: whether there is a checkpoint to go on from.
     """
 
+    config: PretrainConfig
+    table: WordTable | None
     training: TrainingSettings
     progress: Progress
     vocab: Vocabulary
@@ -52,31 +78,28 @@ class Prepared:
     sampler: LogUniform | None
     log: list[dict[str, Any]]
     passage: list[list[str]]
+    resumed: bool
 
 
-def prepare(
-    config: PretrainConfig,
-    out: Path,
-    resume: bool,
-    say: Say,
-    sources: Mapping[str, Source] | None = None,
-    table: WordTable | None = None,
-) -> Prepared:
+def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
     """Read and check all that a config and the directory of its run name; nothing is written.
 
     Args:
-        config: all settings.
+        given: what the run is given.
         out: the directory of the run.
-        resume: go on from its checkpoint.
+        resume: go on from its checkpoint; from the beginning if it was ended before the first.
         say: told what is in the texts, and what they lose.
-        sources: the corpus readers of the config, ``"train"`` and ``"dev"``; where there is none,
-            [paths] names sentence shards.
-        table: the word vectors, if the biLM is on top of some.
 
     Raises:
         ValueError: something is missing, empty, damaged, or does not go together.
     """
-    train_text, dev_text = (_source(config, name, sources or {}) for name in ("train", "dev"))
+    if resume and _is_only_begun(out):
+        say(f"'{out}' has no checkpoint yet: the run starts from the beginning")
+        resume = False
+    elif not resume:
+        _check_new(out)
+    config, table = find_table(given.config, out, resume, given.vectors)
+    train_text, dev_text = (_source(given, name) for name in ("train", "dev"))
     train_files = train_text.files()
     meta = train_text.card()
     text_bytes = sum(file.stat().st_size for file in train_files)
@@ -88,8 +111,6 @@ def prepare(
         say(f"{n_words:,} words with {n_vectors:,} vectors of {vector_dim}, which {learn}")
     progress, log = Progress(text_bytes=text_bytes), []
     train: Survey | None = None
-    if not resume:
-        _check_new(out)
     if not resume or config.training.max_epochs:
         train = _survey("train", train_text, config)
     training = _schedule(config, train, say)
@@ -148,7 +169,16 @@ def prepare(
     dev = Block(dev_text.sentences(), vocab, max_words, to_ids)
     passage = list(islice(train_text.sentences(), PASSAGE_SENTENCES))
     progress.n_steps = training.max_steps
-    return Prepared(training, progress, vocab, corpus, dev, sampler, log, passage)
+    return Prepared(
+        config, table, training, progress, vocab, corpus, dev, sampler, log, passage, resume
+    )
+
+
+def _is_only_begun(out: Path) -> bool:
+    """Whether a directory holds a run that was ended before it could write its checkpoint."""
+    later = [BEST, LAST, *(path.name for path in out.glob(f"{Path(CHECKPOINT).stem}*"))]
+    begun = any((out / name).exists() for name in (VOCAB, LAUNCH))
+    return begun and not any((out / name).exists() for name in later)
 
 
 def _check_new(out: Path) -> None:
@@ -178,7 +208,9 @@ def _schedule(config: PretrainConfig, train: Survey | None, say: Say) -> Trainin
     else:
         in_epoch = -(-(train.n_words + 2 * train.n_pieces) // settings.batch_words)
     # The last batch of each buffer is a short one, too; long sentences make fewer batches.
-    n_steps = min(settings.max_steps, settings.max_epochs * (in_epoch + n_buffers - 1))
+    n_batches = settings.max_epochs * (in_epoch + n_buffers - 1)
+    in_epoch = -(-in_epoch // settings.accumulate_gradient)
+    n_steps = min(settings.max_steps, -(-n_batches // settings.accumulate_gradient))
     share = min(1.0, n_steps / max(1, settings.warmup_steps + settings.decay_steps))
     say(f"{n_steps:,} steps: max_epochs is {settings.max_epochs}, and one has about {in_epoch:,}")
     return replace(
@@ -267,10 +299,11 @@ def _log_until(entries: list[dict[str, Any]], step: int, max_steps: int) -> list
     ]
 
 
-def _source(config: PretrainConfig, name: str, sources: Mapping[str, Source]) -> Source:
+def _source(given: Given, name: str) -> Source:
     """The text under a name, "train" or "dev"."""
-    if name in sources:
-        return sources[name]
+    if name in given.sources:
+        return given.sources[name]
+    config = given.config
     if name in config.corpora:
         raise ValueError(
             f"Config: [corpora.{name}] names a reader, which only spaCy can make: use `python -m "

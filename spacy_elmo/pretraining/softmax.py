@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+from ..bilm.packing import to_device
+
+NEVER = -1e30  # a logit that counts for nothing; an infinite one has no gradient if all are
 
 
 class SoftmaxHead(nn.Module):
@@ -26,7 +32,7 @@ class SoftmaxHead(nn.Module):
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits ``(M, V)`` of hidden vectors ``(M, P)``."""
-        return F.linear(hidden, self.weight, self.bias)
+        return logits(hidden, self.weight, self.bias)
 
     def loss(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Mean cross-entropy in nats of the full softmax, ``(M, P)`` against ``(M,)``."""
@@ -50,34 +56,43 @@ class SoftmaxHead(nn.Module):
         # One gather for candidates and targets: its gradient is as large as the whole table.
         weight = F.embedding(torch.cat([words, targets]), self.weight)
         of_words, of_targets = weight.split([len(words), len(targets)])
-        negatives = F.linear(hidden, of_words, self.bias[words] - candidates.log_expected)
+        negatives = logits(hidden, of_words, self.bias[words] - candidates.log_expected(words))
         place = torch.full((len(self.weight),), -1, device=hidden.device)
         place[words] = torch.arange(len(words), device=hidden.device)
-        hits = place[targets]
-        rows = torch.nonzero(hits >= 0).squeeze(1)
-        negatives[rows, hits[rows]] = -torch.inf
+        hits = place[targets].unsqueeze(1)  # (M, 1) a target's place among the candidates, or -1
+        # Adding 0 elsewhere, there is no need to ask the GPU which the hits are.
+        added = torch.where(hits < 0, 0.0, NEVER).to(negatives.dtype)
+        negatives.scatter_add_(1, hits.clamp(min=0), added)
         positives = (hidden * of_targets).sum(dim=1) + self.bias[targets]
-        positives = positives - candidates.log_expected_of_all[targets]
+        positives = positives - candidates.log_expected(targets)
         total = torch.logaddexp(torch.logsumexp(negatives, dim=1), positives)
         return (total - positives).mean()
 
 
+def logits(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """``(M, V)`` of hidden vectors ``(M, P)``; in mixed precision the product alone is rounded."""
+    if torch.is_autocast_enabled(hidden.device.type):
+        return F.linear(hidden, weight).to(bias.dtype).add_(bias)
+    return F.linear(hidden, weight, bias)
+
+
+@dataclass
 class Candidates:
-    """Distinct words drawn for one step, with the logs of their expected counts.
+    """Distinct words drawn for one step.
 
     Attributes:
         words: ``(S,)`` the candidates.
-        log_expected: ``(S,)`` for each of them, ``log(1 − (1 − p)^tries)``.
-        log_expected_of_all: ``(V,)`` the same for every word of the vocabulary.
+        tries: draws it took to find them.
+        log_miss: ``(V,)`` for every word ``log(1 − p)``, that a draw is another word.
     """
 
-    def __init__(self, words: torch.Tensor, log_expected_of_all: torch.Tensor):
-        self.words = words
-        self.log_expected_of_all = log_expected_of_all
-        self.log_expected = log_expected_of_all[words]
+    words: torch.Tensor
+    tries: int
+    log_miss: torch.Tensor
 
-    def to(self, device: torch.device) -> Candidates:
-        return Candidates(self.words.to(device), self.log_expected_of_all.to(device))
+    def log_expected(self, words: torch.Tensor) -> torch.Tensor:
+        """How often words ``(M,)`` are expected among so many draws: ``log(1 − (1 − p)^tries)``."""
+        return torch.log(-torch.expm1(self.tries * self.log_miss[words]))
 
 
 def log_uniform(n_words: int) -> np.ndarray:
@@ -101,7 +116,13 @@ class LogUniform:
                 f'choose fewer candidates, or softmax.kind = "full".'
             )
         self.n_words, self.n_candidates = n_words, n_candidates
-        self.log_miss = np.log1p(-np.exp(log_uniform(n_words)))  # log(1 − p)
+        log_miss = np.log1p(-np.exp(log_uniform(n_words)))  # log(1 − p)
+        self.log_miss = torch.from_numpy(log_miss).float()
+
+    def to(self, device: torch.device) -> LogUniform:
+        """Have the candidates on a device, with the table that they share."""
+        self.log_miss = self.log_miss.to(device)
+        return self
 
     def sample(self, rng: np.random.Generator) -> Candidates:
         """Draw until `n_candidates` distinct words are there."""
@@ -115,8 +136,5 @@ class LogUniform:
                 break
         kept = np.argsort(first)[: self.n_candidates]
         tries = int(first[kept[-1]]) + 1  # draws it took to find the last of them
-        log_expected = np.log(-np.expm1(tries * self.log_miss))
-        return Candidates(
-            torch.from_numpy(np.sort(words[kept])),
-            torch.from_numpy(log_expected.astype(np.float32)),
-        )
+        ids = to_device(np.sort(words[kept]), self.log_miss.device)
+        return Candidates(ids, tries, self.log_miss)

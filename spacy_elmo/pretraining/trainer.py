@@ -2,68 +2,60 @@
 
 from __future__ import annotations
 
-import filecmp
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from ..bilm.find import load_bilm
 from ..bilm.layout import VOCAB, Card
 from ..bilm.model import BiLM
 from ..bilm.warm import warm_state
-from ..bilm.weights import WEIGHTS, new_directory, save_bilm
-from ..bilm.word_vectors import WordTable
+from ..bilm.weights import new_directory, save_bilm
 from .carried import Carried
 from .checkpoint import CHECKPOINT, Progress, keep_checkpoint, load_checkpoint, save_checkpoint
 from .config import PretrainConfig, TrainingSettings
-from .corpus import Batch, Block
 from .files import write_text
 from .head import load_head, save_head
-from .log import LOG, Follow, start_log
-from .perplexity import Perplexity, evaluate, predicted
-from .prepare import BEST, CONFIG, LAST, has_ended, prepare
-from .process import (
-    bound_kernels,
-    find_device,
-    keep_freed_memory,
-    matmul_precision,
-    stop_on_signals,
-)
+from .learner import Learner
+from .log import LOG, Log, start_log
+from .loss import BiLMLoss
+from .perplexity import Perplexity, evaluate
+from .prefetch import reading
+from .prepare import BEST, CONFIG, LAST, Given, Prepared, has_ended, prepare
+from .process import bound_kernels, keep_freed_memory, matmul_precision, stop_on_signals
+from .processes import Processes, joined_processes
 from .report import Report
-from .softmax import LogUniform, SoftmaxHead
-from .source import Source
-from .word_table import TABLE, find_table, write_table
+from .results import describe, evaluate_models, table
+from .softmax import SoftmaxHead
+from .word_table import TABLE, write_table
 
 
 def pretrain(
-    config: PretrainConfig,
+    given: PretrainConfig | Given | Callable[[], Given],
     out: Path,
-    sources: Mapping[str, Source] | None = None,
     *,
     device: str = "cpu",
     resume: bool = False,
     quiet: bool = False,
-    follow: Follow | None = None,
-    vectors: WordTable | None = None,
 ) -> Progress:
     """Train a biLM as a config says; Ctrl-C ends it after the step under way, nothing is lost.
 
+    Where torchrun has started several processes, they train it together; if it starts them again,
+    because one was lost, they go on from the last checkpoint.
+
     Args:
-        config: all settings.
+        given: all settings, and what they name if it is not to be found by them alone; or what
+            reads them: several processes fail in it together.
         out: directory for ``model-best``, ``model-last``, the checkpoint, the config and the log.
-        sources: the corpus readers that the config names, made, see `prepare`.
-        device: where PyTorch computes, ``"cpu"`` or ``"cuda:0"``.
-        resume: go on from the checkpoint in ``out``.
+        device: where PyTorch computes, ``"cpu"`` or ``"cuda:0"``; see `joined_processes`.
+        resume: go on from the checkpoint in ``out``, or from the beginning if there is none yet.
         quiet: print nothing.
-        follow: is told each entry of the log.
-        vectors: the word vectors of a new run whose ``token_encoder`` is "vectors", if they are
-            not a file that [paths] vectors names. A run that is resumed has them.
 
     Returns:
         How far the run has come.
@@ -73,20 +65,44 @@ def pretrain(
             or a shard cannot be read any more, or the loss is not finite (the last checkpoint
             and the models stay as they were).
     """
+    with joined_processes(device) as group:
+        if callable(given):
+            given = group.alike(given)
+        elif isinstance(given, PretrainConfig):
+            given = Given(given)
+        return train(given, out, group, resume, quiet or not group.is_first)
+
+
+def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) -> Progress:
+    """`pretrain` in one of the processes; the first writes everything."""
     bound_kernels()
     report = Report(quiet)
-    where = find_device(device)
-    config, vectors = find_table(config, out, resume, vectors)
-    run = prepare(config, out, resume, report.say, sources, vectors)
+    where = group.device
+
+    def prepared() -> Prepared:
+        config = given.config
+        if config.training.state == "carried" and group.count > 1:
+            raise ValueError(
+                f'Config: [training] state is "carried", but {group.count} processes cannot carry '
+                f'a state from sentence to sentence; take one, or state = "zero".'
+            )
+        return prepare(given, out, resume or group.own(out), report.say)
+
+    run = group.alike(prepared)
+    config = run.config
     progress, settings = run.progress, run.training
+    if run.resumed and progress.n_processes != group.count:
+        report.say(f"Processes: {progress.n_processes} until now, {group.count} from now on")
+    progress.n_processes = group.count
 
     torch.manual_seed(settings.seed)
     model = BiLM(config.model, settings.dropout)
-    if vectors is not None:
-        model.word_vectors.fill(vectors, learns=settings.train_vectors)
+    if run.table is not None:
+        model.word_vectors.fill(run.table, learns=settings.train_vectors)
     model = model.to(where).train()
     head = SoftmaxHead(len(run.vocab), config.model.projection_dim).to(where)
     modules: dict[str, nn.Module] = {"bilm": model, "head": head}
+    sampler = run.sampler.to(where) if run.sampler is not None else None
     carried = None
     if settings.state == "carried":
         modules["carried"] = carried = Carried(config.model, settings.n_streams).to(where)
@@ -94,25 +110,20 @@ def pretrain(
     parameters = [*model.parameters(), *head.parameters()]
     optimizer = torch.optim.Adam(parameters, betas=(0.9, 0.99), fused=True)
     sizes = [sum(p.numel() for p in module.parameters()) / 1e6 for module in (model, head)]
-    report.say(f"{sizes[0]:.1f} M parameters, and {sizes[1]:.1f} M of the head; {where}")
-    if resume:
-        load_checkpoint(out / CHECKPOINT, modules, optimizer, where)
-        report.say(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
-    elif config.paths.weights is not None:
-        start = load_bilm(config.paths.weights).to(where)
-        copy_parameters(start, model)
-        if not progress.held:  # the head goes on too
-            copy_parameters(load_head(config.paths.weights)[0].to(where), head)
-            progress.before = asdict(evaluate(start, head, run.dev))
-        del start
+    several = f", {group.count} processes" if group.count > 1 else ""
+    report.say(f"{sizes[0]:.1f} M parameters, and {sizes[1]:.1f} M of the head; {where}{several}")
 
-    # From here on there is something to be written.
-    out.mkdir(parents=True, exist_ok=True)
-    run.vocab.write(out / VOCAB)
-    if vectors is not None and not resume:
-        write_table(vectors, out / TABLE)
-    write_text(out / CONFIG, config.to_text())
-    keep_freed_memory()
+    def load() -> None:
+        if run.resumed:
+            load_checkpoint(out / CHECKPOINT, modules, optimizer, where)
+            report.say(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
+        elif config.paths.weights is not None:
+            start = load_bilm(config.paths.weights).to(where)
+            copy_parameters(start, model)
+            if not progress.held:  # the head goes on too
+                copy_parameters(load_head(config.paths.weights)[0].to(where), head)
+                if group.is_first:
+                    progress.before = asdict(evaluate(start, head, run.dev))
 
     def write_model(name: str) -> None:
         check_finite(parameters, progress.step)
@@ -123,18 +134,35 @@ def pretrain(
     def write_checkpoint() -> None:
         check_finite(parameters, progress.step)
         save_checkpoint(out / CHECKPOINT, progress, config.to_dict(), modules, optimizer)
-        keep_checkpoint(out / CHECKPOINT, progress.step, settings.keep_checkpoints)
+        if progress.step:
+            keep_checkpoint(out / CHECKPOINT, progress.step, settings.keep_checkpoints)
 
+    group.alike(load)
+    keep_freed_memory()
+    if group.is_first:  # from here on there is something to be written
+        out.mkdir(parents=True, exist_ok=True)
+        group.take(out)
+        run.vocab.write(out / VOCAB)
+        write_text(out / CONFIG, config.to_text())
+        if not run.resumed:
+            if run.table is not None:
+                write_table(run.table, out / TABLE)
+            write_checkpoint()
+
+    learner = Learner(
+        BiLMLoss(model, head, settings.dropout, carried), group, settings.mixed_precision
+    )
     losses: list[torch.Tensor] = []
     shown_words, shown_seconds = progress.words, progress.seconds
     last_checkpoint = time.monotonic()
-    with start_log(out / LOG, run.log, follow) as log:
+    with report_to(given, out, run, group) as log:
         with (
             matmul_precision(settings.matmul_precision),
             report.steps(settings.max_steps, progress.step),
             stop_on_signals(quiet) as stopped,
+            reading(run.corpus.batches(progress.place, group.share), where) as batches,
         ):
-            if progress.step == 0 and progress.before is not None:
+            if progress.step == 0 and progress.before is not None and not run.log:
                 result = Perplexity(**progress.before)
                 report.say(f"before: {describe(result)}")
                 log.write(
@@ -144,35 +172,36 @@ def pretrain(
                     backward=result.backward,
                     mean=result.mean,
                 )
-            batches = run.corpus.batches(progress.place)
-            while not has_ended(progress, settings) and not stopped():
+            while not has_ended(progress, settings) and not group.any(stopped()):
                 started = time.monotonic()
-                batch, progress.place = next(batches)
+                parts = []
+                for _ in range(settings.accumulate_gradient):
+                    part, progress.place = next(batches)
+                    parts.append(part)
                 rate = learning_rate(settings, progress.step)
-                for group in optimizer.param_groups:
-                    group["lr"] = rate
+                for param_group in optimizer.param_groups:
+                    param_group["lr"] = rate
                 if progress.held:
-                    model.requires_grad_(progress.step >= progress.held)
-                # All randomness of a step follows from its number, so a resumed run has the same.
+                    learner.hold(progress.step < progress.held)
+                # All randomness of a step follows from its number, so a resumed run has the same,
+                # and so do all processes; only what drops out differs from one to the other.
                 rng = np.random.default_rng([settings.seed, progress.step])
-                torch.manual_seed(int(rng.integers(2**31)))
-                loss = step_loss(
-                    model, head, batch.to(where), run.sampler, settings.dropout, rng, carried
-                )
+                torch.manual_seed(int(rng.integers(2**31)) + group.rank)
+                candidates = sampler.sample(rng) if sampler is not None else None
                 optimizer.zero_grad()
-                loss.backward()
+                losses.append(learner.backward(parts, candidates))
                 torch.nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
                 optimizer.step()
-                losses.append(loss.detach())
                 progress.step += 1
-                progress.words += batch.n_words
+                progress.words += sum(part.of_whole[0] for part in parts)
                 progress.seconds += time.monotonic() - started
                 report.step()
                 last = has_ended(progress, settings)
                 if progress.step % settings.log_every == 0 or last:
-                    mean = float(torch.stack(losses).mean())
+                    mean = group.sum(float(torch.stack(losses).mean()))
                     losses.clear()
-                    check_finite([torch.tensor(mean)], progress.step)
+                    if group.is_first:  # who speaks for all
+                        check_finite([torch.tensor(mean)], progress.step)
                     seconds = max(progress.seconds - shown_seconds, 1e-9)
                     report.show(progress.step, mean, (progress.words - shown_words) / seconds)
                     shown_words, shown_seconds = progress.words, progress.seconds
@@ -184,6 +213,8 @@ def pretrain(
                         seconds=progress.seconds,
                         epoch=progress.place.epoch,
                     )
+                if not group.is_first:
+                    continue  # and wait for the first before the next step
                 evaluating = progress.step % settings.eval_every == 0 or last
                 if evaluating:
                     started = time.monotonic()
@@ -211,45 +242,34 @@ def pretrain(
                     last_checkpoint = time.monotonic()
             if carried is not None:
                 model.set_warm_state(warm_state(model, run.passage))
-            write_checkpoint()
-            write_model(LAST)
+            if group.is_first:
+                write_checkpoint()
+                write_model(LAST)
 
         if not has_ended(progress, settings):
             report.say(f"Stopped after step {progress.step:,}; go on with --resume")
-            return progress
-        progress.n_steps = progress.step
-        report.say(f"All {progress.step:,} steps are done; reading the whole dev text …")
-        results = evaluate_models(out, run.dev, where)
-        if progress.before is not None:
-            results = {"before": Perplexity(**progress.before), **results}
-        for name, result in results.items():
-            log.write(step=progress.step, model=name, **asdict(result), mean=result.mean)
-        report.say(table(results))
+        else:
+            progress.n_steps = progress.step
+            if group.is_first:
+                report.say(f"All {progress.step:,} steps are done; reading the whole dev text …")
+                results = evaluate_models(out, run.dev, where)
+                if progress.before is not None:
+                    results = {"before": Perplexity(**progress.before), **results}
+                for name, result in results.items():
+                    log.write(step=progress.step, model=name, **asdict(result), mean=result.mean)
+                report.say(table(results))
+    group.wait()
     return progress
 
 
-def step_loss(
-    model: BiLM,
-    head: SoftmaxHead,
-    batch: Batch,
-    sampler: LogUniform | None,
-    dropout: float,
-    rng: np.random.Generator,
-    carried: Carried | None = None,
-) -> torch.Tensor:
-    """Mean loss in nats of both directions over one batch (Peters et al. 2018, §3.1).
-
-    Args:
-        carried: the states in which the sentences start; left in those in which they end.
-    """
-    read = predicted(model, batch, carried.of(len(batch.lengths)) if carried is not None else None)
-    if carried is not None:
-        carried.keep(read.state)
-    hidden = F.dropout(torch.cat([read.hidden_f, read.hidden_b]), dropout)
-    targets = torch.cat([read.targets_f, read.targets_b])
-    if sampler is None:
-        return head.loss(hidden, targets)
-    return head.sampled_loss(hidden, targets, sampler.sample(rng).to(hidden.device))
+@contextmanager
+def report_to(given: Given, out: Path, run: Prepared, group: Processes) -> Iterator[Log]:
+    """The log, and the logger that follows it; nothing in any process but the first."""
+    if not group.is_first:
+        yield Log(None)
+        return
+    with (given.follow or nullcontext)() as follow, start_log(out / LOG, run.log, follow) as log:
+        yield log
 
 
 def copy_parameters(source: nn.Module, target: nn.Module) -> None:
@@ -275,37 +295,3 @@ def check_finite(tensors: Sequence[torch.Tensor], step: int) -> None:
             f"written before stay as they are: go on from them with --resume and a lower "
             f"--training.learning_rate, or start anew with one."
         )
-
-
-def evaluate_models(out: Path, dev: Block, device: torch.device) -> dict[str, Perplexity]:
-    """Perplexities over the whole dev text of a run's models, as they are on disk."""
-    results: dict[str, Perplexity] = {}
-    for name in (BEST, LAST):
-        if not (out / name).exists():
-            continue
-        if BEST in results and filecmp.cmp(out / BEST / WEIGHTS, out / LAST / WEIGHTS, False):
-            results[name] = results[BEST]  # the last model is the best
-        else:
-            head, _ = load_head(out / name)
-            results[name] = evaluate(load_bilm(out / name).to(device), head.to(device), dev)
-    return results
-
-
-def describe(result: Perplexity) -> str:
-    """One line on a perplexity."""
-    return (
-        f"perplexity {result.mean:.1f} (forward {result.forward:.1f}, backward "
-        f"{result.backward:.1f}), {result.unknown_rate:.2%} <UNK>"
-    )
-
-
-def table(results: dict[str, Perplexity]) -> str:
-    """A line of perplexities for each model."""
-    titles = ("forward", "backward", "mean", "words", "<UNK>")
-    lines = ["{:<12}{:>10}{:>10}{:>10}{:>12}{:>8}".format("perplexity", *titles)]
-    for name, result in results.items():
-        lines.append(
-            f"{name:<12}{result.forward:>10.2f}{result.backward:>10.2f}{result.mean:>10.2f}"
-            f"{result.n_predicted:>12,}{result.unknown_rate:>8.2%}"
-        )
-    return "\n".join(lines)

@@ -17,8 +17,9 @@ from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.carried import Carried
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
+from spacy_elmo.pretraining.loss import BiLMLoss
 from spacy_elmo.pretraining.perplexity import evaluate, predicted
-from spacy_elmo.pretraining.trainer import learning_rate, pretrain, step_loss
+from spacy_elmo.pretraining.trainer import learning_rate, pretrain
 
 from .helpers import (
     make_block,
@@ -91,14 +92,14 @@ def test_no_gradient_passes_from_one_batch_to_the_one_before() -> None:
     block = make_block(prose(), VOCAB)
     carried, rng = Carried(model.config, 5), np.random.default_rng(0)
     first, second = block.streams(5, rng)
-    step_loss(model, head, block.batch(first), None, 0.0, rng, carried)
+    BiLMLoss(model, head, 0.0, carried)(block.batch(first), None)
     before = carried.of(5)
-    step_loss(model, head, block.batch(second), None, 0.0, rng, carried).backward()
+    BiLMLoss(model, head, 0.0, carried)(block.batch(second), None).backward()
     expected = [p.grad.clone() for p in model.parameters()]
     model.zero_grad()
     fresh = Carried(model.config, 5)
     fresh.keep(before)
-    step_loss(model, head, block.batch(second), None, 0.0, rng, fresh).backward()
+    BiLMLoss(model, head, 0.0, fresh)(block.batch(second), None).backward()
     assert all(torch.equal(p.grad, e) for p, e in zip(model.parameters(), expected, strict=True))
     assert not any(torch.equal(a, b) for a, b in zip(before, fresh.of(5), strict=True))
 

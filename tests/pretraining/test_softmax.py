@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,6 +33,12 @@ def logits_of(head: SoftmaxHead, hidden: torch.Tensor) -> np.ndarray:
     return hidden.numpy().astype(np.float64) @ weight.T + bias
 
 
+def log_expected(candidates: Candidates) -> np.ndarray:
+    """Of every word, in double precision from the number of tries."""
+    p = np.exp(log_uniform(len(candidates.log_miss)))
+    return np.log(-np.expm1(candidates.tries * np.log1p(-p)))
+
+
 def draw(n_candidates: int, seed: int = 0) -> Candidates:
     return LogUniform(V, n_candidates).sample(np.random.default_rng(seed))
 
@@ -53,7 +60,7 @@ def test_sampled_loss(
     losses = []
     for row, target in enumerate(targets.tolist()):
         words = [target, *(w for w in candidates.words.tolist() if w != target)]
-        corrected = [logits[row, w] - float(candidates.log_expected_of_all[w]) for w in words]
+        corrected = [logits[row, w] - log_expected(candidates)[w] for w in words]
         losses.append(math.log(sum(map(math.exp, corrected))) - corrected[0])
     ours = head.sampled_loss(hidden, targets, candidates).item()
     assert ours == pytest.approx(np.mean(losses), rel=1e-5)
@@ -64,9 +71,7 @@ def test_a_candidate_that_is_the_target_does_not_count(
 ) -> None:
     candidates = draw(10)
     target = int(candidates.words[4])
-    without = Candidates(
-        candidates.words[candidates.words != target], candidates.log_expected_of_all
-    )
+    without = replace(candidates, words=candidates.words[candidates.words != target])
     targets = torch.full((M,), target)
     assert len(without.words) == 9
     torch.testing.assert_close(
@@ -78,7 +83,7 @@ def test_the_order_of_candidates_changes_nothing(
     head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor
 ) -> None:
     candidates = draw(10)
-    turned = Candidates(candidates.words.flip(0), candidates.log_expected_of_all)
+    turned = replace(candidates, words=candidates.words.flip(0))
     torch.testing.assert_close(
         head.sampled_loss(hidden, targets, candidates), head.sampled_loss(hidden, targets, turned)
     )
@@ -118,7 +123,8 @@ def test_the_gradient_tends_to_that_of_the_full_softmax() -> None:
         for _ in range(n_draws):
             candidates = sampler.sample(rng)
             if not corrected:
-                candidates = Candidates(candidates.words, torch.zeros(n_words))
+                never = torch.full((n_words,), -torch.inf)  # missed: all are expected
+                candidates = replace(candidates, log_miss=never)
             loss = head.sampled_loss(hidden, targets, candidates)
             total += torch.autograd.grad(loss, hidden)[0]
         return float((total / n_draws - full).norm() / full.norm())
@@ -148,16 +154,19 @@ def test_words_are_drawn_by_their_probabilities() -> None:
     deviations = (counts - n_draws * p) / np.sqrt(n_draws * p * (1 - p))
     assert np.abs(deviations).max() < 4
     # One try gives one word: its expected count is its probability.
-    np.testing.assert_allclose(candidates.log_expected_of_all, log_uniform(V), rtol=1e-5)
+    assert candidates.tries == 1
+    np.testing.assert_allclose(
+        candidates.log_expected(torch.arange(V)), log_uniform(V), rtol=1e-6, atol=1e-6
+    )
 
 
 def test_expected_counts_are_how_often_a_word_is_among_so_many_draws() -> None:
     """The draws here are made one by one by NumPy's own sampler."""
     candidates = draw(12)
     p = np.exp(log_uniform(V))
-    expected = np.exp(candidates.log_expected_of_all.numpy().astype(np.float64))
+    expected = np.exp(candidates.log_expected(torch.arange(V)).numpy().astype(np.float64))
     tries = np.log1p(-expected) / np.log1p(-p)
-    n_tries = round(tries[0])
+    n_tries = candidates.tries
     np.testing.assert_allclose(tries, n_tries, rtol=1e-4)
     assert n_tries >= 12
     rng, n_draws = np.random.default_rng(5), 20_000
@@ -178,12 +187,37 @@ def test_candidates_are_included_about_as_often_as_expected(n_candidates: int) -
         words = candidates.words.tolist()
         assert len(set(words)) == n_candidates
         included[words] += 1
-        expected += np.exp(candidates.log_expected_of_all.numpy())
-        torch.testing.assert_close(
-            candidates.log_expected, candidates.log_expected_of_all[candidates.words]
-        )
+        expected += np.exp(candidates.log_expected(torch.arange(V)).numpy())
     chance = 4 * np.sqrt(expected)  # four standard deviations
     assert (np.abs(included - expected) < chance + 0.06 * expected).all()
+
+
+@pytest.mark.parametrize("n_words", [30, 1000, 800_000])
+@pytest.mark.parametrize("n_candidates", [1, 29, 8192])
+def test_expected_counts_are_those_of_double_precision(n_words: int, n_candidates: int) -> None:
+    """Though they are computed where the table is, in float32."""
+    sampler = LogUniform(n_words, min(n_candidates, n_words - 1))
+    candidates = sampler.sample(np.random.default_rng(0))
+    ours = candidates.log_expected(torch.arange(n_words))
+    assert ours.dtype == torch.float32
+    np.testing.assert_allclose(ours, log_expected(candidates), rtol=5e-7, atol=3e-7)
+
+
+def test_candidates_share_the_table_of_their_sampler() -> None:
+    """Only the words are moved in a step."""
+    sampler = LogUniform(V, 5).to(torch.device("cpu"))
+    candidates = sampler.sample(np.random.default_rng(0))
+    assert candidates.log_miss.data_ptr() == sampler.log_miss.data_ptr()
+
+
+def test_a_row_of_hits_alone_has_a_gradient(head: SoftmaxHead, hidden: torch.Tensor) -> None:
+    """One candidate, which is the target: nothing is left to compare it with."""
+    candidates = replace(draw(10), words=torch.tensor([7]))
+    hidden.requires_grad_()
+    loss = head.sampled_loss(hidden, torch.full((M,), 7), candidates)
+    loss.backward()
+    assert loss.item() == 0
+    assert hidden.grad is not None and not hidden.grad.any()
 
 
 def test_a_draw_follows_from_its_random_numbers() -> None:

@@ -17,6 +17,7 @@ from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.head import load_head
 from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.pretraining.loss import BiLMLoss
 from spacy_elmo.pretraining.perplexity import evaluate
 from spacy_elmo.pretraining.trainer import learning_rate, pretrain
 from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
@@ -212,6 +213,72 @@ def test_a_killed_run_goes_on_from_its_checkpoint(
     assert entries_of(tmp_path / "whole") == entries_of(out)
 
 
+class Killed(BaseException):
+    """As far as the trainer can tell, a SIGKILL."""
+
+
+def kill(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def killed(*arguments: Any, **settings: Any) -> None:
+        raise Killed
+
+    monkeypatch.setattr(trainer, name, killed)
+
+
+def test_a_run_killed_at_its_first_step_has_a_checkpoint(
+    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, out = small_run(paths, {"training.keep_checkpoints": 2}), tmp_path / "out"
+    pretrain(config, tmp_path / "whole", quiet=True)
+    kill(monkeypatch, "learning_rate")
+    with pytest.raises(Killed):
+        pretrain(config, out, quiet=True)
+    monkeypatch.undo()
+    assert read_progress(out / CHECKPOINT)[0].step == 0
+    pretrain(config, out, resume=True, quiet=True)
+    assert same_runs(tmp_path / "whole", out)
+    assert entries_of(tmp_path / "whole") == entries_of(out)
+
+
+@pytest.mark.parametrize("name", ["write_text", "save_checkpoint"])
+def test_a_run_killed_before_its_first_checkpoint_starts_again(
+    paths: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+) -> None:
+    config, out = small_run(paths), tmp_path / "out"
+    pretrain(config, tmp_path / "whole", quiet=True)
+    kill(monkeypatch, name)
+    with pytest.raises(Killed):
+        pretrain(config, out, quiet=True)
+    monkeypatch.undo()
+    assert not (out / CHECKPOINT).exists()
+    with pytest.raises(ValueError, match="already, but no checkpoint"):
+        pretrain(config, out, quiet=True)
+    pretrain(config, out, resume=True)
+    assert "has no checkpoint yet: the run starts from the beginning" in capsys.readouterr().err
+    assert same_runs(tmp_path / "whole", out)
+    (out / CHECKPOINT).rename(out / "checkpoint-000000020.safetensors")
+    for model in ("model-best", "model-last"):
+        shutil.rmtree(out / model)
+    with pytest.raises(ValueError, match="There is no checkpoint"):  # but one that was kept
+        pretrain(config, out, resume=True, quiet=True)
+
+
+def test_several_batches_a_step(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    """The text is read on by so many, and the schedule counts so."""
+    epochs = {"training.max_epochs": 4, "training.max_steps": 100}
+    single = pretrain(small_run(paths, epochs), tmp_path / "single", quiet=True)
+    config = small_run(paths, {**epochs, "training.accumulate_gradient": 3})
+    several = pretrain(config, tmp_path / "several", quiet=True)
+    assert several.place.epoch == single.place.epoch == 4
+    assert several.step == several.n_steps == -(-single.step // 3) < 20
+    assert several.words >= single.words
+    rates = [e["lr"] for e in read_log(tmp_path / "several" / "log.jsonl") if "lr" in e]
+    assert rates[-1] < rates[0]  # it has begun to fall in so few steps
+
+
 def test_a_finished_run_is_only_evaluated_again(
     paths: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -250,14 +317,14 @@ def test_a_run_that_diverges_keeps_its_last_good_state(
     paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_every: int
 ) -> None:
     """Though a checkpoint is due after every step, and losses are looked at seldom."""
-    real = trainer.step_loss
+    real = BiLMLoss.forward
     calls: list[int] = []
 
     def diverge(*arguments: Any) -> torch.Tensor:
         calls.append(1)
         return real(*arguments) * (np.nan if len(calls) == 13 else 1.0)
 
-    monkeypatch.setattr(trainer, "step_loss", diverge)
+    monkeypatch.setattr(BiLMLoss, "forward", diverge)
     out = tmp_path / "out"
     config = small_run(paths, {"training.log_every": log_every, "training.checkpoint_seconds": 0})
     with pytest.raises(ValueError, match=r"not finite at step 13.*--resume.*learning_rate"):

@@ -20,6 +20,7 @@ from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.corpus import Block
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.pretraining.prepare import Given
 from spacy_elmo.pretraining.trainer import learning_rate, pretrain
 from spacy_elmo.pretraining.word_table import TABLE, read_table, write_table
 
@@ -92,7 +93,7 @@ def test_a_text_is_learned(tmp_path: Path) -> None:
     config = make_config(
         (train, train), max_steps=500, decay_steps=250, eval_every=50, dropout=0.05
     )
-    pretrain(config, tmp_path / "out", quiet=True, vectors=table)
+    pretrain(Given(config, vectors=table), tmp_path / "out", quiet=True)
     [*_, last] = [entry for entry in read_log(tmp_path / "out" / "log.jsonl") if "mean" in entry]
     assert BEST_PERPLEXITY - 1e-3 < last["mean"] < 1.05 * BEST_PERPLEXITY
 
@@ -101,7 +102,7 @@ def test_what_a_run_says_and_leaves(
     paths: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    pretrain(make_config(paths), out, vectors=make_table())
+    pretrain(Given(make_config(paths), vectors=make_table()), out)
     said = capsys.readouterr().err
     assert f"{len(WORDS)} words with {-(-len(WORDS) // 2)} vectors of 6, which stay" in said
     words = [word for sentence in [*prose(), *SENTENCES] for word in sentence]
@@ -118,7 +119,7 @@ def test_what_a_run_says_and_leaves(
 @pytest.mark.parametrize("learns", [False, True])
 def test_whether_the_table_learns(paths: tuple[Path, Path], tmp_path: Path, learns: bool) -> None:
     out, table = tmp_path / "out", make_table()
-    pretrain(make_config(paths, train_vectors=learns), out, quiet=True, vectors=table)
+    pretrain(Given(make_config(paths, train_vectors=learns), vectors=table), out, quiet=True)
     assert same_table(table, make_table())
     assert same_table(read_table(out / TABLE), table)
     assert same_table(table_of(out / "model-last"), table) == (not learns)
@@ -135,7 +136,7 @@ def test_what_always_learns(paths: tuple[Path, Path], tmp_path: Path) -> None:
     models = []
     for steps in (8, 20):
         out = tmp_path / str(steps)
-        pretrain(make_config(paths, max_steps=steps), out, quiet=True, vectors=make_table())
+        pretrain(Given(make_config(paths, max_steps=steps), vectors=make_table()), out, quiet=True)
         models.append(dict(load_bilm(out / "model-last").named_parameters()))
     for name, parameter in models[0].items():
         assert not torch.equal(parameter, models[1][name]), name
@@ -171,7 +172,7 @@ def test_resuming_changes_nothing(
 
 def test_resuming_with_another_kind(paths: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    pretrain(make_config(paths), out, quiet=True, vectors=make_table())
+    pretrain(Given(make_config(paths), vectors=make_table()), out, quiet=True)
     for config, said in [
         (make_config(paths, train_vectors=True), "train_vectors: False → True"),
         (make_config(paths, SETTINGS["model"]), "[model] token_encoder: 'vectors' → None"),
@@ -192,7 +193,7 @@ def test_going_on_from_another(
 ) -> None:
     """Its table goes on, and stays as it is while only the head learns."""
     first, out = tmp_path / "first", tmp_path / "out"
-    pretrain(make_config(paths, train_vectors=True), first, quiet=True, vectors=make_table())
+    pretrain(Given(make_config(paths, train_vectors=True), vectors=make_table()), first, quiet=True)
     start = first / "model-last"
     if new_head:
         (start / "head.safetensors").unlink()
@@ -228,7 +229,7 @@ def test_failures(paths: tuple[Path, Path], tmp_path: Path) -> None:
         ),
     ]:
         with pytest.raises(ValueError) as error:
-            pretrain(config, out, quiet=True, vectors=vectors)
+            pretrain(Given(config, vectors=vectors), out, quiet=True)
         assert said in str(error.value)
         assert not out.exists()
 
@@ -249,7 +250,7 @@ def test_settings_that_contradict(paths: tuple[Path, Path]) -> None:
 
 def test_the_language_model(paths: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    pretrain(make_config(paths), out, quiet=True, vectors=make_table())
+    pretrain(Given(make_config(paths), vectors=make_table()), out, quiet=True)
     lm = LanguageModel.load(out / "model-best")
     assert len(lm.next_words(["dogs"], 3)) == 3
     [found, other] = lm.surprisals([["dogs", "bark", "never-seen"], ["No"]])

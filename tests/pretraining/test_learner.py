@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from spacy_elmo.bilm.lstm import LSTMLayer
+from spacy_elmo.pretraining.corpus import Batch
+from spacy_elmo.pretraining.learner import Learner
+from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.pretraining.loss import BiLMLoss
+from spacy_elmo.pretraining.processes import Processes
+from spacy_elmo.pretraining.softmax import LogUniform
+from spacy_elmo.pretraining.trainer import pretrain
+
+from .helpers import SENTENCES, make_block, make_config, make_model, make_vocab, prose, write_text
+
+CPU = torch.device("cpu")
+VOCAB = make_vocab(word for words in prose() for word in words)
+BLOCK = make_block(prose(), VOCAB)
+CANDIDATES = LogUniform(len(VOCAB), 9).sample(np.random.default_rng(0))
+ALL = np.arange(10)
+ONE = Processes(CPU)
+
+
+class Alone(Processes):
+    """One of several processes, whose gradients are not averaged."""
+
+    def joined(self, module: nn.Module) -> nn.Module:
+        return module
+
+
+def gradients(
+    parts: list[Batch], group: Processes = ONE, mixed: bool = False
+) -> tuple[float, list[torch.Tensor]]:
+    """The loss, and the gradient of each parameter."""
+    model, head = make_model(len(VOCAB))
+    learner = Learner(BiLMLoss(model, head, 0.0), group, mixed)
+    loss = learner.backward(parts, CANDIDATES)
+    assert all(p.grad is not None for p in learner.loss.parameters())
+    return float(loss), [p.grad for p in learner.loss.parameters() if p.grad is not None]
+
+
+def assert_same(one: list[torch.Tensor], other: list[torch.Tensor]) -> None:
+    for a, b in zip(one, other, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("cuts", [[5], [1], [2, 3, 9]])
+def test_several_batches_are_one(cuts: list[int]) -> None:
+    """However many predictions each of them has."""
+    loss, whole = gradients([BLOCK.batch(ALL)])
+    parts = [BLOCK.batch(sentences) for sentences in np.split(ALL, cuts)]
+    loss_of_parts, of_parts = gradients(parts)
+    assert loss_of_parts == pytest.approx(loss, rel=1e-6)
+    assert_same(of_parts, whole)
+
+
+@pytest.mark.parametrize("count", [2, 3, 12])
+def test_the_shares_of_processes_are_one_batch(count: int) -> None:
+    """Though some may hold no sentence at all, as here of twelve."""
+    loss, whole = gradients([BLOCK.batch(ALL)])
+    losses, grads = [], []
+    for rank in range(count):
+        parts = [BLOCK.batch(half, (rank, count)) for half in (ALL[:4], ALL[4:])]
+        loss_of_share, of_share = gradients(parts, Alone(CPU, rank, count))
+        losses.append(loss_of_share)
+        grads.append(of_share)
+    assert sum(losses) == pytest.approx(loss, rel=1e-6)
+    assert_same([torch.stack(of_each).mean(0) for of_each in zip(*grads, strict=True)], whole)
+
+
+def test_shares_hold_each_sentence_once() -> None:
+    shares = [BLOCK.batch(ALL, (rank, 3)) for rank in range(3)]
+    whole = BLOCK.batch(ALL)
+    assert sorted(n for share in shares for n in share.lengths) == sorted(whole.lengths)
+    assert [share.lengths for share in shares] == [whole.lengths[rank::3] for rank in range(3)]
+    assert {share.of_whole for share in shares} == {(whole.n_words, whole.n_predicted)}
+    assert sum(share.n_words for share in shares) == whole.n_words
+
+
+def test_what_is_held_learns_nothing() -> None:
+    model, head = make_model(len(VOCAB))
+    learner = Learner(BiLMLoss(model, head, 0.0), ONE)
+    learner.hold(True)
+    learner.backward([BLOCK.batch(ALL)], None)
+    assert all(p.grad is None for p in model.parameters())
+    assert head.weight.grad is not None
+    learner.hold(False)
+    learner.backward([BLOCK.batch(ALL)], None)
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_mixed_precision_is_near() -> None:
+    loss, exact = gradients([BLOCK.batch(ALL)])
+    mixed_loss, mixed = gradients([BLOCK.batch(ALL)], mixed=True)
+    assert mixed_loss != loss
+    assert mixed_loss == pytest.approx(loss, rel=0.01)
+    for a, b in zip(exact, mixed, strict=True):
+        assert b.dtype == torch.float32
+        assert float((a - b).norm()) < 0.05 * float(a.norm()) + 1e-6
+
+
+def test_what_lstms_return_is_not_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    types: list[torch.dtype] = []
+
+    def note(layer: nn.Module, inputs: tuple[torch.Tensor], outputs: tuple[torch.Tensor]) -> None:
+        types.extend(tensor.dtype for tensor in outputs)
+
+    model, _ = make_model(len(VOCAB))
+    layer = model.lstm[0]
+    assert isinstance(layer, LSTMLayer)
+    layer.register_forward_hook(note)
+    batch = BLOCK.batch(ALL)
+    with torch.autocast("cpu", torch.bfloat16):
+        x = model.char_cnn(batch.ids)
+        layers, _ = model(x.float(), batch.tokens, batch.lengths)
+    exact, _ = model(x.float(), batch.tokens, batch.lengths)
+    assert x.dtype == torch.bfloat16
+    assert set(types) == {torch.float32}
+    assert float((layers - exact).norm() / exact.norm()) < 0.02
+
+
+def test_runs(tmp_path: Path) -> None:
+    """In mixed precision, several batches a step."""
+    train = write_text(tmp_path / "train.txt", prose() + SENTENCES)
+    changes = {"training.mixed_precision": True, "training.accumulate_gradient": 3}
+    for name, of_run in [
+        ("mixed", changes),
+        ("exact", {**changes, "training.mixed_precision": False}),
+    ]:
+        settings = {"training.dropout": 0.0, "training.log_every": 1, **of_run}
+        pretrain(make_config(train, train, settings), tmp_path / name, quiet=True)
+    mixed, exact = (
+        [entry["loss"] for entry in read_log(tmp_path / name / "log.jsonl") if "loss" in entry]
+        for name in ("mixed", "exact")
+    )
+    np.testing.assert_allclose(mixed, exact, rtol=0.02)
+    assert mixed[-1] < 0.9 * mixed[0]

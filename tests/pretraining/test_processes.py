@@ -1,0 +1,252 @@
+"""Several processes, started by torchrun, on the CPU."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import distributed
+
+from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.pretraining.processes import LAUNCH, Processes, agent, meet
+from spacy_elmo.pretraining.trainer import pretrain
+
+from .helpers import SENTENCES, make_config, make_model, prose, same_weights, write_text
+
+pytestmark = pytest.mark.skipif(
+    not distributed.is_available() or sys.platform == "win32", reason="needs torchrun"
+)
+
+SECONDS = 180  # far more than it takes on an idle machine
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
+CHANGES: dict[str, Any] = {
+    "softmax.kind": "sampled",
+    "softmax.n_candidates": 6,
+    "corpus.shards_at_once": 1,
+    "training.learning_rate": 0.005,
+    "training.log_every": 1,
+}
+
+# The trainer, and what happens in one of the processes as a step of the first start begins.
+SCRIPT = """
+import os, signal, time
+from spacy_elmo.pretraining import trainer
+from spacy_elmo.pretraining.__main__ import main
+
+before = trainer.learning_rate
+
+def learning_rate(settings, step):
+    first_start = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+    if os.environ["RANK"] == "1" and step == 7 and first_start:
+        {what}
+    return before(settings, step)
+
+trainer.learning_rate = learning_rate
+main()
+"""
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> tuple[Path, Path]:
+    train = tmp_path / "train"
+    train.mkdir()
+    write_text(train / "a.txt", prose() + SENTENCES)
+    write_text(train / "b.txt", prose()[::2] + SENTENCES)
+    return train, write_text(tmp_path / "dev.txt", prose()[::3])
+
+
+def a_run(paths: tuple[Path, Path], **changes: Any) -> PretrainConfig:
+    return make_config(*paths, {**CHANGES, **{f"training.{k}": v for k, v in changes.items()}})
+
+
+def start(config: PretrainConfig, out: Path, *, restarts: int = 0, what: str = "") -> Any:
+    """Two processes, in the second of which something happens."""
+    file = out.with_name(f"{out.name}.cfg")
+    file.write_text(config.to_text(), encoding="utf-8")
+    program = ["-m", "spacy_elmo.pretraining"]
+    if what:
+        script = out.with_name(f"{out.name}.py")
+        script.write_text(SCRIPT.format(what=what), encoding="utf-8")
+        program = [str(script)]
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+        "--max-restarts", str(restarts), "--monitor-interval", "0.1",
+        *program, str(file), str(out),
+    ]  # fmt: skip
+    return subprocess.Popen(
+        command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    """Wait for the end, and give what was said."""
+    try:
+        return process.communicate(timeout=SECONDS)[0]
+    finally:
+        if process.poll() is None:
+            process.terminate()  # it ends the others
+
+
+def torchrun(*arguments: Any, **settings: Any) -> tuple[int, str]:
+    process = start(*arguments, **settings)
+    said = finish(process)
+    return process.returncode, said
+
+
+def losses_of(out: Path) -> list[float]:
+    return [entry["loss"] for entry in read_log(out / "log.jsonl") if "loss" in entry]
+
+
+def assert_close(one: Path, other: Path) -> None:
+    for name in ("weights.safetensors", "head.safetensors"):
+        a, b = load_file(one / "model-last" / name), load_file(other / "model-last" / name)
+        for key in a:
+            torch.testing.assert_close(a[key], b[key], rtol=1e-4, atol=1e-4)
+
+
+def test_two_processes_learn_what_one_does(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    """Also of batches of one sentence, of which one process gets none; and though the biLM does
+    not learn from the beginning."""
+    (tmp_path / "start").mkdir()
+    save_bilm(make_model(1)[0], tmp_path / "start")
+    config = a_run(paths, dropout=0.0, accumulate_gradient=2, head_first=5)
+    config.paths.weights = str(tmp_path / "start")
+    code, said = torchrun(config, tmp_path / "two")
+    assert code == 0, said
+    assert said.count("step 20 of 20: loss") == 1
+    assert "; cpu, 2 processes" in said
+    pretrain(config, tmp_path / "one", quiet=True)
+    np.testing.assert_allclose(losses_of(tmp_path / "two"), losses_of(tmp_path / "one"), rtol=1e-5)
+    assert_close(tmp_path / "one", tmp_path / "two")
+    one, two = (read_progress(tmp_path / name / CHECKPOINT)[0] for name in ("one", "two"))
+    assert (one.place, one.words, one.n_processes) == (two.place, two.words, 1)
+    assert two.n_processes == 2
+
+
+def test_a_lost_process_loses_nothing(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    config = a_run(paths, dropout=0.2, checkpoint_seconds=0)
+    code, said = torchrun(config, tmp_path / "whole")
+    assert code == 0, said
+    kill = "os.kill(os.getpid(), signal.SIGKILL)"
+    code, said = torchrun(config, tmp_path / "killed", restarts=2, what=kill)
+    assert code == 0, said
+    assert said.count("Resumed after step 7 ") == 1
+    for name in (CHECKPOINT, "model-last/weights.safetensors", "model-best/head.safetensors"):
+        assert same_weights(tmp_path / "whole" / name, tmp_path / "killed" / name)
+    assert losses_of(tmp_path / "whole") == losses_of(tmp_path / "killed")
+
+
+def test_another_run_is_not_touched_though_torchrun_starts_again(
+    paths: tuple[Path, Path], tmp_path: Path
+) -> None:
+    config, out = a_run(paths, max_steps=8), tmp_path / "out"
+    pretrain(config, out, quiet=True)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    code, said = torchrun(config, out, restarts=1)
+    assert code == 1
+    assert said.count("holds the checkpoint of another run") == 2
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_all_after_the_same_step(
+    paths: tuple[Path, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    number: signal.Signals,
+) -> None:
+    config, out = a_run(paths, dropout=0.0, max_steps=1000, eval_every=100), tmp_path / "out"
+    process = start(config, out)
+    deadline = time.monotonic() + SECONDS
+    while len(read_log(out / "log.jsonl")) < 10 and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(number)
+    said = finish(process)
+    step = read_progress(out / CHECKPOINT)[0].step
+    assert 10 <= step < 1000, said
+    assert f"Stopped after step {step:,}; go on with --resume" in said
+    assert said.count("Stopping after the step under way") == 1
+    assert read_log(out / "log.jsonl")[-1]["step"] == step
+    shorter = a_run(paths, dropout=0.0, max_steps=step + 5, eval_every=100, decay_steps=0)
+    assert pretrain(shorter, out, resume=True).step == step + 5
+    assert "Processes: 2 until now, 1 from now on" in capsys.readouterr().err
+    assert not (out / LAUNCH).exists()
+
+
+def test_an_error_in_one_process_ends_all(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    code, said = torchrun(a_run(paths), tmp_path / "out", what='raise OSError("the disk is gone")')
+    assert code == 1
+    assert "Process 1: the disk is gone" in said
+
+
+def test_a_loss_that_is_not_finite_in_one_process(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    what = (
+        "real = trainer.BiLMLoss.forward; "
+        "trainer.BiLMLoss.forward = lambda *given: real(*given) * float('nan')"
+    )
+    code, said = torchrun(a_run(paths), tmp_path / "out", what=what)
+    assert code == 1
+    assert said.count("not finite at step 8") == 1
+
+
+def test_a_state_is_not_carried_by_several(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    config = make_config(
+        *paths, {**CHANGES, "training.state": "carried", "model.initial_state": "warm"}
+    )
+    code, said = torchrun(config, tmp_path / "out")
+    assert code == 1
+    assert said.count('state is "carried", but 2 processes cannot') == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_directory_is_known_by_who_writes_into_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    first = Processes(torch.device("cpu"), agents=(agent(), "none other 17"))
+    assert not first.own(tmp_path)
+    first.take(tmp_path)
+    assert first.own(tmp_path)
+    assert Processes(torch.device("cpu"), agents=("none other 17", "third")).own(tmp_path)
+    assert not Processes(torch.device("cpu"), agents=("none other 18",)).own(tmp_path)
+    Processes(torch.device("cpu")).take(tmp_path)  # not by torchrun
+    assert list(tmp_path.iterdir()) == []
+    assert not first.own(tmp_path)
+
+
+def test_only_processes_that_are_there_meet() -> None:
+    """Though the store holds what those before have left."""
+    store = distributed.HashStore()
+    store.set("first", "gone")
+    store.set("gone/1", "gone too")
+    store.set("gone/gone too", "seen")
+    store.set("key", "old")
+    stores: dict[int, distributed.Store] = {}
+
+    def join(rank: int) -> None:
+        stores[rank] = meet(store, rank, 3)
+
+    threads = [threading.Thread(target=join, args=(rank,), daemon=True) for rank in (2, 1)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    join(0)
+    for thread in threads:
+        thread.join(timeout=60)
+    stores[1].set("key", "new")
+    assert stores[0].get("key") == stores[2].get("key") == b"new"
+    assert not stores[0].check(["first"])
