@@ -35,7 +35,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__fi
 CHANGES: dict[str, Any] = {
     "softmax.kind": "sampled",
     "softmax.n_candidates": 6,
-    "corpus.shards_at_once": 1,
+    "corpus.buffer_words": 200,
     "training.learning_rate": 0.005,
     "training.log_every": 1,
 }
