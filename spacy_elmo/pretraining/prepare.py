@@ -20,6 +20,7 @@ from .corpus import Block, Corpus, ToIds
 from .head import load_head
 from .log import LOG, Follow, read_log
 from .processes import LAUNCH
+from .schedule import has_ended, schedule, steps_in_epoch
 from .shards import Shards
 from .softmax import LogUniform
 from .source import Source
@@ -58,6 +59,7 @@ class Prepared:
         config: all settings, sizes of the word vectors and all.
         table: the word vectors, if the biLM is on top of some.
         training: the config's settings, with the schedule that the run has.
+        in_epoch: about how many steps a pass over the text has, if it was surveyed.
         progress: how far the run has come.
         vocab: the words that are predicted.
         corpus: the training text.
@@ -71,6 +73,7 @@ class Prepared:
     config: PretrainConfig
     table: WordTable | None
     training: TrainingSettings
+    in_epoch: int | None
     progress: Progress
     vocab: Vocabulary
     corpus: Corpus
@@ -113,7 +116,13 @@ def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
     train: Survey | None = None
     if not resume or config.training.max_epochs:
         train = _survey("train", train_text, config)
-    training = _schedule(config, train, say)
+    training = schedule(config, train)
+    in_epoch = None if train is None else steps_in_epoch(config, train)
+    if training is not config.training:
+        say(
+            f"{training.max_steps:,} steps: max_epochs is {training.max_epochs}, and one has about "
+            f"{in_epoch:,}"
+        )
     if resume:
         progress, before = read_progress(out / CHECKPOINT)
         check_resumable(before, config, say)
@@ -170,7 +179,18 @@ def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
     passage = list(islice(train_text.sentences(), PASSAGE_SENTENCES))
     progress.n_steps = training.max_steps
     return Prepared(
-        config, table, training, progress, vocab, corpus, dev, sampler, log, passage, resume
+        config=config,
+        table=table,
+        training=training,
+        in_epoch=in_epoch,
+        progress=progress,
+        vocab=vocab,
+        corpus=corpus,
+        dev=dev,
+        sampler=sampler,
+        log=log,
+        passage=passage,
+        resumed=resume,
     )
 
 
@@ -195,37 +215,6 @@ def _check_new(out: Path) -> None:
             f"'{out}' holds {', '.join(found)} already, but no checkpoint, and a run would "
             f"write over them; choose another directory."
         )
-
-
-def _schedule(config: PretrainConfig, train: Survey | None, say: Say) -> TrainingSettings:
-    """The settings for as many steps as the run is to have."""
-    settings = config.training
-    if not settings.max_epochs or train is None:
-        return settings
-    n_buffers = -(-train.n_words // config.corpus.buffer_words)
-    if settings.state == "carried":
-        in_epoch = -(-train.n_pieces // settings.n_streams)
-    else:
-        in_epoch = -(-(train.n_words + 2 * train.n_pieces) // settings.batch_words)
-    # The last batch of each buffer is a short one, too; long sentences make fewer batches.
-    n_batches = settings.max_epochs * (in_epoch + n_buffers - 1)
-    in_epoch = -(-in_epoch // settings.accumulate_gradient)
-    n_steps = min(settings.max_steps, -(-n_batches // settings.accumulate_gradient))
-    share = min(1.0, n_steps / max(1, settings.warmup_steps + settings.decay_steps))
-    say(f"{n_steps:,} steps: max_epochs is {settings.max_epochs}, and one has about {in_epoch:,}")
-    return replace(
-        settings,
-        max_steps=n_steps,
-        warmup_steps=int(share * settings.warmup_steps),
-        decay_steps=int(share * settings.decay_steps),
-        head_first=int(share * settings.head_first),
-    )
-
-
-def has_ended(progress: Progress, training: TrainingSettings) -> bool:
-    """Whether a run has taken its steps, or read its text as often as it was to."""
-    read = bool(training.max_epochs) and progress.place.epoch >= training.max_epochs
-    return read or progress.step >= training.max_steps
 
 
 def _card(start: Weights, of_text: dict[str, str], say: Say) -> Card:

@@ -19,7 +19,8 @@ from ..bilm.warm import warm_state
 from ..bilm.weights import new_directory, save_bilm
 from .carried import Carried
 from .checkpoint import CHECKPOINT, Progress, keep_checkpoint, load_checkpoint, save_checkpoint
-from .config import PretrainConfig, TrainingSettings
+from .config import PretrainConfig
+from .estimate import rehearse
 from .files import write_text
 from .head import load_head, save_head
 from .learner import Learner
@@ -27,11 +28,12 @@ from .log import LOG, Log, start_log
 from .loss import BiLMLoss
 from .perplexity import Perplexity, evaluate
 from .prefetch import reading
-from .prepare import BEST, CONFIG, LAST, Given, Prepared, has_ended, prepare
+from .prepare import BEST, CONFIG, LAST, Given, Prepared, prepare
 from .process import bound_kernels, keep_freed_memory, matmul_precision, stop_on_signals
 from .processes import Processes, joined_processes
 from .report import Report
 from .results import describe, evaluate_models, table
+from .schedule import has_ended, learning_rate
 from .softmax import SoftmaxHead
 from .word_table import TABLE, write_table
 
@@ -70,12 +72,14 @@ def pretrain(
             given = group.alike(given)
         elif isinstance(given, PretrainConfig):
             given = Given(given)
-        return train(given, out, group, resume, quiet or not group.is_first)
+        return train(given, out, group, resume, quiet)
 
 
 def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) -> Progress:
     """`pretrain` in one of the processes; the first writes everything."""
     bound_kernels()
+    estimates = not quiet  # the same in all processes
+    quiet = quiet or not group.is_first
     report = Report(quiet)
     where = group.device
 
@@ -159,9 +163,14 @@ def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) 
         with (
             matmul_precision(settings.matmul_precision),
             report.steps(settings.max_steps, progress.step),
-            stop_on_signals(quiet) as stopped,
             reading(run.corpus.batches(progress.place, group.share), where) as batches,
+            stop_on_signals(quiet) as stopped,
         ):
+            if estimates and not has_ended(progress, settings):
+                n_parts = settings.accumulate_gradient
+                estimate, batches = rehearse(learner, batches, sampler, n_parts, run.resumed)
+                left = settings.max_steps - progress.step
+                report.say(estimate.describe(left, run.in_epoch))
             if progress.step == 0 and progress.before is not None and not run.log:
                 result = Perplexity(**progress.before)
                 report.say(f"before: {describe(result)}")
@@ -278,13 +287,6 @@ def copy_parameters(source: nn.Module, target: nn.Module) -> None:
     with torch.no_grad():
         for name, parameter in target.named_parameters():
             parameter.copy_(numbers[name])
-
-
-def learning_rate(settings: TrainingSettings, step: int) -> float:
-    """The rate of a step: up over the warm-up, level, down to zero over the last steps."""
-    up = (step + 1) / max(1, settings.warmup_steps)
-    down = (settings.max_steps - step) / max(1, settings.decay_steps)
-    return settings.learning_rate * min(1.0, up, down)
 
 
 def check_finite(tensors: Sequence[torch.Tensor], step: int) -> None:
