@@ -11,14 +11,17 @@ step each in turn, on the same batches, with the same weights to begin with:
                           every token goes through the char-CNN
     plain, distinct words the same, but each distinct word of a batch is encoded once
 
-First their gradients are compared; then come the medians, and where the time of ours goes. nn.LSTM
-has no clips, so a config with clips is refused.
+First their gradients are compared, in full precision; then come the medians, in the precision of
+the config, and where the time of ours goes. With mixed_precision the plain trainers run once under
+autocast, as one would have them, and once without. nn.LSTM has no clips, so a config with clips is
+refused. Settings may be overridden, as in --training.mixed_precision true.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -33,7 +36,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.config_file import read_config, split_overrides
 from spacy_elmo.pretraining.corpus import Batch, Corpus, Place
 from spacy_elmo.pretraining.loss import BiLMLoss
 from spacy_elmo.pretraining.process import bound_kernels, keep_freed_memory, matmul_precision
@@ -172,17 +175,22 @@ def shares(
     return seconds
 
 
+def autocast(enabled: bool) -> torch.autocast:
+    return torch.autocast("cpu", torch.bfloat16, enabled=enabled)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Words a second of pretraining.")
     parser.add_argument("config", type=Path)
     parser.add_argument("shards", type=Path, nargs="+")
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    arguments = parser.parse_args()
+    overrides, others = split_overrides(sys.argv[1:])
+    arguments = parser.parse_args(others)
     torch.set_num_threads(arguments.threads)
     bound_kernels()
     keep_freed_memory()
-    config = read_config(arguments.config)
+    config = read_config(arguments.config, overrides)
     if config.model.cell_clip is not None or config.model.proj_clip is not None:
         raise SystemExit("nn.LSTM has no clips: give a config without them.")
     shards = [shard for path in arguments.shards for shard in find_shards(path)]
@@ -202,7 +210,11 @@ def main() -> None:
     ours = BiLM(config.model, config.training.dropout).train()
     head = SoftmaxHead(len(vocab), config.model.projection_dim)
     trainers = {"ours": Trainer(ours, head, config)}
-    for name, distinct in [("plain", False), ("plain, distinct words", True)]:
+    mixed = config.training.mixed_precision
+    plain = {"plain": False, "plain, distinct words": True}
+    if mixed:
+        plain |= {f"{name}, float32": distinct for name, distinct in plain.items()}
+    for name, distinct in plain.items():
         its_head = SoftmaxHead(len(vocab), config.model.projection_dim)
         its_head.load_state_dict(head.state_dict())
         trainers[name] = Trainer(PlainBiLM(ours, distinct), its_head, config)
@@ -239,15 +251,17 @@ def main() -> None:
             data_seconds.append(time.perf_counter() - start)
             n_words.append(batch.n_words)
             for name, trainer in trainers.items():
-                trainer.step(partial(loss_of, name, batch, step))
-            parts.append(shares(ours, head, batch, sampler, config))
+                with autocast(mixed and not name.endswith("float32")):
+                    trainer.step(partial(loss_of, name, batch, step))
+            with autocast(mixed):
+                parts.append(shares(ours, head, batch, sampler, config))
     for name, trainer in trainers.items():
         # The first step of each is not counted.
         rates = [n / s for n, s in zip(n_words[1:], trainer.seconds[1:], strict=True)]
         pairs_of = zip(trainer.seconds[1:], trainers["ours"].seconds[1:], strict=True)
         ratios = [its / own for its, own in pairs_of]
         print(
-            f"{name:22} {statistics.median(rates):8,.0f} words/s"
+            f"{name:31} {statistics.median(rates):8,.0f} words/s"
             f"  ({statistics.median(ratios):.2f} × the time of ours)"
         )
     step_seconds = statistics.median(trainers["ours"].seconds[1:])

@@ -45,6 +45,7 @@ TEMPLATE = """\
 #   python -m spacy elmo pretrain config.cfg out{gpu_id} \\
 #       --paths.train shards --paths.dev dev-shards
 
+# Raw text is read without `tokenize` too, see [corpora] in docs/pretraining.md.
 [paths]
 train = null
 dev = null
@@ -86,6 +87,10 @@ dropout = {dropout}
 max_grad_norm = 1.0
 # "highest", "high" or "medium": how float32 products may be rounded in the training.
 matmul_precision = "{matmul_precision}"
+# Products in bfloat16: much faster on a processor that has it (avx512_bf16, amx), slower on others.
+mixed_precision = false
+# Batches of one step.
+accumulate_gradient = 1
 eval_every = 1000
 eval_words = 50000
 log_every = 100

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import spacy
+from spacy.cli._util import app as spacy_app
 from spacy.training import Example
 from spacy.util import load_model_from_config, registry
 from thinc.api import Config
@@ -20,6 +21,7 @@ import spacy_elmo.pipeline.surprisal  # also where another version's entry point
 from spacy_elmo.cli import app
 
 from ..pipeline.helpers import WIDTH, write_language_model, write_weights
+from ..pretraining.helpers import PROSE
 from ..threads import one_thread  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
@@ -144,3 +146,62 @@ def test_links_lead_somewhere() -> None:
             path, _, anchor = target.partition("#")
             assert not path or (page.parent / path).exists(), f"{page.name}: {target}"
             assert path or anchor in anchors, f"{page.name}: {target}"
+
+
+def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands of the page, with few steps; and its configs, each put under a small one."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    Path("train.txt").write_text(PROSE * 2, encoding="utf-8")
+    Path("heldout.txt").write_text(PROSE, encoding="utf-8")
+    Path("korean.txt").write_text("나는 집에 간다. 너는?\n", encoding="utf-8")
+    Path("more").mkdir()
+    Path("more", "a.jsonl").write_text('{"text": "Nobody came."}\n', encoding="utf-8")
+    words = sorted({word for line in PROSE.split("\n") for word in line.split()})
+    rows = [f"{word} {len(word)} {len(word) % 3}" for word in words]
+    Path("glove.txt").write_text("\n".join([f"{len(rows)} 2", *rows]), encoding="utf-8")
+    found = blocks((ROOT / "docs" / "pretraining.md").read_text(encoding="utf-8"))
+    assert {language for language, _ in found} == {"python", "bash", "ini", "console"}
+    configs = [content for language, content in found if language == "ini"]
+    settings = {
+        "max_steps": 6, "warmup_steps": 1, "decay_steps": 2, "head_first": 1, "eval_every": 3,
+        "batch_words": 60,
+    }  # fmt: skip
+    few = [part for name, n in settings.items() for part in (f"--training.{name}", str(n))]
+    few += ["--softmax.kind", "full", "--vocab.min_count", "1"]
+    on_vectors = next(config for config in configs if "token_encoder" in config)
+    Path("on_vectors.cfg").write_text(on_vectors, encoding="utf-8")
+    shutil.copy(ROOT / "project" / "configs" / "pretrain_adapt.cfg", "adapt.cfg")
+    names: dict[str, Any] = {}
+    for language, content in found:
+        if language == "python":
+            exec(content, names)
+        for command in content.splitlines() if language == "bash" else []:
+            if command.startswith("python -m spacy init vectors"):
+                run_spacy(command)
+                continue
+            arguments = shlex.split(command.removeprefix(PREFIX))
+            if arguments[0] == "pretrain":
+                arguments += few
+            result = CliRunner().invoke(app, arguments)
+            assert result.exit_code == 0, f"{command}\n{result.output}"
+    nlp = names["nlp"]
+    assert [token.text for token in nlp("나는 집에 간다.")] == ["나는", "집에", "간다", "."]
+    for out in ("training", "adapted", "on_vectors"):
+        model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": f"{out}/model-best"}
+        elmo = spacy.blank("en").add_pipe("elmo", config={"model": model})
+        assert elmo is not None
+    # The other configs, beside the rest of one.
+    base = Path("training", "config.cfg").read_text(encoding="utf-8").replace("[corpora]\n", "")
+    for number, config in enumerate(c for c in configs if "token_encoder" not in c):
+        config = config.replace("more/*.jsonl.xz", "more/*.jsonl")
+        path = Path(f"config-{number}.cfg")
+        path.write_text(f"{base}\n{config}", encoding="utf-8")
+        result = CliRunner().invoke(app, ["pretrain", str(path), f"run-{number}"])
+        assert result.exit_code == 0, f"{config}\n{result.output}"
+    assert Path("scores.jsonl").exists() and Path("korean/meta.json").exists()
+
+
+def run_spacy(command: str) -> None:
+    result = CliRunner().invoke(spacy_app, shlex.split(command.removeprefix("python -m spacy ")))
+    assert result.exit_code == 0, f"{command}\n{result.output}"
