@@ -140,3 +140,42 @@ def test_runs(tmp_path: Path) -> None:
     )
     np.testing.assert_allclose(mixed, exact, rtol=0.02)
     assert mixed[-1] < 0.9 * mixed[0]
+
+
+def chain(n_sentences: int, seed: int) -> list[list[str]]:
+    """Sentences in which each of 200 words has four others that may follow it."""
+    of_words, rng = np.random.default_rng(0), np.random.default_rng(seed)
+    after = of_words.integers(0, 200, size=(200, 4))
+    sentences = []
+    for _ in range(n_sentences):
+        word, words = int(rng.zipf(1.5)) % 200, []
+        for _ in range(8):
+            words.append(f"w{word}")
+            word = int(after[word, rng.choice(4, p=[0.5, 0.3, 0.15, 0.05])])
+        sentences.append(words)
+    return sentences
+
+
+def test_the_sampled_softmax_learns_what_the_full_one_does(tmp_path: Path) -> None:
+    train = write_text(tmp_path / "train.txt", chain(2500, 1))
+    dev = write_text(tmp_path / "dev.txt", chain(300, 2))
+    results = []
+    for kind in ("full", "sampled"):
+        changes = {
+            "model.projection_dim": 32,
+            "model.dim": 64,
+            "softmax.kind": kind,
+            "softmax.n_candidates": 50,
+            "training.batch_words": 300,
+            "training.max_steps": 1000,
+            "training.learning_rate": 0.01,
+            "training.warmup_steps": 20,
+            "training.decay_steps": 500,
+            "training.dropout": 0.0,
+            "training.eval_every": 1000,
+        }
+        pretrain(make_config(train, dev, changes), tmp_path / kind, quiet=True)
+        results.append(read_log(tmp_path / kind / "log.jsonl")[-1]["mean"])
+    full, sampled = results
+    assert full < 7  # something was learned: the text has 200 words
+    assert abs(sampled / full - 1) < 0.05
