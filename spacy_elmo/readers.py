@@ -14,7 +14,7 @@ from spacy.language import Language
 from spacy.tokens import DocBin
 
 from .pipeline.segments import sentence_bounds, split_text
-from .pretraining.shards import PACKINGS, find_files, read_lines
+from .pretraining.shards import PACKINGS, find_files, read_lines, without_space
 from .pretraining.source import Source
 
 FORMS = "plain text (.txt), JSONL (.jsonl), either also .gz, .xz or .zst, or .spacy"
@@ -103,6 +103,8 @@ def read_paragraphs(path: Path) -> Iterator[str]:
     Raises:
         ValueError: the file cannot be read, or a line is not such JSON.
     """
+    if ".json" in path.suffixes:
+        raise ValueError(f"{path}: JSON is read a line at a time; make it a .jsonl file.")
     lines = (line.removeprefix("\ufeff") for line in read_lines(path))  # byte order mark
     if ".jsonl" not in path.suffixes:
         yield from lines
@@ -131,7 +133,10 @@ def sentences_of_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
         stored = DocBin().from_disk(path)
     except Exception as error:  # msgpack's, zlib's and the system's own
         raise ValueError(f"Cannot read {path} as a DocBin: {error}") from error
-    for doc in stored.get_docs(nlp.vocab):
-        words, bounds = sentence_bounds(doc)
-        for start, end in bounds:
-            yield [doc[int(i)].text for i in words[start:end]]
+    with nlp.memory_zone():
+        sentences = []
+        for doc in stored.get_docs(nlp.vocab):
+            words, bounds = sentence_bounds(doc)
+            texts = [without_space([doc[int(i)].text]) for i in words]
+            sentences += [list(chain.from_iterable(texts[start:end])) for start, end in bounds]
+    yield from sentences

@@ -63,7 +63,9 @@ class LSTMLayer(nn.Module):
         bias = self.bias.clone()
         D = bias.shape[1] // 4
         bias[:, D : 2 * D] += FORGET_BIAS
-        if self.cell_clip is None and self.proj_clip is None and _has_cudnn(x):
+        # Under autocast cuDNN would take half precision, in which small gradients vanish.
+        is_plain = self.cell_clip is None and self.proj_clip is None and product_type == x.dtype
+        if is_plain and _has_cudnn(x):
             return self.forward_torch(x, packing, h0, c0, bias)
         with torch.autocast(device, enabled=False):
             out, h_n, c_n = _LSTM.apply(

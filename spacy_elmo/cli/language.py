@@ -16,7 +16,7 @@ def blank_pipeline(weights: Weights, lang: str | None) -> Language:
             know it, or it needs another package.
     """
     meta = weights.card().meta
-    if lang is None and "lang" in meta:
+    if "lang" in meta and lang in (None, meta["lang"]):
         return blank(meta["lang"], meta.get("tokenizer"))
     if not lang:
         raise ValueError(

@@ -1,7 +1,8 @@
-"""``python -m spacy elmo pretrain``: sentence shards to a biLM."""
+"""``python -m spacy elmo pretrain``: text to a biLM."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -35,7 +36,7 @@ def pretrain_cli(
     from ..pretraining.processes import speaks
     from ..pretraining.trainer import pretrain
     from .pretrain_config import read_spacy_config, resolve
-    from .pretrain_logger import followed_by
+    from .pretrain_logger import Follower
     from .vectors import read_vectors
 
     if str(config_path).startswith("--") or str(out).startswith("--"):
@@ -48,8 +49,8 @@ def pretrain_cli(
         sources, logger = resolve(config)
         name, vectors = config.paths.vectors, None
         if name is not None and run is None and not name.endswith(".safetensors"):
-            vectors = read_vectors(name, (lambda text: None) if quiet else msg.warn)
-        follow = None if logger is None else (lambda: followed_by(logger, config))
+            vectors = read_vectors(name, msg.warn if speaks() and not quiet else (lambda text: None))
+        follow = None if logger is None else partial(Follower, logger, config)
         return Given(config, sources, vectors, follow)
 
     try:

@@ -69,5 +69,5 @@ def _made(name: str, block: dict[str, Any]) -> Any:
     key = name.rpartition(".")[2]
     try:
         return registry.resolve({key: block})[key]
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ImportError) as error:
         raise ValueError(f"Config: [{name}] cannot be made. {str(error).strip()}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from spacy.pipeline.sentencizer import Sentencizer
 from spacy.tokens import Doc
 
 SEGMENTS = ("auto", "sents", "doc")
+IN_ZONE = 2000  # paragraphs of raw text in memory together
 FINAL_PUNCTUATION = Sentencizer.default_punct_chars
 
 
@@ -137,8 +138,13 @@ def split_text(
     """Sentences of raw paragraphs, whitespace tokens left out."""
     nlp.max_length = 2**40  # nothing here grows with more than the paragraph itself
     texts = (text for text in paragraphs if text and not text.isspace())
-    for doc in nlp.pipe(texts, n_process=n_process, batch_size=500):
-        words, bounds = sentence_bounds(doc)
-        texts_of = [doc[int(i)].text for i in words]
-        for start, end in bounds:
-            yield texts_of[start:end]
+    # Each process starts anew for each zone.
+    at_once = IN_ZONE if n_process == 1 else IN_ZONE * n_process * 10
+    while chosen := list(islice(texts, at_once)):
+        with nlp.memory_zone():  # the vocab forgets their words again
+            sentences = []
+            for doc in nlp.pipe(chosen, n_process=n_process, batch_size=500):
+                words, bounds = sentence_bounds(doc)
+                texts_of = [doc[int(i)].text for i in words]
+                sentences += [texts_of[start:end] for start, end in bounds]
+        yield from sentences

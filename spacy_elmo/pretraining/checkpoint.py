@@ -19,7 +19,7 @@ from .config import PretrainConfig
 from .corpus import Place
 from .files import whole_file
 
-CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT, KEPT = "checkpoint.safetensors", "checkpoint-?????????.safetensors"
 
 # What may not change on resuming: it makes the parameters' shapes, or the order of the corpus.
 # (The vocabulary of a resumed run is the one in its directory.)
@@ -37,7 +37,8 @@ class Progress:
         words: words trained on, boundaries not counted.
         seconds: time spent training, evaluations and all.
         best: lowest mean perplexity on the dev text so far; None before the first evaluation.
-        text_bytes: size of the training shards, for which alone ``place`` means anything.
+        text: fingerprint of the training text, for which alone ``place`` means anything.
+        dev_text: that of the held-out text, for which alone ``best`` does.
         n_steps: those that the run is to have.
         held: the first steps, in which only the head learns.
         n_processes: those that train it.
@@ -50,7 +51,8 @@ class Progress:
     words: int = 0
     seconds: float = 0.0
     best: float | None = None
-    text_bytes: int | None = None
+    text: str = ""
+    dev_text: str = ""
     n_steps: int = 0
     held: int = 0
     n_processes: int = 1
@@ -106,17 +108,17 @@ def keep_checkpoint(path: Path, step: int, number: int) -> None:
         step: after which it was written.
         number: how many are kept; with 1 there is only the checkpoint itself.
     """
+    of_steps = {int(f.stem.rpartition("-")[2]): f for f in path.parent.glob(KEPT)}
     if number > 1:
-        kept = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")
-        kept.unlink(missing_ok=True)
-        try:
-            kept.hardlink_to(path)  # the checkpoint is replaced, never written to
-        except OSError:  # a file system without such links
-            shutil.copyfile(path, kept)
-    earlier = sorted(path.parent.glob(f"{path.stem}-*{path.suffix}"))
-    n_kept = number if number > 1 else 0
-    for old in earlier[: max(0, len(earlier) - n_kept)]:
-        old.unlink()
+        of_steps[step] = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")
+        with whole_file(of_steps[step]) as temporary:
+            shutil.copyfile(path, temporary)
+    # A run that has been taken back to an earlier step has another future.
+    until_now = sorted(done for done in of_steps if done <= step)
+    kept = until_now[-number:] if number > 1 else []
+    for done, file in of_steps.items():
+        if done not in kept:
+            file.unlink(missing_ok=True)
 
 
 def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:

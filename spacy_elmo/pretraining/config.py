@@ -66,8 +66,8 @@ class TrainingSettings:
     stays, and falls to zero over the last ``decay_steps`` of ``max_steps``. ``eval_words``: words
     of the dev text read at an evaluation (0: all). ``matmul_precision``: PyTorch's name for how
     float32 products may be rounded while training ("medium": bfloat16 where the machine has it).
-    ``mixed_precision``: compute in bfloat16 what bears it; the LSTMs, the losses and the parameters
-    stay in float32, and so do the evaluations. ``accumulate_gradient``: batches of a step, whose
+    ``mixed_precision``: compute products in bfloat16; all else stays in float32, and so do the
+    evaluations. ``accumulate_gradient``: batches of a step, whose
     gradient is that of one batch of all their sentences, in the memory of one of them.
     ``checkpoint_seconds``: a checkpoint at least this often. ``keep_checkpoints``: how many are
     kept; ``checkpoint.safetensors`` is the last of them, from which a run is resumed, and those
@@ -136,6 +136,11 @@ class PretrainConfig:
             if name not in CORPORA:
                 raise ValueError(f"Config: unknown block [corpora.{name}]; known are {CORPORA}.")
             _check_block(f"corpora.{name}", block, "@readers")
+            if getattr(self.paths, name) is not None:
+                raise ValueError(
+                    f"Config: both [corpora.{name}] and [paths] {name} are there; remove one, or "
+                    f"set --paths.{name} null."
+                )
         if self.training.logger is not None:
             _check_block("training.logger", self.training.logger, "@loggers")
         for section, name in [

@@ -53,9 +53,15 @@ def read_config(
 
 
 def section_of(data: dict[str, Any], path: str) -> dict[str, Any]:
-    """The section or block of a name such as ``corpora.train``, made if it is not there."""
+    """The section or block of a name such as ``corpora.train``, made if it is not there.
+
+    Raises:
+        ValueError: there is a setting of this name.
+    """
     for name in path.split("."):
         data = data.setdefault(name, {})
+        if not isinstance(data, dict):
+            raise ValueError(f"Config: '{name}' of [{path}] is a setting, not a section.")
     return data
 
 

@@ -51,6 +51,11 @@ class Log:
     def __init__(self, file: IO[str] | None, follow: Follow | None = None):
         self.file, self.follow = file, follow
 
+    def step(self, step: int) -> None:
+        """A step has been taken: only who follows is told."""
+        if self.follow is not None:
+            self.follow({"step": step})
+
     def write(self, **entry: Any) -> None:
         """Write an entry."""
         if self.file is not None:
@@ -61,9 +66,12 @@ class Log:
 
 @contextmanager
 def start_log(
-    path: Path, before: list[dict[str, Any]], follow: Follow | None = None
+    path: Path | None, before: list[dict[str, Any]], follow: Follow | None = None
 ) -> Iterator[Log]:
-    """Open a log that holds some entries, to be written on."""
+    """Open a log that holds some entries, to be written on; or one that is written nowhere."""
+    if path is None:
+        yield Log(None)
+        return
     write_text(path, "".join(json.dumps(entry) + "\n" for entry in before))
     with open(path, "a", encoding="utf-8", newline="\n") as file:
         yield Log(file, follow)

@@ -42,13 +42,14 @@ class Given(NamedTuple):
             [paths] names sentence shards.
         vectors: the word vectors of a new run whose ``token_encoder`` is "vectors", if they are
             not a file that [paths] vectors names. A run that is resumed has them.
-        follow: makes a context with a function that is told each entry of the log.
+        follow: from the entries that the log of a resumed run has already, makes a context with a
+            function that is told each further one, and each step.
     """
 
     config: PretrainConfig
     sources: Mapping[str, Source] = MappingProxyType({})
     vectors: WordTable | None = None
-    follow: Callable[[], AbstractContextManager[Follow]] | None = None
+    follow: Callable[[list[dict[str, Any]]], AbstractContextManager[Follow]] | None = None
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Prepared:
         dev: the held-out text.
         sampler: of the softmax's candidates; None for the full softmax.
         log: the entries of the log that still hold.
-        passage: its first sentences, to be read for a warm state.
+        passage: the first sentences of the text, to be read for a warm state; none without one.
         resumed: whether there is a checkpoint to go on from.
     """
 
@@ -102,17 +103,25 @@ def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
     elif not resume:
         _check_new(out)
     config, table = find_table(given.config, out, resume, given.vectors)
+    if config.training.logger is not None and given.follow is None:
+        raise ValueError(
+            "Config: [training.logger] names a logger, which only spaCy can make: use `python -m "
+            "spacy elmo pretrain`, or remove it."
+        )
     train_text, dev_text = (_source(given, name) for name in ("train", "dev"))
-    train_files = train_text.files()
     meta = train_text.card()
-    text_bytes = sum(file.stat().st_size for file in train_files)
+    if "lang" not in meta:
+        say("It is not known of what one language the training text is: the biLM will name none")
+    elif dev_text.card() not in ({}, meta):
+        say(f"The held-out text is {dev_text.card()}, but the training text {meta}")
+    text, dev_of = train_text.fingerprint(), dev_text.fingerprint()
     words = None
     if table is not None:
         words = RowIds(table.words, table.rows)
         n_words, n_vectors, vector_dim = table.sizes().values()
         learn = "learn too" if config.training.train_vectors else "stay as they are"
         say(f"{n_words:,} words with {n_vectors:,} vectors of {vector_dim}, which {learn}")
-    progress, log = Progress(text_bytes=text_bytes), []
+    progress, log = Progress(text=text, dev_text=dev_of), []
     train: Survey | None = None
     if not resume or config.training.max_epochs:
         train = _survey("train", train_text, config)
@@ -126,12 +135,15 @@ def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
     if resume:
         progress, before = read_progress(out / CHECKPOINT)
         check_resumable(before, config, say)
-        if progress.text_bytes not in (None, text_bytes):
+        if progress.text != text:
             raise ValueError(
-                f"Cannot resume: the training text has {text_bytes:,} bytes, but that which the "
-                f"run was started with had {progress.text_bytes:,}. Put it back, or start a new "
-                f"run in another directory."
+                "Cannot resume: the training text is not that which the run was started with. Its "
+                "files have other names, sizes or another order, or their words are made in "
+                "another way. Put it back, or start a new run in another directory."
             )
+        if progress.dev_text != dev_of:
+            say("The held-out text is another one: the best model is looked for anew")
+            progress.best, progress.dev_text = None, dev_of
         if has_ended(progress, training):
             advice = "max_steps" if progress.step >= training.max_steps else "max_epochs"
             say(
@@ -176,7 +188,9 @@ def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
         to_ids=to_ids,
     )
     dev = Block(dev_text.sentences(), vocab, max_words, to_ids)
-    passage = list(islice(train_text.sentences(), PASSAGE_SENTENCES))
+    passage: list[list[str]] = []
+    if config.training.state == "carried":
+        passage = list(islice(train_text.sentences(), PASSAGE_SENTENCES))
     progress.n_steps = training.max_steps
     return Prepared(
         config=config,
@@ -296,7 +310,7 @@ def _source(given: Given, name: str) -> Source:
     if name in config.corpora:
         raise ValueError(
             f"Config: [corpora.{name}] names a reader, which only spaCy can make: use `python -m "
-            f"spacy elmo pretrain`, or give sentence shards as --paths.{name} PATH."
+            f"spacy elmo pretrain`, or give sentence shards as [paths] {name} in its place."
         )
     paths = getattr(config.paths, name)
     if not paths:

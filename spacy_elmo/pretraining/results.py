@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from ..bilm.find import load_bilm
-from ..bilm.weights import WEIGHTS
+from ..bilm.weights import HEAD, WEIGHTS
 from .corpus import Block
 from .head import load_head
 from .perplexity import Perplexity, evaluate
@@ -21,7 +21,10 @@ def evaluate_models(out: Path, dev: Block, device: torch.device) -> dict[str, Pe
     for name in (BEST, LAST):
         if not (out / name).exists():
             continue
-        if BEST in results and filecmp.cmp(out / BEST / WEIGHTS, out / LAST / WEIGHTS, False):
+        if BEST in results and all(
+            filecmp.cmp(out / BEST / file, out / LAST / file, shallow=False)
+            for file in (WEIGHTS, HEAD)
+        ):
             results[name] = results[BEST]  # the last model is the best
         else:
             head, _ = load_head(out / name)

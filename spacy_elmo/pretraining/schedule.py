@@ -17,8 +17,13 @@ def steps_in_epoch(config: PretrainConfig, train: Survey) -> int:
 def _batches_in_epoch(config: PretrainConfig, train: Survey) -> int:
     settings = config.training
     if settings.state == "carried":
-        return -(-train.n_pieces // settings.n_streams)
-    return -(-(train.n_words + 2 * train.n_pieces) // settings.batch_words)
+        batches = -(-train.n_pieces // settings.n_streams)
+    else:
+        batches = -(-(train.n_words + 2 * train.n_pieces) // settings.batch_words)
+    # The last batch of each buffer is a short one, too. Rather a step too many in the schedule
+    # than text that is not read: a run ends where its last epoch does.
+    n_buffers = -(-train.n_words // config.corpus.buffer_words)
+    return batches + n_buffers - 1
 
 
 def schedule(config: PretrainConfig, train: Survey | None) -> TrainingSettings:
@@ -31,9 +36,7 @@ def schedule(config: PretrainConfig, train: Survey | None) -> TrainingSettings:
     settings = config.training
     if not settings.max_epochs or train is None:
         return settings
-    # The last batch of each buffer is a short one, too; long sentences make fewer batches.
-    n_buffers = -(-train.n_words // config.corpus.buffer_words)
-    n_batches = settings.max_epochs * (_batches_in_epoch(config, train) + n_buffers - 1)
+    n_batches = settings.max_epochs * _batches_in_epoch(config, train)
     n_steps = min(settings.max_steps, -(-n_batches // settings.accumulate_gradient))
     share = min(1.0, n_steps / max(1, settings.warmup_steps + settings.decay_steps))
     return replace(
@@ -52,7 +55,11 @@ def learning_rate(settings: TrainingSettings, step: int) -> float:
     return settings.learning_rate * min(1.0, up, down)
 
 
+def has_read(progress: Progress, training: TrainingSettings) -> bool:
+    """Whether a run has read its text as often as it was to."""
+    return bool(training.max_epochs) and progress.place.epoch >= training.max_epochs
+
+
 def has_ended(progress: Progress, training: TrainingSettings) -> bool:
     """Whether a run has taken its steps, or read its text as often as it was to."""
-    read = bool(training.max_epochs) and progress.place.epoch >= training.max_epochs
-    return read or progress.step >= training.max_steps
+    return has_read(progress, training) or progress.step >= training.max_steps

@@ -126,6 +126,11 @@ class Shards(Source):
         return read_meta(self.files())
 
 
+def without_space(words: Iterable[str]) -> list[str]:
+    """Words with white space inside as several, which is what a shard makes of them."""
+    return [piece for word in words for piece in word.split()]
+
+
 def write_shards(
     sentences: Iterable[Sequence[str]],
     out: Path,
@@ -158,7 +163,7 @@ def write_shards(
     final = part = out
     try:
         for words in sentences:
-            pieces = [piece for word in words for piece in word.split()]
+            pieces = without_space(words)
             if not pieces:
                 continue
             if file is None:

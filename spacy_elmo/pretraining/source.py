@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +35,13 @@ class Source(ABC):
     def card(self) -> dict[str, str]:
         """What is known of its words, for the card of the biLM: their language as ``lang``, and
         as ``tokenizer`` the registered name of what made them, if not the language's own."""
+
+    def fingerprint(self) -> str:
+        """Changes with the files, their order, names and sizes, and with what makes their words;
+        not with the directory that they are in."""
+        files = [(file.name, file.stat().st_size) for file in self.files()]
+        facts = json.dumps([type(self).__name__, sorted(self.card().items()), files])
+        return hashlib.sha256(facts.encode()).hexdigest()
 
     def sentences(self) -> Iterator[list[str]]:
         """Those of all files."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,11 +20,12 @@ from ..bilm.weights import new_directory, save_bilm
 from .carried import Carried
 from .checkpoint import CHECKPOINT, Progress, keep_checkpoint, load_checkpoint, save_checkpoint
 from .config import PretrainConfig
+from .corpus import Batch
 from .estimate import rehearse
 from .files import write_text
 from .head import load_head, save_head
 from .learner import Learner
-from .log import LOG, Log, start_log
+from .log import LOG, Follow, start_log
 from .loss import BiLMLoss
 from .perplexity import Perplexity, evaluate
 from .prefetch import reading
@@ -33,7 +34,7 @@ from .process import bound_kernels, keep_freed_memory, matmul_precision, stop_on
 from .processes import Processes, joined_processes
 from .report import Report
 from .results import describe, evaluate_models, table
-from .schedule import has_ended, learning_rate
+from .schedule import has_ended, has_read, learning_rate
 from .softmax import SoftmaxHead
 from .word_table import TABLE, write_table
 
@@ -142,6 +143,7 @@ def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) 
             keep_checkpoint(out / CHECKPOINT, progress.step, settings.keep_checkpoints)
 
     group.alike(load)
+    follower = group.alike(lambda: follow_in(given, run, group))
     keep_freed_memory()
     if group.is_first:  # from here on there is something to be written
         out.mkdir(parents=True, exist_ok=True)
@@ -159,7 +161,10 @@ def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) 
     losses: list[torch.Tensor] = []
     shown_words, shown_seconds = progress.words, progress.seconds
     last_checkpoint = time.monotonic()
-    with report_to(given, out, run, group) as log:
+    with (
+        follower as follow,
+        start_log(out / LOG if group.is_first else None, run.log, follow) as log,
+    ):
         with (
             matmul_precision(settings.matmul_precision),
             report.steps(settings.max_steps, progress.step),
@@ -183,8 +188,9 @@ def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) 
                 )
             while not has_ended(progress, settings) and not group.any(stopped()):
                 started = time.monotonic()
-                parts = []
-                for _ in range(settings.accumulate_gradient):
+                parts: list[Batch] = []
+                n_parts = settings.accumulate_gradient
+                while len(parts) < n_parts and not has_read(progress, settings):
                     part, progress.place = next(batches)
                     parts.append(part)
                 rate = learning_rate(settings, progress.step)
@@ -205,6 +211,7 @@ def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) 
                 progress.words += sum(part.of_whole[0] for part in parts)
                 progress.seconds += time.monotonic() - started
                 report.step()
+                log.step(progress.step)
                 last = has_ended(progress, settings)
                 if progress.step % settings.log_every == 0 or last:
                     mean = group.sum(float(torch.stack(losses).mean()))
@@ -271,14 +278,13 @@ def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) 
     return progress
 
 
-@contextmanager
-def report_to(given: Given, out: Path, run: Prepared, group: Processes) -> Iterator[Log]:
-    """The log, and the logger that follows it; nothing in any process but the first."""
-    if not group.is_first:
-        yield Log(None)
-        return
-    with (given.follow or nullcontext)() as follow, start_log(out / LOG, run.log, follow) as log:
-        yield log
+def follow_in(
+    given: Given, run: Prepared, group: Processes
+) -> AbstractContextManager[Follow | None]:
+    """A context in which the logger of the config is told the log, in the first process."""
+    if given.follow is None or not group.is_first:
+        return nullcontext()
+    return given.follow(run.log)
 
 
 def copy_parameters(source: nn.Module, target: nn.Module) -> None:

@@ -55,7 +55,16 @@ class Vocabulary:
             counts: how often each word was seen.
             max_size: words at the most, the special ones included.
             min_count: rarer words are left out.
+
+        Raises:
+            ValueError: a word has a line break.
         """
+        broken = next((word for word in counts if not word or "\n" in word or "\r" in word), None)
+        if broken is not None:
+            raise ValueError(
+                f"The word {broken!r} of the training text has a line break inside, or nothing: a "
+                f"vocabulary has one word a line. Its reader has to part such words."
+            )
         frequent = sorted(
             (-count, word)
             for word, count in counts.items()

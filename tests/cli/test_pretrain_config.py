@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 import spacy
 from click.testing import Result
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
 from spacy_elmo.bilm.find import find_weights
+from spacy_elmo.bilm.layout import Card
 from spacy_elmo.cli import app
+from spacy_elmo.cli.language import blank_pipeline
 from spacy_elmo.cli.pretrain_config import read_spacy_config, resolve
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.pretraining.shards import Shards
 from spacy_elmo.readers import Texts
 
 from ..pretraining.helpers import PROSE, make_config, same_weights
@@ -143,7 +146,7 @@ def test_a_run_from_raw_text_is_resumed(
     text.write_text(PROSE)
     result = run(path, tmp_path / "parts", "--resume")
     assert result.exit_code == 1
-    assert "Cannot resume: the training text has" in " ".join(result.output.split())
+    assert "Cannot resume: the training text is not that" in " ".join(result.output.split())
 
 
 def test_without_spacy_readers_are_refused(write: Callable[..., Path], text: Path) -> None:
@@ -204,7 +207,8 @@ def test_a_registered_logger_sees_the_run(
     assert (result.exit_code, result.output, finished) == (0, "", [True])
     evaluations = [info for info in seen if info is not None]
     assert [info["step"] for info in evaluations] == [5, 10, 12]
-    assert len(seen) - len(evaluations) == 12
+    assert len(seen) == 12  # each step, as in `spacy train`
+    assert [i for i, info in enumerate(seen, 1) if info is not None] == [5, 10, 12]
     logged = [e for e in read_log(tmp_path / "out" / "log.jsonl") if "mean" in e][:3]
     assert [-info["score"] for info in evaluations] == [e["mean"] for e in logged]
     assert all(info["losses"]["bilm"] > 0 for info in evaluations)
@@ -221,3 +225,106 @@ def test_loggers_of_spacy_itself(write: Callable[..., Path], text: Path, tmp_pat
     assert result.exit_code == 0, result.output
     lines = (tmp_path / "seen.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [5, 10, 12]
+
+
+def test_settings_that_would_be_ignored_are_refused(
+    write: Callable[..., Path], text: Path, tmp_path: Path
+) -> None:
+    from spacy_elmo.pretraining.trainer import pretrain
+
+    path = write(readers(texts(text), texts(text)))
+    for arguments, message in [
+        (["--paths.train", "x"], r"both \[corpora\.train\] and \[paths\] train are there"),
+        (["--paths.train.x", "3"], r"'train' of \[paths\.train\] is a setting, not a section"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            read_spacy_config(path, arguments)
+    logger = '\n[training.logger]\n@loggers = "spacy.ConsoleLogger.v3"\n'
+    with pytest.raises(ValueError, match=r"\[training\.logger\] names a logger, which only spaCy"):
+        pretrain(read_config(write(logger)), tmp_path / "out", quiet=True)
+
+
+def test_a_reader_that_has_changed_reads_another_text(
+    write: Callable[..., Path], text: Path, tmp_path: Path
+) -> None:
+    one = write(readers(texts(text), texts(text)), training__max_steps=8)
+    assert run(one, tmp_path / "out").exit_code == 0
+    of_shards = f'@readers = "spacy-elmo.Shards.v1"\npaths = "{text}"\n'
+    for other in (texts(text) + 'lang = "fr"\n', of_shards):
+        path = write(readers(other, texts(text)), training__max_steps=12)
+        result = run(path, tmp_path / "out", "--resume")
+        assert result.exit_code == 1
+        assert "the training text is not that" in " ".join(result.output.split())
+
+
+def test_words_of_docs_are_those_of_their_shards(
+    write: Callable[..., Path], tmp_path: Path
+) -> None:
+    vocab = spacy.blank("en").vocab
+    words = ["One\nword", "or", "New York", "a\r", "\u2028", "."]
+    DocBin(docs=[Doc(vocab, words=words)] * 9).to_disk(tmp_path / "a.spacy")
+    read = list(Texts(tmp_path / "a.spacy", "en").sentences())
+    out = tmp_path / "shards"
+    assert CliRunner().invoke(app, ["tokenize", str(tmp_path / "a.spacy"), str(out)]).exit_code == 0
+    assert read == list(Shards(out).sentences())
+    assert read[0] == ["One", "word", "or", "New", "York", "a", "."]
+    source = texts(tmp_path / "a.spacy")
+    result = run(write(readers(source, source), training__max_steps=8), tmp_path / "out")
+    assert result.exit_code == 0, result.output
+
+
+def test_the_vocab_forgets_what_was_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n".join(f"word{i} other{i}" for i in range(5000)))
+    source = Texts(tmp_path / "a.txt", "en")
+    list(source.sentences())
+    n_strings = len(source.nlp.vocab.strings)
+    (tmp_path / "a.txt").write_text("\n".join(f"new{i} text{i}" for i in range(5000)))
+    assert len(list(source.sentences())) == 5000
+    assert len(source.nlp.vocab.strings) < n_strings + 100
+
+
+def test_a_logger_follows_a_resumed_run(
+    write: Callable[..., Path], text: Path, tmp_path: Path
+) -> None:
+    seen: list[Any] = []
+
+    @spacy.registry.loggers("tests.Resumed.v1")
+    def make() -> Any:
+        return lambda nlp, stdout, stderr: (seen.append, lambda: None)
+
+    more = (
+        readers(texts(text), texts(text)) + '\n[training.logger]\n@loggers = "tests.Resumed.v1"\n'
+    )
+    changes = {"training__eval_every": 5, "training__log_every": 7}
+    out = tmp_path / "out"
+    assert run(write(more, training__max_steps=8, **changes), out, "-q").exit_code == 0
+    seen.clear()
+    assert run(write(more, training__max_steps=12, **changes), out, "-q", "--resume").exit_code == 0
+    assert [None if info is None else info["step"] for info in seen] == [None, 10, None, 12]
+    first = seen[1]
+    assert first["losses"]["bilm"] > 0  # the last that is known
+    assert [step for _, step in first["checkpoints"]] == [5, 8, 10]
+
+
+def test_a_logger_that_fails_leaves_nothing_behind(
+    write: Callable[..., Path], text: Path, tmp_path: Path
+) -> None:
+    more = readers(texts(text), texts(text))
+    more += '\n[training.logger]\n@loggers = "spacy.ConsoleLogger.v3"\nprogress_bar = "bogus"\n'
+    result = run(write(more), tmp_path / "out")
+    assert result.exit_code == 1
+    assert "bogus" in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_tokenizer_of_the_weights_is_taken_for_their_language() -> None:
+    class Korean:
+        where = "somewhere"
+
+        def card(self) -> Card:
+            return Card({"lang": "ko", "tokenizer": "spacy.Tokenizer.v1"})
+
+    for lang in (None, "ko"):
+        nlp = blank_pipeline(Korean(), lang)  # type: ignore[arg-type]
+        assert [token.text for token in nlp("너는?")] == ["너는", "?"]
+    assert blank_pipeline(Korean(), "en").lang == "en"  # type: ignore[arg-type]

@@ -154,6 +154,13 @@ def test_the_last_few_are_kept_and_can_be_gone_back_to(tmp_path: Path) -> None:
     kept = sorted(path.name for path in out.glob("checkpoint-*"))
     assert kept == [f"checkpoint-{step:09d}.safetensors" for step in (18, 19, 20)]
     expected = (out / "model-last" / "weights.safetensors").read_bytes()
+    last = (out / kept[2]).read_bytes()
+    shutil.copyfile(out / kept[0], out / CHECKPOINT)
+    assert (out / kept[2]).read_bytes() == last  # a file of its own
+    stopped = make_config(text, text, {**changes, "training.max_steps": 19})
+    pretrain(stopped, out, resume=True, quiet=True)
+    # What came after is of another future now.
+    assert sorted(path.name for path in out.glob("checkpoint-*")) == kept[:2]
     shutil.copyfile(out / kept[0], out / CHECKPOINT)
     progress = pretrain(config, out, resume=True, quiet=True)
     assert progress.step == 20

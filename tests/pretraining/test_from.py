@@ -240,3 +240,26 @@ def test_licence_and_language_go_on(animals: Path, tmp_path: Path) -> None:
         "license": "CC BY 4.0", "sources": [{"name": "A"}], "started_from": "tiny", "lang": "nl"
     }  # fmt: skip
     assert found.documents == {"LICENSE": "Text."}
+
+
+def test_the_table_is_of_the_models_on_disk(animals: Path, tmp_path: Path) -> None:
+    """While only the head learns, the biLMs of two models are the same, and the models are not."""
+    pretrain(make_config(animals, animals), tmp_path / "start", quiet=True)
+    vocab = tmp_path / "words.txt"
+    vocab.write_text("<S>\n</S>\n<UNK>\ndogs\nbark\n", encoding="utf-8")
+    changes = {
+        "paths.weights": str(tmp_path / "start" / "model-last"),
+        "paths.vocab": str(vocab),
+        "training.head_first": 20,
+        "training.learning_rate": 3.0,  # so high that the first evaluation is not the worst
+        "training.warmup_steps": 0,
+        "training.decay_steps": 0,
+        "training.eval_every": 1,
+    }
+    pretrain(make_config(animals, animals, changes), tmp_path / "out", quiet=True)
+    log = read_log(tmp_path / "out" / "log.jsonl")
+    of_models = {entry["model"]: entry["mean"] for entry in log if "model" in entry}
+    evaluations = [entry["mean"] for entry in log if "mean" in entry and "model" not in entry]
+    assert min(evaluations) < 0.9 * evaluations[-1]
+    assert of_models["model-best"] == pytest.approx(min(evaluations), rel=1e-3)
+    assert of_models["model-last"] == pytest.approx(evaluations[-1], rel=1e-3)
