@@ -7,14 +7,11 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from . import readers
 from .pipeline import listener, logger, scalar_mix, unfreezing
 from .pipeline.layer import BiLMLayer, Reading
 from .pipeline.mixed import mixed_layers
 from .pipeline.shim import Settings
 from .pipeline.tok2vec import ElmoTok2Vec
-from .pretraining import shards
-from .pretraining.source import Source
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP035, UP045
@@ -176,19 +173,19 @@ def gradual_unfreezing(
     return unfreezing.gradual_unfreezing(component, every, unit, first)
 
 
-def Shards(paths: Union[str, List[str]]) -> Source:
+def Shards(paths: Union[str, List[str]]) -> Any:
     """``spacy-elmo.Shards.v1``: a text for pretraining, tokenized by `elmo tokenize`.
 
     Args:
         paths: files of a sentence a line, its words separated by spaces; directories of them; or
             patterns such as ``corpus/*.txt.gz``. Packed ones end in .gz, .xz or .zst.
     """
+    from .pretraining import shards  # every `spacy.blank` imports this module
+
     return shards.Shards(paths)
 
 
-def Texts(
-    paths: Union[str, List[str]], lang: str = "en", tokenizer: Optional[str] = None
-) -> Source:
+def Texts(paths: Union[str, List[str]], lang: str = "en", tokenizer: Optional[str] = None) -> Any:
     """``spacy-elmo.Texts.v1``: raw text for pretraining, tokenized as it is read.
 
     Args:
@@ -198,4 +195,6 @@ def Texts(
         tokenizer: registered name of another tokenizer, one that needs no settings, such as
             ``"spacy.Tokenizer.v1"``.
     """
+    from . import readers
+
     return readers.Texts(paths, lang, tokenizer)

@@ -32,7 +32,7 @@ def pretrain_cli(
     """
     from ..pretraining.checkpoint import CHECKPOINT
     from ..pretraining.config_file import start_from
-    from ..pretraining.prepare import Given
+    from ..pretraining.given import Given
     from ..pretraining.processes import speaks
     from ..pretraining.trainer import pretrain
     from .pretrain_config import read_spacy_config, resolve

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .checkpoint import CHECKPOINT
 from .config_file import read_config, split_overrides, start_from
-from .prepare import Given
+from .given import Given
 from .trainer import pretrain
 
 

@@ -2,54 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..bilm.characters import CharacterIds
 from ..bilm.find import find_weights
-from ..bilm.layout import VOCAB, Card, Weights
+from ..bilm.layout import VOCAB, Card
 from ..bilm.word_vectors import RowIds, WordTable
 from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
 from .config import PretrainConfig, TrainingSettings
 from .corpus import Block, Corpus, ToIds
-from .head import load_head
-from .log import LOG, Follow, read_log
+from .given import Given
+from .log import LOG, read_log
 from .processes import LAUNCH
 from .schedule import has_ended, schedule, steps_in_epoch
-from .shards import Shards
 from .softmax import LogUniform
 from .source import Source
-from .vocab import SPECIALS, Survey, Vocabulary, survey
+from .start import Say, card_after, first_vocabulary, vocabulary_of_run
+from .vocab import Survey, Vocabulary, survey
 from .word_table import TABLE, find_table
 
 BEST, LAST, CONFIG = "model-best", "model-last", "config.cfg"
 PASSAGE_SENTENCES = 64
-
-Say = Callable[[str], None]
-
-
-class Given(NamedTuple):
-    """What a run is given: all settings, and what these only name.
-
-    Attributes:
-        config: the settings.
-        sources: the corpus readers of [corpora], ``"train"`` and ``"dev"``; where there is none,
-            [paths] names sentence shards.
-        vectors: the word vectors of a new run whose ``token_encoder`` is "vectors", if they are
-            not a file that [paths] vectors names. A run that is resumed has them.
-        follow: from the entries that the log of a resumed run has already, makes a context with a
-            function that is told each further one, and each step.
-    """
-
-    config: PretrainConfig
-    sources: Mapping[str, Source] = MappingProxyType({})
-    vectors: WordTable | None = None
-    follow: Callable[[list[dict[str, Any]]], AbstractContextManager[Follow]] | None = None
 
 
 @dataclass
@@ -108,7 +84,7 @@ def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
             "Config: [training.logger] names a logger, which only spaCy can make: use `python -m "
             "spacy elmo pretrain`, or remove it."
         )
-    train_text, dev_text = (_source(given, name) for name in ("train", "dev"))
+    train_text, dev_text = (given.source(name) for name in ("train", "dev"))
     meta = train_text.card()
     if "lang" not in meta:
         say("It is not known of what one language the training text is: the biLM will name none")
@@ -154,12 +130,12 @@ def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
         log = _log_until(read_log(out / LOG), progress.step, training.max_steps)
         if not (out / BEST).exists():
             progress.best = None
-        vocab = _vocabulary_of_run(config, out)
+        vocab = vocabulary_of_run(config, out)
     elif train is not None:
-        vocab, new_head = _first_vocabulary(config, train, say)
+        vocab, new_head = first_vocabulary(config, train, say)
         if config.paths.weights is not None:
             start = find_weights(config.paths.weights)
-            progress.card = asdict(_card(start, meta, say))
+            progress.card = asdict(card_after(start, meta, say))
             if new_head:
                 progress.held = training.head_first
                 if progress.held >= training.max_steps:
@@ -231,68 +207,6 @@ def _check_new(out: Path) -> None:
         )
 
 
-def _card(start: Weights, of_text: dict[str, str], say: Say) -> Card:
-    """What is to be said of a biLM that goes on from another: its language, licence, sources."""
-    before = start.card()
-    lang, of_start = of_text.get("lang"), before.meta.get("lang")
-    if lang and of_start and lang != of_start:
-        say(f"The training text is of the language '{lang}', but '{start.where}' of '{of_start}'")
-    kept = ("license", "sources", "lang", "tokenizer")
-    meta = {name: before.meta[name] for name in kept if name in before.meta}
-    if "name" in before.meta:
-        meta["started_from"] = before.meta["name"]
-    if lang:
-        meta.pop("tokenizer", None)
-    meta.update(of_text)
-    # Its README tells of that biLM alone.
-    documents = {name: text for name, text in before.documents.items() if name != "README.md"}
-    return Card(meta, documents)
-
-
-def _first_vocabulary(config: PretrainConfig, train: Survey, say: Say) -> tuple[Vocabulary, bool]:
-    """The vocabulary of a new run, and whether its head is new too."""
-    start = config.paths.weights
-    if start is None or not find_weights(start).has_head():
-        if start is not None:
-            say(f"'{start}' has no head: a new one learns first")
-        return _new_vocabulary(config, train), True
-    _, of_head = load_head(start)
-    given = None if config.paths.vocab is None else Vocabulary.read(Path(config.paths.vocab))
-    if given is None or given.words == of_head.words:
-        return of_head, False
-    say(
-        f"[paths] vocab has not the words of the head of '{start}', in their order: a new one "
-        f"learns first"
-    )
-    return given, True
-
-
-def _new_vocabulary(config: PretrainConfig, train: Survey) -> Vocabulary:
-    """The vocabulary given, or that of the training text."""
-    if config.paths.vocab is not None:
-        return Vocabulary.read(Path(config.paths.vocab))
-    vocab = Vocabulary.from_counts(train.counts, config.vocab.max_size, config.vocab.min_count)
-    if len(vocab) == len(SPECIALS):
-        raise ValueError(
-            f"No word of the training text occurs [vocab] min_count ({config.vocab.min_count}) "
-            f"times; lower it, or give more text."
-        )
-    return vocab
-
-
-def _vocabulary_of_run(config: PretrainConfig, out: Path) -> Vocabulary:
-    """That of a run to be resumed."""
-    vocab = Vocabulary.read(out / VOCAB)
-    if config.paths.vocab is not None:
-        given = Vocabulary.read(Path(config.paths.vocab))
-        if given.words != vocab.words:
-            raise ValueError(
-                f"Cannot resume: the words of [paths] vocab, '{config.paths.vocab}', are not "
-                f"those that the run was started with, '{out / VOCAB}'."
-            )
-    return vocab
-
-
 def _log_until(entries: list[dict[str, Any]], step: int, max_steps: int) -> list[dict[str, Any]]:
     """Entries of steps that are not lost; the evaluation at the end will be done again."""
     return [
@@ -300,22 +214,6 @@ def _log_until(entries: list[dict[str, Any]], step: int, max_steps: int) -> list
         for entry in entries
         if entry["step"] <= step and not ("model" in entry and entry["step"] >= max_steps)
     ]
-
-
-def _source(given: Given, name: str) -> Source:
-    """The text under a name, "train" or "dev"."""
-    if name in given.sources:
-        return given.sources[name]
-    config = given.config
-    if name in config.corpora:
-        raise ValueError(
-            f"Config: [corpora.{name}] names a reader, which only spaCy can make: use `python -m "
-            f"spacy elmo pretrain`, or give sentence shards as [paths] {name} in its place."
-        )
-    paths = getattr(config.paths, name)
-    if not paths:
-        raise ValueError(f"Config: [paths] {name} is not set; give it as --paths.{name} PATH.")
-    return Shards(paths)
 
 
 def _survey(name: str, source: Source, config: PretrainConfig) -> Survey:

@@ -23,13 +23,14 @@ from .config import PretrainConfig
 from .corpus import Batch
 from .estimate import rehearse
 from .files import write_text
+from .given import Given
 from .head import load_head, save_head
 from .learner import Learner
 from .log import LOG, Follow, start_log
 from .loss import BiLMLoss
 from .perplexity import Perplexity, evaluate
 from .prefetch import reading
-from .prepare import BEST, CONFIG, LAST, Given, Prepared, prepare
+from .prepare import BEST, CONFIG, LAST, Prepared, prepare
 from .process import bound_kernels, keep_freed_memory, matmul_precision, stop_on_signals
 from .processes import Processes, joined_processes
 from .report import Report

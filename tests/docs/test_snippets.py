@@ -197,7 +197,10 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         config = config.replace("more/*.jsonl.xz", "more/*.jsonl")
         path = Path(f"config-{number}.cfg")
         path.write_text(f"{base}\n{config}", encoding="utf-8")
-        result = CliRunner().invoke(app, ["pretrain", str(path), f"run-{number}"])
+        arguments = ["pretrain", str(path), f"run-{number}"]
+        if "@readers" in config:  # in the place of
+            arguments += ["--paths.train", "null", "--paths.dev", "null"]
+        result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, f"{config}\n{result.output}"
     assert Path("scores.jsonl").exists() and Path("korean/meta.json").exists()
 

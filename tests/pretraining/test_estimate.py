@@ -11,9 +11,10 @@ import torch
 
 from spacy_elmo.pretraining.corpus import Place
 from spacy_elmo.pretraining.estimate import TRIALS, Estimate, rehearse
+from spacy_elmo.pretraining.given import Given
 from spacy_elmo.pretraining.learner import Learner
 from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.prepare import Given, prepare
+from spacy_elmo.pretraining.prepare import prepare
 from spacy_elmo.pretraining.processes import Processes
 from spacy_elmo.pretraining.trainer import pretrain
 

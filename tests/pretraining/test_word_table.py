@@ -18,9 +18,9 @@ from spacy_elmo.pretraining.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.corpus import Block
+from spacy_elmo.pretraining.given import Given
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.log import read_log
-from spacy_elmo.pretraining.prepare import Given
 from spacy_elmo.pretraining.trainer import learning_rate, pretrain
 from spacy_elmo.pretraining.word_table import TABLE, read_table, write_table
 
