@@ -40,6 +40,11 @@ def describe(result: Perplexity) -> str:
     )
 
 
+def entry(result: Perplexity) -> dict[str, float]:
+    """What the log says of a perplexity."""
+    return {"forward": result.forward, "backward": result.backward, "mean": result.mean}
+
+
 def table(results: dict[str, Perplexity]) -> str:
     """A line of perplexities for each model."""
     titles = ("forward", "backward", "mean", "words", "<UNK>")

@@ -34,7 +34,7 @@ from .prepare import BEST, CONFIG, LAST, Prepared, prepare
 from .process import bound_kernels, keep_freed_memory, matmul_precision, stop_on_signals
 from .processes import Processes, joined_processes
 from .report import Report
-from .results import describe, evaluate_models, table
+from .results import describe, entry, evaluate_models, table
 from .schedule import has_ended, has_read, learning_rate
 from .softmax import SoftmaxHead
 from .word_table import TABLE, write_table
@@ -131,6 +131,10 @@ def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) 
                 if group.is_first:
                     progress.before = asdict(evaluate(start, head, run.dev))
 
+    def warm_up() -> None:
+        if carried is not None:
+            model.set_warm_state(warm_state(model, run.passage))
+
     def write_model(name: str) -> None:
         check_finite(parameters, progress.step)
         with new_directory(out / name) as directory:
@@ -172,25 +176,18 @@ def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) 
             reading(run.corpus.batches(progress.place, group.share), where) as batches,
             stop_on_signals(quiet) as stopped,
         ):
+            n_parts = settings.accumulate_gradient
             if estimates and not has_ended(progress, settings):
-                n_parts = settings.accumulate_gradient
                 estimate, batches = rehearse(learner, batches, sampler, n_parts, run.resumed)
                 left = settings.max_steps - progress.step
                 report.say(estimate.describe(left, run.in_epoch))
             if progress.step == 0 and progress.before is not None and not run.log:
                 result = Perplexity(**progress.before)
                 report.say(f"before: {describe(result)}")
-                log.write(
-                    step=0,
-                    words=0,
-                    forward=result.forward,
-                    backward=result.backward,
-                    mean=result.mean,
-                )
+                log.write(step=0, words=0, **entry(result))
             while not has_ended(progress, settings) and not group.any(stopped()):
                 started = time.monotonic()
                 parts: list[Batch] = []
-                n_parts = settings.accumulate_gradient
                 while len(parts) < n_parts and not has_read(progress, settings):
                     part, progress.place = next(batches)
                     parts.append(part)
@@ -236,20 +233,13 @@ def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) 
                 if evaluating:
                     started = time.monotonic()
                     check_finite(parameters, progress.step)
-                    if carried is not None:
-                        model.set_warm_state(warm_state(model, run.passage))
+                    warm_up()
                     result = evaluate(model, head, run.dev, max_words=settings.eval_words)
                     seconds = time.monotonic() - started
                     progress.seconds += seconds
                     shown_seconds += seconds
                     report.say(f"step {progress.step:,}: {describe(result)}")
-                    log.write(
-                        step=progress.step,
-                        words=progress.words,
-                        forward=result.forward,
-                        backward=result.backward,
-                        mean=result.mean,
-                    )
+                    log.write(step=progress.step, words=progress.words, **entry(result))
                     if progress.best is None or result.mean < progress.best:
                         progress.best = result.mean
                         write_model(BEST)
@@ -257,8 +247,7 @@ def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) 
                 if evaluating or time.monotonic() - last_checkpoint > settings.checkpoint_seconds:
                     write_checkpoint()
                     last_checkpoint = time.monotonic()
-            if carried is not None:
-                model.set_warm_state(warm_state(model, run.passage))
+            warm_up()
             if group.is_first:
                 write_checkpoint()
                 write_model(LAST)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +13,11 @@ from typer.testing import CliRunner
 
 from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.cli import app
-from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.head import load_head
 
-from ..pretraining.helpers import PROSE, make_config
+from ..pretraining.helpers import PROSE, make_config, stop_after
 
 
 def run(*arguments: Any) -> Result:
@@ -63,14 +61,7 @@ def test_a_run_that_is_stopped_goes_on(
 ) -> None:
     out = tmp_path / "out"
     paths = ["--paths.train", shards, "--paths.dev", shards]
-    real = trainer.learning_rate
-
-    def wrapped(config: Any, step: int) -> float:
-        if step == 6:
-            signal.raise_signal(signal.SIGINT)
-        return real(config, step)
-
-    monkeypatch.setattr(trainer, "learning_rate", wrapped)
+    stop_after(monkeypatch, 7)
     assert run(config, out, "-q", *paths).exit_code == 130
     assert read_progress(out / CHECKPOINT)[0].step == 7
     monkeypatch.undo()

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from safetensors.torch import load_file
 
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds, encode_words
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining import trainer
+from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
 from spacy_elmo.pretraining.corpus import Batch, Block
+from spacy_elmo.pretraining.schedule import learning_rate
 from spacy_elmo.pretraining.softmax import SoftmaxHead
 from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
 
@@ -112,6 +116,17 @@ def log_probabilities(
     logits = top[:-2, :half] @ weight.T + bias, top[2:, half:] @ weight.T + bias
     forward, backward = (x - np.log(np.exp(x).sum(axis=1, keepdims=True)) for x in logits)
     return forward, backward
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, step: int, number: int = signal.SIGINT) -> None:
+    """Have a signal come while this step is being taken."""
+
+    def wrapped(settings: TrainingSettings, done: int) -> float:
+        if done + 1 == step:
+            signal.raise_signal(number)
+        return learning_rate(settings, done)
+
+    monkeypatch.setattr(trainer, "learning_rate", wrapped)
 
 
 def same_weights(one: Path, other: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +12,12 @@ from torch.nn import functional as F
 
 from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.warm import warm_state
-from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.carried import Carried
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT
-from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
+from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.loss import BiLMLoss
 from spacy_elmo.pretraining.perplexity import evaluate, predicted
-from spacy_elmo.pretraining.trainer import learning_rate, pretrain
+from spacy_elmo.pretraining.trainer import pretrain
 
 from .helpers import (
     make_block,
@@ -28,6 +26,7 @@ from .helpers import (
     make_vocab,
     prose,
     same_weights,
+    stop_after,
     write_text,
 )
 
@@ -121,13 +120,7 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
 ) -> None:
     config = carried_run(tmp_path)
     pretrain(config, tmp_path / "whole", quiet=True)
-
-    def stop(settings: TrainingSettings, done: int) -> float:
-        if done == 6:
-            signal.raise_signal(signal.SIGINT)
-        return learning_rate(settings, done)
-
-    monkeypatch.setattr(trainer, "learning_rate", stop)
+    stop_after(monkeypatch, 7)
     assert pretrain(config, tmp_path / "parts", quiet=True).step == 7
     monkeypatch.undo()
     assert pretrain(config, tmp_path / "parts", resume=True, quiet=True).step == 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,13 @@ from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.layout import Card
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import HEAD, new_directory, save_bilm
-from spacy_elmo.pretraining import trainer
-from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
+from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.head import load_head
 from spacy_elmo.pretraining.log import read_log
-from spacy_elmo.pretraining.trainer import learning_rate, pretrain
+from spacy_elmo.pretraining.trainer import pretrain
 
-from .helpers import MODEL, SENTENCES, SETTINGS, make_config, prose, write_text
+from .helpers import MODEL, SENTENCES, SETTINGS, make_config, prose, stop_after, write_text
 
 PROJECT = Path(__file__).parents[2] / "project" / "configs"
 
@@ -124,13 +122,7 @@ def test_resumed_to_the_bit(
     start = trained if has_head else without_head(trained, tmp_path / "start")
     config = going_on(animals, start, {"training.head_first": 10, "training.dropout": 0.2})
     pretrain(config, tmp_path / "whole", quiet=True)
-
-    def stop(settings: TrainingSettings, done: int) -> float:
-        if done == 6:
-            signal.raise_signal(signal.SIGINT)
-        return learning_rate(settings, done)
-
-    monkeypatch.setattr(trainer, "learning_rate", stop)
+    stop_after(monkeypatch, 7)
     assert pretrain(config, tmp_path / "parts", quiet=True).step == 7
     monkeypatch.undo()
     assert pretrain(config, tmp_path / "parts", resume=True, quiet=True).step == 20
@@ -182,13 +174,7 @@ def test_resumed_without_what_it_was_started_from(
     out = tmp_path / "parts"
     config = going_on(animals, start, {"training.head_first": 10})
     pretrain(config, tmp_path / "whole", quiet=True)
-
-    def stop(settings: TrainingSettings, done: int) -> float:
-        if done == 6:
-            signal.raise_signal(signal.SIGINT)
-        return learning_rate(settings, done)
-
-    monkeypatch.setattr(trainer, "learning_rate", stop)
+    stop_after(monkeypatch, 7)
     pretrain(config, out, quiet=True)
     monkeypatch.undo()
     shutil.rmtree(start)

@@ -24,7 +24,7 @@ from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.processes import LAUNCH, Processes, agent, meet
 from spacy_elmo.pretraining.trainer import pretrain
 
-from .helpers import SENTENCES, make_config, make_model, prose, same_weights, write_text
+from .helpers import make_config, make_model, same_weights
 
 pytestmark = pytest.mark.skipif(
     not distributed.is_available() or sys.platform == "win32", reason="needs torchrun"
@@ -57,15 +57,6 @@ def learning_rate(settings, step):
 trainer.learning_rate = learning_rate
 main()
 """
-
-
-@pytest.fixture
-def paths(tmp_path: Path) -> tuple[Path, Path]:
-    train = tmp_path / "train"
-    train.mkdir()
-    write_text(train / "a.txt", prose() + SENTENCES)
-    write_text(train / "b.txt", prose()[::2] + SENTENCES)
-    return train, write_text(tmp_path / "dev.txt", prose()[::3])
 
 
 def a_run(paths: tuple[Path, Path], **changes: Any) -> PretrainConfig:

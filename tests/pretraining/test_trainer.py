@@ -13,7 +13,7 @@ import torch
 from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
-from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
+from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.head import load_head
 from spacy_elmo.pretraining.log import read_log
@@ -29,20 +29,11 @@ from .helpers import (
     make_config,
     prose,
     same_weights,
+    stop_after,
     write_text,
 )
 
 FILES = ["checkpoint.safetensors", "config.cfg", "log.jsonl", "model-best", "model-last", "vocab.txt"]  # fmt: skip  # noqa: E501
-
-
-@pytest.fixture
-def paths(tmp_path: Path) -> tuple[Path, Path]:
-    """Two shards of training text, and a held-out one."""
-    train = tmp_path / "train"
-    train.mkdir()
-    write_text(train / "a.txt", prose() + SENTENCES)
-    write_text(train / "b.txt", prose()[::2] + SENTENCES)
-    return train, write_text(tmp_path / "dev.txt", prose()[::3] + [["quite", "new", "."]])
 
 
 MIXED = {"softmax.kind": "sampled", "softmax.n_candidates": 6, "training.dropout": 0.2}
@@ -51,17 +42,6 @@ MIXED = {"softmax.kind": "sampled", "softmax.n_candidates": 6, "training.dropout
 def small_run(paths: tuple[Path, Path], changes: dict[str, Any] | None = None) -> PretrainConfig:
     """Twenty steps with all that is random: dropout, candidates, and a corpus of two groups."""
     return make_config(*paths, {**MIXED, "corpus.buffer_words": 200, **(changes or {})})
-
-
-def stop_after(monkeypatch: pytest.MonkeyPatch, step: int, number: int = signal.SIGINT) -> None:
-    """Have a signal come while this step is being taken."""
-
-    def wrapped(settings: TrainingSettings, done: int) -> float:
-        if done + 1 == step:
-            signal.raise_signal(number)
-        return learning_rate(settings, done)
-
-    monkeypatch.setattr(trainer, "learning_rate", wrapped)
 
 
 def entries_of(out: Path) -> list[dict[str, Any]]:

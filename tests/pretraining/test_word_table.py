@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from safetensors.torch import load_file
 
 from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.bilm.word_vectors import WordTable
-from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
@@ -21,7 +19,7 @@ from spacy_elmo.pretraining.corpus import Block
 from spacy_elmo.pretraining.given import Given
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.log import read_log
-from spacy_elmo.pretraining.trainer import learning_rate, pretrain
+from spacy_elmo.pretraining.trainer import pretrain
 from spacy_elmo.pretraining.word_table import TABLE, read_table, write_table
 
 from .helpers import (
@@ -32,6 +30,7 @@ from .helpers import (
     prose,
     same_batches,
     same_weights,
+    stop_after,
     write_text,
 )
 
@@ -74,15 +73,6 @@ def table_of(path: Path) -> WordTable:
 def same_table(one: WordTable, other: WordTable) -> bool:
     assert (one.words, one.rows.tolist()) == (other.words, other.rows.tolist())
     return bool((one.vectors == other.vectors).all())
-
-
-def stop_after(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    def wrapped(settings: Any, done: int) -> float:
-        if done + 1 == step:
-            signal.raise_signal(signal.SIGINT)
-        return learning_rate(settings, done)
-
-    monkeypatch.setattr(trainer, "learning_rate", wrapped)
 
 
 def test_a_text_is_learned(tmp_path: Path) -> None:
