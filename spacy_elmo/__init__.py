@@ -6,7 +6,7 @@ Importing this package imports nothing else, so that `spacy_elmo.bilm` and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .about import __version__
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
     from .pipeline.mixes import Mix
+    from .pretraining.language_model import LanguageModel
 
-__all__ = ["__version__", "mixes"]
+__all__ = ["LanguageModel", "__version__", "mixes"]
 
 
 def mixes(nlp: Language) -> list[Mix]:
@@ -23,3 +24,11 @@ def mixes(nlp: Language) -> list[Mix]:
     from .pipeline.mixes import mixes
 
     return mixes(nlp)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "LanguageModel":
+        from .pretraining.language_model import LanguageModel
+
+        return LanguageModel
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

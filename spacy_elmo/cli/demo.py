@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,18 +13,15 @@ if TYPE_CHECKING:
     from ..pretraining.language_model import LanguageModel
     from .demo_screen import Screen
 
-# typer reads the annotations of the options: Optional, as long as Python 3.9 syntax is its norm.
-# ruff: noqa: UP045
-
 MAX_CHARACTERS = 100_000  # of the user's text
 
 
 def demo_cli(
     # fmt: off
-    text: Optional[str] = typer.Option(
+    text: str | None = typer.Option(
         None, "--text", "-t", help="Your own text; ___ stands for a word to be guessed"
     ),
-    file: Optional[Path] = typer.Option(
+    file: Path | None = typer.Option(
         None, "--file", "-f", help="A text file of your own (UTF-8)"
     ),
     weights: str = typer.Option("en_sm", "--weights", "-w", help="Name or directory of the biLM"),

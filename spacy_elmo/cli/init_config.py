@@ -40,10 +40,10 @@ GPU = {"batch_words": 8192, "matmul_precision": "high"}
 TEMPLATE = """\
 # A biLM of the size {size}, {parameters:.1f} M parameters, vectors of {width} numbers.
 #
-#   python -m spacy elmo tokenize train.txt shards --lang {lang}
-#   python -m spacy elmo tokenize dev.txt dev-shards --lang {lang}
-#   python -m spacy elmo pretrain config.cfg out{gpu_id} \\
-#       --paths.train shards --paths.dev dev-shards
+#   python -m spacy elmo tokenize train.txt corpus/train --lang {lang}
+#   python -m spacy elmo tokenize heldout.txt corpus/dev --lang {lang}
+#   python -m spacy elmo pretrain config.cfg training{gpu_id} \\
+#       --paths.train corpus/train --paths.dev corpus/dev
 
 # Raw text is read without `tokenize` too, see [corpora] in docs/pretraining.md.
 [paths]
@@ -112,8 +112,8 @@ def init_config_cli(
     """
     Write a config for `elmo pretrain`.
 
-    `sm` is the embedded model's size, for a CPU and an hour or two; `xs` is for small corpora;
-    `md` and `original` want a GPU.
+    `sm` is the embedded model's size, for a CPU; `xs` is for small corpora; `md` and `original` want a
+    GPU.
     """
     from ..pretraining.files import write_text
 

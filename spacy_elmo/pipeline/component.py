@@ -44,7 +44,7 @@ class Elmo(Tok2Vec):
     """Gives each token a vector that depends on its sentence.
 
     Writes ``doc.tensor`` and the extensions ``._.elmo``; other components can learn from it
-    through `spacy.Tok2VecListener.v1`.
+    through `spacy-elmo.ElmoListener.v1` or `spacy.Tok2VecListener.v1`.
 
     Args:
         vocab: the pipeline's.

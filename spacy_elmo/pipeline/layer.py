@@ -17,11 +17,10 @@ from spacy.tokens import Doc
 from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats3d
 
+from ..bilm.config import INITIAL_STATES
 from ..bilm.model import versions
 from .segments import SEGMENTS, Passage, passages
 from .shim import BiLMShim, Settings
-
-INITIAL_STATES = ("auto", "zero", "warm")
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def BiLMLayer(settings: Settings, reading: Reading) -> Model[list[Doc], list[Flo
     """
     for name, value, choices in [
         ("segments", reading.segments, SEGMENTS),
-        ("initial_state", settings.initial_state, INITIAL_STATES),
+        ("initial_state", settings.initial_state, ("auto", *INITIAL_STATES)),
     ]:
         if value not in choices:
             known = ", ".join(f'"{choice}"' for choice in choices)

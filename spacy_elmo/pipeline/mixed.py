@@ -11,7 +11,7 @@ from thinc.types import Floats2d, Floats3d
 
 from .listener import ElmoListener
 
-ELMO, LISTENER, MIX = "spacy-elmo.Elmo.v1", "spacy-elmo.ElmoListener.v1", "spacy-elmo.ScalarMix.v1"
+LISTENER, MIX = "spacy-elmo.ElmoListener.v1", "spacy-elmo.ScalarMix.v1"
 
 
 def mixed_layers(

@@ -19,12 +19,12 @@ BLOCKS = ("logger",)  # settings that are blocks: there can be no line of null b
 
 @dataclass
 class Paths:
-    """``train``, ``dev``: a shard or a directory of shards, or a list of them. ``vocab``: a file
-    of one word a line, most frequent first; null to count the training shards, or for the words of
-    the head that is gone on with. ``weights``: a biLM to start from (see `find_weights`); null to
-    start from random numbers. ``vectors``: the word vectors of a biLM whose ``token_encoder`` is
-    "vectors": name or directory of a spaCy pipeline, or a file that `word_table.write_table` wrote;
-    null where ``weights`` brings its own."""
+    """``train``, ``dev``: a shard, a directory of shards, a pattern, or a list of these. ``vocab``:
+    a file of one word a line, most frequent first; null to count the training shards, or for the
+    words of the head that is gone on with. ``weights``: a biLM to start from (see `find_weights`);
+    null to start from random numbers. ``vectors``: the word vectors of a biLM whose
+    ``token_encoder`` is "vectors": name or directory of a spaCy pipeline, or a file that
+    `word_table.write_table` wrote; null where ``weights`` brings its own."""
 
     train: str | list[str] | None = None
     dev: str | list[str] | None = None

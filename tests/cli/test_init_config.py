@@ -26,7 +26,7 @@ def test_each_is_a_config(size: str, gpu: bool, tmp_path: Path) -> None:
     config = read_config(out)
     assert config.model.dim == MODELS[size]["dim"]
     text = out.read_text(encoding="utf-8")
-    assert "tokenize train.txt shards --lang ko" in text
+    assert "tokenize train.txt corpus/train --lang ko" in text
     assert ("--gpu-id 0" in text) == gpu
     assert f"vectors of {config.model.width} numbers" in text
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from typer.testing import CliRunner
 import spacy_elmo
 import spacy_elmo.pipeline.surprisal  # also where another version's entry points are installed
 from spacy_elmo.cli import app
+from spacy_elmo.pretraining.config import PretrainConfig
 
 from ..pipeline.helpers import WIDTH, write_language_model, write_weights
 from ..pretraining.helpers import PROSE
@@ -84,7 +87,7 @@ def test_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_readme_config() -> None:
     """The settings with their defaults, all of them."""
     page = (ROOT / "README.md").read_text(encoding="utf-8")
-    [content] = [c for _, c in blocks(page) if c.startswith("[components.elmo]")]
+    [content] = [c for _, c in blocks(page) if "store_layers = false" in c]
     config = Config().from_str(f"[components]\n\n{content}")
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
@@ -136,16 +139,22 @@ def test_training(tmp_path: Path) -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+    def anchors(page: Path) -> set[str]:
+        headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        return {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings}
+
+    of_weights = ROOT / "spacy_elmo" / "models" / "en_sm" / "README.md"
+    folders = [ROOT / name for name in ("docs", "benchmarks", "project", "project/configs")]
+    pages = [path for folder in folders for path in folder.glob("*.md")]
+    for page in [ROOT / "README.md", of_weights, *pages]:
         text = page.read_text(encoding="utf-8")
-        headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
-        anchors = {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings}
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
             if target.startswith("http"):
                 continue
             path, _, anchor = target.partition("#")
-            assert not path or (page.parent / path).exists(), f"{page.name}: {target}"
-            assert path or anchor in anchors, f"{page.name}: {target}"
+            linked = page.parent / path if path else page
+            assert linked.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in anchors(linked), f"{page.name}: {target}"
 
 
 def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +180,6 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few += ["--softmax.kind", "full", "--vocab.min_count", "1"]
     on_vectors = next(config for config in configs if "token_encoder" in config)
     Path("on_vectors.cfg").write_text(on_vectors, encoding="utf-8")
-    shutil.copy(ROOT / "project" / "configs" / "pretrain_adapt.cfg", "adapt.cfg")
     names: dict[str, Any] = {}
     for language, content in found:
         if language == "python":
@@ -179,6 +187,10 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for command in content.splitlines() if language == "bash" else []:
             if command.startswith("python -m spacy init vectors"):
                 run_spacy(command)
+                continue
+            if command.startswith("cp "):
+                source, target = shlex.split(command)[1:]
+                shutil.copy(ROOT / source, target)
                 continue
             arguments = shlex.split(command.removeprefix(PREFIX))
             if arguments[0] == "pretrain":
@@ -203,6 +215,34 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, f"{config}\n{result.output}"
     assert Path("scores.jsonl").exists() and Path("korean/meta.json").exists()
+
+
+def test_settings_of_pretraining() -> None:
+    """The table of settings: all there are, with their defaults."""
+    page = (ROOT / "docs" / "pretraining.md").read_text(encoding="utf-8")
+    documented: dict[str, dict[str, Any]] = {}
+    section = ""
+    for row in re.findall(r"^\| (.*?`) \| `([^|]*)` \|", page, flags=re.MULTILINE):
+        names = re.findall(r"`([^`]*)`", row[0])
+        if names[0].startswith("["):
+            section = names.pop(0)[1:-1]
+        documented.setdefault(section, {}).update(dict.fromkeys(names, json.loads(row[1])))
+    there_are = {
+        field.name: asdict(field.default_factory())
+        for field in fields(PretrainConfig)
+        if is_dataclass(field.default_factory)
+    }
+    assert documented == there_are
+
+
+def test_what_predict_prints() -> None:
+    """The columns on the page are those that the command prints."""
+    page = (ROOT / "docs" / "language-model.md").read_text(encoding="utf-8")
+    [command] = re.findall(r"^python -m spacy elmo (predict .* --top 3)$", page, flags=re.MULTILINE)
+    shown = re.search(r"(?:^    .*\n|^\n)+", page[page.index(command) :], flags=re.MULTILINE)
+    result = CliRunner().invoke(app, shlex.split(command))
+    assert shown is not None
+    assert shown.group().split() == result.output.split()
 
 
 def run_spacy(command: str) -> None:
