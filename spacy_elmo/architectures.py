@@ -117,7 +117,7 @@ def Tok2Vec(
         elmo: `spacy-elmo.ElmoListener.v1` (or `spacy.Tok2VecListener.v1`, `spacy-elmo.Elmo.v1`),
             concatenated with the embedding.
         embed: another embedding, such as `spacy.MultiHashEmbed.v2`, `spacy.CharacterEmbed.v2` or
-            `spacy.StaticVectors.v2`.
+            the layer `spacy.StaticVectors.v2`.
         encode: what reads both, such as `spacy.MaxoutWindowEncoder.v2` or
             `spacy.TorchBiLSTMEncoder.v1`; before it their vectors are brought to its width.
         output_elmo: a second mix, concatenated with what the encoder gives.

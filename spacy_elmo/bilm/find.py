@@ -49,10 +49,13 @@ def find_weights(setting: Setting) -> Weights:
     if name in installed:
         return _installed(name, installed[name])
     path = Path(setting)
-    if path.is_dir():
-        return _in_directory(path)
-    if path.is_file():
-        return _in_file(path)
+    try:
+        if path.is_dir():
+            return _in_directory(path)
+        if path.is_file():
+            return _in_file(path)
+    except OSError as error:
+        raise ValueError(f"Cannot read the ELMo weights '{path}': {error.strerror}.") from error
     raise ValueError(
         f"Cannot find the ELMo weights {name!r}: there is no such file or directory, and the "
         f"embedded and installed weights are {sorted({*embedded, *installed})}. Set 'weights' to "

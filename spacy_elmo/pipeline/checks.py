@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spacy.pipeline.tok2vec import Tok2VecListener
+from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 
 from .scalar_mix import Settings
 
@@ -27,15 +27,59 @@ def check_widths(name: str, width: int, listeners: Listeners) -> None:
     for component, of_component in listeners.items():
         for listener in of_component:
             if isinstance(listener, Tok2VecListener) and listener.get_dim("nO") != width:
+                advice = f"Set it to {width}."
+                if listener.upstream_name == "*":
+                    advice += (
+                        " Or, if it is not meant to listen to this component: its upstream is "
+                        '"*", any that makes vectors; set that to the name of the one.'
+                    )
                 raise ValueError(
                     f"The listener in the component '{component}' has the setting width = "
                     f"{listener.get_dim('nO')}, but the vectors of '{name}' have {width} numbers. "
-                    f"Set it to {width}."
+                    f"{advice}"
+                )
+
+
+def warn_of_other_tensors(
+    name: str, pipeline: Sequence[tuple[str, Any]], listeners: Listeners
+) -> None:
+    """Say which of spaCy's listeners learn from this component, but predict from another's tensor.
+
+    Args:
+        name: of the elmo component.
+        pipeline: all components with their names, in order.
+        listeners: those that listen to it.
+    """
+    names = [other for other, _ in pipeline]
+    writers = {other for other, component in pipeline if isinstance(component, Tok2Vec)} - {name}
+    for component, of_component in listeners.items():
+        for listener in of_component:
+            if not isinstance(listener, Tok2VecListener) or component not in names:
+                continue
+            problem = ""
+            between = names[names.index(name) : names.index(component)]
+            last = [other for other in between if other in writers][-1:]
+            if last:
+                problem = (
+                    f"reads doc.tensor when it predicts, which '{last[0]}' has written by then. "
+                    f"Put '{last[0]}' elsewhere, or listen through spacy-elmo.ElmoListener.v1"
+                )
+            elif writers and listener.upstream_name == "*":
+                problem = (
+                    f"has upstream = \"*\", and '{name}' is not the only one that makes vectors. "
+                    f"Set it to the name of the one that it is to listen to"
+                )
+            if problem:
+                warnings.warn(
+                    f"A listener in the component '{component}' learns from '{name}', but "
+                    f"{problem}.",
+                    UserWarning,
+                    stacklevel=3,
                 )
 
 
 def warn_of_settings_without_effect(
-    name: str, frozen: bool, mix: Settings, listeners: Listeners
+    name: str, frozen: bool, mix: Settings, listeners: Listeners, elsewhere: bool
 ) -> None:
     """Say which settings are about learning where nothing can be learned.
 
@@ -44,9 +88,10 @@ def warn_of_settings_without_effect(
         frozen: its biLM does not learn.
         mix: settings of its own mix.
         listeners: those that listen to it.
+        elsewhere: others do, that are disabled or in another pipeline.
     """
     without_effect = []
-    if not frozen and not listeners:
+    if not (frozen or listeners or elsewhere):
         without_effect.append(
             "model.frozen = false: no component listens to this one. Give the model of one a "
             "spacy-elmo.ElmoListener.v1, or set frozen = true"

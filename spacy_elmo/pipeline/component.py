@@ -14,10 +14,15 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
 from . import extensions
-from .checks import check_widths, warn_of_settings_without_effect
+from .checks import (
+    check_widths,
+    warn_of_other_tensors,
+    warn_of_settings_without_effect,
+)
 from .gradients import Gradients
-from .kept import keep_layers
+from .kept import keep_layers, take_gradients
 from .listener import ElmoListener, is_linked, link
+from .mixed import ReplacedConfig
 from .scalar_mix import set_up
 from .shim import BiLMShim
 
@@ -78,6 +83,7 @@ class Elmo(Tok2Vec):
                 f"'{model.name}'."
             )
         super().__init__(vocab, model, name)
+        model.attrs["replace_listener_cfg"] = ReplacedConfig(name)
         self.store_layers = store_layers
         self.vectors = vectors
         self.pipeline_meta: Dict[str, Any] = {}
@@ -117,6 +123,7 @@ class Elmo(Tok2Vec):
             if isinstance(node, ElmoListener) and node.upstream == self.name:
                 self.add_listener(node, component.name)  # type: ignore[arg-type]
                 link(node, self)
+                node.samples.clear()  # spaCy calls this, too, when all are initialized
                 with contextlib.suppress(ValueError):
                     config = self.shim.config
                     node.set_shape(config.n_layers + 1, config.width)
@@ -223,7 +230,6 @@ class Elmo(Tok2Vec):
         docs = [example.predicted for example in examples]
         layers, backprop_layers = self.model.get_ref("bilm").begin_update(docs)
         for doc, of_doc in zip(docs, layers, strict=True):
-            # For listeners among the annotating_components of a training.
             keep_layers(doc, self.name, of_doc, self.shim.cache)
 
         def add_loss(loss: float) -> None:
@@ -232,7 +238,7 @@ class Elmo(Tok2Vec):
         self._gradients = Gradients(
             docs, layers, backprop_layers if self.shim.learns else None, add_loss
         )
-        self._gradients.hand_layers(self.elmo_listeners)
+        take_gradients(docs, self.name, self._gradients)
         self._gradients.hand_tensors(self.tok2vec_listeners, self.model.get_ref("mix"))
         if sgd:
             self.finish_update(sgd)
@@ -271,7 +277,10 @@ class Elmo(Tok2Vec):
             self.shim.settings.frozen,
             self.model.get_ref("mix").attrs["settings"],
             self.listener_map,
+            is_linked(self),
         )
+        if nlp is not None:
+            warn_of_other_tensors(self.name, nlp.pipeline, self.listener_map)
         super().initialize(get_examples, nlp=nlp)
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:

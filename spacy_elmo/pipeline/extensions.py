@@ -110,9 +110,9 @@ def get_layers(doc: Doc) -> Floats3d:
     """
     stored = doc.user_data.get(LAYERS)
     if stored is None:
-        for layers, _ in kept_layers(doc).values():
-            if layers.shape[1] == len(doc):
-                return layers
+        for found in kept_layers(doc).values():
+            if found.layers.shape[1] == len(doc):
+                return found.layers
         raise NoLayersError(
             "This Doc has no ELMo layers: they are kept only if the elmo component's setting "
             "store_layers is true, as in nlp.add_pipe('elmo', config={'store_layers': True})."

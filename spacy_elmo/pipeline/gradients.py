@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from .listener import Batch, ElmoListener
 from .scalar_mix import penalty
+
+if TYPE_CHECKING:
+    from .listener import ElmoListener
 
 
 class Gradients:
@@ -38,7 +40,10 @@ class Gradients:
     ):
         self._docs, self._layers, self._backprop_layers = docs, layers, backprop_layers
         self._add_loss = add_loss
+        self._places = {id(doc): place for place, doc in enumerate(docs)}
+        self._heard: list[ElmoListener] = []
         self._of_layers: dict[int, Any] = {}
+        self._listeners: Sequence[Tok2VecListener] = ()
         self._tensors: Sequence[Any] = ()
         self._backprop_tensors: Callable[[list[Floats2d]], list[Floats3d]] | None = None
         self._of_tensors: dict[int, Any] = {}
@@ -46,39 +51,42 @@ class Gradients:
     def __reduce__(self) -> tuple[type[Gradients], tuple[()]]:
         return Gradients, ()
 
-    def hand_layers(self, listeners: Sequence[ElmoListener]) -> None:
-        """Let listeners learn from the layers, each with its own mix."""
-        for listener in listeners:
-            hear = partial(self._hear_of_layers, listener)
-            listener.batch = Batch(self._docs, self._layers, hear)
+    def awaits(self, listener: ElmoListener) -> bool:
+        """Whether there is a batch that an ElmoListener has not spoken of yet."""
+        return bool(self._places) and all(other is not listener for other in self._heard)
+
+    def layers(self, doc: Doc) -> Floats3d:
+        """What the biLM has read of a Doc of the batch."""
+        return self._layers[self._places[id(doc)]]
+
+    def hear(
+        self, listener: ElmoListener, docs: Sequence[Doc], d_layers: Sequence[Floats3d]
+    ) -> None:
+        """What an ElmoListener calls with the gradients of the layers of some Docs of the batch."""
+        self._heard.append(listener)
+        self._add_loss(_squares(d_layers) + penalty(listener.layers[0]))
+        if self._backprop_layers is not None:
+            _add(self._of_layers, [self._places[id(doc)] for doc in docs], d_layers)
 
     def hand_tensors(
         self,
         listeners: Sequence[Tok2VecListener],
         mix: Model[list[Floats3d], list[Floats2d]],
     ) -> None:
-        """Let listeners learn from one mix, which learns with them."""
+        """Let spaCy's listeners learn from one mix, which learns with them."""
         if not listeners:
             return
+        self._listeners = listeners
         self._tensors, self._backprop_tensors = mix.begin_update(list(self._layers))
         batch_id = Tok2VecListener.get_batch_id(self._docs)
         for listener in listeners:
             hear: Any = partial(self._hear_of_tensors, listener, mix)
             listener.receive(batch_id, self._tensors, hear)
 
-    def _hear_of_layers(
-        self, listener: ElmoListener, places: Sequence[int], d_layers: Sequence[Any]
-    ) -> None:
-        """What an ElmoListener calls with its gradient; it is done with its batch then."""
-        self._add_loss(_squares(d_layers) + penalty(listener.layers[0]))
-        if self._backprop_layers is not None:
-            _add(self._of_layers, places, d_layers)
-        listener.batch = Batch()
-
     def _hear_of_tensors(
         self, listener: Any, mix: Model, d_tensors: Sequence[Any]
     ) -> list[Floats2d]:
-        """What a Tok2VecListener calls with its gradient; it is done with its batch then."""
+        """What a Tok2VecListener calls with its gradients; it is done with its batch then."""
         self._add_loss(_squares(d_tensors))
         if not self._of_tensors:  # once, though several share the mix
             self._add_loss(penalty(mix))
@@ -87,8 +95,8 @@ class Gradients:
         return []
 
     def backpropagate(self) -> None:
-        """Backpropagate what was said, once; nothing happens while nothing was."""
-        if not self._of_tensors and not self._of_layers:
+        """Backpropagate what was said, and be done with the batch; nothing if nothing was."""
+        if not self._of_tensors and not self._heard:
             return
         if self._of_tensors and self._backprop_tensors is not None:
             d_layers = self._backprop_tensors(_fill(self._of_tensors, self._tensors))
@@ -96,6 +104,8 @@ class Gradients:
                 _add(self._of_layers, range(len(d_layers)), d_layers)
         if self._of_layers and self._backprop_layers is not None:
             self._backprop_layers(_fill(self._of_layers, self._layers))
+        for listener in self._listeners:  # also those that had nothing to say
+            listener.receive(None, None, None)  # type: ignore[arg-type]
         self.__init__()  # type: ignore[misc]
 
 

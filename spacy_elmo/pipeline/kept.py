@@ -5,31 +5,59 @@ On the Docs themselves they would ride along through processes and bytes.
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from spacy.tokens import Doc
 from thinc.types import Floats3d
 
 from .cache import LayerCache
 
-_kept: WeakKeyDictionary[Doc, dict[str, tuple[Floats3d, LayerCache]]] = WeakKeyDictionary()
+if TYPE_CHECKING:
+    from .gradients import Gradients
+    from .listener import ElmoListener
 
 
-def keep_layers(doc: Doc, component: str, layers: Floats3d, cache: LayerCache) -> None:
-    """Note what a component has read of a Doc, until the Doc or the note is dropped.
+@dataclass(frozen=True)
+class Kept:
+    """What a component has read of a Doc.
 
-    Args:
-        doc: the Doc.
-        component: the component's name.
+    Attributes:
         layers: ``(L + 1, n_tokens, 2P)``.
         cache: the component's. A component among the frozen ones of a training does not know that
             something learns from it; its listeners do.
+        batch: where gradients go, while the Doc is in a batch that the component is trained on.
     """
-    _kept.setdefault(doc, {})[component] = layers, cache
+
+    layers: Floats3d
+    cache: LayerCache | None = None
+    batch: ReferenceType[Gradients] | None = None  # weak: it has the Doc, which would never go
+
+    def gradients(self, listener: ElmoListener) -> Gradients | None:
+        """Where a listener's gradients go; None if nothing learns from them."""
+        gradients = None if self.batch is None else self.batch()
+        return gradients if gradients is not None and gradients.awaits(listener) else None
 
 
-def kept_layers(doc: Doc) -> dict[str, tuple[Floats3d, LayerCache]]:
-    """What components have read of a Doc, and their caches, by the components' names."""
+_kept: WeakKeyDictionary[Doc, dict[str, Kept]] = WeakKeyDictionary()
+
+
+def keep_layers(doc: Doc, component: str, layers: Floats3d, cache: LayerCache) -> None:
+    """Note what a component has read of a Doc, until the Doc or the note is dropped."""
+    of_doc = _kept.setdefault(doc, {})
+    batch = of_doc[component].batch if component in of_doc else None
+    of_doc[component] = Kept(layers, cache, batch)
+
+
+def take_gradients(docs: list[Doc], component: str, gradients: Gradients) -> None:
+    """Note where gradients go while a component is trained on Docs, as long as that is needed."""
+    for doc in docs:
+        _kept[doc][component] = replace(_kept[doc][component], batch=ref(gradients))
+
+
+def kept_layers(doc: Doc) -> dict[str, Kept]:
+    """What components have read of a Doc, by their names."""
     return _kept.get(doc, {})
 
 

@@ -11,32 +11,8 @@ from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from . import extensions
-from .kept import kept_layers
-
-
-class Batch:
-    """What a listener has in hand while its component learns; a pickle of it is empty.
-
-    Args:
-        docs: of the batch.
-        layers: ``(L + 1, n_tokens, 2P)`` of each.
-        hear: to be called with the places of Docs in the batch and the gradients of their layers.
-        samples: Docs that shapes are being inferred with, which no component has read.
-    """
-
-    def __init__(
-        self,
-        docs: Sequence[Doc] = (),
-        layers: Sequence[Floats3d] = (),
-        hear: Callable[[list[int], list[Floats3d]], None] | None = None,
-        samples: Sequence[Doc] = (),
-    ):
-        self.docs, self.layers, self.hear, self.samples = docs, layers, hear, samples
-        self.places = {id(doc): place for place, doc in enumerate(docs)}
-
-    def __reduce__(self) -> tuple[type[Batch], tuple[()]]:
-        return Batch, ()
-
+from .gradients import Gradients
+from .kept import Kept, kept_layers
 
 # The components that listeners are linked to. spaCy's own list of a component's listeners is that
 # of the last pipeline that it was put into.
@@ -53,25 +29,36 @@ def is_linked(component: Any) -> bool:
     return any(linked() is component for linked in list(_components.values()))
 
 
+class Samples(list[Doc]):
+    """Docs that no pickle takes along."""
+
+    def __reduce__(self) -> tuple[type[Samples], tuple[()]]:
+        return Samples, ()
+
+
 class ElmoListener(Model[list[Doc], list[Floats2d]]):
     """Gets the layers of a biLM from an elmo component earlier in the pipeline, and mixes them.
 
-    While both are trained, the component hands over the layers of each batch and takes the
-    gradients; otherwise they are those that the component has kept of each Doc.
+    They are those that the component has kept of each Doc; while both are trained, it has noted
+    there, too, where the gradients go.
 
     Args:
         upstream: name of the component.
         mix: `scalar_mix.ScalarMix`, this listener's own.
+
+    Attributes:
+        samples: Docs that shapes are being inferred with, which no component has read.
     """
 
     def __init__(self, upstream: str, mix: Model[list[Floats3d], list[Floats2d]]):
         super().__init__("elmo-listener", forward, init=init, layers=[mix], dims={"nO": None})
         self.upstream = upstream
         self.n_layers = 0
-        self.batch = Batch()
+        self.samples = Samples()
 
-    def copy(self) -> ElmoListener:
-        copied = ElmoListener(self.upstream, self.layers[0].copy())
+    def _copy(self, seen: dict[int, Any] | None = None) -> ElmoListener:
+        # What `Model.copy` calls, also for the parts of a larger model.
+        copied = ElmoListener(self.upstream, self.layers[0]._copy(seen))
         if self.has_dim("nO"):
             copied.set_dim("nO", self.get_dim("nO"))
         copied.n_layers = self.n_layers
@@ -90,35 +77,26 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             self.n_layers = n_layers
             self.set_dim("nO", width)
 
-    def find(self, docs: Sequence[Doc], is_train: bool = False) -> list[Floats3d]:
-        """The layers of Docs of which the component learns nothing.
-
-        Args:
-            docs: the Docs.
-            is_train: this listener learns from them.
+    def find(self, doc: Doc) -> Kept:
+        """What the component has read of a Doc.
 
         Raises:
-            ValueError: the component has not read one of them.
+            ValueError: nothing.
         """
-        found = []
-        for doc in docs:
-            layers, cache = kept_layers(doc).get(self.upstream, (None, None))
-            if is_train and cache is not None:
-                cache.keep()
-            if layers is None and extensions.stored_by(doc) == self.upstream:
-                layers = extensions.get_layers(doc)
-            if layers is None and any(doc is sample for sample in self.batch.samples):
-                # Shapes are being inferred; the numbers do not matter.
-                layers = self.ops.alloc3f(self.n_layers, len(doc), self.get_dim("nO"))
-            if layers is None:
-                raise ValueError(self._not_read())
-            if layers.shape[1] != len(doc):
-                raise ValueError(
-                    f"A Doc has {len(doc)} tokens, but the elmo component '{self.upstream}' has "
-                    f"read {layers.shape[1]}: it was retokenized since. Put what retokenizes "
-                    f"before '{self.upstream}'."
-                )
-            found.append(self.ops.asarray3f(layers))  # NumPy's, if it came from bytes
+        found = kept_layers(doc).get(self.upstream)
+        if found is None and extensions.stored_by(doc) == self.upstream:
+            found = Kept(self.ops.asarray3f(extensions.get_layers(doc)))  # NumPy's, from bytes
+        if found is None and any(doc is sample for sample in self.samples):
+            # Shapes are being inferred; the numbers do not matter.
+            found = Kept(self.ops.alloc3f(self.n_layers, len(doc), self.get_dim("nO")))
+        if found is None:
+            raise ValueError(self._not_read())
+        if found.layers.shape[1] != len(doc):
+            raise ValueError(
+                f"A Doc has {len(doc)} tokens, but the elmo component '{self.upstream}' has "
+                f"read {found.layers.shape[1]}: it was retokenized since. Put what retokenizes "
+                f"before '{self.upstream}'."
+            )
         return found
 
     def check(self, layers: Sequence[Floats3d]) -> None:
@@ -155,32 +133,36 @@ def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
             f"A component listens to '{model.upstream}', but there is no elmo component of that "
             f"name before it in the pipeline, or its weights cannot be found."
         )
-    model.batch = Batch(samples=list(X))
+    model.samples = Samples(X)
 
 
 def forward(
     model: Any, docs: Sequence[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
-    mix, batch = model.layers[0], model.batch
-    places = [batch.places.get(id(doc)) for doc in docs]
-    # A batch that this listener had nothing to say to may still be here.
-    hear = batch.hear if is_train and any(place is not None for place in places) else None
-    if hear is None:
-        layers = model.find(docs, is_train)
-    elif None in places:
-        raise ValueError(
-            f"A component learns from Docs that are not in the batch that '{model.upstream}' has "
-            f"read. It has to learn from the Docs of the batch itself."
-        )
-    else:
-        layers = [batch.layers[place] for place in places]
+    mix: Model[list[Floats3d], list[Floats2d]] = model.layers[0]
+    kept = [model.find(doc) for doc in docs]
+    layers = [found.layers for found in kept]
+    gradients: Gradients | None = None
+    if is_train:
+        for found in kept:
+            if found.cache is not None:
+                found.cache.keep()
+        batches = {found.gradients(model) for found in kept}
+        if len(batches) > 1:
+            raise ValueError(
+                f"A component learns from Docs that are not in the batch that '{model.upstream}' "
+                f"has read. It has to learn from the Docs of the batch itself."
+            )
+        gradients = next(iter(batches), None)
+    if gradients is not None:
+        layers = [gradients.layers(doc) for doc in docs]
     model.check(layers)
     Y, backprop_mix = mix(layers, is_train)
 
     def backprop(dY: list[Floats2d]) -> list[Doc]:
         d_layers = backprop_mix(dY)
-        if hear is not None:
-            hear(places, d_layers)
+        if gradients is not None:
+            gradients.hear(model, docs, d_layers)
         return []
 
     return Y, backprop

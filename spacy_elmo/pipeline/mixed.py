@@ -12,6 +12,7 @@ from thinc.types import Floats2d, Floats3d
 from .listener import ElmoListener
 
 LISTENER, MIX = "spacy-elmo.ElmoListener.v1", "spacy-elmo.ScalarMix.v1"
+SPACYS_LISTENER = "spacy.Tok2VecListener.v1"
 
 
 def mixed_layers(
@@ -23,7 +24,6 @@ def mixed_layers(
     model.set_ref("bilm", bilm)
     model.set_ref("mix", mix)
     model.attrs["replace_listener"] = replace_listener
-    model.attrs["replace_listener_cfg"] = replace_listener_config
     return model
 
 
@@ -35,30 +35,61 @@ def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
     )
 
 
-def replace_listener_config(config: dict[str, Any], of_model: dict[str, Any]) -> dict[str, Any]:
-    """The config of what stands in a listener's place.
+class ReplacedConfig:
+    """The config of what stands in a listener's place; spaCy calls this for each listener.
+
+    It names neither the listener nor its place, so this is about the first that is left; if the
+    next call shows that it was another one's, what was given is corrected.
 
     Args:
-        config: of the component's model.
-        of_model: the block ``model.tok2vec`` of the listening component: the listener, or what
-            has listeners inside. spaCy replaces them one after another in the order in which it
-            was given their paths; this is about the first of those that are left.
+        component: name of the component that is listened to.
     """
-    found = next(_listeners(of_model), None)
-    if found is None:
-        return config
-    mix = {"@architectures": MIX}
-    for setting, name in [
-        ("initial_weights", "initial_weights"), ("gamma", "gamma"), ("layer_norm", "layer_norm"),
-        ("dropout", "dropout"), ("mix_l2", "l2"), ("trainable", "trainable"),
-    ]:  # fmt: skip
-        mix[name] = found[setting]
-    return {**config, "mix": mix}
+
+    def __init__(self, component: str):
+        self.component = component
+        self._listeners: dict[tuple[str, ...], dict[str, Any]] = {}  # that were left, by place
+        self._given: dict[str, Any] | None = None
+
+    def __call__(self, config: dict[str, Any], of_model: dict[str, Any]) -> dict[str, Any]:
+        """
+        Args:
+            config: of the component's model.
+            of_model: the block ``model.tok2vec`` of the listening component: the listener, or
+                what has listeners inside.
+        """
+        blocks = dict(_blocks(of_model))
+        for place, block in blocks.items():
+            if block is self._given and place in self._listeners:
+                block["mix"] = _mix_of(self._listeners[place], config)
+        self._listeners = {
+            place: block for place, block in blocks.items() if self._is_listener(block)
+        }
+        found = next(iter(self._listeners.values()), {})
+        self._given = {**config, "mix": _mix_of(found, config)}
+        return self._given
+
+    def _is_listener(self, block: dict[str, Any]) -> bool:
+        kind, upstream = block.get("@architectures"), block.get("upstream")
+        if kind == LISTENER:
+            return upstream == self.component
+        return kind == SPACYS_LISTENER and upstream in (self.component, "*")
 
 
-def _listeners(config: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(config, dict):
-        if config.get("@architectures") == LISTENER:
-            yield config
-        for value in config.values():
-            yield from _listeners(value)
+def _mix_of(listener: dict[str, Any], config: dict[str, Any]) -> Any:
+    """The mix of an ElmoListener; the component's own for one of spaCy's."""
+    if listener.get("@architectures") != LISTENER:
+        return config.get("mix")
+    names = ("initial_weights", "gamma", "layer_norm", "dropout", "trainable")
+    return {
+        "@architectures": MIX, "l2": listener["mix_l2"], **{name: listener[name] for name in names}
+    }  # fmt: skip
+
+
+def _blocks(
+    config: dict[str, Any], place: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """All blocks of a config and their places, in their order."""
+    yield place, config
+    for name, value in config.items():
+        if isinstance(value, dict):
+            yield from _blocks(value, (*place, name))

@@ -56,7 +56,7 @@ class BiLMShim(PyTorchShim):
         # Where thinc computes now: the current thread may have another default at the first Doc.
         self._device = get_torch_default_device()
         self.settings = settings
-        self.cache = LayerCache(settings.cache_mb, settings.cache_half)
+        self.cache = self._empty_cache()
         self._n_learning: int | None = None  # of the parts, from above; None for all
         self._config: BiLMConfig | None = None
         self._card: Card | None = None
@@ -114,8 +114,12 @@ class BiLMShim(PyTorchShim):
 
     def _set_model(self, model: BiLM) -> None:
         self._model = model.to(self._device)
-        self.cache = LayerCache(self.settings.cache_mb, self.settings.cache_half)
+        self.cache = self._empty_cache()
         self._set_learning()
+
+    def _empty_cache(self) -> LayerCache:
+        megabytes = self.settings.cache_mb if self.settings.frozen else 0
+        return LayerCache(megabytes, self.settings.cache_half)
 
     @property
     def learns(self) -> bool:
@@ -140,6 +144,9 @@ class BiLMShim(PyTorchShim):
             parts = [*reversed(self._model.lstm), self._model.token_encoder]
             for part in parts[: self._n_learning]:
                 part.requires_grad_(True)
+        for parameter in self._model.parameters():
+            if not parameter.requires_grad:
+                parameter.grad = None  # with a gradient of zeros, too, an optimizer would move it
 
     def check_language(self, lang: str) -> None:
         """Warn once if the weights are of another language than a pipeline."""

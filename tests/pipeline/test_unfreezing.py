@@ -110,6 +110,19 @@ def test_the_next_training_holds_nothing_back(weights: Path) -> None:
     assert set(changed(before, elmo_numbers(nlp))) == set(before)
 
 
+def test_the_next_training_holds_still_what_it_is_told_to(weights: Path) -> None:
+    """Also by an optimizer that shrinks whatever has a gradient, be it one of zeros."""
+    nlp = make_pipeline(weights, OWN_MIX, frozen=False)
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    examples, _ = start(nlp)
+    gradual_unfreezing(first=1)(nlp, {"step": 0, "epoch": 0})
+    before = elmo_numbers(nlp)
+    for other in (Adam(0.05, L2=0.1, L2_is_weight_decay=True), optimizer):
+        step(nlp, examples, other)
+    assert set(changed(before, elmo_numbers(nlp))) == {n for n in before if n.startswith("lstm.1.")}
+
+
 @pytest.mark.parametrize("unit", ["epoch", "step"])
 def test_units_inline_and_before_the_weights_are_loaded(weights: Path, unit: str) -> None:
     nlp = make_inline(weights, frozen=False)

@@ -158,6 +158,8 @@ def test_trained(recipe: str, assets: Assets, tmp_path: Path) -> None:
     for name in nlp.pipe_names:
         if name in CHECKS:
             CHECKS[name](docs)
+    [empty, _] = nlp.pipe(["", "The ducks slept ."])
+    assert len(empty) == 0 and len(nlp("")) == 0
     assert nlp.pipe_names[-1] == "doc_cleaner"
     assert all(doc.tensor is None for doc in docs)
     nlp.remove_pipe("doc_cleaner")

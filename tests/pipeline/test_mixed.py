@@ -1,0 +1,123 @@
+"""What becomes of listeners that spaCy's ``replace_listeners`` replaces, and of their configs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from thinc.api import Adam
+
+from .helpers import TOLERANCE, add_elmo, make_nlp, max_difference
+from .learning import LISTENER, make_examples, start, step, tagger_config
+from .test_listener import TEXT, listeners_of, listening, make_pipeline
+
+EMBED = {
+    "@architectures": "spacy.MultiHashEmbed.v2", "width": 8, "attrs": ["NORM"], "rows": [50],
+    "include_static_vectors": False,
+}  # fmt: skip
+ENCODE = {
+    "@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 8, "window_size": 1,
+    "maxout_pieces": 2, "depth": 1,
+}  # fmt: skip
+PATHS = ["model.tok2vec.elmo", "model.tok2vec.output_elmo"]
+
+
+def two(elmo: dict[str, Any], output_elmo: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "@architectures": "spacy-elmo.Tok2Vec.v1",
+        "elmo": elmo,
+        "embed": EMBED,
+        "encode": ENCODE,
+        "output_elmo": output_elmo,
+    }
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("nested", [True, False])
+def test_replaced(weights: Path, tmp_path: Path, nested: bool, frozen: bool) -> None:
+    listener, paths = listening(gamma=1.5, dropout=0.1), ["model.tok2vec"]
+    if nested:
+        listener, paths = two(listener, listening(gamma=0.5)), PATHS
+    nlp = make_pipeline(weights, listener, frozen=frozen)
+    examples, optimizer = start(nlp)
+    for _ in range(10):
+        step(nlp, examples, optimizer)
+    docs = [example.reference for example in examples]
+    expected = nlp.get_pipe("tagger").model.predict([nlp(doc.copy()) for doc in docs])
+    nlp.replace_listeners("elmo", "tagger", paths)
+    assert nlp.get_pipe("elmo").listeners == [] and not listeners_of(nlp, "tagger")
+    tagger = nlp.get_pipe("tagger").model
+    assert max_difference(tagger.predict(docs), expected) <= TOLERANCE
+    block = nlp.config["components"]["tagger"]["model"]["tok2vec"]
+    if nested:
+        assert block["output_elmo"]["mix"]["gamma"] == 0.5
+        block = block["elmo"]
+    assert (block["frozen"], block["mix"]["gamma"], block["mix"]["dropout"]) == (frozen, 1.5, 0.1)
+    nlp.remove_pipe("elmo")
+    nlp.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    assert max_difference(loaded.get_pipe("tagger").model.predict(docs), expected) <= TOLERANCE
+    step(loaded, make_examples(loaded), Adam(0.02))
+
+
+@pytest.mark.parametrize("paths", [PATHS, PATHS[::-1]])
+@pytest.mark.parametrize(
+    "listeners",
+    [
+        (listening(layer_norm=True, gamma=3.0), listening()),
+        (LISTENER, listening(layer_norm=True, gamma=3.0)),
+        (listening(layer_norm=True, gamma=3.0), LISTENER),
+    ],
+)
+def test_each_is_saved_with_the_settings_of_its_mix(
+    weights: Path, tmp_path: Path, listeners: tuple[dict, dict], paths: list[str]
+) -> None:
+    """In whatever order spaCy is given the places; those of layer_norm change what is computed."""
+    nlp = make_pipeline(weights, two(*listeners))
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    expected = nlp.get_pipe("tagger").model.predict([nlp(TEXT)])
+    nlp.replace_listeners("elmo", "tagger", paths)
+    assert max_difference(nlp.get_pipe("tagger").model.predict([nlp(TEXT)]), expected) <= TOLERANCE
+    nlp.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    found = loaded.get_pipe("tagger").model.predict([loaded(TEXT)])
+    assert max_difference(found, expected) <= TOLERANCE
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_listeners_of_two_components(
+    weights: Path, own_weights: Path, tmp_path: Path, order: tuple[str, str]
+) -> None:
+    nlp = make_nlp(weights, name="a")
+    add_elmo(nlp, own_weights, "b")
+    tok2vec = two(listening(upstream="a", layer_norm=True), listening(upstream="b", gamma=2.0))
+    nlp.add_pipe("tagger", config=tagger_config(tok2vec))
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    expected = nlp.get_pipe("tagger").model.predict([nlp(TEXT)])
+    for name in order:
+        nlp.replace_listeners(name, "tagger", [PATHS["ab".index(name)]])
+    nlp.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    found = loaded.get_pipe("tagger").model.predict([loaded(TEXT)])
+    assert max_difference(found, expected) <= TOLERANCE
+
+
+def test_in_a_config_of_a_training(weights: Path, tmp_path: Path) -> None:
+    """``replace_listeners`` beside ``source``, as `spacy train` reads it."""
+    nlp = make_pipeline(weights, two(listening(layer_norm=True), listening(gamma=2.0)))
+    start(nlp)
+    nlp.to_disk(tmp_path / "saved")
+    expected = nlp.get_pipe("tagger").model.predict([nlp(TEXT)])
+    source = {"source": str(tmp_path / "saved"), "replace_listeners": PATHS}
+    config = {
+        "nlp": {"lang": "en", "pipeline": ["tagger"]},
+        "components": {"tagger": source},
+    }
+    sourced = spacy.blank("en").from_config(config)
+    found = sourced.get_pipe("tagger").model.predict([sourced.make_doc(TEXT)])
+    assert max_difference(found, expected) <= TOLERANCE
+    step(sourced, make_examples(sourced), Adam(0.01))
