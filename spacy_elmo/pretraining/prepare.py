@@ -109,17 +109,7 @@ def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
             f"{in_epoch:,}"
         )
     if resume:
-        progress, before = read_progress(out / CHECKPOINT)
-        check_resumable(before, config, say)
-        if progress.text != text:
-            raise ValueError(
-                "Cannot resume: the training text is not that which the run was started with. Its "
-                "files have other names, sizes or another order, or their words are made in "
-                "another way. Put it back, or start a new run in another directory."
-            )
-        if progress.dev_text != dev_of:
-            say("The held-out text is another one: the best model is looked for anew")
-            progress.best, progress.dev_text = None, dev_of
+        progress = _resumed(config, progress, out, say)
         if has_ended(progress, training):
             advice = "max_steps" if progress.step >= training.max_steps else "max_epochs"
             say(
@@ -128,20 +118,16 @@ def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
             )
             training = replace(training, max_steps=progress.step)
         log = _log_until(read_log(out / LOG), progress.step, training.max_steps)
-        if not (out / BEST).exists():
-            progress.best = None
         vocab = vocabulary_of_run(config, out)
     elif train is not None:
         vocab, new_head = first_vocabulary(config, train, say)
+        card = Card(dict(meta))
         if config.paths.weights is not None:
-            start = find_weights(config.paths.weights)
-            progress.card = asdict(card_after(start, meta, say))
-            if new_head:
-                progress.held = training.head_first
-                if progress.held >= training.max_steps:
-                    say("The biLM itself does not learn: head_first takes all steps")
-        else:
-            progress.card = asdict(Card(dict(meta)))
+            card = card_after(find_weights(config.paths.weights), meta, say)
+            progress.held = training.head_first if new_head else 0
+            if progress.held >= training.max_steps:
+                say("The biLM itself does not learn: head_first takes all steps")
+        progress.card = asdict(card)
         say(f"train: {_describe(train, vocab, config, words)}; vocabulary of {len(vocab):,}")
     sampler = None
     if config.softmax.kind == "sampled":
@@ -182,6 +168,34 @@ def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
         passage=passage,
         resumed=resume,
     )
+
+
+def _resumed(config: PretrainConfig, now: Progress, out: Path, say: Say) -> Progress:
+    """The progress of the run in a directory.
+
+    Args:
+        config: the settings now.
+        now: has the fingerprints of the texts now.
+        out: the directory.
+        say: told what is another.
+
+    Raises:
+        ValueError: there is no whole checkpoint, or it cannot be gone on from.
+    """
+    progress, before = read_progress(out / CHECKPOINT)
+    check_resumable(before, config, say)
+    if progress.text != now.text:
+        raise ValueError(
+            "Cannot resume: the training text is not that which the run was started with. Its "
+            "files have other names, sizes or another order, or their words are made in "
+            "another way. Put it back, or start a new run in another directory."
+        )
+    if progress.dev_text != now.dev_text:
+        say("The held-out text is another one: the best model is looked for anew")
+        progress.best, progress.dev_text = None, now.dev_text
+    if not (out / BEST).exists():
+        progress.best = None
+    return progress
 
 
 def _is_only_begun(out: Path) -> bool:

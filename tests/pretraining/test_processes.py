@@ -43,7 +43,7 @@ CHANGES: dict[str, Any] = {
 # The trainer, and what happens in one of the processes as a step of the first start begins.
 SCRIPT = """
 import os, signal, time
-from spacy_elmo.pretraining import trainer
+from spacy_elmo.pretraining import trainee, trainer
 from spacy_elmo.pretraining.__main__ import main
 
 before = trainer.learning_rate
@@ -186,8 +186,8 @@ def test_an_error_in_one_process_ends_all(paths: tuple[Path, Path], tmp_path: Pa
 
 def test_a_loss_that_is_not_finite_in_one_process(paths: tuple[Path, Path], tmp_path: Path) -> None:
     what = (
-        "real = trainer.BiLMLoss.forward; "
-        "trainer.BiLMLoss.forward = lambda *given: real(*given) * float('nan')"
+        "real = trainee.BiLMLoss.forward; "
+        "trainee.BiLMLoss.forward = lambda *given: real(*given) * float('nan')"
     )
     code, said = torchrun(a_run(paths), tmp_path / "out", what=what)
     assert code == 1

@@ -4,6 +4,7 @@ import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.find import load_bilm
-from spacy_elmo.pretraining import trainer
+from spacy_elmo.pretraining import trainee, trainer
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
@@ -105,7 +106,7 @@ def test_models_have_the_perplexity_that_the_log_says(
             head.bias.data[3] += next(worse)
         return evaluate(model, head, *arguments, **settings)
 
-    monkeypatch.setattr(trainer, "evaluate", spoil)
+    monkeypatch.setattr(trainee, "evaluate", spoil)
     pretrain(small_run(paths), tmp_path / "out", quiet=True)
     results = {}
     for entry in read_log(tmp_path / "out" / "log.jsonl")[-2:]:
@@ -197,11 +198,11 @@ class Killed(BaseException):
     """As far as the trainer can tell, a SIGKILL."""
 
 
-def kill(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def kill(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> None:
     def killed(*arguments: Any, **settings: Any) -> None:
         raise Killed
 
-    monkeypatch.setattr(trainer, name, killed)
+    monkeypatch.setattr(module, name, killed)
 
 
 def test_a_run_killed_at_its_first_step_has_a_checkpoint(
@@ -209,7 +210,7 @@ def test_a_run_killed_at_its_first_step_has_a_checkpoint(
 ) -> None:
     config, out = small_run(paths, {"training.keep_checkpoints": 2}), tmp_path / "out"
     pretrain(config, tmp_path / "whole", quiet=True)
-    kill(monkeypatch, "learning_rate")
+    kill(monkeypatch, trainer, "learning_rate")
     with pytest.raises(Killed):
         pretrain(config, out, quiet=True)
     monkeypatch.undo()
@@ -219,17 +220,20 @@ def test_a_run_killed_at_its_first_step_has_a_checkpoint(
     assert entries_of(tmp_path / "whole") == entries_of(out)
 
 
-@pytest.mark.parametrize("name", ["write_text", "save_checkpoint"])
+@pytest.mark.parametrize(
+    ("module", "name"), [(trainer, "write_text"), (trainee, "save_checkpoint")]
+)
 def test_a_run_killed_before_its_first_checkpoint_starts_again(
     paths: tuple[Path, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    module: ModuleType,
     name: str,
 ) -> None:
     config, out = small_run(paths), tmp_path / "out"
     pretrain(config, tmp_path / "whole", quiet=True)
-    kill(monkeypatch, name)
+    kill(monkeypatch, module, name)
     with pytest.raises(Killed):
         pretrain(config, out, quiet=True)
     monkeypatch.undo()
