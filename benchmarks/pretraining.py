@@ -1,8 +1,10 @@
 """Words a second of pretraining, beside a plain PyTorch trainer of the same model.
 
-    python benchmarks/pretraining.py CONFIG SHARDS... [--steps 15] [--threads 1]
+    python benchmarks/pretraining.py CONFIG SHARD [--steps 15] [--threads 1]
 
-CONFIG is one of `python -m spacy elmo pretrain`, SHARDS are tokenised text. Three trainers take a
+CONFIG is one of `python -m spacy elmo pretrain`, SHARD is tokenised text (ours had a million
+words), whose words are all predicted, up to the config's max_size. Steps alone are timed, without
+the reading of the text, evaluations and checkpoints. Three trainers take a
 step each in turn, on the same batches, with the same weights to begin with:
 
     ours                  the package's model and sampled softmax
@@ -39,8 +41,8 @@ from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config, split_overrides
 from spacy_elmo.pretraining.corpus import Batch, Corpus, Place
 from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.process import bound_kernels, keep_freed_memory, matmul_precision
-from spacy_elmo.pretraining.shards import Shards, find_shards, read_sentences
+from spacy_elmo.pretraining.machine import bound_kernels, keep_freed_memory, matmul_precision
+from spacy_elmo.pretraining.shards import Shards
 from spacy_elmo.pretraining.softmax import LogUniform, SoftmaxHead
 from spacy_elmo.pretraining.vocab import Vocabulary
 
@@ -182,7 +184,7 @@ def autocast(enabled: bool) -> torch.autocast:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Words a second of pretraining.")
     parser.add_argument("config", type=Path)
-    parser.add_argument("shards", type=Path, nargs="+")
+    parser.add_argument("shard", type=Path)
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     overrides, others = split_overrides(sys.argv[1:])
@@ -193,11 +195,11 @@ def main() -> None:
     config = read_config(arguments.config, overrides)
     if config.model.cell_clip is not None or config.model.proj_clip is not None:
         raise SystemExit("nn.LSTM has no clips: give a config without them.")
-    shards = [shard for path in arguments.shards for shard in find_shards(path)]
-    counts = Counter(word for sentence in read_sentences(shards[0]) for word in sentence)
+    text = Shards(arguments.shard)
+    counts = Counter(word for sentence in text.sentences() for word in sentence)
     vocab = Vocabulary.from_counts(counts, config.vocab.max_size, 1)
     corpus = Corpus(
-        Shards(shards[0]),
+        text,
         vocab,
         buffer_words=4_000_000,
         batch_words=config.training.batch_words,

@@ -17,7 +17,6 @@ import torch
 from torch import nn
 
 from .config import BiLMConfig
-from .datasets import check_dataset, check_datasets, read_dataset, to_datasets, to_parameters
 from .layout import (
     DOCUMENTS,
     META,
@@ -31,6 +30,13 @@ from .layout import (
     readable,
 )
 from .model import BiLM
+from .published_datasets import (
+    check_dataset,
+    check_datasets,
+    read_dataset,
+    to_datasets,
+    to_parameters,
+)
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable

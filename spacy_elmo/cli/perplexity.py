@@ -84,9 +84,9 @@ def measure(
     from ..bilm.layout import read_words
     from ..pretraining.corpus import Block
     from ..pretraining.head import load_head
+    from ..pretraining.machine import find_device
     from ..pretraining.merged import merge
     from ..pretraining.perplexity import evaluate
-    from ..pretraining.process import find_device
 
     device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
     weights = find_weights(setting)

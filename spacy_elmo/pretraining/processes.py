@@ -23,7 +23,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from .files import write_text
-from .process import find_device
+from .machine import find_device
 
 LAUNCH = "launch.json"
 # Processes wait for each other as long as the first evaluates; those that are lost torchrun sees.

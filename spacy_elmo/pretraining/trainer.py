@@ -18,10 +18,10 @@ from .estimate import rehearse
 from .files import write_text
 from .given import Given
 from .log import LOG, Follow, Log, start_log
+from .machine import bound_kernels, keep_freed_memory, matmul_precision, stop_on_signals
 from .perplexity import Perplexity
 from .prefetch import reading
 from .prepare import BEST, CONFIG, LAST, Prepared, prepare
-from .process import bound_kernels, keep_freed_memory, matmul_precision, stop_on_signals
 from .processes import Processes, joined_processes
 from .report import Report
 from .results import describe, entry, evaluate_models, table

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.datasets import to_parameters
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.published_datasets import to_parameters
 
 from . import reference
 from .helpers import make_options, max_difference, run_bilm, run_carried

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.datasets import dataset_shapes, identities, to_parameters
 from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.published import write_published
+from spacy_elmo.bilm.published_datasets import dataset_shapes, identities, to_parameters
 from spacy_elmo.bilm.weights import save_bilm
 
 from . import reference

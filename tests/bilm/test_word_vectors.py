@@ -19,10 +19,10 @@ from torch.autograd import gradcheck
 
 from spacy_elmo.bilm.characters import BOS, EOS
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.datasets import to_parameters
 from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.published import write_published
+from spacy_elmo.bilm.published_datasets import to_parameters
 from spacy_elmo.bilm.weights import from_bytes, new_directory, save_bilm, to_bytes
 from spacy_elmo.bilm.word_vectors import WordTable, WordVectors, pack_words, unpack_words
 

@@ -5,8 +5,13 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.datasets import dataset_shapes, identities, to_datasets, to_parameters
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.published_datasets import (
+    dataset_shapes,
+    identities,
+    to_datasets,
+    to_parameters,
+)
 
 from . import reference
 from .helpers import make_options
