@@ -39,6 +39,13 @@ def find_weights(setting: Setting) -> Weights:
     """
     if isinstance(setting, Weights):
         return setting
+    try:
+        return _find(setting)
+    except OSError as error:
+        raise ValueError(f"Cannot read the ELMo weights {setting!r}: {error}") from error
+
+
+def _find(setting: str | Path | Sequence[str | Path]) -> Weights:
     if not isinstance(setting, str | Path):
         return _two_files([Path(path) for path in setting])
     name = str(setting)
@@ -49,13 +56,10 @@ def find_weights(setting: Setting) -> Weights:
     if name in installed:
         return _installed(name, installed[name])
     path = Path(setting)
-    try:
-        if path.is_dir():
-            return _in_directory(path)
-        if path.is_file():
-            return _in_file(path)
-    except OSError as error:
-        raise ValueError(f"Cannot read the ELMo weights '{path}': {error.strerror}.") from error
+    if path.is_dir():
+        return _in_directory(path)
+    if path.is_file():
+        return _in_file(path)
     raise ValueError(
         f"Cannot find the ELMo weights {name!r}: there is no such file or directory, and the "
         f"embedded and installed weights are {sorted({*embedded, *installed})}. Set 'weights' to "

@@ -51,20 +51,22 @@ def warn_of_other_tensors(
         listeners: those that listen to it.
     """
     names = [other for other, _ in pipeline]
-    writers = {other for other, component in pipeline if isinstance(component, Tok2Vec)} - {name}
     for component, of_component in listeners.items():
+        if component not in names:
+            continue
+        before = pipeline[: names.index(component)]
+        writers = [other for other, found in before if isinstance(found, Tok2Vec)]
         for listener in of_component:
-            if not isinstance(listener, Tok2VecListener) or component not in names:
+            if not isinstance(listener, Tok2VecListener) or set(writers) <= {name}:
                 continue
             problem = ""
-            between = names[names.index(name) : names.index(component)]
-            last = [other for other in between if other in writers][-1:]
-            if last:
+            if writers[-1] != name:
                 problem = (
-                    f"reads doc.tensor when it predicts, which '{last[0]}' has written by then. "
-                    f"Put '{last[0]}' elsewhere, or listen through spacy-elmo.ElmoListener.v1"
+                    f"reads doc.tensor when it predicts, which '{writers[-1]}' has written by "
+                    f"then. Put '{writers[-1]}' elsewhere, or listen through "
+                    f"spacy-elmo.ElmoListener.v1"
                 )
-            elif writers and listener.upstream_name == "*":
+            elif listener.upstream_name == "*":
                 problem = (
                     f"has upstream = \"*\", and '{name}' is not the only one that makes vectors. "
                     f"Set it to the name of the one that it is to listen to"

@@ -20,7 +20,7 @@ from .checks import (
     warn_of_settings_without_effect,
 )
 from .gradients import Gradients
-from .kept import keep_layers, take_gradients
+from .kept import keep_layers
 from .listener import ElmoListener, is_linked, link
 from .mixed import ReplacedConfig
 from .scalar_mix import set_up
@@ -116,6 +116,7 @@ class Elmo(Tok2Vec):
         An `ElmoListener` learns the shape of the layers here, from the config of the weights
         alone. If they cannot be found, that is reported when they are needed.
         """
+        self.model.attrs["replace_listener_cfg"].component = self.name  # it may have another now
         super().find_listeners(component)
         if not isinstance(getattr(component, "model", None), Model):
             return
@@ -227,10 +228,9 @@ class Elmo(Tok2Vec):
         validate_examples(examples, "Elmo.update")
         check_widths(self.name, self.shim.config.width, self.listener_map)
         self._gradients.backpropagate()
+        self._gradients.drop()
         docs = [example.predicted for example in examples]
         layers, backprop_layers = self.model.get_ref("bilm").begin_update(docs)
-        for doc, of_doc in zip(docs, layers, strict=True):
-            keep_layers(doc, self.name, of_doc, self.shim.cache)
 
         def add_loss(loss: float) -> None:
             losses[self.name] += loss
@@ -238,7 +238,8 @@ class Elmo(Tok2Vec):
         self._gradients = Gradients(
             docs, layers, backprop_layers if self.shim.learns else None, add_loss
         )
-        take_gradients(docs, self.name, self._gradients)
+        for doc, of_doc in zip(docs, layers, strict=True):
+            keep_layers(doc, self.name, of_doc, self.shim.cache, self._gradients)
         self._gradients.hand_tensors(self.tok2vec_listeners, self.model.get_ref("mix"))
         if sgd:
             self.finish_update(sgd)
@@ -268,6 +269,7 @@ class Elmo(Tok2Vec):
             self.pipeline_meta = nlp._meta
         self.shim.bilm  # noqa: B018  # now rather than in the middle of the training
         self.shim.let_learn(None)  # what an earlier training has held back
+        self._gradients.drop()  # and what it has left
         for own in self.elmo_listeners:
             own.set_shape(self.shim.config.n_layers + 1, self.shim.config.width)
             set_up(own.layers[0], own.n_layers, own.get_dim("nO"))

@@ -41,7 +41,7 @@ class Gradients:
         self._docs, self._layers, self._backprop_layers = docs, layers, backprop_layers
         self._add_loss = add_loss
         self._places = {id(doc): place for place, doc in enumerate(docs)}
-        self._heard: list[ElmoListener] = []
+        self._is_heard = False
         self._of_layers: dict[int, Any] = {}
         self._listeners: Sequence[Tok2VecListener] = ()
         self._tensors: Sequence[Any] = ()
@@ -51,9 +51,10 @@ class Gradients:
     def __reduce__(self) -> tuple[type[Gradients], tuple[()]]:
         return Gradients, ()
 
-    def awaits(self, listener: ElmoListener) -> bool:
-        """Whether there is a batch that an ElmoListener has not spoken of yet."""
-        return bool(self._places) and all(other is not listener for other in self._heard)
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a batch that has not been backpropagated."""
+        return bool(self._places)
 
     def layers(self, doc: Doc) -> Floats3d:
         """What the biLM has read of a Doc of the batch."""
@@ -63,7 +64,7 @@ class Gradients:
         self, listener: ElmoListener, docs: Sequence[Doc], d_layers: Sequence[Floats3d]
     ) -> None:
         """What an ElmoListener calls with the gradients of the layers of some Docs of the batch."""
-        self._heard.append(listener)
+        self._is_heard = True
         self._add_loss(_squares(d_layers) + penalty(listener.layers[0]))
         if self._backprop_layers is not None:
             _add(self._of_layers, [self._places[id(doc)] for doc in docs], d_layers)
@@ -87,6 +88,7 @@ class Gradients:
         self, listener: Any, mix: Model, d_tensors: Sequence[Any]
     ) -> list[Floats2d]:
         """What a Tok2VecListener calls with its gradients; it is done with its batch then."""
+        self._is_heard = True
         self._add_loss(_squares(d_tensors))
         if not self._of_tensors:  # once, though several share the mix
             self._add_loss(penalty(mix))
@@ -96,15 +98,21 @@ class Gradients:
 
     def backpropagate(self) -> None:
         """Backpropagate what was said, and be done with the batch; nothing if nothing was."""
-        if not self._of_tensors and not self._heard:
+        if not self._is_heard:
             return
-        if self._of_tensors and self._backprop_tensors is not None:
-            d_layers = self._backprop_tensors(_fill(self._of_tensors, self._tensors))
-            if self._backprop_layers is not None:
-                _add(self._of_layers, range(len(d_layers)), d_layers)
-        if self._of_layers and self._backprop_layers is not None:
-            self._backprop_layers(_fill(self._of_layers, self._layers))
-        for listener in self._listeners:  # also those that had nothing to say
+        try:
+            if self._of_tensors and self._backprop_tensors is not None:
+                d_layers = self._backprop_tensors(_fill(self._of_tensors, self._tensors))
+                if self._backprop_layers is not None:
+                    _add(self._of_layers, range(len(d_layers)), d_layers)
+            if self._of_layers and self._backprop_layers is not None:
+                self._backprop_layers(_fill(self._of_layers, self._layers))
+        finally:  # a batch that there was no memory for can be left out
+            self.drop()
+
+    def drop(self) -> None:
+        """Be done with the batch; listeners that have had nothing to say lose it too."""
+        for listener in self._listeners:
             listener.receive(None, None, None)  # type: ignore[arg-type]
         self.__init__()  # type: ignore[misc]
 

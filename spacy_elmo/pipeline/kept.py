@@ -5,7 +5,7 @@ On the Docs themselves they would ride along through processes and bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
@@ -16,7 +16,6 @@ from .cache import LayerCache
 
 if TYPE_CHECKING:
     from .gradients import Gradients
-    from .listener import ElmoListener
 
 
 @dataclass(frozen=True)
@@ -34,26 +33,36 @@ class Kept:
     cache: LayerCache | None = None
     batch: ReferenceType[Gradients] | None = None  # weak: it has the Doc, which would never go
 
-    def gradients(self, listener: ElmoListener) -> Gradients | None:
-        """Where a listener's gradients go; None if nothing learns from them."""
+    @property
+    def gradients(self) -> Gradients | None:
+        """Where gradients go; None if nothing learns from them."""
         gradients = None if self.batch is None else self.batch()
-        return gradients if gradients is not None and gradients.awaits(listener) else None
+        return gradients if gradients is not None and gradients.is_open else None
 
 
 _kept: WeakKeyDictionary[Doc, dict[str, Kept]] = WeakKeyDictionary()
 
 
-def keep_layers(doc: Doc, component: str, layers: Floats3d, cache: LayerCache) -> None:
-    """Note what a component has read of a Doc, until the Doc or the note is dropped."""
+def keep_layers(
+    doc: Doc,
+    component: str,
+    layers: Floats3d,
+    cache: LayerCache,
+    gradients: Gradients | None = None,
+) -> None:
+    """Note what a component has read of a Doc, until the Doc or the note is dropped.
+
+    Args:
+        doc: the Doc.
+        component: the component's name.
+        layers: ``(L + 1, n_tokens, 2P)``.
+        cache: the component's.
+        gradients: those of the batch that the Doc is in; None if the component only annotates,
+            perhaps in the middle of a batch, whose gradients are expected still.
+    """
     of_doc = _kept.setdefault(doc, {})
-    batch = of_doc[component].batch if component in of_doc else None
-    of_doc[component] = Kept(layers, cache, batch)
-
-
-def take_gradients(docs: list[Doc], component: str, gradients: Gradients) -> None:
-    """Note where gradients go while a component is trained on Docs, as long as that is needed."""
-    for doc in docs:
-        _kept[doc][component] = replace(_kept[doc][component], batch=ref(gradients))
+    before = of_doc[component].batch if component in of_doc else None
+    of_doc[component] = Kept(layers, cache, before if gradients is None else ref(gradients))
 
 
 def kept_layers(doc: Doc) -> dict[str, Kept]:

@@ -108,7 +108,7 @@ def forward(
         for passage in passages(doc, reading.segments, reading.max_words)
     ]
     with torch.set_grad_enabled(learns), full_precision(bilm.device):
-        layers = _read(shim, [passage.words for _, passage in read], reading.batch_words)
+        layers = _read(shim, [passage.words for _, passage in read], reading.batch_words, learns)
     outputs = [torch.zeros(n_layers, len(doc), width, device=bilm.device) for doc in docs]
     for (i, passage), part in zip(read, layers, strict=True):
         kept = part[:, passage.first : passage.first + len(passage.tokens)]
@@ -129,10 +129,10 @@ def forward(
 
 
 def _read(
-    shim: BiLMShim, sentences: Sequence[Sequence[str]], batch_words: int
+    shim: BiLMShim, sentences: Sequence[Sequence[str]], batch_words: int, learns: bool
 ) -> list[torch.Tensor]:
     """Layers ``(L + 1, n_words, 2P)`` of each sentence, from the cache where they are there."""
-    if not shim.cache.is_on:
+    if learns or not shim.cache.is_on:
         return shim.bilm.read(sentences, shim.state(), batch_words)[0]
     shim.cache.check(versions(shim.bilm))
     found = [shim.cache.get(words) for words in sentences]

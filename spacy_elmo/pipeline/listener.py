@@ -29,13 +29,6 @@ def is_linked(component: Any) -> bool:
     return any(linked() is component for linked in list(_components.values()))
 
 
-class Samples(list[Doc]):
-    """Docs that no pickle takes along."""
-
-    def __reduce__(self) -> tuple[type[Samples], tuple[()]]:
-        return Samples, ()
-
-
 class ElmoListener(Model[list[Doc], list[Floats2d]]):
     """Gets the layers of a biLM from an elmo component earlier in the pipeline, and mixes them.
 
@@ -54,7 +47,7 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         super().__init__("elmo-listener", forward, init=init, layers=[mix], dims={"nO": None})
         self.upstream = upstream
         self.n_layers = 0
-        self.samples = Samples()
+        self.samples: list[Doc] = []
 
     def _copy(self, seen: dict[int, Any] | None = None) -> ElmoListener:
         # What `Model.copy` calls, also for the parts of a larger model.
@@ -133,7 +126,7 @@ def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
             f"A component listens to '{model.upstream}', but there is no elmo component of that "
             f"name before it in the pipeline, or its weights cannot be found."
         )
-    model.samples = Samples(X)
+    model.samples = list(X)
 
 
 def forward(
@@ -144,16 +137,17 @@ def forward(
     layers = [found.layers for found in kept]
     gradients: Gradients | None = None
     if is_train:
-        for found in kept:
-            if found.cache is not None:
-                found.cache.keep()
-        batches = {found.gradients(model) for found in kept}
+        batches = {found.gradients for found in kept}
         if len(batches) > 1:
             raise ValueError(
                 f"A component learns from Docs that are not in the batch that '{model.upstream}' "
                 f"has read. It has to learn from the Docs of the batch itself."
             )
         gradients = next(iter(batches), None)
+    if is_train and gradients is None:
+        for found in kept:
+            if found.cache is not None:  # of a component that is not told that something learns
+                found.cache.keep()
     if gradients is not None:
         layers = [gradients.layers(doc) for doc in docs]
     model.check(layers)

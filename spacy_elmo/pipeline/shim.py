@@ -56,7 +56,7 @@ class BiLMShim(PyTorchShim):
         # Where thinc computes now: the current thread may have another default at the first Doc.
         self._device = get_torch_default_device()
         self.settings = settings
-        self.cache = self._empty_cache()
+        self.cache = LayerCache(settings.cache_mb, settings.cache_half)
         self._n_learning: int | None = None  # of the parts, from above; None for all
         self._config: BiLMConfig | None = None
         self._card: Card | None = None
@@ -114,12 +114,8 @@ class BiLMShim(PyTorchShim):
 
     def _set_model(self, model: BiLM) -> None:
         self._model = model.to(self._device)
-        self.cache = self._empty_cache()
+        self.cache = LayerCache(self.settings.cache_mb, self.settings.cache_half)
         self._set_learning()
-
-    def _empty_cache(self) -> LayerCache:
-        megabytes = self.settings.cache_mb if self.settings.frozen else 0
-        return LayerCache(megabytes, self.settings.cache_half)
 
     @property
     def learns(self) -> bool:
@@ -170,7 +166,7 @@ class BiLMShim(PyTorchShim):
         if not self.settings.frozen and self._model is not None:
             with _slowed(optimizer, self.settings.learn_rate_factor):
                 super().finish_update(optimizer)
-            self._model.word_cache.clear()
+            self._forget_what_was_read()
 
     @contextlib.contextmanager
     def use_params(self, params: dict[tuple[int, str], FloatsXd]) -> Iterator[None]:
@@ -196,7 +192,12 @@ class BiLMShim(PyTorchShim):
         if parameters:
             for name, value in parameters.items():
                 self._model.get_parameter(name).data = value
-            self._model.word_cache.clear()
+            self._forget_what_was_read()
+
+    def _forget_what_was_read(self) -> None:
+        """The weights have changed in a way that PyTorch does not count."""
+        self._model.word_cache.clear()
+        self.cache.drop()
 
     def to_device(self, device_type: str, device_id: int) -> None:
         self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")

@@ -69,9 +69,8 @@ def forward(
     if not isinstance(Y, Ragged):
         return Y, backprop_embed
     if len(Y.lengths) != len(docs):  # spaCy's static vectors, where there are no words at all
-        return [model.ops.alloc2f(0, model.layers[0].get_dim("nO")) for _ in docs], lambda dY: list(
-            docs
-        )
+        width = model.layers[0].get_dim("nO")
+        return [model.ops.alloc2f(0, width) for _ in docs], lambda dY: list(docs)
 
     def backprop(dY: list[Floats2d]) -> list[Doc]:
         return backprop_embed(Ragged(model.ops.flatten(dY), Y.lengths))

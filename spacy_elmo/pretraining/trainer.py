@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +13,7 @@ import torch
 from ..bilm.layout import VOCAB
 from .checkpoint import Progress
 from .config import PretrainConfig
-from .corpus import Batch
+from .corpus import Batch, Place
 from .estimate import rehearse
 from .files import write_text
 from .given import Given
@@ -110,9 +110,20 @@ def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) 
         with (
             matmul_precision(run.training.matmul_precision),
             report.steps(run.training.max_steps, progress.step),
+            reading(run.corpus.batches(progress.place, group.share), group.device) as batches,
             stop_on_signals(report.quiet) as stopped,
         ):
-            take_steps(trainee, report, log, stopped, estimates)
+            if estimates and not has_ended(progress, run.training):
+                estimate, batches = rehearse(
+                    trainee.learner,
+                    batches,
+                    trainee.sampler,
+                    run.training.accumulate_gradient,
+                    run.resumed,
+                )
+                left = run.training.max_steps - progress.step
+                report.say(estimate.describe(left, run.in_epoch))
+            take_steps(trainee, batches, report, log, stopped)
             trainee.warm_up()
             if group.is_first:
                 trainee.write_checkpoint()
@@ -134,80 +145,77 @@ def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) 
 
 
 def take_steps(
-    trainee: Trainee, report: Report, log: Log, stopped: Callable[[], bool], estimates: bool
+    trainee: Trainee,
+    batches: Iterator[tuple[Batch, Place]],
+    report: Report,
+    log: Log,
+    stopped: Callable[[], bool],
 ) -> None:
     """The steps of a run until it ends or is stopped, with what is logged and saved on the way.
 
     Args:
         trainee: what is trained.
+        batches: of the text, this process's shares of them, each with its place.
         report: what the user is told by.
         log: what is logged to.
         stopped: whether the user wants the run to stop.
-        estimates: whether to tell first how long it will take, in how much memory.
     """
     run, group = trainee.run, trainee.group
     progress, settings = run.progress, run.training
     n_parts = settings.accumulate_gradient
-    with reading(run.corpus.batches(progress.place, group.share), group.device) as batches:
-        if estimates and not has_ended(progress, settings):
-            estimate, batches = rehearse(
-                trainee.learner, batches, trainee.sampler, n_parts, run.resumed
+    if progress.step == 0 and progress.before is not None and not run.log:
+        result = Perplexity(**progress.before)
+        report.say(f"before: {describe(result)}")
+        log.write(step=0, words=0, **entry(result))
+    losses: list[torch.Tensor] = []
+    shown_words, shown_seconds = progress.words, progress.seconds
+    last_checkpoint = time.monotonic()
+    while not has_ended(progress, settings) and not group.any(stopped()):
+        started = time.monotonic()
+        parts: list[Batch] = []
+        while len(parts) < n_parts and not has_read(progress, settings):
+            part, progress.place = next(batches)
+            parts.append(part)
+        rate = learning_rate(settings, progress.step)
+        losses.append(trainee.step(parts, rate))
+        progress.seconds += time.monotonic() - started
+        report.step()
+        log.step(progress.step)
+        last = has_ended(progress, settings)
+        if progress.step % settings.log_every == 0 or last:
+            mean = group.sum(float(torch.stack(losses).mean()))
+            losses.clear()
+            if group.is_first:  # who speaks for all
+                check_finite([torch.tensor(mean)], progress.step)
+            seconds = max(progress.seconds - shown_seconds, 1e-9)
+            report.show(progress.step, mean, (progress.words - shown_words) / seconds)
+            shown_words, shown_seconds = progress.words, progress.seconds
+            log.write(
+                step=progress.step,
+                words=progress.words,
+                loss=mean,
+                lr=rate,
+                seconds=progress.seconds,
+                epoch=progress.place.epoch,
             )
-            left = settings.max_steps - progress.step
-            report.say(estimate.describe(left, run.in_epoch))
-        if progress.step == 0 and progress.before is not None and not run.log:
-            result = Perplexity(**progress.before)
-            report.say(f"before: {describe(result)}")
-            log.write(step=0, words=0, **entry(result))
-        losses: list[torch.Tensor] = []
-        shown_words, shown_seconds = progress.words, progress.seconds
-        last_checkpoint = time.monotonic()
-        while not has_ended(progress, settings) and not group.any(stopped()):
+        if not group.is_first:
+            continue  # and wait for the first before the next step
+        evaluating = progress.step % settings.eval_every == 0 or last
+        if evaluating:
             started = time.monotonic()
-            parts: list[Batch] = []
-            while len(parts) < n_parts and not has_read(progress, settings):
-                part, progress.place = next(batches)
-                parts.append(part)
-            rate = learning_rate(settings, progress.step)
-            losses.append(trainee.step(parts, rate))
-            progress.seconds += time.monotonic() - started
-            report.step()
-            log.step(progress.step)
-            last = has_ended(progress, settings)
-            if progress.step % settings.log_every == 0 or last:
-                mean = group.sum(float(torch.stack(losses).mean()))
-                losses.clear()
-                if group.is_first:  # who speaks for all
-                    check_finite([torch.tensor(mean)], progress.step)
-                seconds = max(progress.seconds - shown_seconds, 1e-9)
-                report.show(progress.step, mean, (progress.words - shown_words) / seconds)
-                shown_words, shown_seconds = progress.words, progress.seconds
-                log.write(
-                    step=progress.step,
-                    words=progress.words,
-                    loss=mean,
-                    lr=rate,
-                    seconds=progress.seconds,
-                    epoch=progress.place.epoch,
-                )
-            if not group.is_first:
-                continue  # and wait for the first before the next step
-            evaluating = progress.step % settings.eval_every == 0 or last
-            if evaluating:
-                started = time.monotonic()
-                result = trainee.evaluate()
-                seconds = time.monotonic() - started
-                progress.seconds += seconds
-                shown_seconds += seconds
-                report.say(f"step {progress.step:,}: {describe(result)}")
-                log.write(step=progress.step, words=progress.words, **entry(result))
-                if progress.best is None or result.mean < progress.best:
-                    progress.best = result.mean
-                    trainee.write_model(BEST)
-            # There is never a model of a run without a checkpoint to resume it from.
-            if evaluating or time.monotonic() - last_checkpoint > settings.checkpoint_seconds:
-                trainee.write_checkpoint()
-                last_checkpoint = time.monotonic()
+            result = trainee.evaluate()
+            seconds = time.monotonic() - started
+            progress.seconds += seconds
+            shown_seconds += seconds
+            report.say(f"step {progress.step:,}: {describe(result)}")
+            log.write(step=progress.step, words=progress.words, **entry(result))
+            if progress.best is None or result.mean < progress.best:
+                progress.best = result.mean
+                trainee.write_model(BEST)
+        # There is never a model of a run without a checkpoint to resume it from.
+        if evaluating or time.monotonic() - last_checkpoint > settings.checkpoint_seconds:
+            trainee.write_checkpoint()
+            last_checkpoint = time.monotonic()
 
 
 def follow_in(

@@ -97,6 +97,17 @@ def test_what_was_found_is_found(files, tmp_path):
     assert find_weights(weights) is weights
 
 
+def test_files_that_may_not_be_looked_at(monkeypatch):
+    def refused(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    monkeypatch.setattr(Path, "is_dir", refused)
+    for weights in ("private", ["private/options.json", "private/weights.hdf5"]):
+        with pytest.raises(ValueError, match=r"Cannot read the ELMo weights .*private.*denied"):
+            find_weights(weights)
+
+
 @pytest.mark.parametrize("module", ["lost_weights", "lost.weights"])
 def test_a_name_whose_module_is_not_there(module, tmp_path, monkeypatch):
     info = tmp_path / "lost-1.0.dist-info"

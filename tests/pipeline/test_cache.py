@@ -211,8 +211,10 @@ def test_prediction_alone_holds_nothing(weights: Path, read: list) -> None:
     assert not cache_of(nlp).is_on
 
 
-def test_frozen_and_annotating(weights: Path, read: list) -> None:
-    nlp = make_pipeline(weights, OWN_MIX)
+@pytest.mark.parametrize("frozen", [True, False])
+def test_frozen_and_annotating(weights: Path, read: list, frozen: bool) -> None:
+    """Among the frozen components, a biLM that has learned does not learn either."""
+    nlp = make_pipeline(weights, OWN_MIX, frozen=frozen)
     examples, optimizer = start(nlp)
     for turn in range(2):
         nlp.update(examples, sgd=optimizer, exclude=["elmo"], annotates=["elmo"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import spacy
 from spacy.language import Language
-from thinc.api import Adam
+from thinc.api import SGD, Adam
 
 from .helpers import WIDTH, add_elmo, make_nlp, max_difference, write_weights
 from .learning import LISTENER, make_examples, numbers, start, step, tagger_config
@@ -114,6 +114,70 @@ def test_a_batch_that_is_done_with_is_not_spoken_of_again(weights: Path) -> None
     assert all(np.array_equal(after[name], value) for name, value in before.items())
 
 
+def test_a_batch_that_is_learned_from_in_parts(weights: Path) -> None:
+    found = []
+    for size in (1, 3, 8):
+        nlp = trained(weights)
+        examples = make_examples(nlp)
+        elmo, tagger = nlp.get_pipe("elmo"), nlp.get_pipe("tagger")
+        losses = elmo.update(examples)
+        for start_of in range(0, len(examples), size):
+            tagger.update(examples[start_of : start_of + size])
+        elmo.finish_update(SGD(0.1, grad_clip=0.0))
+        found.append((losses["elmo"], numbers(elmo.model)))
+    for loss, weights_after in found[1:]:
+        assert loss == pytest.approx(found[0][0], rel=1e-4)
+        for name, value in found[0][1].items():
+            np.testing.assert_allclose(weights_after[name], value, atol=1e-6)
+
+
+def test_one_that_is_silent_annotates_next(weights: Path) -> None:
+    """A batch that a listener of spaCy's had nothing to say to does not stay with it."""
+    nlp = make_nlp(weights)
+    for name in ("tagger", "morphologizer"):
+        nlp.add_pipe(name, config=tagger_config(LISTENER))
+    examples = make_examples(nlp)
+    for example in examples:
+        for token in example.reference:
+            token.set_morph("Number=Sing")
+    nlp.initialize(lambda: examples)
+    nlp.update(examples, sgd=False, exclude=["morphologizer"])
+    nlp.get_pipe("elmo").finish_update(Adam(0.01))
+    others = make_examples(nlp, 3)
+    losses = nlp.update(others, sgd=False, exclude=["elmo"], annotates=["elmo"])
+    assert losses["tagger"] > 0
+
+
+def test_a_batch_that_fails_is_left_out(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as one that the memory of a GPU does not suffice for."""
+    nlp = trained(weights)
+    examples, optimizer = make_examples(nlp), Adam(0.01)
+
+    def no_memory(*arguments: object) -> None:
+        raise MemoryError
+
+    nlp.update(examples, sgd=False)
+    with monkeypatch.context() as patched:
+        patched.setattr("torch.autograd.backward", no_memory)
+        with pytest.raises(MemoryError):
+            nlp.get_pipe("elmo").finish_update(optimizer)
+    before = numbers(nlp.get_pipe("elmo").model)
+    step(nlp, examples, optimizer)
+    after = numbers(nlp.get_pipe("elmo").model)
+    assert any(not np.array_equal(after[name], value) for name, value in before.items())
+
+
+def test_a_new_training_has_nothing_of_the_last_one(weights: Path) -> None:
+    nlp = trained(weights)
+    elmo = nlp.get_pipe("elmo")
+    nlp.update(make_examples(nlp), sgd=Adam(0.01))  # leaves gradients for the next batch
+    nlp.initialize()
+    before = numbers(elmo.model)
+    elmo.update(make_examples(nlp), sgd=SGD(0.1))
+    after = numbers(elmo.model)
+    assert all(np.array_equal(after[name], value) for name, value in before.items())
+
+
 def test_docs_of_the_initialization_are_read_like_others(weights: Path) -> None:
     nlp = make_nlp(weights)
     nlp.add_pipe("tagger", config=tagger_config(listening()))
@@ -141,7 +205,7 @@ def test_copied(weights: Path, tok2vec: dict) -> None:
 # spaCy's listeners read doc.tensor
 
 
-def with_two(weights: Path, tmp_path: Path, upstream: str, order: list[str]) -> Language:
+def with_two(weights: Path, upstream: str, order: list[str]) -> Language:
     nlp = spacy.blank("en")
     for name in order:
         if name == "tagger":
@@ -165,12 +229,13 @@ def with_two(weights: Path, tmp_path: Path, upstream: str, order: list[str]) -> 
         ("elmo", ["other", "elmo", "tagger"], None),
         ("elmo", ["elmo", "tagger", "tok2vec"], None),
         ("*", ["elmo", "tagger"], None),
+        ("*", ["elmo", "tagger", "tok2vec"], None),
     ],
 )
 def test_tensors_of_another(
-    weights: Path, tmp_path: Path, upstream: str, order: list[str], said: str | None
+    weights: Path, upstream: str, order: list[str], said: str | None
 ) -> None:
-    nlp = with_two(weights, tmp_path, upstream, order)
+    nlp = with_two(weights, upstream, order)
     examples = make_examples(nlp)
     if said is None:
         with warnings.catch_warnings():

@@ -106,6 +106,25 @@ def test_listeners_of_two_components(
     assert max_difference(found, expected) <= TOLERANCE
 
 
+@pytest.mark.parametrize("sourced", [True, False])
+def test_after_another_name(weights: Path, tmp_path: Path, sourced: bool) -> None:
+    nlp = make_nlp(weights)
+    if sourced:
+        source, nlp = nlp, spacy.blank("en")
+        nlp.add_pipe("elmo", source=source, name="other")
+    else:
+        nlp.rename_pipe("elmo", "other")
+    listener = listening(upstream="other", layer_norm=True, gamma=3.0)
+    nlp.add_pipe("tagger", config=tagger_config(listener))
+    start(nlp)
+    expected = nlp.get_pipe("tagger").model.predict([nlp(TEXT)])
+    nlp.replace_listeners("other", "tagger", ["model.tok2vec"])
+    nlp.to_disk(tmp_path / "saved")
+    loaded = spacy.load(tmp_path / "saved")
+    found = loaded.get_pipe("tagger").model.predict([loaded(TEXT)])
+    assert max_difference(found, expected) <= TOLERANCE
+
+
 def test_in_a_config_of_a_training(weights: Path, tmp_path: Path) -> None:
     """``replace_listeners`` beside ``source``, as `spacy train` reads it."""
     nlp = make_pipeline(weights, two(listening(layer_norm=True), listening(gamma=2.0)))
