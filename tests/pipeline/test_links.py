@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import spacy
+import torch
 from spacy.language import Language
 from thinc.api import SGD, Adam
 
@@ -77,7 +79,8 @@ def test_annotated_first_then_fine_tuned(weights: Path) -> None:
     examples = make_examples(nlp)
     optimizer = Adam(0.01)
     before = numbers(nlp.get_pipe("elmo").model)
-    nlp.update(examples, sgd=optimizer, exclude=["elmo"], annotates=["elmo"])
+    for _ in range(2):  # from the second time on, what was read is held
+        nlp.update(examples, sgd=optimizer, exclude=["elmo"], annotates=["elmo"])
     unchanged = numbers(nlp.get_pipe("elmo").model)
     assert all(np.array_equal(unchanged[name], value) for name, value in before.items())
     for _ in range(2):
@@ -85,7 +88,9 @@ def test_annotated_first_then_fine_tuned(weights: Path) -> None:
     after = numbers(nlp.get_pipe("elmo").model)
     assert all(not np.array_equal(after[name], value) for name, value in before.items())
     fresh = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
-    assert max_difference([nlp(TEXT).tensor], [fresh(TEXT).tensor]) < 1e-6
+    for example in examples:
+        docs = [each(example.reference.copy()) for each in (nlp, fresh)]
+        assert max_difference([docs[0].tensor], [docs[1].tensor]) < 1e-6
 
 
 def test_annotating_while_it_learns(weights: Path) -> None:
@@ -153,7 +158,10 @@ def test_a_batch_that_fails_is_left_out(weights: Path, monkeypatch: pytest.Monke
     nlp = trained(weights)
     examples, optimizer = make_examples(nlp), Adam(0.01)
 
-    def no_memory(*arguments: object) -> None:
+    backward = torch.autograd.backward
+
+    def no_memory(*arguments: Any) -> None:
+        backward(*arguments)
         raise MemoryError
 
     nlp.update(examples, sgd=False)
