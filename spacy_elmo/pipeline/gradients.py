@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
@@ -12,9 +12,6 @@ from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from .scalar_mix import penalty
-
-if TYPE_CHECKING:
-    from .listener import ElmoListener
 
 
 class Gradients:
@@ -61,11 +58,14 @@ class Gradients:
         return self._layers[self._places[id(doc)]]
 
     def hear(
-        self, listener: ElmoListener, docs: Sequence[Doc], d_layers: Sequence[Floats3d]
+        self,
+        docs: Sequence[Doc],
+        d_layers: Sequence[Floats3d],
+        mix: Model[list[Floats3d], list[Floats2d]],
     ) -> None:
-        """What an ElmoListener calls with the gradients of the layers of some Docs of the batch."""
+        """What an ElmoListener with a mix calls with the gradients of some Docs' layers."""
         self._is_heard = True
-        self._add_loss(_squares(d_layers) + penalty(listener.layers[0]))
+        self._add_loss(_squares(d_layers) + penalty(mix))
         if self._backprop_layers is not None:
             _add(self._of_layers, [self._places[id(doc)] for doc in docs], d_layers)
 

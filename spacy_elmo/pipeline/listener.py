@@ -156,7 +156,7 @@ def forward(
     def backprop(dY: list[Floats2d]) -> list[Doc]:
         d_layers = backprop_mix(dY)
         if gradients is not None:
-            gradients.hear(model, docs, d_layers)
+            gradients.hear(docs, d_layers, mix)
         return []
 
     return Y, backprop
