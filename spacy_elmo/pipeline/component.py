@@ -228,7 +228,7 @@ class Elmo(Tok2Vec):
         validate_examples(examples, "Elmo.update")
         check_widths(self.name, self.shim.config.width, self.listener_map)
         self._gradients.backpropagate()
-        self._gradients.drop()
+        self._gradients.drop()  # also if nobody had anything to say
         docs = [example.predicted for example in examples]
         layers, backprop_layers = self.model.get_ref("bilm").begin_update(docs)
 

@@ -74,11 +74,11 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         """What the component has read of a Doc.
 
         Raises:
-            ValueError: nothing.
+            ValueError: it has read nothing of it, or the Doc was retokenized since.
         """
         found = kept_layers(doc).get(self.upstream)
         if found is None and extensions.stored_by(doc) == self.upstream:
-            found = Kept(self.ops.asarray3f(extensions.get_layers(doc)))  # NumPy's, from bytes
+            found = Kept(extensions.get_layers(doc))
         if found is None and any(doc is sample for sample in self.samples):
             # Shapes are being inferred; the numbers do not matter.
             found = Kept(self.ops.alloc3f(self.n_layers, len(doc), self.get_dim("nO")))
@@ -91,6 +91,20 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
                 f"before '{self.upstream}'."
             )
         return found
+
+    def batch_of(self, kept: Sequence[Kept]) -> Gradients | None:
+        """Where the gradients of Docs go; None if the component does not learn from them.
+
+        Raises:
+            ValueError: it learns from some of them only.
+        """
+        batches = {found.gradients for found in kept}
+        if len(batches) > 1:
+            raise ValueError(
+                f"A component learns from Docs that are not in the batch that '{self.upstream}' "
+                f"has read. It has to learn from the Docs of the batch itself."
+            )
+        return next(iter(batches), None)
 
     def check(self, layers: Sequence[Floats3d]) -> None:
         """Raise a ValueError if the mix was made for layers of another number or width."""
@@ -134,22 +148,14 @@ def forward(
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
     mix: Model[list[Floats3d], list[Floats2d]] = model.layers[0]
     kept = [model.find(doc) for doc in docs]
-    layers = [found.layers for found in kept]
-    gradients: Gradients | None = None
-    if is_train:
-        batches = {found.gradients for found in kept}
-        if len(batches) > 1:
-            raise ValueError(
-                f"A component learns from Docs that are not in the batch that '{model.upstream}' "
-                f"has read. It has to learn from the Docs of the batch itself."
-            )
-        gradients = next(iter(batches), None)
-    if is_train and gradients is None:
-        for found in kept:
-            if found.cache is not None:  # of a component that is not told that something learns
-                found.cache.keep()
+    gradients = model.batch_of(kept) if is_train else None
     if gradients is not None:
         layers = [gradients.layers(doc) for doc in docs]
+    else:
+        layers = [model.ops.asarray3f(found.layers) for found in kept]  # NumPy's, from bytes
+        for found in kept if is_train else ():
+            if found.cache is not None:  # of a component that is not told that something learns
+                found.cache.keep()
     model.check(layers)
     Y, backprop_mix = mix(layers, is_train)
 

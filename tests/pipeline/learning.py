@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import spacy
@@ -12,10 +13,19 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Adam
 
+from spacy_elmo.pipeline.listener import ElmoListener
+
 from .helpers import WIDTH, make_nlp
 
 WORDS = {"the": "D", "a": "D", "bank": "N", "river": "N", "plays": "V", "sat": "V", ".": "P"}
-LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH, "upstream": "elmo"}
+TEXT = "the bank sat."
+LISTENER: dict[str, Any] = {
+    "@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH, "upstream": "elmo"
+}  # fmt: skip
+EMBED = {
+    "@architectures": "spacy.MultiHashEmbed.v2", "width": 8, "attrs": ["NORM"], "rows": [50],
+    "include_static_vectors": False,
+}  # fmt: skip
 
 
 def make_examples(nlp: Language, n: int = 8) -> list[Example]:
@@ -32,9 +42,31 @@ def tagger_config(tok2vec) -> dict:
     return {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}}
 
 
-def make_pipeline(weights, **settings) -> Language:
+def listening(**settings: Any) -> dict[str, Any]:
+    defaults = {"@architectures": "spacy-elmo.ElmoListener.v1", "dropout": 0.0, "mix_l2": 0.0}
+    return {**defaults, **settings}
+
+
+def listeners_of(nlp: Language, name: str) -> list[ElmoListener]:
+    return [n for n in nlp.get_pipe(name).model.walk() if isinstance(n, ElmoListener)]
+
+
+def start_two(nlp: Language, tok2vec: dict[str, Any]) -> list[Example]:
+    """A tagger and a morphologizer, initialized, each with a ``tok2vec`` of this config."""
+    for name in ("tagger", "morphologizer"):
+        nlp.add_pipe(name, config=tagger_config(tok2vec))
+    examples = make_examples(nlp)
+    for example in examples:
+        for token in example.reference:
+            token.set_morph("Number=Sing")
+    nlp.initialize(lambda: examples)
+    return examples
+
+
+def make_pipeline(weights, tok2vec: dict[str, Any] = LISTENER, **settings) -> Language:
+    """An elmo component with these settings of its model, and a tagger."""
     nlp = make_nlp(weights, **settings)
-    nlp.add_pipe("tagger", config=tagger_config(LISTENER))
+    nlp.add_pipe("tagger", config=tagger_config(tok2vec))
     return nlp
 
 

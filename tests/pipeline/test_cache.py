@@ -20,7 +20,15 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.pipeline.cache import BYTES_OF_ENTRY, LayerCache
 
 from .helpers import TOLERANCE, make_nlp, max_difference
-from .learning import LISTENER, make_examples, make_inline, start, step, tagger_config
+from .learning import (
+    LISTENER,
+    make_examples,
+    make_inline,
+    make_pipeline,
+    start,
+    step,
+    tagger_config,
+)
 
 OWN_MIX = {"@architectures": "spacy-elmo.ElmoListener.v1", "dropout": 0.0}
 words = st.lists(st.text(max_size=5), min_size=1, max_size=6)
@@ -32,12 +40,6 @@ def layers_of(n_words: int, value: float = 1.0) -> torch.Tensor:
 
 def size_of(n_words: int) -> int:
     return layers_of(n_words).nbytes + BYTES_OF_ENTRY
-
-
-def make_pipeline(weights: Path, listener: dict[str, Any], **settings: Any) -> Language:
-    nlp = make_nlp(weights, **settings)
-    nlp.add_pipe("tagger", config=tagger_config(listener))
-    return nlp
 
 
 def cache_of(nlp: Language, name: str = "elmo") -> LayerCache:

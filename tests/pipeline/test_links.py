@@ -15,23 +15,29 @@ from spacy.language import Language
 from thinc.api import SGD, Adam
 
 from .helpers import WIDTH, add_elmo, make_nlp, max_difference, write_weights
-from .learning import LISTENER, make_examples, numbers, start, step, tagger_config
-from .test_listener import listening
+from .learning import (
+    EMBED,
+    LISTENER,
+    TEXT,
+    listening,
+    make_examples,
+    make_pipeline,
+    numbers,
+    start,
+    start_two,
+    step,
+    tagger_config,
+)
 
-TEXT = "the bank sat."
 NESTED = {
     "@architectures": "spacy-elmo.Tok2Vec.v1",
     "elmo": listening(gamma=2.0),
-    "embed": {
-        "@architectures": "spacy.MultiHashEmbed.v2", "width": 8, "attrs": ["NORM"], "rows": [50],
-        "include_static_vectors": False,
-    },
-}  # fmt: skip
+    "embed": EMBED,
+}
 
 
 def trained(weights: Path) -> Language:
-    nlp = make_nlp(weights, frozen=False)
-    nlp.add_pipe("tagger", config=tagger_config(listening()))
+    nlp = make_pipeline(weights, listening(), frozen=False)
     examples, optimizer = start(nlp)
     step(nlp, examples, optimizer)
     return nlp
@@ -139,13 +145,7 @@ def test_a_batch_that_is_learned_from_in_parts(weights: Path) -> None:
 def test_one_that_is_silent_annotates_next(weights: Path) -> None:
     """A batch that a listener of spaCy's had nothing to say to does not stay with it."""
     nlp = make_nlp(weights)
-    for name in ("tagger", "morphologizer"):
-        nlp.add_pipe(name, config=tagger_config(LISTENER))
-    examples = make_examples(nlp)
-    for example in examples:
-        for token in example.reference:
-            token.set_morph("Number=Sing")
-    nlp.initialize(lambda: examples)
+    examples = start_two(nlp, LISTENER)
     nlp.update(examples, sgd=False, exclude=["morphologizer"])
     nlp.get_pipe("elmo").finish_update(Adam(0.01))
     others = make_examples(nlp, 3)
@@ -187,8 +187,7 @@ def test_a_new_training_has_nothing_of_the_last_one(weights: Path) -> None:
 
 
 def test_docs_of_the_initialization_are_read_like_others(weights: Path) -> None:
-    nlp = make_nlp(weights)
-    nlp.add_pipe("tagger", config=tagger_config(listening()))
+    nlp = make_pipeline(weights, listening())
     examples, _ = start(nlp)
     with nlp.select_pipes(disable="elmo"), pytest.raises(ValueError, match="has not read the Doc"):
         nlp.update(examples)
@@ -198,8 +197,7 @@ def test_docs_of_the_initialization_are_read_like_others(weights: Path) -> None:
 
 @pytest.mark.parametrize("tok2vec", [listening(), NESTED])
 def test_copied(weights: Path, tok2vec: dict) -> None:
-    nlp = make_nlp(weights)
-    nlp.add_pipe("tagger", config=tagger_config(tok2vec))
+    nlp = make_pipeline(weights, tok2vec)
     examples, optimizer = start(nlp)
     step(nlp, examples, optimizer)
     doc = nlp(TEXT)
@@ -255,8 +253,7 @@ def test_tensors_of_another(
 
 
 def test_the_wrong_width_of_one_that_names_nobody(weights: Path) -> None:
-    nlp = make_nlp(weights)
-    nlp.add_pipe("tagger", config=tagger_config({**LISTENER, "upstream": "*", "width": 8}))
+    nlp = make_pipeline(weights, {**LISTENER, "upstream": "*", "width": 8})
     with pytest.raises(ValueError, match=rf'width = 8.*Set it to {WIDTH}.*upstream is "\*"'):
         nlp.initialize(lambda: make_examples(nlp))
 
@@ -265,8 +262,7 @@ def test_weights_that_may_not_be_read(
     own_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A saved pipeline does not need the weights that it was made from."""
-    nlp = make_nlp(write_weights(tmp_path / "private"))
-    nlp.add_pipe("tagger", config=tagger_config(listening()))
+    nlp = make_pipeline(write_weights(tmp_path / "private"), listening())
     start(nlp)
     nlp.to_disk(tmp_path / "nlp")
     expected = nlp(TEXT).tensor

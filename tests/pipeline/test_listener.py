@@ -20,7 +20,6 @@ from thinc.api import Adam, Model
 
 from spacy_elmo.architectures import ElmoListener as make_listener
 from spacy_elmo.pipeline import kept
-from spacy_elmo.pipeline.listener import ElmoListener
 from spacy_elmo.pipeline.scalar_mix import softmax
 
 from .helpers import (
@@ -34,26 +33,20 @@ from .helpers import (
     max_difference,
     write_weights,
 )
-from .learning import LISTENER, bilm_of, make_examples, numbers, start, step, tagger_config
-
-TEXT = "the bank sat."
-
-
-def listening(**settings: Any) -> dict[str, Any]:
-    defaults = {"@architectures": "spacy-elmo.ElmoListener.v1", "dropout": 0.0, "mix_l2": 0.0}
-    return {**defaults, **settings}
-
-
-def make_pipeline(
-    weights: Path, listener: dict[str, Any] | None = None, **settings: Any
-) -> Language:
-    nlp = make_nlp(weights, **settings)
-    nlp.add_pipe("tagger", config=tagger_config(listener or listening()))
-    return nlp
-
-
-def listeners_of(nlp: Language, name: str) -> list[ElmoListener]:
-    return [n for n in nlp.get_pipe(name).model.walk() if isinstance(n, ElmoListener)]
+from .learning import (
+    LISTENER,
+    TEXT,
+    bilm_of,
+    listeners_of,
+    listening,
+    make_examples,
+    make_pipeline,
+    numbers,
+    start,
+    start_two,
+    step,
+    tagger_config,
+)
 
 
 def mixes_of(nlp: Language, name: str) -> list[Model]:
@@ -80,7 +73,7 @@ def gradients_of(nlp: Language, examples: list[Example]) -> dict[tuple[int, str]
 
 
 def test_the_width_is_set_by_the_component(weights: Path) -> None:
-    nlp = make_pipeline(weights)
+    nlp = make_pipeline(weights, listening())
     [listener] = listeners_of(nlp, "tagger")
     assert listener.get_dim("nO") == WIDTH
     assert listener.n_layers == N_LAYERS
@@ -89,13 +82,13 @@ def test_the_width_is_set_by_the_component(weights: Path) -> None:
 
 
 def test_weights_that_cannot_be_found_are_reported_when_they_are_needed(tmp_path: Path) -> None:
-    nlp = make_pipeline(tmp_path / "nowhere")
+    nlp = make_pipeline(tmp_path / "nowhere", listening())
     with pytest.raises(ValueError, match="Cannot find the ELMo weights"):
         nlp.initialize(lambda: make_examples(nlp))
 
 
 def test_shapes_are_inferred_on_docs_that_nobody_has_read(weights: Path) -> None:
-    nlp = make_pipeline(weights)
+    nlp = make_pipeline(weights, listening())
     start(nlp)
     assert nlp.get_pipe("tagger").model.get_ref("tok2vec").get_dim("nO") == WIDTH
 
@@ -322,7 +315,7 @@ def test_the_informative_layer_is_found(tmp_path: Path) -> None:
 
 
 def test_averages_reach_the_mix(weights: Path) -> None:
-    nlp = make_pipeline(weights)
+    nlp = make_pipeline(weights, listening())
     examples, _ = start(nlp)
     optimizer = Adam(0.05, use_averages=True)
     for _ in range(4):
@@ -338,7 +331,7 @@ def test_averages_reach_the_mix(weights: Path) -> None:
 
 
 def test_without_its_component(weights: Path) -> None:
-    nlp = make_pipeline(weights)
+    nlp = make_pipeline(weights, listening())
     start(nlp)
     with nlp.select_pipes(disable="elmo"):
         with pytest.raises(ValueError, match=r"listens to 'elmo', which has not read the Doc"):
@@ -352,7 +345,7 @@ def test_without_its_component(weights: Path) -> None:
 
 
 def test_frozen_and_annotating(weights: Path) -> None:
-    nlp = make_pipeline(weights)
+    nlp = make_pipeline(weights, listening())
     examples, optimizer = start(nlp)
     losses = []
     for _ in range(40):
@@ -364,7 +357,7 @@ def test_frozen_and_annotating(weights: Path) -> None:
 
 
 def test_layers_are_kept_as_long_as_their_doc_and_travel_nowhere(weights: Path) -> None:
-    nlp = make_pipeline(weights)
+    nlp = make_pipeline(weights, listening())
     start(nlp)
     gc.collect()
     before = len(kept._kept)
@@ -383,7 +376,7 @@ def test_layers_are_kept_as_long_as_their_doc_and_travel_nowhere(weights: Path) 
 
 @pytest.mark.parametrize("store_layers", [False, True])
 def test_doc_cleaner_drops_layers(weights: Path, store_layers: bool) -> None:
-    nlp = make_pipeline(weights, store_layers=store_layers)
+    nlp = make_pipeline(weights, listening(), store_layers=store_layers)
     start(nlp)
     doc = nlp(TEXT)
     assert doc._.elmo_layers.shape == (N_LAYERS, len(doc), WIDTH)
@@ -399,7 +392,7 @@ def test_doc_cleaner_drops_layers(weights: Path, store_layers: bool) -> None:
 
 
 def test_stored_layers_do_travel(weights: Path) -> None:
-    nlp = make_pipeline(weights, store_layers=True)
+    nlp = make_pipeline(weights, listening(), store_layers=True)
     start(nlp)
     doc = nlp(TEXT)
     arrived = Doc(nlp.vocab).from_bytes(doc.to_bytes())
@@ -408,7 +401,7 @@ def test_stored_layers_do_travel(weights: Path) -> None:
 
 def test_other_weights_have_come_to_lie_where_those_were(own_weights: Path, tmp_path: Path) -> None:
     """What was saved is what counts, also for the shape of the listeners."""
-    nlp = make_pipeline(own_weights)
+    nlp = make_pipeline(own_weights, listening())
     examples, optimizer = start(nlp)
     step(nlp, examples, optimizer)
     expected = nlp(TEXT)
@@ -425,7 +418,7 @@ def test_other_weights_have_come_to_lie_where_those_were(own_weights: Path, tmp_
 
 
 def test_a_biLM_of_another_shape_than_it_has_learned_from(weights: Path, tmp_path: Path) -> None:
-    nlp = make_pipeline(weights)
+    nlp = make_pipeline(weights, listening())
     start(nlp)
     config = dataclasses.replace(CONFIG, projection_dim=12)
     other = make_nlp(write_weights(tmp_path / "larger", config=config))
@@ -435,7 +428,7 @@ def test_a_biLM_of_another_shape_than_it_has_learned_from(weights: Path, tmp_pat
 
 
 def test_a_component_that_was_put_into_another_pipeline_too(weights: Path) -> None:
-    nlp = make_pipeline(weights)
+    nlp = make_pipeline(weights, listening())
     start(nlp)
     expected = tags(nlp(TEXT))
     other = spacy.blank("en")
@@ -444,7 +437,7 @@ def test_a_component_that_was_put_into_another_pipeline_too(weights: Path) -> No
 
 
 def test_a_batch_that_it_had_nothing_to_say_to(weights: Path) -> None:
-    nlp = make_pipeline(weights)
+    nlp = make_pipeline(weights, listening())
     examples, optimizer = start(nlp)
     nlp.update([Example(nlp.make_doc(""), nlp.make_doc(""))], sgd=optimizer)
     nlp.update(examples, sgd=optimizer, exclude=["tagger"])
@@ -453,7 +446,7 @@ def test_a_batch_that_it_had_nothing_to_say_to(weights: Path) -> None:
 
 
 def test_it_annotates_in_a_training(weights: Path) -> None:
-    nlp = make_pipeline(weights)
+    nlp = make_pipeline(weights, listening())
     examples, optimizer = start(nlp)
     for _ in range(2):
         losses = nlp.update(examples, sgd=optimizer, annotates=["tagger"])
@@ -479,19 +472,13 @@ def test_the_loss_has_the_penalty_of_a_shared_mix_once(weights: Path) -> None:
     losses = []
     for l2 in (0.0, 0.5):
         nlp = make_nlp(weights, l2=l2, initial_weights=[1.0, -1.0, 0.0])
-        for name in ("tagger", "morphologizer"):
-            nlp.add_pipe(name, config=tagger_config(LISTENER))
-        examples = make_examples(nlp)
-        for example in examples:
-            for token in example.reference:
-                token.set_morph("Number=Sing")
-        nlp.initialize(lambda examples=examples: examples)
+        examples = start_two(nlp, LISTENER)
         losses.append(nlp.update(examples, sgd=False)["elmo"])
     assert losses[1] - losses[0] == pytest.approx(0.5 * 2)
 
 
 def test_retokenized(weights: Path) -> None:
-    nlp = make_pipeline(weights)
+    nlp = make_pipeline(weights, listening())
     start(nlp)
     doc = nlp(TEXT)
     with doc.retokenize() as retokenizer:
@@ -504,7 +491,7 @@ def test_retokenized(weights: Path) -> None:
 
 
 def test_sourced_into_another_pipeline(weights: Path, tmp_path: Path) -> None:
-    trained = make_pipeline(weights)
+    trained = make_pipeline(weights, listening())
     examples, optimizer = start(trained)
     for _ in range(5):
         step(trained, examples, optimizer)
@@ -512,7 +499,7 @@ def test_sourced_into_another_pipeline(weights: Path, tmp_path: Path) -> None:
     for name in ("elmo", "tagger"):
         nlp.add_pipe(name, source=trained)
     assert tags(nlp(TEXT)) == tags(trained(TEXT))
-    other = make_pipeline(write_weights(tmp_path / "other", seed=1))
+    other = make_pipeline(write_weights(tmp_path / "other", seed=1), listening())
     other.remove_pipe("tagger")
     other.add_pipe("tagger", source=trained)
     assert other.get_pipe("elmo").listening_components == ["tagger"]

@@ -10,13 +10,19 @@ import spacy
 from thinc.api import Adam
 
 from .helpers import TOLERANCE, add_elmo, make_nlp, max_difference
-from .learning import LISTENER, make_examples, start, step, tagger_config
-from .test_listener import TEXT, listeners_of, listening, make_pipeline
+from .learning import (
+    EMBED,
+    LISTENER,
+    TEXT,
+    listeners_of,
+    listening,
+    make_examples,
+    make_pipeline,
+    start,
+    step,
+    tagger_config,
+)
 
-EMBED = {
-    "@architectures": "spacy.MultiHashEmbed.v2", "width": 8, "attrs": ["NORM"], "rows": [50],
-    "include_static_vectors": False,
-}  # fmt: skip
 ENCODE = {
     "@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 8, "window_size": 1,
     "maxout_pieces": 2, "depth": 1,

@@ -17,17 +17,10 @@ from thinc.api import Adam
 import spacy_elmo
 from spacy_elmo.architectures import ConsoleLogger
 
-from .helpers import N_LAYERS, make_nlp
-from .learning import LISTENER, make_examples, make_inline, start, step, tagger_config
+from .helpers import N_LAYERS
+from .learning import EMBED, LISTENER, make_examples, make_inline, make_pipeline, start, step
 
 OWN_MIX = {"@architectures": "spacy-elmo.ElmoListener.v1", "dropout": 0.0, "mix_l2": 0.0}
-EMBED = {
-    "@architectures": "spacy.MultiHashEmbed.v2",
-    "width": 8,
-    "attrs": ["NORM"],
-    "rows": [50],
-    "include_static_vectors": False,
-}
 ENCODE = {
     "@architectures": "spacy.MaxoutWindowEncoder.v2",
     "width": 8,
@@ -42,12 +35,6 @@ TWO_MIXES = {
     "encode": ENCODE,
     "output_elmo": {**OWN_MIX, "initial_weights": [0.0, 0.0, 9.0], "gamma": 0.5},
 }
-
-
-def make_pipeline(weights: Path, tok2vec: dict[str, Any], **settings: Any) -> Language:
-    nlp = make_nlp(weights, **settings)
-    nlp.add_pipe("tagger", config=tagger_config(tok2vec))
-    return nlp
 
 
 def test_names_and_numbers(weights: Path, tmp_path: Path) -> None:

@@ -14,15 +14,9 @@ from thinc.api import SGD, Adam
 from spacy_elmo.architectures import gradual_unfreezing
 
 from .helpers import make_nlp
-from .learning import LISTENER, make_inline, numbers, start, step, tagger_config
+from .learning import LISTENER, make_inline, make_pipeline, numbers, start, step
 
 OWN_MIX = {"@architectures": "spacy-elmo.ElmoListener.v1", "dropout": 0.0, "mix_l2": 0.0}
-
-
-def make_pipeline(weights: Path, listener: dict[str, Any], **settings: Any) -> Language:
-    nlp = make_nlp(weights, **settings)
-    nlp.add_pipe("tagger", config=tagger_config(listener))
-    return nlp
 
 
 def elmo_numbers(nlp: Language) -> dict[str, np.ndarray]:
