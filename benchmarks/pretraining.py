@@ -37,14 +37,15 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.lm.batches import Batch
+from spacy_elmo.lm.softmax import LogUniformSampler, SoftmaxHead
+from spacy_elmo.lm.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config, split_overrides
-from spacy_elmo.pretraining.corpus import Batch, Corpus, Place
+from spacy_elmo.pretraining.corpus import Corpus, CorpusPosition
 from spacy_elmo.pretraining.loss import BiLMLoss
 from spacy_elmo.pretraining.machine import bound_kernels, keep_freed_memory, matmul_precision
 from spacy_elmo.pretraining.shards import Shards
-from spacy_elmo.pretraining.softmax import LogUniform, SoftmaxHead
-from spacy_elmo.pretraining.vocab import Vocabulary
 
 
 class PlainBiLM(nn.Module):
@@ -130,7 +131,11 @@ class Trainer:
 
 
 def plain_loss(
-    model: PlainBiLM, head: SoftmaxHead, batch: Batch, sampler: LogUniform, rng: np.random.Generator
+    model: PlainBiLM,
+    head: SoftmaxHead,
+    batch: Batch,
+    sampler: LogUniformSampler,
+    rng: np.random.Generator,
 ) -> torch.Tensor:
     forward, backward = model(batch)
     targets = nn.utils.rnn.pad_sequence(
@@ -143,7 +148,7 @@ def plain_loss(
 
 
 def shares(
-    model: BiLM, head: SoftmaxHead, batch: Batch, sampler: LogUniform, config: PretrainConfig
+    model: BiLM, head: SoftmaxHead, batch: Batch, sampler: LogUniformSampler, config: PretrainConfig
 ) -> dict[str, float]:
     """Seconds of the parts of one step of ours, forward and backward together."""
     seconds: dict[str, float] = {}
@@ -207,7 +212,7 @@ def main() -> None:
         to_ids=CharacterIds(config.model.max_width, config.model.max_characters_per_token),
         seed=0,
     )
-    sampler = LogUniform(len(vocab), config.softmax.n_candidates)
+    sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
     torch.manual_seed(0)
     ours = BiLM(config.model, config.training.dropout).train()
     head = SoftmaxHead(len(vocab), config.model.projection_dim)
@@ -229,7 +234,7 @@ def main() -> None:
             return loss_of_ours(batch, sampler.sample(rng))
         return plain_loss(trainer.model, trainer.head, batch, sampler, rng)  # type: ignore[arg-type]
 
-    batches = corpus.batches(Place())
+    batches = corpus.batches(CorpusPosition())
     first, _ = next(batches)
     for name in trainers:
         loss_of(name, first, 0).backward()

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from spacy_elmo.bilm.find import load_bilm
-from spacy_elmo.bilm.warm import warm_state
-from spacy_elmo.pretraining.carried import Carried
+from spacy_elmo.bilm.model import compute_warm_state
+from spacy_elmo.lm.batches import EncodedSentences
+from spacy_elmo.lm.head import load_head
+from spacy_elmo.lm.perplexity import evaluate
+from spacy_elmo.lm.stream_state import StreamState
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.corpus import Block
-from spacy_elmo.pretraining.head import load_head
-from spacy_elmo.pretraining.perplexity import evaluate
 from spacy_elmo.pretraining.shards import find_shards, read_sentences
 from spacy_elmo.pretraining.trainer import pretrain
 
@@ -71,12 +71,12 @@ def measure(path: Path, dev: list[str]) -> dict[str, float]:
     sentences = [
         words for root in dev for shard in find_shards(root) for words in read_sentences(shard)
     ]
-    block = Block(sentences, vocab, max_words=100, to_ids=model.token_encoder.to_ids)
+    block = EncodedSentences(sentences, vocab, max_words=100, to_ids=model.token_encoder.to_ids)
     states = {
         "zero": model.zero_state(),
         "warm, training text": model.warm_state() if config.initial_state == "warm" else None,
-        "warm, the package's passage": warm_state(model),
-        "carried": Carried(config, N_STREAMS),
+        "warm, the package's passage": compute_warm_state(model),
+        "carried": StreamState(config, N_STREAMS),
     }
     return {
         name: evaluate(model, head, block, state=state).mean

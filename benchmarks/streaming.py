@@ -21,9 +21,10 @@ from pathlib import Path
 import numpy as np
 
 from spacy_elmo.bilm.characters import CharacterIds
-from spacy_elmo.pretraining.corpus import Corpus, Place
+from spacy_elmo.lm.vocabulary import Vocabulary
+from spacy_elmo.pretraining.corpus import Corpus, CorpusPosition
 from spacy_elmo.pretraining.shards import Shards, write_shards
-from spacy_elmo.pretraining.vocab import Vocabulary, survey
+from spacy_elmo.pretraining.stats import count_corpus
 
 DISTINCT_FILES, WORDS_PER_FILE, N_TYPES = 8, 1_000_000, 1_000_000
 ROWS = 8
@@ -113,7 +114,7 @@ def main() -> None:
                 yield words
                 watch.see(len(words))
 
-        found = survey(seen(), max_words=100)
+        found = count_corpus(seen(), max_words=100)
         watch.end()
         vocab = Vocabulary.from_counts(found.counts, 50_000, 2)
         corpus = Corpus(
@@ -126,7 +127,7 @@ def main() -> None:
             seed=0,
         )
         watch = Watch("batches", arguments.words // ROWS)
-        for batch, _ in corpus.batches(Place()):
+        for batch, _ in corpus.batches(CorpusPosition()):
             watch.see(batch.n_words)
             if watch.seen >= arguments.words:
                 break

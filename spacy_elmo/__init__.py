@@ -13,8 +13,8 @@ from .about import __version__
 if TYPE_CHECKING:
     from spacy.language import Language
 
+    from .lm.language_model import LanguageModel
     from .pipeline.mixes import Mix
-    from .pretraining.language_model import LanguageModel
 
 __all__ = ["LanguageModel", "__version__", "mixes"]
 
@@ -28,7 +28,7 @@ def mixes(nlp: Language) -> list[Mix]:
 
 def __getattr__(name: str) -> Any:
     if name == "LanguageModel":
-        from .pretraining.language_model import LanguageModel
+        from .lm.language_model import LanguageModel
 
         return LanguageModel
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

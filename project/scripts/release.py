@@ -19,17 +19,18 @@ from pathlib import Path
 import torch
 from torch.nn import functional as F
 
+from spacy_elmo.bilm.files import atomic_directory
 from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.bilm.layout import DOCUMENTS, META
-from spacy_elmo.bilm.weights import new_directory, save_bilm
+from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.lm.head import load_head, save_head
+from spacy_elmo.lm.perplexity import predicted
+from spacy_elmo.lm.softmax import SoftmaxHead
+from spacy_elmo.lm.vocabulary import UNKNOWN, Vocabulary
 from spacy_elmo.pretraining.config import Paths
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.corpus import Corpus, Place
-from spacy_elmo.pretraining.head import load_head, save_head
-from spacy_elmo.pretraining.perplexity import predicted
+from spacy_elmo.pretraining.corpus import Corpus, CorpusPosition
 from spacy_elmo.pretraining.shards import Shards, find_shards
-from spacy_elmo.pretraining.softmax import SoftmaxHead
-from spacy_elmo.pretraining.vocab import UNKNOWN, Vocabulary
 
 KEPT = (*DOCUMENTS, META, "pages.txt.xz", "books.txt")
 
@@ -54,7 +55,7 @@ def fit_unknown(
         seed=1,
     )
     optimizer = torch.optim.Adam([row], lr=0.02)
-    batches = corpus.batches(Place())
+    batches = corpus.batches(CorpusPosition())
     for step in range(steps):
         optimizer.param_groups[0]["lr"] = 0.02 * (1 - step / steps)
         with torch.no_grad():
@@ -90,7 +91,7 @@ def main() -> None:
     head, vocab = fit_unknown(run, find_shards(arguments.train), arguments.words, arguments.steps)
     config = read_config(run / "config.cfg")
     entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    with new_directory(out) as directory:
+    with atomic_directory(out) as directory:
         save_bilm(load_bilm(run / "model-best"), directory, half=True)
         save_head(head, vocab, directory, half=True)
         text = replace(config, paths=Paths()).to_text()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,11 +16,13 @@ from .characters import BOS, EOS
 from .config import BiLMConfig
 from .lstm import LSTMLayer, zero_state
 from .packing import Packing
-from .warm import warm_state
 from .word_cache import WordCache
 from .word_vectors import WordVectors
 
 State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
+
+PASSAGE = Path(__file__).parent / "passage.txt"  # a sentence a line, tokenised
+N_STREAMS = 8  # sentences read side by side for a warm state
 
 
 class BiLM(nn.Module):
@@ -70,13 +74,13 @@ class BiLM(nn.Module):
         return next(self.lstm.parameters()).device
 
     def set_warm_state(self, state: State) -> None:
-        """Keep a state as the warm one; see `warm.warm_state`."""
+        """Keep a state as the warm one; see `compute_warm_state`."""
         self.warm_h, self.warm_c = state
 
     def warm_state(self) -> State:
         """The warm state; where there is none, the package's own passage is read for it now."""
         if self.warm_h is None or self.warm_c is None:
-            self.set_warm_state(warm_state(self))
+            self.set_warm_state(compute_warm_state(self))
         assert self.warm_h is not None and self.warm_c is not None
         return self.warm_h, self.warm_c
 
@@ -206,3 +210,37 @@ def _batches(lengths: list[int], batch_words: int) -> list[list[int]]:
         else:
             batches.append([i])
     return batches
+
+
+@lru_cache
+def passage() -> list[list[str]]:
+    """The sentences that are read if no others are given: plain English prose, our own."""
+    return [line.split() for line in PASSAGE.read_text(encoding="utf-8").splitlines()]
+
+
+@torch.no_grad()
+def compute_warm_state(model: BiLM, sentences: Sequence[Sequence[str]] | None = None) -> State:
+    """The mean state in which reading a passage leaves the two directions of each layer.
+
+    The sentences are dealt out to streams; each stream is read with the state carried from one
+    sentence to the next, boundaries included. A mean over streams holds less of what one of
+    them happened to say last.
+
+    Args:
+        model: a biLM of any mode, on any device.
+        sentences: words of each; the package's own passage if None.
+
+    Returns:
+        h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``.
+    """
+    sentences = passage() if sentences is None else sentences
+    n_streams = min(N_STREAMS, len(sentences))
+    was_training = model.training
+    model.eval()
+    h, c = model.zero_state(n_streams)
+    for start in range(0, len(sentences), n_streams):
+        part = sentences[start : start + n_streams]
+        n = len(part)
+        _, (h[:, :, :n], c[:, :, :n]) = model.read(part, (h[:, :, :n], c[:, :, :n]))
+    model.train(was_training)
+    return h.mean(dim=2, keepdim=True), c.mean(dim=2, keepdim=True)

@@ -8,10 +8,7 @@ No file here is ever unpickled.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -235,7 +232,7 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
 
     Args:
         model: the biLM; its warm state goes along if it has one.
-        path: where to; use `new_directory` to have it appear whole or not at all.
+        path: where to; use `atomic_directory` to have it appear whole or not at all.
         card: what goes beside the weights.
         half: round the weights to half precision first.
     """
@@ -254,25 +251,3 @@ def save_card(card: Card, path: Path) -> None:
         (path / META).write_text(json.dumps(card.meta, indent=2) + "\n", "utf-8")
     for name, text in card.documents.items():
         (path / name).write_text(text, "utf-8")
-
-
-@contextmanager
-def new_directory(path: Path) -> Iterator[Path]:
-    """Write a directory under a temporary name; it gets its own when all is written.
-
-    A directory that was there before is replaced; if anything fails it stays as it was.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as room:
-        new, old = Path(room, "new"), Path(room, "old")
-        new.mkdir()
-        yield new
-        if not path.exists():
-            os.replace(new, path)
-            return
-        os.replace(path, old)
-        try:
-            os.replace(new, path)
-        except BaseException:
-            os.replace(old, path)
-            raise

@@ -70,8 +70,8 @@ def convert_cli(
     a passage of English; for another language give --warm-text. Our own biLMs become files that
     the archived implementations read.
     """
+    from ..bilm.files import atomic_directory
     from ..bilm.find import find_weights
-    from ..bilm.weights import new_directory
 
     try:
         setting, out = sources_and_target(paths)
@@ -88,7 +88,7 @@ def convert_cli(
                 "The stored warm state is left out: the published layout has no place for it. "
                 "Whoever reads the files makes one anew, from another text perhaps."
             )
-        with new_directory(place) as directory:
+        with atomic_directory(place) as directory:
             write_contents(contents, directory, target, half)
     except (ValueError, OSError, ImportError) as error:  # some languages need other packages
         msg.fail("Cannot convert", str(error), exits=1)

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from ..pretraining.language_model import LanguageModel
+    from ..lm.language_model import LanguageModel
     from .demo_screen import Screen
 
 MAX_CHARACTERS = 100_000  # of the user's text
@@ -21,9 +21,7 @@ def demo_cli(
     text: str | None = typer.Option(
         None, "--text", "-t", help="Your own text; ___ stands for a word to be guessed"
     ),
-    file: Path | None = typer.Option(
-        None, "--file", "-f", help="A text file of your own (UTF-8)"
-    ),
+    file: Path | None = typer.Option(None, "--file", "-f", help="A text file of your own (UTF-8)"),
     weights: str = typer.Option("en_sm", "--weights", "-w", help="Name or directory of the biLM"),
     n: int = typer.Option(3, "--n", "-n", min=1, help="Nearest contexts to show"),
     all_words: bool = typer.Option(
@@ -90,7 +88,7 @@ def _load(weights: str) -> tuple[Language, LanguageModel | None]:
     bilm = elmo.model.get_ref("bilm").shims[0].bilm  # type: ignore[attr-defined]  # loads it
     if not find_weights(weights).has_head():
         return nlp, None
-    from ..pretraining.head import load_head
-    from ..pretraining.language_model import LanguageModel
+    from ..lm.head import load_head
+    from ..lm.language_model import LanguageModel
 
     return nlp, LanguageModel(bilm, *load_head(weights))

@@ -7,8 +7,8 @@ from collections import defaultdict
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..lm.language_model import BLANK, LanguageModel
 from ..pipeline.segments import sentence_bounds
-from ..pretraining.language_model import BLANK, LanguageModel
 from .blanks import Blank, around, find_blanks, prepare
 from .demo_contexts import Context, context, cosines, group, labelled, vectors
 from .demo_screen import Screen, clip, clip_start, sense_colour

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from spacy.language import Language
 
-from ..pretraining.language_model import BLANK, Guesses, LanguageModel
+from ..lm.language_model import BLANK, Guesses, LanguageModel
 from .blanks import Blank, find_blanks, prepare
 from .demo_contexts import Context, chance, cosines, hits, labelled, vectors
 from .demo_screen import Screen, sense_colour

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from ..bilm.layout import Card, Weights
     from ..bilm.model import BiLM
-    from ..pretraining.softmax import SoftmaxHead
-    from ..pretraining.vocab import Vocabulary
+    from ..lm.softmax import SoftmaxHead
+    from ..lm.vocabulary import Vocabulary
 
 
 @dataclass
@@ -100,7 +100,7 @@ def read_contents(
         ValueError: something is damaged, or the settings do not fit the weights.
     """
     from ..bilm.published import PublishedWeights
-    from ..pretraining.head import load_head
+    from ..lm.head import load_head
 
     if vocab is not None:
         if no_head:
@@ -136,7 +136,7 @@ def warm_up(contents: Contents, text: Path | None) -> None:
     Raises:
         ValueError: the text is too short, or the biLM knows a state of zeros only.
     """
-    from ..bilm.warm import N_STREAMS, warm_state
+    from ..bilm.model import N_STREAMS, compute_warm_state
 
     model, lang = contents.model, str(contents.card.meta.get("lang") or "")
     wants_one = model.config.initial_state == "warm"
@@ -156,7 +156,7 @@ def warm_up(contents: Contents, text: Path | None) -> None:
                 f"'{text}' has {len(sentences)} sentences; a warm state needs {N_STREAMS} at "
                 f"least, and some 30 to be a good one."
             )
-        model.set_warm_state(warm_state(model, sentences))
+        model.set_warm_state(compute_warm_state(model, sentences))
     elif wants_one and not contents.weights.has_warm_state():
         model.warm_state()
         if not lang:
@@ -201,7 +201,7 @@ def write_contents(
     from ..bilm.layout import readable
     from ..bilm.published import write_published
     from ..bilm.weights import save_bilm, save_card
-    from ..pretraining.head import save_head
+    from ..lm.head import save_head
 
     for file in contents.weights.others():  # lists of sources: attribution stays with the weights
         with readable(file):

@@ -115,7 +115,7 @@ def init_config_cli(
     `sm` is the embedded model's size, for a CPU; `xs` is for small corpora; `md` and `original` want a
     GPU.
     """
-    from ..pretraining.files import write_text
+    from ..bilm.files import write_text
 
     if size not in MODELS:
         msg.fail(f"There is no size '{size}'; known are {', '.join(MODELS)}.", exits=1)

@@ -54,15 +54,55 @@ nlp.add_pipe("elmo", config={{"model": {{"weights": "{name}"}}}})
 
 def package_cli(
     # fmt: off
-    paths: list[str] = typer.Argument(..., help="Name, directory or zip of weights, or two files (options.json and HDF5), and last the directory for the package", metavar="IN... OUT"),
-    name: str | None = typer.Option(None, "--name", "-n", help="Name that the weights will have; by default that of their card or directory"),
-    version: str | None = typer.Option(None, "--version", "-v", help="Version; by default that of the card, or 0.0.0"),
-    build: str = typer.Option("sdist", "--build", "-b", help="Comma-separated formats to build: sdist and/or wheel, or none"),
-    warm_text: Path | None = typer.Option(None, "--warm-text", "-w", help="Text of the biLM's language, some 30 sentences or more, to be read for its warm state", exists=True, dir_okay=False),
-    lang: str | None = typer.Option(None, "--lang", "-l", help="Language of the biLM as spaCy has it (nb), noted in its card"),
-    vocab: Path | None = typer.Option(None, "--vocab", help="Words of a published head, one a line, if they are not in a vocab.txt beside it", exists=True, dir_okay=False),
-    no_head: bool = typer.Option(False, "--no-head", help="Leave out the head (the softmax layer that predicts words) and its words"),
-    force: bool = typer.Option(False, "--force", "-F", help="Replace a package that is there already; a directory of anything else stays"),
+    paths: list[str] = typer.Argument(
+        ...,
+        help="Name, directory or zip of weights, or two files (options.json and HDF5), and last the directory for the package",
+        metavar="IN... OUT",
+    ),
+    name: str | None = typer.Option(
+        None,
+        "--name",
+        "-n",
+        help="Name that the weights will have; by default that of their card or directory",
+    ),
+    version: str | None = typer.Option(
+        None, "--version", "-v", help="Version; by default that of the card, or 0.0.0"
+    ),
+    build: str = typer.Option(
+        "sdist",
+        "--build",
+        "-b",
+        help="Comma-separated formats to build: sdist and/or wheel, or none",
+    ),
+    warm_text: Path | None = typer.Option(
+        None,
+        "--warm-text",
+        "-w",
+        help="Text of the biLM's language, some 30 sentences or more, to be read for its warm state",
+        exists=True,
+        dir_okay=False,
+    ),
+    lang: str | None = typer.Option(
+        None, "--lang", "-l", help="Language of the biLM as spaCy has it (nb), noted in its card"
+    ),
+    vocab: Path | None = typer.Option(
+        None,
+        "--vocab",
+        help="Words of a published head, one a line, if they are not in a vocab.txt beside it",
+        exists=True,
+        dir_okay=False,
+    ),
+    no_head: bool = typer.Option(
+        False,
+        "--no-head",
+        help="Leave out the head (the softmax layer that predicts words) and its words",
+    ),
+    force: bool = typer.Option(
+        False,
+        "--force",
+        "-F",
+        help="Replace a package that is there already; a directory of anything else stays",
+    ),
     # fmt: on
 ) -> None:
     """
@@ -137,8 +177,8 @@ def make_package(
         ValueError: the weights cannot be read, or a setting is wrong.
     """
     from ..about import __version__
+    from ..bilm.files import atomic_directory
     from ..bilm.find import EMBEDDED, GROUP, find_weights
-    from ..bilm.weights import new_directory
 
     weights = find_weights(setting)
     meta = weights.card().meta
@@ -164,7 +204,7 @@ def make_package(
     contents = read_contents(weights, lang=lang, vocab=vocab, no_head=no_head)
     contents.card.meta |= {"name": name, "version": version}
     warm_up(contents, warm_text)
-    with new_directory(place) as root:
+    with atomic_directory(place) as root:
         inside = root / module
         inside.mkdir()
         write_contents(contents, inside)
@@ -185,7 +225,15 @@ def _strangers(place: Path, module: str) -> list[str]:
     if not (project.is_file() and GROUP in project.read_text("utf-8", "replace")):
         return sorted(names)
     # The last three are made when it is built or installed.
-    ours = {project.name, "README.md", "LICENSE", module, "dist", "build", f"{module.lower()}.egg-info"}
+    ours = {
+        project.name,
+        "README.md",
+        "LICENSE",
+        module,
+        "dist",
+        "build",
+        f"{module.lower()}.egg-info",
+    }
     return sorted(names - ours)
 
 

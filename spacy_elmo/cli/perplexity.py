@@ -82,20 +82,20 @@ def measure(
     """
     from ..bilm.find import find_weights
     from ..bilm.layout import read_words
-    from ..pretraining.corpus import Block
-    from ..pretraining.head import load_head
+    from ..lm.batches import EncodedSentences
+    from ..lm.head import load_head
+    from ..lm.perplexity import evaluate
+    from ..lm.restricted_head import restrict_head
     from ..pretraining.machine import find_device
-    from ..pretraining.merged import merge
-    from ..pretraining.perplexity import evaluate
 
     device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
     weights = find_weights(setting)
     head, words = load_head(weights)
     if vocab is not None:
         known = [word for word in read_words(vocab) if word]
-        head, words = merge(head, words, known, f"The vocabulary {vocab}")
+        head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
     model = weights.load()
-    block = Block.of_whole(sentences(weights, text, tokenized, lang), words, model)
+    block = EncodedSentences.of_whole(sentences(weights, text, tokenized, lang), words, model)
     if not len(block.lengths):
         raise ValueError(f"There are no words in the text '{text}'.")
     result = evaluate(model.to(device), head.to(device), block)

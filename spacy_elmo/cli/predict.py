@@ -57,7 +57,7 @@ def predict(text: str, top: int, setting: str, lang: str | None) -> list[dict[st
         ImportError: the tokenizer of the language is not there.
     """
     from ..bilm.find import find_weights
-    from ..pretraining.language_model import LanguageModel
+    from ..lm.language_model import LanguageModel
     from .blanks import find_blanks, prepare
     from .language import blank_pipeline
 

@@ -13,9 +13,16 @@ def pretrain_cli(
     # fmt: off
     ctx: typer.Context,  # for the settings of the config among the arguments
     config_path: Path = typer.Argument(..., help="Path to config file", metavar="CONFIG"),
-    out: Path = typer.Argument(..., help="Directory for models, checkpoint, config and log", metavar="OUT"),
+    out: Path = typer.Argument(
+        ..., help="Directory for models, checkpoint, config and log", metavar="OUT"
+    ),
     gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU ID or -1 for CPU"),
-    start: str = typer.Option(None, "--from", help="Name, directory or zip of a biLM to start from, instead of random numbers", metavar="NAME"),
+    start: str = typer.Option(
+        None,
+        "--from",
+        help="Name, directory or zip of a biLM to start from, instead of random numbers",
+        metavar="NAME",
+    ),
     resume: bool = typer.Option(False, "--resume", help="Go on from the checkpoint in OUT"),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Print nothing but errors"),
     # fmt: on
@@ -49,7 +56,9 @@ def pretrain_cli(
         sources, logger = resolve(config)
         name, vectors = config.paths.vectors, None
         if name is not None and run is None and not name.endswith(".safetensors"):
-            vectors = read_vectors(name, msg.warn if speaks() and not quiet else (lambda text: None))
+            vectors = read_vectors(
+                name, msg.warn if speaks() and not quiet else (lambda text: None)
+            )
         follow = None if logger is None else partial(Follower, logger, config)
         return Given(config, sources, vectors, follow)
 

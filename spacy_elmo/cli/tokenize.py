@@ -13,11 +13,24 @@ from ..readers import BY_RULES, blank, read_sentences_of
 
 def tokenize_cli(
     # fmt: off
-    paths: list[Path] = typer.Argument(..., help="Texts: one paragraph a line (.txt), JSON with a \"text\" a line (.jsonl), both also .gz, .xz or .zst, or Docs (.spacy); and last the directory to write", metavar="TEXT... OUT"),
+    paths: list[Path] = typer.Argument(
+        ...,
+        help='Texts: one paragraph a line (.txt), JSON with a "text" a line (.jsonl), both also .gz, .xz or .zst, or Docs (.spacy); and last the directory to write',
+        metavar="TEXT... OUT",
+    ),
     lang: str = typer.Option("en", "--lang", "-l", help="Language whose tokenizer is used"),
-    tokenizer: str = typer.Option(None, "--tokenizer", "-t", help=f"Registered tokenizer, if not the language's own: {BY_RULES} is spaCy's by rules, for languages whose own needs another package"),
-    compression: str = typer.Option("gz", "--compression", "-c", help="Packing of the shards: gz, xz, zst or none"),
-    words_per_shard: int = typer.Option(1_000_000, "--words-per-shard", "-w", min=1, help="Size of a shard"),
+    tokenizer: str = typer.Option(
+        None,
+        "--tokenizer",
+        "-t",
+        help=f"Registered tokenizer, if not the language's own: {BY_RULES} is spaCy's by rules, for languages whose own needs another package",
+    ),
+    compression: str = typer.Option(
+        "gz", "--compression", "-c", help="Packing of the shards: gz, xz, zst or none"
+    ),
+    words_per_shard: int = typer.Option(
+        1_000_000, "--words-per-shard", "-w", min=1, help="Size of a shard"
+    ),
     n_process: int = typer.Option(1, "--n-process", "-n", min=1, help="Number of processes"),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Print nothing but errors"),
     # fmt: on
@@ -38,7 +51,9 @@ def tokenize_cli(
         if not text.is_file():
             msg.fail(f"There is no text file '{text}'.", exits=1)
     if out.exists() and not out.is_dir():
-        msg.fail(f"The last argument has to be a directory to write to; '{out}' is a file.", exits=1)
+        msg.fail(
+            f"The last argument has to be a directory to write to; '{out}' is a file.", exits=1
+        )
     if out.is_dir() and any(out.iterdir()):
         msg.fail(f"The directory '{out}' is not empty; remove it or choose another.", exits=1)
     try:

@@ -132,9 +132,7 @@ def windows(n_words: int, max_words: int) -> Iterator[tuple[tuple[int, int], tup
         yield (start, start + max_words), kept
 
 
-def split_text(
-    nlp: Language, paragraphs: Iterable[str], n_process: int = 1
-) -> Iterator[list[str]]:
+def split_text(nlp: Language, paragraphs: Iterable[str], n_process: int = 1) -> Iterator[list[str]]:
     """Sentences of raw paragraphs, whitespace tokens left out."""
     nlp.max_length = 2**40  # nothing here grows with more than the paragraph itself
     texts = (text for text in paragraphs if text and not text.isspace())

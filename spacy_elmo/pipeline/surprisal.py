@@ -17,7 +17,7 @@ from .layer import settle_in_workers
 from .segments import sentence_bounds
 
 if TYPE_CHECKING:
-    from ..pretraining.language_model import LanguageModel
+    from ..lm.language_model import LanguageModel
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
@@ -157,6 +157,6 @@ class ElmoSurprisal(Pipe):
 
 def _load(weights: Union[str, Path, List[str]]) -> "LanguageModel":
     # Every `spacy.blank` imports this module: what is heavy waits until it is needed.
-    from ..pretraining.language_model import LanguageModel
+    from ..lm.language_model import LanguageModel
 
     return LanguageModel.load(weights)

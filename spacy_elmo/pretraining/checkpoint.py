@@ -13,11 +13,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from ..bilm.files import atomic_file
 from ..bilm.weights import check_tensors
 from ..bilm.word_vectors import WordVectors
 from .config import PretrainConfig
-from .corpus import Place
-from .files import whole_file
+from .corpus import CorpusPosition
 
 CHECKPOINT, KEPT = "checkpoint.safetensors", "checkpoint-?????????.safetensors"
 
@@ -47,7 +47,7 @@ class Progress:
     """
 
     step: int = 0
-    place: Place = field(default_factory=Place)
+    place: CorpusPosition = field(default_factory=CorpusPosition)
     words: int = 0
     seconds: float = 0.0
     best: float | None = None
@@ -85,7 +85,7 @@ def save_checkpoint(
         for key, value in state.items():
             tensors[f"optimizer.{number}.{key}"] = value
     metadata = {"progress": json.dumps(asdict(progress)), "config": json.dumps(config)}
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         save_file({k: v.contiguous() for k, v in tensors.items()}, temporary, metadata)
 
 
@@ -111,7 +111,7 @@ def keep_checkpoint(path: Path, step: int, number: int) -> None:
     of_steps = {int(f.stem.rpartition("-")[2]): f for f in path.parent.glob(KEPT)}
     if number > 1:
         of_steps[step] = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")
-        with whole_file(of_steps[step]) as temporary:
+        with atomic_file(of_steps[step]) as temporary:
             shutil.copyfile(path, temporary)
     # A run that has been taken back to an earlier step has another future.
     until_now = sorted(done for done in of_steps if done <= step)
@@ -133,7 +133,7 @@ def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
         with safe_open(path, "pt") as file:
             metadata = file.metadata()
         data = json.loads(metadata["progress"])
-        data["place"] = Place(**data["place"])
+        data["place"] = CorpusPosition(**data["place"])
         return Progress(**data), json.loads(metadata["config"])
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"Cannot read the checkpoint {path}: {error}") from error

@@ -11,10 +11,11 @@ from itertools import chain, islice
 import numpy as np
 import torch
 
-from .corpus import Batch, Place
+from ..lm.batches import Batch
+from ..lm.softmax import LogUniformSampler
+from .corpus import CorpusPosition
 from .learner import Learner
 from .report import duration
-from .softmax import LogUniform
 
 TRIALS = 3
 ADAM = 2  # numbers that the optimizer keeps for each one that learns
@@ -45,11 +46,11 @@ class Estimate:
 
 def rehearse(
     learner: Learner,
-    batches: Iterator[tuple[Batch, Place]],
-    sampler: LogUniform | None,
+    batches: Iterator[tuple[Batch, CorpusPosition]],
+    sampler: LogUniformSampler | None,
     n_parts: int,
     has_optimizer_state: bool,
-) -> tuple[Estimate, Iterator[tuple[Batch, Place]]]:
+) -> tuple[Estimate, Iterator[tuple[Batch, CorpusPosition]]]:
     """Take the first steps without learning from them; all processes have to.
 
     Args:

@@ -8,10 +8,10 @@ from contextlib import nullcontext
 import torch
 from torch import nn
 
-from .corpus import Batch
+from ..lm.batches import Batch
+from ..lm.softmax import Candidates
 from .loss import BiLMLoss
 from .processes import Processes
-from .softmax import Candidates
 
 
 class Learner:

@@ -7,10 +7,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from ..bilm.model import BiLM
-from .carried import Carried
-from .corpus import Batch
-from .perplexity import predicted
-from .softmax import Candidates, SoftmaxHead
+from ..lm.batches import Batch
+from ..lm.perplexity import predicted
+from ..lm.softmax import Candidates, SoftmaxHead
+from ..lm.stream_state import StreamState
 
 
 class BiLMLoss(nn.Module):
@@ -27,7 +27,7 @@ class BiLMLoss(nn.Module):
     """
 
     def __init__(
-        self, model: BiLM, head: SoftmaxHead, dropout: float, carried: Carried | None = None
+        self, model: BiLM, head: SoftmaxHead, dropout: float, carried: StreamState | None = None
     ):
         super().__init__()
         self.model = model

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .files import whole_file
+from ..bilm.files import atomic_file
 from .log import read_log
 
 Curve = tuple[list[int], list[float]]  # steps, and the values at them
@@ -52,7 +52,7 @@ def plot_log(log: Path, file: Path) -> None:
     if not file.parent.is_dir():
         raise ValueError(f"There is no directory '{file.parent}' to write the image to.")
     draw(figure, entries)
-    with whole_file(file) as temporary:
+    with atomic_file(file) as temporary:
         figure.savefig(temporary, format=kind)
 
 

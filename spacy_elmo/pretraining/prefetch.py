@@ -10,7 +10,8 @@ from typing import TypeVar
 
 import torch
 
-from .corpus import Batch, Place
+from ..lm.batches import Batch
+from .corpus import CorpusPosition
 
 N_AHEAD = 4
 LOOK_SECONDS = 0.1  # how often a thread that waits sees whether it is needed no more
@@ -20,8 +21,8 @@ T = TypeVar("T")
 
 @contextmanager
 def reading(
-    batches: Iterator[tuple[Batch, Place]], device: torch.device
-) -> Iterator[Iterator[tuple[Batch, Place]]]:
+    batches: Iterator[tuple[Batch, CorpusPosition]], device: torch.device
+) -> Iterator[Iterator[tuple[Batch, CorpusPosition]]]:
     """A context in which batches are read: ahead for a GPU, else when they are asked for.
 
     Each comes with its place, so that a run that is resumed loses none of those read ahead.
@@ -83,8 +84,8 @@ def prefetched(items: Iterable[T], n_ahead: int = N_AHEAD) -> Iterator[Iterator[
 
 
 def _pinned(
-    batches: Iterator[tuple[Batch, Place]], device: torch.device
-) -> Iterator[tuple[Batch, Place]]:
+    batches: Iterator[tuple[Batch, CorpusPosition]], device: torch.device
+) -> Iterator[tuple[Batch, CorpusPosition]]:
     """The batches in memory from which the GPU takes them while the CPU goes on."""
     torch.cuda.set_device(device)  # of this thread, which would open the first GPU otherwise
     for batch, place in batches:

@@ -11,17 +11,19 @@ from ..bilm.characters import CharacterIds
 from ..bilm.find import find_weights
 from ..bilm.layout import VOCAB, Card
 from ..bilm.word_vectors import RowIds, WordTable
+from ..lm.batches import EncodedSentences, ToIds
+from ..lm.softmax import LogUniformSampler
+from ..lm.vocabulary import Vocabulary
 from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
 from .config import PretrainConfig, TrainingSettings
-from .corpus import Block, Corpus, ToIds
+from .corpus import Corpus
 from .given import Given
 from .log import LOG, read_log
 from .processes import LAUNCH
 from .schedule import has_ended, schedule, steps_in_epoch
-from .softmax import LogUniform
 from .source import Source
 from .start import Say, card_after, first_vocabulary, vocabulary_of_run
-from .vocab import Survey, Vocabulary, survey
+from .stats import CorpusStats, count_corpus
 from .word_table import TABLE, find_table
 
 BEST, LAST, CONFIG = "model-best", "model-last", "config.cfg"
@@ -54,8 +56,8 @@ class Prepared:
     progress: Progress
     vocab: Vocabulary
     corpus: Corpus
-    dev: Block
-    sampler: LogUniform | None
+    dev: EncodedSentences
+    sampler: LogUniformSampler | None
     log: list[dict[str, Any]]
     passage: list[list[str]]
     resumed: bool
@@ -98,7 +100,7 @@ def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
         learn = "learn too" if config.training.train_vectors else "stay as they are"
         say(f"{n_words:,} words with {n_vectors:,} vectors of {vector_dim}, which {learn}")
     progress, log = Progress(text=text, dev_text=dev_of), []
-    train: Survey | None = None
+    train: CorpusStats | None = None
     if not resume or config.training.max_epochs:
         train = _survey("train", train_text, config)
     training = schedule(config, train)
@@ -131,7 +133,7 @@ def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
         say(f"train: {_describe(train, vocab, config, words)}; vocabulary of {len(vocab):,}")
     sampler = None
     if config.softmax.kind == "sampled":
-        sampler = LogUniform(len(vocab), config.softmax.n_candidates)
+        sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
     say(f"dev: {_describe(_survey('dev', dev_text, config), vocab, config, words)}")
     to_ids: ToIds
     if words is not None:
@@ -149,7 +151,7 @@ def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
         max_words=max_words,
         to_ids=to_ids,
     )
-    dev = Block(dev_text.sentences(), vocab, max_words, to_ids)
+    dev = EncodedSentences(dev_text.sentences(), vocab, max_words, to_ids)
     passage: list[list[str]] = []
     if config.training.state == "carried":
         passage = list(islice(train_text.sentences(), PASSAGE_SENTENCES))
@@ -230,8 +232,8 @@ def _log_until(entries: list[dict[str, Any]], step: int, max_steps: int) -> list
     ]
 
 
-def _survey(name: str, source: Source, config: PretrainConfig) -> Survey:
-    found = survey(source.sentences(), config.corpus.max_words)
+def _survey(name: str, source: Source, config: PretrainConfig) -> CorpusStats:
+    found = count_corpus(source.sentences(), config.corpus.max_words)
     if not found.n_sentences:
         files = ", ".join(f"'{file}'" for file in source.files()[:3])
         raise ValueError(f"There are no words in the {name} text: {files}.")
@@ -239,7 +241,7 @@ def _survey(name: str, source: Source, config: PretrainConfig) -> Survey:
 
 
 def _describe(
-    found: Survey, vocab: Vocabulary, config: PretrainConfig, table: RowIds | None
+    found: CorpusStats, vocab: Vocabulary, config: PretrainConfig, table: RowIds | None
 ) -> str:
     max_characters = config.model.max_characters_per_token
     return found.describe(vocab, config.corpus.max_words, max_characters, table)

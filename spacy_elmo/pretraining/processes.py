@@ -22,7 +22,7 @@ from torch import distributed, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from .files import write_text
+from ..bilm.files import write_text
 from .machine import find_device
 
 LAUNCH = "launch.json"
@@ -61,7 +61,7 @@ class Processes:
 
     @property
     def share(self) -> tuple[int, int]:
-        """Which share of each batch is this one's, of how many; see `Block.batch`."""
+        """Which share of each batch is this one's, of how many; see `EncodedSentences.batch`."""
         return self.rank, self.count
 
     def any(self, flag: bool) -> bool:

@@ -9,13 +9,15 @@ import torch
 
 from ..bilm.find import load_bilm
 from ..bilm.weights import HEAD, WEIGHTS
-from .corpus import Block
-from .head import load_head
-from .perplexity import Perplexity, evaluate
+from ..lm.batches import EncodedSentences
+from ..lm.head import load_head
+from ..lm.perplexity import Perplexity, evaluate
 from .prepare import BEST, LAST
 
 
-def evaluate_models(out: Path, dev: Block, device: torch.device) -> dict[str, Perplexity]:
+def evaluate_models(
+    out: Path, dev: EncodedSentences, device: torch.device
+) -> dict[str, Perplexity]:
     """Perplexities over the whole dev text of a run's models, as they are on disk."""
     results: dict[str, Perplexity] = {}
     for name in (BEST, LAST):

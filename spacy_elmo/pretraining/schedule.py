@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from .checkpoint import Progress
 from .config import PretrainConfig, TrainingSettings
-from .vocab import Survey
+from .stats import CorpusStats
 
 
-def steps_in_epoch(config: PretrainConfig, train: Survey) -> int:
+def steps_in_epoch(config: PretrainConfig, train: CorpusStats) -> int:
     """About how many steps one pass over the training text has."""
     return -(-_batches_in_epoch(config, train) // config.training.accumulate_gradient)
 
 
-def _batches_in_epoch(config: PretrainConfig, train: Survey) -> int:
+def _batches_in_epoch(config: PretrainConfig, train: CorpusStats) -> int:
     settings = config.training
     if settings.state == "carried":
         batches = -(-train.n_pieces // settings.n_streams)
@@ -26,7 +26,7 @@ def _batches_in_epoch(config: PretrainConfig, train: Survey) -> int:
     return batches + n_buffers - 1
 
 
-def schedule(config: PretrainConfig, train: Survey | None) -> TrainingSettings:
+def schedule(config: PretrainConfig, train: CorpusStats | None) -> TrainingSettings:
     """The settings for as many steps as the run is to have.
 
     Args:

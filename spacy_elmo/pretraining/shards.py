@@ -13,7 +13,7 @@ from glob import glob
 from pathlib import Path
 from typing import IO, Any
 
-from .files import write_text
+from ..bilm.files import write_text
 from .source import Source
 
 META = "meta.json"  # tells of the shards beside it

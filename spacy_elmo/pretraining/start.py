@@ -7,14 +7,17 @@ from pathlib import Path
 
 from ..bilm.find import find_weights
 from ..bilm.layout import VOCAB, Card, Weights
+from ..lm.head import load_head
+from ..lm.vocabulary import SPECIALS, Vocabulary
 from .config import PretrainConfig
-from .head import load_head
-from .vocab import SPECIALS, Survey, Vocabulary
+from .stats import CorpusStats
 
 Say = Callable[[str], None]
 
 
-def first_vocabulary(config: PretrainConfig, train: Survey, say: Say) -> tuple[Vocabulary, bool]:
+def first_vocabulary(
+    config: PretrainConfig, train: CorpusStats, say: Say
+) -> tuple[Vocabulary, bool]:
     """The vocabulary of a new run, and whether its head is new too.
 
     Args:
@@ -41,7 +44,7 @@ def first_vocabulary(config: PretrainConfig, train: Survey, say: Say) -> tuple[V
     return given, True
 
 
-def _new_vocabulary(config: PretrainConfig, train: Survey) -> Vocabulary:
+def _new_vocabulary(config: PretrainConfig, train: CorpusStats) -> Vocabulary:
     """The vocabulary given, or that of the training text."""
     if config.paths.vocab is not None:
         return Vocabulary.read(Path(config.paths.vocab))

@@ -10,21 +10,21 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..bilm.files import atomic_directory
 from ..bilm.find import load_bilm
 from ..bilm.layout import Card
-from ..bilm.model import BiLM
-from ..bilm.warm import warm_state
-from ..bilm.weights import new_directory, save_bilm
-from .carried import Carried
+from ..bilm.model import BiLM, compute_warm_state
+from ..bilm.weights import save_bilm
+from ..lm.batches import Batch
+from ..lm.head import load_head, save_head
+from ..lm.perplexity import Perplexity, evaluate
+from ..lm.softmax import SoftmaxHead
+from ..lm.stream_state import StreamState
 from .checkpoint import CHECKPOINT, keep_checkpoint, load_checkpoint, save_checkpoint
-from .corpus import Batch
-from .head import load_head, save_head
 from .learner import Learner
 from .loss import BiLMLoss
-from .perplexity import Perplexity, evaluate
 from .prepare import Prepared
 from .processes import Processes
-from .softmax import SoftmaxHead
 
 
 class Trainee:
@@ -47,9 +47,9 @@ class Trainee:
         self.head = SoftmaxHead(len(run.vocab), config.model.projection_dim).to(device)
         self.modules: dict[str, nn.Module] = {"bilm": self.model, "head": self.head}
         self.sampler = run.sampler.to(device) if run.sampler is not None else None
-        self.carried: Carried | None = None
+        self.carried: StreamState | None = None
         if settings.state == "carried":
-            self.modules["carried"] = self.carried = Carried(config.model, settings.n_streams)
+            self.modules["carried"] = self.carried = StreamState(config.model, settings.n_streams)
             self.carried.to(device)
             self.model.set_warm_state(self.carried.of(1))
         self.parameters = [*self.model.parameters(), *self.head.parameters()]
@@ -114,7 +114,7 @@ class Trainee:
     def warm_up(self) -> None:
         """Let the biLM know its warm state, if it is trained with a carried one."""
         if self.carried is not None:
-            self.model.set_warm_state(warm_state(self.model, self.run.passage))
+            self.model.set_warm_state(compute_warm_state(self.model, self.run.passage))
 
     def evaluate(self) -> Perplexity:
         """Its perplexity on as much of the held-out text as the settings say.
@@ -133,7 +133,7 @@ class Trainee:
             ValueError: a weight is not finite; what was there stays.
         """
         check_finite(self.parameters, self.run.progress.step)
-        with new_directory(self.out / name) as directory:
+        with atomic_directory(self.out / name) as directory:
             save_bilm(self.model, directory, Card(**self.run.progress.card))
             save_head(self.head, self.run.vocab, directory)
 

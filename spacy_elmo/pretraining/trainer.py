@@ -10,16 +10,17 @@ from pathlib import Path
 
 import torch
 
+from ..bilm.files import write_text
 from ..bilm.layout import VOCAB
+from ..lm.batches import Batch
+from ..lm.perplexity import Perplexity
 from .checkpoint import Progress
 from .config import PretrainConfig
-from .corpus import Batch, Place
+from .corpus import CorpusPosition
 from .estimate import rehearse
-from .files import write_text
 from .given import Given
 from .log import LOG, Follow, Log, start_log
 from .machine import bound_kernels, keep_freed_memory, matmul_precision, stop_on_signals
-from .perplexity import Perplexity
 from .prefetch import reading
 from .prepare import BEST, CONFIG, LAST, Prepared, prepare
 from .processes import Processes, joined_processes
@@ -146,7 +147,7 @@ def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) 
 
 def take_steps(
     trainee: Trainee,
-    batches: Iterator[tuple[Batch, Place]],
+    batches: Iterator[tuple[Batch, CorpusPosition]],
     report: Report,
     log: Log,
     stopped: Callable[[], bool],

@@ -10,10 +10,10 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from ..bilm.files import atomic_file
 from ..bilm.find import find_weights
 from ..bilm.word_vectors import WordTable, pack_words, unpack_words
 from .config import PretrainConfig
-from .files import whole_file
 
 TABLE = "vectors.safetensors"  # of a run, once: a table that does not learn is in no checkpoint
 
@@ -76,7 +76,7 @@ def write_table(table: WordTable, path: Path) -> None:
         "rows": torch.from_numpy(table.rows.copy()),
         "table": torch.from_numpy(table.vectors.copy()),
     }
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         save_file(tensors, temporary)
 
 

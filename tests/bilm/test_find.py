@@ -19,7 +19,7 @@ from spacy_elmo.bilm.find import EMBEDDED, find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.published import write_published
 from spacy_elmo.bilm.weights import save_bilm
-from spacy_elmo.pretraining.head import load_head
+from spacy_elmo.lm.head import load_head
 
 from ..pipeline.helpers import TEXTS, make_nlp
 from .helpers import fails, make_options, same_weights, write

@@ -12,8 +12,7 @@ import torch
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.lstm import zero_state
-from spacy_elmo.bilm.model import BiLM, State
-from spacy_elmo.bilm.warm import N_STREAMS, passage, warm_state
+from spacy_elmo.bilm.model import N_STREAMS, BiLM, State, compute_warm_state, passage
 from spacy_elmo.bilm.weights import WEIGHTS, save_bilm
 
 from .helpers import max_difference, run_bilm
@@ -50,7 +49,7 @@ def test_the_passage_fills_its_streams_with_plain_sentences() -> None:
 
 def test_one_sentence_leaves_its_last_state(model: BiLM) -> None:
     _, expected = run_bilm(model, [SENTENCES[1]])
-    assert close(warm_state(model, [SENTENCES[1]]), expected)
+    assert close(compute_warm_state(model, [SENTENCES[1]]), expected)
 
 
 def test_streams_carry_their_state_and_their_mean_is_taken(model: BiLM) -> None:
@@ -63,22 +62,22 @@ def test_streams_carry_their_state_and_their_mean_is_taken(model: BiLM) -> None:
         assert state is not None
         ends.append(state)
     h, c = (torch.cat(parts, dim=2).mean(dim=2, keepdim=True) for parts in zip(*ends, strict=True))
-    assert close(warm_state(model, sentences), (h, c))
+    assert close(compute_warm_state(model, sentences), (h, c))
 
 
 def test_nothing_else_matters(model: BiLM) -> None:
-    expected = warm_state(model)
+    expected = compute_warm_state(model)
     model.read(SENTENCES)
-    assert same(warm_state(model), expected)
-    assert same(warm_state(model.train()), expected)  # its dropout is off meanwhile
+    assert same(compute_warm_state(model), expected)
+    assert same(compute_warm_state(model.train()), expected)  # its dropout is off meanwhile
     assert model.training
-    assert not any(part.requires_grad for part in warm_state(model.requires_grad_(True)))
+    assert not any(part.requires_grad for part in compute_warm_state(model.requires_grad_(True)))
     assert expected[0].shape == (2, 2, 1, 6) and expected[1].shape == (2, 2, 1, 12)
 
 
 def test_a_model_starts_from_what_its_config_says(model: BiLM) -> None:
     warm, _ = model.read(SENTENCES)
-    h, c = (s.expand(-1, -1, len(SENTENCES), -1) for s in warm_state(model))
+    h, c = (s.expand(-1, -1, len(SENTENCES), -1) for s in compute_warm_state(model))
     expected, _ = run_bilm(model, SENTENCES, (h, c))
     assert max(map(max_difference, map(torch.Tensor.numpy, warm), expected)) <= 1e-6
     alone = [model.read([words])[0][0] for words in SENTENCES]
@@ -93,11 +92,13 @@ def test_a_model_starts_from_what_its_config_says(model: BiLM) -> None:
 
 
 def test_saved_with_the_weights(model: BiLM, tmp_path: Path, monkeypatch) -> None:
-    model.set_warm_state(warm_state(model, SENTENCES[:2]))  # not that of the package's passage
+    model.set_warm_state(
+        compute_warm_state(model, SENTENCES[:2])
+    )  # not that of the package's passage
     expected = model.warm_state()
     save_bilm(model, tmp_path, half=True)
     assert find_weights(tmp_path).has_warm_state()
-    monkeypatch.setattr("spacy_elmo.bilm.warm.PASSAGE", tmp_path / "nowhere")
+    monkeypatch.setattr("spacy_elmo.bilm.model.PASSAGE", tmp_path / "nowhere")
     loaded = load_bilm(tmp_path)
     assert loaded.config.initial_state == "warm"
     assert same(loaded.warm_state(), tuple(part.half().float() for part in expected))
@@ -107,7 +108,7 @@ def test_weights_without_one_get_that_of_the_passage(model: BiLM, tmp_path: Path
     save_bilm(model, tmp_path)
     assert not find_weights(tmp_path).has_warm_state()
     loaded = load_bilm(tmp_path)
-    assert same(loaded.initial_state(), warm_state(model))
+    assert same(loaded.initial_state(), compute_warm_state(model))
     assert "warm_h" in loaded.state_dict()  # and will be saved
 
 

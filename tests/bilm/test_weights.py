@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.files import atomic_directory
 from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.layout import Card
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import new_directory, save_bilm
+from spacy_elmo.bilm.weights import save_bilm
 
 CONFIG = BiLMConfig(filters=((1, 4), (2, 4)), projection_dim=4, dim=8, n_layers=2, n_highway=1)
 
@@ -23,19 +24,19 @@ def names(path: Path) -> list[str]:
 
 
 def test_a_directory_appears_when_all_is_written(tmp_path):
-    with new_directory(tmp_path / "model") as directory:
+    with atomic_directory(tmp_path / "model") as directory:
         (directory / "a").write_text("1")
         assert not (tmp_path / "model").exists()
-    with new_directory(tmp_path / "model") as directory:
+    with atomic_directory(tmp_path / "model") as directory:
         (directory / "b").write_text("2")
     assert names(tmp_path) == ["model"]
     assert names(tmp_path / "model") == ["b"]
 
 
 def test_a_failure_while_writing_leaves_the_old_directory(tmp_path):
-    with new_directory(tmp_path / "model") as directory:
+    with atomic_directory(tmp_path / "model") as directory:
         (directory / "a").write_text("1")
-    with pytest.raises(KeyboardInterrupt), new_directory(tmp_path / "model") as directory:
+    with pytest.raises(KeyboardInterrupt), atomic_directory(tmp_path / "model") as directory:
         (directory / "a").write_text("2")
         raise KeyboardInterrupt
     assert names(tmp_path) == ["model"]
@@ -43,7 +44,7 @@ def test_a_failure_while_writing_leaves_the_old_directory(tmp_path):
 
 
 def test_a_failure_of_the_last_renaming_leaves_the_old_directory(tmp_path, monkeypatch):
-    with new_directory(tmp_path / "model") as directory:
+    with atomic_directory(tmp_path / "model") as directory:
         (directory / "a").write_text("1")
     replace = os.replace
     with monkeypatch.context() as patched:
@@ -54,7 +55,7 @@ def test_a_failure_of_the_last_renaming_leaves_the_old_directory(tmp_path, monke
             replace(source, target)
 
         patched.setattr(os, "replace", fail_on_new)
-        with pytest.raises(OSError, match="no"), new_directory(tmp_path / "model") as directory:
+        with pytest.raises(OSError, match="no"), atomic_directory(tmp_path / "model") as directory:
             (directory / "a").write_text("2")
     assert names(tmp_path) == ["model"]
     assert (tmp_path / "model" / "a").read_text() == "1"
@@ -63,7 +64,7 @@ def test_a_failure_of_the_last_renaming_leaves_the_old_directory(tmp_path, monke
 @pytest.mark.parametrize("half", [False, True])
 def test_save_and_load(tmp_path, half):
     model = BiLM(CONFIG)
-    with new_directory(tmp_path / "model") as directory:
+    with atomic_directory(tmp_path / "model") as directory:
         save_bilm(model, directory, Card({"lang": "en"}, {"LICENSE": "x"}), half=half)
     loaded = load_bilm(tmp_path / "model")
     assert loaded.config == CONFIG

@@ -19,11 +19,12 @@ from torch.autograd import gradcheck
 
 from spacy_elmo.bilm.characters import BOS, EOS
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.files import atomic_directory
 from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.published import write_published
 from spacy_elmo.bilm.published_datasets import to_parameters
-from spacy_elmo.bilm.weights import from_bytes, new_directory, save_bilm, to_bytes
+from spacy_elmo.bilm.weights import from_bytes, save_bilm, to_bytes
 from spacy_elmo.bilm.word_vectors import WordTable, WordVectors, pack_words, unpack_words
 
 from . import reference
@@ -198,7 +199,7 @@ def test_no_such_table(words: Any, rows: Any, vectors: Any, said: str) -> None:
 def test_round_trips(tmp_path: Path) -> None:
     model = make_bilm()
     expected = layers_of(model)
-    with new_directory(tmp_path / "model") as directory:
+    with atomic_directory(tmp_path / "model") as directory:
         save_bilm(model, directory)
     find_weights(tmp_path / "model").check()
     for way, again in {
@@ -212,7 +213,7 @@ def test_round_trips(tmp_path: Path) -> None:
         table = again.word_vectors.contents()
         assert (table.words, table.rows.tolist()) == (WORDS, ROWS)
         assert (table.vectors == make_table().vectors).all()
-    with new_directory(tmp_path / "half") as directory:
+    with atomic_directory(tmp_path / "half") as directory:
         save_bilm(model, directory, half=True)
     again = load_bilm(tmp_path / "half")
     assert again.word_vectors.contents().words == WORDS

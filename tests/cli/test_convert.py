@@ -15,11 +15,11 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from spacy_elmo.bilm.find import find_weights, load_bilm
-from spacy_elmo.bilm.warm import warm_state
+from spacy_elmo.bilm.model import compute_warm_state
 from spacy_elmo.cli import app
-from spacy_elmo.pretraining.head import load_head, save_head
-from spacy_elmo.pretraining.softmax import SoftmaxHead
-from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
+from spacy_elmo.lm.head import load_head, save_head
+from spacy_elmo.lm.softmax import SoftmaxHead
+from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 
 from ..pipeline.helpers import CARD, CONFIG, write_weights
 
@@ -133,7 +133,7 @@ def test_a_warm_state_of_another_language(published: Path, tmp_path: Path) -> No
     output = convert(published, tmp_path / "german", "--warm-text", text, "--lang", "de")
     assert "English" not in output
     found = load_bilm(tmp_path / "german").warm_state()
-    expected = warm_state(load_bilm(published), sentences)
+    expected = compute_warm_state(load_bilm(published), sentences)
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(found, expected, strict=True))
     english = load_bilm(tmp_path / "english").warm_state()
     assert not torch.allclose(found[1], english[1], atol=1e-3)

@@ -18,9 +18,9 @@ from spacy_elmo.cli import app
 from spacy_elmo.cli.demo_contexts import Context, chance, group, hits
 from spacy_elmo.cli.demo_screen import Screen, clip, clip_start
 from spacy_elmo.cli.demo_sentences import NOUNS, read_sentences
-from spacy_elmo.pretraining.head import save_head
-from spacy_elmo.pretraining.softmax import SoftmaxHead
-from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
+from spacy_elmo.lm.head import save_head
+from spacy_elmo.lm.softmax import SoftmaxHead
+from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 
 CONFIG = BiLMConfig.from_dict(
     {"filters": [[1, 8], [2, 8]], "projection_dim": 8, "dim": 16, "n_layers": 2, "n_highway": 1}

@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 
 from spacy_elmo.bilm.find import EMBEDDED, load_bilm
 from spacy_elmo.cli import app
-from spacy_elmo.pretraining.head import load_head, save_head
-from spacy_elmo.pretraining.softmax import SoftmaxHead
-from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
+from spacy_elmo.lm.head import load_head, save_head
+from spacy_elmo.lm.softmax import SoftmaxHead
+from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 
 from ..pipeline.helpers import CONFIG, write_weights
 

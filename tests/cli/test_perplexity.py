@@ -16,10 +16,10 @@ from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.bilm.layout import Card
 from spacy_elmo.cli import app
+from spacy_elmo.lm.batches import EncodedSentences
+from spacy_elmo.lm.head import load_head
+from spacy_elmo.lm.perplexity import Perplexity, evaluate
 from spacy_elmo.pipeline.segments import split_text
-from spacy_elmo.pretraining.corpus import Block
-from spacy_elmo.pretraining.head import load_head
-from spacy_elmo.pretraining.perplexity import Perplexity, evaluate
 
 from ..pipeline.helpers import write_language_model, write_weights
 
@@ -56,7 +56,7 @@ def sentences() -> list[list[str]]:
 
 def expected(weights: Path) -> Perplexity:
     head, vocab = load_head(weights)
-    block = Block(sentences(), vocab, max_words=100, to_ids=CharacterIds(3))
+    block = EncodedSentences(sentences(), vocab, max_words=100, to_ids=CharacterIds(3))
     return evaluate(load_bilm(weights), head, block)
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.bilm.layout import Card
 from spacy_elmo.cli import app
-from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.lm.language_model import LanguageModel
 
 from ..pipeline.helpers import write_language_model, write_weights
 

@@ -10,10 +10,10 @@ import spacy
 
 from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.lm.batches import EncodedSentences
+from spacy_elmo.lm.head import load_head
+from spacy_elmo.lm.perplexity import Perplexity, evaluate
 from spacy_elmo.pipeline.segments import split_text
-from spacy_elmo.pretraining.corpus import Block
-from spacy_elmo.pretraining.head import load_head
-from spacy_elmo.pretraining.perplexity import Perplexity, evaluate
 from spacy_elmo.pretraining.shards import read_lines
 
 OWN_TEXT = [
@@ -26,7 +26,7 @@ OWN_TEXT = [
 
 def perplexity(model: BiLM, paragraphs: list[str]) -> Perplexity:
     head, vocab = load_head("en_sm")
-    block = Block(
+    block = EncodedSentences(
         split_text(spacy.blank("en"), paragraphs),
         vocab,
         max_words=400,

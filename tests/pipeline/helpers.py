@@ -14,12 +14,13 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.files import atomic_directory
 from spacy_elmo.bilm.layout import Card
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import new_directory, save_bilm
-from spacy_elmo.pretraining.head import save_head
-from spacy_elmo.pretraining.softmax import SoftmaxHead
-from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
+from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.lm.head import save_head
+from spacy_elmo.lm.softmax import SoftmaxHead
+from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 
 TOLERANCE = 1e-5
 CONFIG = BiLMConfig(
@@ -55,7 +56,7 @@ def write_weights(
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.uniform_(-0.6, 0.6)
-    with new_directory(path) as temporary:
+    with atomic_directory(path) as temporary:
         save_bilm(model, temporary, card)
     return path
 

@@ -8,8 +8,9 @@ import spacy
 import torch
 from safetensors.torch import load, save_file
 
+from spacy_elmo.bilm.files import atomic_directory
 from spacy_elmo.bilm.find import load_bilm
-from spacy_elmo.bilm.weights import new_directory, save_bilm
+from spacy_elmo.bilm.weights import save_bilm
 
 from .helpers import TEXTS, WIDTH, make_nlp
 
@@ -159,7 +160,7 @@ def test_weights_that_are_not_finite(weights, tmp_path):
     model = load_bilm(weights)
     with torch.no_grad():
         model.lstm[0].bias[0, 0] = torch.nan
-    with new_directory(tmp_path / "nan") as directory:
+    with atomic_directory(tmp_path / "nan") as directory:
         save_bilm(model, directory)
     refuses(make_nlp(tmp_path / "nan"), "lstm.0.bias", "finite")
 

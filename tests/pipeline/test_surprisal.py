@@ -13,8 +13,8 @@ from hypothesis import given
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_elmo.lm.language_model import LanguageModel
 from spacy_elmo.pipeline import surprisal
-from spacy_elmo.pretraining.language_model import LanguageModel
 
 from .helpers import TEXTS, texts, write_language_model, write_weights
 

@@ -16,8 +16,9 @@ from spacy.language import Language
 
 from spacy_elmo.architectures import gradual_unfreezing
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.files import atomic_directory
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import new_directory, save_bilm
+from spacy_elmo.bilm.weights import save_bilm
 from spacy_elmo.bilm.word_vectors import WordTable
 
 from .helpers import CARD, TEXTS, WIDTH, make_nlp, vectors_of
@@ -38,7 +39,7 @@ def own(tmp_path: Path) -> Path:
     torch.manual_seed(0)
     model = BiLM(config).eval()
     model.word_vectors.fill(table)
-    with new_directory(tmp_path / "own") as directory:
+    with atomic_directory(tmp_path / "own") as directory:
         save_bilm(model, directory, CARD)
     return tmp_path / "own"
 

@@ -16,12 +16,12 @@ from safetensors.torch import load_file
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds, encode_words
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.lm.batches import Batch, EncodedSentences
+from spacy_elmo.lm.softmax import SoftmaxHead
+from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining import trainer
 from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
-from spacy_elmo.pretraining.corpus import Batch, Block
 from spacy_elmo.pretraining.schedule import learning_rate
-from spacy_elmo.pretraining.softmax import SoftmaxHead
-from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
 
 ANIMALS = {"dogs": "bark", "cows": "moo", "cats": "purr", "owls": "hoot"}
 # Each sentence is as likely as the others, and only its first word is free in either direction:
@@ -87,8 +87,10 @@ def prose() -> list[list[str]]:
     return [line.split() for line in PROSE.splitlines()]
 
 
-def make_block(sentences: Iterable[Sequence[str]], vocab: Vocabulary, max_words: int = 50) -> Block:
-    return Block(sentences, vocab, max_words=max_words, to_ids=CharacterIds(2))
+def make_block(
+    sentences: Iterable[Sequence[str]], vocab: Vocabulary, max_words: int = 50
+) -> EncodedSentences:
+    return EncodedSentences(sentences, vocab, max_words=max_words, to_ids=CharacterIds(2))
 
 
 def make_vocab(words: Iterable[str]) -> Vocabulary:

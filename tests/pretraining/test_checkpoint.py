@@ -16,13 +16,13 @@ from spacy_elmo.pretraining.checkpoint import (
     read_progress,
     save_checkpoint,
 )
-from spacy_elmo.pretraining.corpus import Place
+from spacy_elmo.pretraining.corpus import CorpusPosition
 from spacy_elmo.pretraining.trainer import pretrain
 
 from .helpers import make_config, prose, write_text
 
 CPU = torch.device("cpu")
-PROGRESS = Progress(step=7, place=Place(1, 2, 3, 4), words=99, seconds=1.5, best=12.25)
+PROGRESS = Progress(step=7, place=CorpusPosition(1, 2, 3, 4), words=99, seconds=1.5, best=12.25)
 
 
 def make(seed: int, size: int = 3) -> tuple[dict[str, torch.nn.Module], torch.optim.Adam]:

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds, encode_words
-from spacy_elmo.pretraining.corpus import Batch, Corpus, Place
+from spacy_elmo.lm.batches import Batch
+from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
+from spacy_elmo.pretraining.corpus import Corpus, CorpusPosition
 from spacy_elmo.pretraining.shards import Shards
-from spacy_elmo.pretraining.vocab import SPECIALS, Vocabulary
 
 from .helpers import make_block, make_vocab, prose, same_batches, write_text
 
@@ -64,11 +65,11 @@ def read_words(batch: Batch) -> list[list[str]]:
 
 def epoch_of(corpus: Corpus, epoch: int) -> list[Batch]:
     batches = []
-    for batch, after in corpus.batches(Place(epoch)):
+    for batch, after in corpus.batches(CorpusPosition(epoch)):
         batches.append(batch)
         if after.epoch > epoch:
             break
-    assert after == Place(epoch + 1)
+    assert after == CorpusPosition(epoch + 1)
     return batches
 
 
@@ -104,7 +105,8 @@ def test_long_and_short_batches_are_mixed(shards: list[Path]) -> None:
 
 def test_the_order_follows_from_the_seed(shards: list[Path]) -> None:
     first, again, other = (
-        list(islice(make_corpus(shards, seed=seed).batches(Place()), 12)) for seed in (0, 0, 1)
+        list(islice(make_corpus(shards, seed=seed).batches(CorpusPosition()), 12))
+        for seed in (0, 0, 1)
     )
     assert all(same_batches(a, b) for (a, _), (b, _) in zip(first, again, strict=True))
     assert not all(same_batches(a, b) for (a, _), (b, _) in zip(first, other, strict=True))
@@ -113,7 +115,7 @@ def test_the_order_follows_from_the_seed(shards: list[Path]) -> None:
 @pytest.mark.parametrize("buffer_words", [1, 40, 250, 10_000])
 def test_reading_goes_on_from_any_place(shards: list[Path], buffer_words: int) -> None:
     corpus = make_corpus(shards, buffer_words)
-    whole = list(islice(corpus.batches(Place()), 90))
+    whole = list(islice(corpus.batches(CorpusPosition()), 90))
     assert whole[-1][1].epoch >= 1
     for done in range(0, 80, 7):
         place = whole[done][1]

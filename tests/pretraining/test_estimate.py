@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from spacy_elmo.pretraining.corpus import Place
+from spacy_elmo.pretraining.corpus import CorpusPosition
 from spacy_elmo.pretraining.estimate import TRIALS, Estimate, rehearse
 from spacy_elmo.pretraining.given import Given
 from spacy_elmo.pretraining.learner import Learner
@@ -32,7 +32,7 @@ def test_a_rehearsal_changes_nothing(text: Path, tmp_path: Path, n_parts: int) -
     model, head = make_model(len(run.vocab))
     learner = Learner(BiLMLoss(model, head, 0.0), Processes(torch.device("cpu")))
     before = {name: tensor.clone() for name, tensor in learner.loss.state_dict().items()}
-    batches = run.corpus.batches(Place())
+    batches = run.corpus.batches(CorpusPosition())
     estimate, batches = rehearse(learner, batches, None, n_parts, has_optimizer_state=False)
     assert 0 < estimate.seconds < 10
     assert all(torch.equal(before[n], t) for n, t in learner.loss.state_dict().items())
@@ -40,7 +40,7 @@ def test_a_rehearsal_changes_nothing(text: Path, tmp_path: Path, n_parts: int) -
     # None of the batches is lost.
     n = TRIALS * n_parts + 2
     for (batch, place), (same, of_same) in zip(
-        islice(batches, n), islice(run.corpus.batches(Place()), n), strict=True
+        islice(batches, n), islice(run.corpus.batches(CorpusPosition()), n), strict=True
     ):
         assert same_batches(batch, same)
         assert place == of_same

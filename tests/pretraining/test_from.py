@@ -11,13 +11,14 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.files import atomic_directory
 from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.layout import Card
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import HEAD, new_directory, save_bilm
+from spacy_elmo.bilm.weights import HEAD, save_bilm
+from spacy_elmo.lm.head import load_head
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.head import load_head
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.trainer import pretrain
 
@@ -218,7 +219,7 @@ def test_licence_and_language_go_on(animals: Path, tmp_path: Path) -> None:
     )
     torch.manual_seed(0)
     model = BiLM(BiLMConfig.from_dict(MODEL))
-    with new_directory(tmp_path / "start") as directory:
+    with atomic_directory(tmp_path / "start") as directory:
         save_bilm(model, directory, card)
     pretrain(going_on(animals, tmp_path / "start"), tmp_path / "out", quiet=True)
     found = find_weights(str(tmp_path / "out" / "model-best")).card()

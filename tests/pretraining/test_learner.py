@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from spacy_elmo.bilm.lstm import LSTMLayer
-from spacy_elmo.pretraining.corpus import Batch
+from spacy_elmo.lm.batches import Batch
+from spacy_elmo.lm.softmax import LogUniformSampler
 from spacy_elmo.pretraining.learner import Learner
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.loss import BiLMLoss
 from spacy_elmo.pretraining.processes import Processes
-from spacy_elmo.pretraining.softmax import LogUniform
 from spacy_elmo.pretraining.trainer import pretrain
 
 from .helpers import SENTENCES, make_block, make_config, make_model, make_vocab, prose, write_text
@@ -21,7 +21,7 @@ from .helpers import SENTENCES, make_block, make_config, make_model, make_vocab,
 CPU = torch.device("cpu")
 VOCAB = make_vocab(word for words in prose() for word in words)
 BLOCK = make_block(prose(), VOCAB)
-CANDIDATES = LogUniform(len(VOCAB), 9).sample(np.random.default_rng(0))
+CANDIDATES = LogUniformSampler(len(VOCAB), 9).sample(np.random.default_rng(0))
 ALL = np.arange(10)
 ONE = Processes(CPU)
 

@@ -12,12 +12,12 @@ from safetensors.torch import load_file
 
 from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.bilm.word_vectors import WordTable
+from spacy_elmo.lm.batches import EncodedSentences
+from spacy_elmo.lm.language_model import LanguageModel
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.corpus import Block
 from spacy_elmo.pretraining.given import Given
-from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.trainer import pretrain
 from spacy_elmo.pretraining.word_table import TABLE, read_table, write_table
@@ -246,7 +246,7 @@ def test_the_language_model(paths: tuple[Path, Path], tmp_path: Path) -> None:
     [found, other] = lm.surprisals([["dogs", "bark", "never-seen"], ["No"]])
     assert found.known.tolist() == [True, True, False]
     assert np.isfinite(found.forward).all() and len(other.forward) == 1
-    block = Block.of_whole(prose(), make_vocab(WORDS), lm.model)
+    block = EncodedSentences.of_whole(prose(), make_vocab(WORDS), lm.model)
     batch = block.batch(np.arange(3))
     distinct = {word for words in prose()[:3] for word in words}
     assert batch.ids.shape == (len(distinct) + 2, 1)

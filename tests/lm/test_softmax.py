@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.pretraining.softmax import Candidates, LogUniform, SoftmaxHead, log_uniform
+from spacy_elmo.lm.softmax import Candidates, LogUniformSampler, SoftmaxHead, log_uniform
 
 V, P, M = 30, 4, 7
 
@@ -40,7 +40,7 @@ def log_expected(candidates: Candidates) -> np.ndarray:
 
 
 def draw(n_candidates: int, seed: int = 0) -> Candidates:
-    return LogUniform(V, n_candidates).sample(np.random.default_rng(seed))
+    return LogUniformSampler(V, n_candidates).sample(np.random.default_rng(seed))
 
 
 def test_full_loss(head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor) -> None:
@@ -118,7 +118,7 @@ def test_the_gradient_tends_to_that_of_the_full_softmax() -> None:
     (full,) = torch.autograd.grad(head.loss(hidden, targets), hidden)
 
     def error(n_candidates: int, corrected: bool = True) -> float:
-        sampler, rng = LogUniform(n_words, n_candidates), np.random.default_rng(0)
+        sampler, rng = LogUniformSampler(n_words, n_candidates), np.random.default_rng(0)
         total, n_draws = torch.zeros_like(full), 300
         for _ in range(n_draws):
             candidates = sampler.sample(rng)
@@ -145,7 +145,7 @@ def test_log_uniform_is_a_distribution_that_falls() -> None:
 
 
 def test_words_are_drawn_by_their_probabilities() -> None:
-    sampler, rng, n_draws = LogUniform(V, 1), np.random.default_rng(0), 20_000
+    sampler, rng, n_draws = LogUniformSampler(V, 1), np.random.default_rng(0), 20_000
     counts = np.zeros(V)
     for _ in range(n_draws):
         candidates = sampler.sample(rng)
@@ -180,7 +180,7 @@ def test_expected_counts_are_how_often_a_word_is_among_so_many_draws() -> None:
 @pytest.mark.parametrize("n_candidates", [5, 12, 25])
 def test_candidates_are_included_about_as_often_as_expected(n_candidates: int) -> None:
     """Only about: drawing stops when there are enough, so the number of tries is no constant."""
-    sampler, rng, n_draws = LogUniform(V, n_candidates), np.random.default_rng(0), 5000
+    sampler, rng, n_draws = LogUniformSampler(V, n_candidates), np.random.default_rng(0), 5000
     included, expected = np.zeros(V), np.zeros(V)
     for _ in range(n_draws):
         candidates = sampler.sample(rng)
@@ -196,7 +196,7 @@ def test_candidates_are_included_about_as_often_as_expected(n_candidates: int) -
 @pytest.mark.parametrize("n_candidates", [1, 29, 8192])
 def test_expected_counts_are_those_of_double_precision(n_words: int, n_candidates: int) -> None:
     """Though they are computed where the table is, in float32."""
-    sampler = LogUniform(n_words, min(n_candidates, n_words - 1))
+    sampler = LogUniformSampler(n_words, min(n_candidates, n_words - 1))
     candidates = sampler.sample(np.random.default_rng(0))
     ours = candidates.log_expected(torch.arange(n_words))
     assert ours.dtype == torch.float32
@@ -205,7 +205,7 @@ def test_expected_counts_are_those_of_double_precision(n_words: int, n_candidate
 
 def test_candidates_share_the_table_of_their_sampler() -> None:
     """Only the words are moved in a step."""
-    sampler = LogUniform(V, 5).to(torch.device("cpu"))
+    sampler = LogUniformSampler(V, 5).to(torch.device("cpu"))
     candidates = sampler.sample(np.random.default_rng(0))
     assert candidates.log_miss.data_ptr() == sampler.log_miss.data_ptr()
 
@@ -228,4 +228,4 @@ def test_a_draw_follows_from_its_random_numbers() -> None:
 @pytest.mark.parametrize("n_candidates", [0, V, V + 1])
 def test_the_vocabulary_has_to_be_larger_than_the_candidates(n_candidates: int) -> None:
     with pytest.raises(ValueError, match=f"n_candidates is {n_candidates}, but .* has 30 words"):
-        LogUniform(V, n_candidates)
+        LogUniformSampler(V, n_candidates)

@@ -9,7 +9,7 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import State
 
 
-class Carried(nn.Module):
+class StreamState(nn.Module):
     """One state for each of several streams; a module, so that checkpoints hold it.
 
     Args:

@@ -11,15 +11,15 @@ import torch
 from torch.nn import functional as F
 
 from spacy_elmo.bilm.find import find_weights, load_bilm
-from spacy_elmo.bilm.warm import warm_state
-from spacy_elmo.pretraining.carried import Carried
+from spacy_elmo.bilm.model import compute_warm_state
+from spacy_elmo.lm.perplexity import evaluate, predicted
+from spacy_elmo.lm.stream_state import StreamState
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.perplexity import evaluate, predicted
 from spacy_elmo.pretraining.trainer import pretrain
 
-from .helpers import (
+from ..pretraining.helpers import (
     make_block,
     make_config,
     make_model,
@@ -71,7 +71,7 @@ def test_each_sentence_starts_where_the_one_before_it_ended() -> None:
                 read = predicted(model, block.batch(np.array([sentence])), states.get(stream))
                 losses.append(F.cross_entropy(head(read.hidden_f), read.targets_f, reduction="sum"))
             states[stream] = read.state
-    result = evaluate(model, head, block, state=Carried(model.config, 4))
+    result = evaluate(model, head, block, state=StreamState(model.config, 4))
     assert result.forward == pytest.approx(math.exp(sum(losses) / result.n_predicted), rel=1e-5)
     assert result.forward != pytest.approx(evaluate(model, head, block).forward, rel=1e-5)
 
@@ -79,7 +79,7 @@ def test_each_sentence_starts_where_the_one_before_it_ended() -> None:
 def test_a_state_that_is_given_is_what_all_sentences_start_from() -> None:
     model, head = make_model(len(VOCAB))
     block = make_block(prose(), VOCAB)
-    warm = warm_state(model)
+    warm = compute_warm_state(model)
     alone = [evaluate(model, head, make_block([words], VOCAB), state=warm) for words in prose()]
     loss = sum(math.log(one.backward) * one.n_predicted for one in alone)
     result = evaluate(model, head, block, state=warm)
@@ -89,14 +89,14 @@ def test_a_state_that_is_given_is_what_all_sentences_start_from() -> None:
 def test_no_gradient_passes_from_one_batch_to_the_one_before() -> None:
     model, head = make_model(len(VOCAB))
     block = make_block(prose(), VOCAB)
-    carried, rng = Carried(model.config, 5), np.random.default_rng(0)
+    carried, rng = StreamState(model.config, 5), np.random.default_rng(0)
     first, second = block.streams(5, rng)
     BiLMLoss(model, head, 0.0, carried)(block.batch(first), None)
     before = carried.of(5)
     BiLMLoss(model, head, 0.0, carried)(block.batch(second), None).backward()
     expected = [p.grad.clone() for p in model.parameters()]
     model.zero_grad()
-    fresh = Carried(model.config, 5)
+    fresh = StreamState(model.config, 5)
     fresh.keep(before)
     BiLMLoss(model, head, 0.0, fresh)(block.batch(second), None).backward()
     assert all(torch.equal(p.grad, e) for p, e in zip(model.parameters(), expected, strict=True))
@@ -109,7 +109,7 @@ def test_what_is_trained_so_starts_warm(tmp_path: Path) -> None:
     assert weights.config().initial_state == "warm"
     assert weights.has_warm_state()
     model = load_bilm(weights)
-    expected = warm_state(model, prose() * 2)  # the training text from its beginning
+    expected = compute_warm_state(model, prose() * 2)  # the training text from its beginning
     assert all(
         torch.allclose(a, b, atol=1e-6) for a, b in zip(model.warm_state(), expected, strict=True)
     )

@@ -20,15 +20,16 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from ..bilm.files import atomic_directory
 from ..bilm.find import Setting, find_weights
 from ..bilm.layout import Card
 from ..bilm.model import BiLM
-from ..bilm.weights import new_directory, save_bilm
-from .corpus import Block
+from ..bilm.weights import save_bilm
+from .batches import EncodedSentences
 from .head import load_head, save_head
 from .perplexity import LOGITS_AT_ONCE, losses, predicted
 from .softmax import SoftmaxHead, log_uniform
-from .vocab import SPECIALS, Vocabulary
+from .vocabulary import SPECIALS, Vocabulary
 
 BATCH_WORDS = 4096  # tokens read at once
 BLANK = "___"  # stands where a word is to be predicted; it is not read
@@ -113,7 +114,7 @@ class LanguageModel:
     def save(self, path: Path) -> None:
         """Write a directory that `load` reads, whole or not at all."""
         self.model.initial_state()  # what is loaded again must not depend on a warm state read now
-        with new_directory(path) as directory:
+        with atomic_directory(path) as directory:
             save_bilm(self.model, directory, self.card)
             save_head(self.head, self.vocab, directory)
 
@@ -212,7 +213,7 @@ class LanguageModel:
         empty, nothing = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=bool)
         found = [Surprisal(empty, empty, nothing)] * len(sentences)
         filled = [i for i, words in enumerate(sentences) if _checked(words)]
-        block = Block.of_whole([sentences[i] for i in filled], self.vocab, self.model)
+        block = EncodedSentences.of_whole([sentences[i] for i in filled], self.vocab, self.model)
         for chosen in block.plan(BATCH_WORDS, None):
             batch = block.batch(chosen)
             read = predicted(self.model, batch.to(self.model.device))
@@ -269,7 +270,7 @@ class LanguageModel:
     @torch.no_grad()
     def _hidden(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """For each word what each direction has read before it comes to it, ``(n_words, P)``."""
-        block = Block.of_whole([words], self.vocab, self.model)
+        block = EncodedSentences.of_whole([words], self.vocab, self.model)
         batch = block.batch(np.zeros(1, dtype=np.int64))
         read = predicted(self.model, batch.to(self.model.device))
         return read.hidden_f[:-1], read.hidden_b[1:]  # without the sentence's end and start

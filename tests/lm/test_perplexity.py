@@ -8,12 +8,12 @@ import torch
 
 from spacy_elmo.bilm.characters import BOS, EOS, encode_words
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pretraining import perplexity
-from spacy_elmo.pretraining.perplexity import Perplexity, evaluate
-from spacy_elmo.pretraining.softmax import SoftmaxHead
-from spacy_elmo.pretraining.vocab import Vocabulary
+from spacy_elmo.lm import perplexity
+from spacy_elmo.lm.perplexity import Perplexity, evaluate
+from spacy_elmo.lm.softmax import SoftmaxHead
+from spacy_elmo.lm.vocabulary import Vocabulary
 
-from .helpers import make_block, make_model, make_vocab, prose
+from ..pretraining.helpers import make_block, make_model, make_vocab, prose
 
 VOCAB = make_vocab(sorted({word for words in prose() for word in words})[::2])
 

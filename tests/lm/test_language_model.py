@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from spacy_elmo.bilm.layout import Card
 from spacy_elmo.bilm.weights import save_bilm
-from spacy_elmo.pretraining import language_model
-from spacy_elmo.pretraining.language_model import LanguageModel, Surprisal
-from spacy_elmo.pretraining.perplexity import evaluate
-from spacy_elmo.pretraining.softmax import log_uniform
-from spacy_elmo.pretraining.vocab import SPECIALS
+from spacy_elmo.lm import language_model
+from spacy_elmo.lm.language_model import LanguageModel, Surprisal
+from spacy_elmo.lm.perplexity import evaluate
+from spacy_elmo.lm.softmax import log_uniform
+from spacy_elmo.lm.vocabulary import SPECIALS
 
-from .helpers import log_probabilities, make_block, make_model, make_vocab, prose
+from ..pretraining.helpers import log_probabilities, make_block, make_model, make_vocab, prose
 
 VOCAB = make_vocab(["the", ",", "river", "of", ".", "sea", "into", "'s", "ran", "7"])
 SENTENCE = ["the", "river", "ran", "into", "the", "unheard", "sea", "."]

@@ -50,7 +50,7 @@ class SoftmaxHead(nn.Module):
         Args:
             hidden: ``(M, P)``.
             targets: ``(M,)``.
-            candidates: from `LogUniform.sample`, on the same device.
+            candidates: from `LogUniformSampler.sample`, on the same device.
         """
         words = candidates.words
         # One gather for candidates and targets: its gradient is as large as the whole table.
@@ -101,7 +101,7 @@ def log_uniform(n_words: int) -> np.ndarray:
     return np.log(np.log((k + 2) / (k + 1)) / np.log(n_words + 1))
 
 
-class LogUniform:
+class LogUniformSampler:
     """Draws words by `log_uniform` probabilities.
 
     Args:
@@ -119,7 +119,7 @@ class LogUniform:
         log_miss = np.log1p(-np.exp(log_uniform(n_words)))  # log(1 − p)
         self.log_miss = torch.from_numpy(log_miss).float()
 
-    def to(self, device: torch.device) -> LogUniform:
+    def to(self, device: torch.device) -> LogUniformSampler:
         """Have the candidates on a device, with the table that they share."""
         self.log_miss = self.log_miss.to(device)
         return self

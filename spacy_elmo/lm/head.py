@@ -10,7 +10,7 @@ from ..bilm.find import Setting, find_weights
 from ..bilm.layout import VOCAB
 from ..bilm.weights import HEAD, check_tensors, compact, write_tensors
 from .softmax import SoftmaxHead
-from .vocab import SPECIALS, Vocabulary
+from .vocabulary import SPECIALS, Vocabulary
 
 
 def save_head(head: SoftmaxHead, vocab: Vocabulary, path: Path, half: bool = False) -> None:

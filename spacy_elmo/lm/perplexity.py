@@ -13,10 +13,10 @@ from torch.nn import functional as F
 
 from ..bilm.model import BiLM, State
 from ..bilm.packing import to_device
-from .carried import Carried
-from .corpus import Batch, Block
+from .batches import Batch, EncodedSentences
 from .softmax import SoftmaxHead
-from .vocab import UNKNOWN
+from .stream_state import StreamState
+from .vocabulary import UNKNOWN
 
 LOGITS_AT_ONCE = 2**25  # bounds memory: 128 MiB, whatever the vocabulary
 
@@ -99,10 +99,10 @@ def losses(head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor) -> to
 def evaluate(
     model: BiLM,
     head: SoftmaxHead,
-    block: Block,
+    block: EncodedSentences,
     batch_words: int = 4096,
     max_words: int = 0,
-    state: State | Carried | None = None,
+    state: State | StreamState | None = None,
 ) -> Perplexity:
     """Perplexity of held-out sentences.
 
@@ -113,7 +113,7 @@ def evaluate(
         batch_words: tokens read at once.
         max_words: read no more than about this many tokens, a fixed sample; 0 for all.
         state: what each sentence starts from, with B = 1; None for the biLM's own initial state;
-            or `Carried`: the sentences are read in random order, each from the state that
+            or `StreamState`: the sentences are read in random order, each from the state that
             the one before it in its stream ended in, and ``batch_words`` is not used.
 
     Returns:
@@ -123,7 +123,7 @@ def evaluate(
     model.eval()
     if max_words:
         batch_words = min(batch_words, max_words)
-    if isinstance(state, Carried):
+    if isinstance(state, StreamState):
         plan = block.streams(len(state), np.random.default_rng(0))
     else:
         plan = block.plan(batch_words, np.random.default_rng(0) if max_words else None)
@@ -133,7 +133,7 @@ def evaluate(
     forward = backward = 0.0
     n_predicted = n_words = n_unknown = 0
     for batch in _batches(block, plan, model.device):
-        if isinstance(state, Carried):
+        if isinstance(state, StreamState):
             read = predicted(model, batch, state.of(len(batch.lengths)))
             state.keep(read.state)
         else:
@@ -149,5 +149,7 @@ def evaluate(
     return Perplexity(float(means[0]), float(means[1]), n_predicted, n_words, n_unknown)
 
 
-def _batches(block: Block, plan: list[np.ndarray], device: torch.device) -> Iterable[Batch]:
+def _batches(
+    block: EncodedSentences, plan: list[np.ndarray], device: torch.device
+) -> Iterable[Batch]:
     return (block.batch(sentences).to(device) for sentences in plan)

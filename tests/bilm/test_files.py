@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretraining.files import whole_file, write_text
+from spacy_elmo.bilm.files import atomic_file, write_text
 
 
 def test_a_file_is_replaced_when_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
     write_text(path, "one\n")
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text("two\n")
         assert path.read_text() == "one\n"
     assert path.read_text() == "two\n"
@@ -20,7 +20,7 @@ def test_a_file_is_replaced_when_it_is_whole(tmp_path: Path) -> None:
 def test_a_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
     write_text(path, "one\n")
-    with pytest.raises(RuntimeError, match="disk"), whole_file(path) as temporary:
+    with pytest.raises(RuntimeError, match="disk"), atomic_file(path) as temporary:
         temporary.write_text("tw")
         raise RuntimeError("the disk is full")
     assert path.read_text() == "one\n"

@@ -14,9 +14,9 @@ from safetensors.torch import load_file, save_file
 from spacy_elmo.bilm.find import find_weights
 from spacy_elmo.bilm.published import write_published
 from spacy_elmo.bilm.weights import save_bilm
-from spacy_elmo.pretraining.head import load_head, save_head
+from spacy_elmo.lm.head import load_head, save_head
 
-from .helpers import make_model, make_vocab
+from ..pretraining.helpers import make_model, make_vocab
 
 VOCAB = make_vocab(["the", "a", "안녕"])
 

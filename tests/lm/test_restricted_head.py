@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.pretraining.merged import merge
-from spacy_elmo.pretraining.perplexity import evaluate
-from spacy_elmo.pretraining.vocab import UNKNOWN
+from spacy_elmo.lm.perplexity import evaluate
+from spacy_elmo.lm.restricted_head import restrict_head
+from spacy_elmo.lm.vocabulary import UNKNOWN
 
-from .helpers import log_probabilities, make_block, make_model, make_vocab, prose
+from ..pretraining.helpers import log_probabilities, make_block, make_model, make_vocab, prose
 
 VOCAB = make_vocab(sorted({word for words in prose() for word in words}))
 
@@ -20,7 +20,7 @@ def test_against_the_definition() -> None:
     model, head = make_model(len(VOCAB))
     torch.nn.init.normal_(head.weight)
     known = VOCAB.words[:2:-3]  # in another order, without the special ones
-    merged, vocab = merge(head, VOCAB, known, "The file")
+    merged, vocab = restrict_head(head, VOCAB, known, "The file")
     assert vocab.words == [*VOCAB.words[:3], *(word for word in VOCAB.words[3:] if word in known)]
     losses = []
     others = [i for i, word in enumerate(VOCAB.words) if word not in vocab.places]
@@ -39,7 +39,7 @@ def test_against_the_definition() -> None:
 def test_all_words_change_nothing() -> None:
     model, head = make_model(len(VOCAB))
     result = evaluate(model, head, make_block(prose(), VOCAB))
-    merged, vocab = merge(head, VOCAB, reversed(VOCAB.words), "The file")
+    merged, vocab = restrict_head(head, VOCAB, reversed(VOCAB.words), "The file")
     again = evaluate(model, merged, make_block(prose(), vocab))
     assert again.mean == pytest.approx(result.mean, rel=1e-6)
     assert again.n_unknown == 0
@@ -48,9 +48,9 @@ def test_all_words_change_nothing() -> None:
 def test_failures() -> None:
     _, head = make_model(len(VOCAB))
     with pytest.raises(ValueError, match=r"The file x has 2 words that .*: 'Zug', 'Bahn'\. Leave"):
-        merge(head, VOCAB, ["Zug", "the", "Bahn", "Zug"], "The file x")
+        restrict_head(head, VOCAB, ["Zug", "the", "Bahn", "Zug"], "The file x")
     with pytest.raises(ValueError, match=r"7 words .*'4', …\."):
-        merge(head, VOCAB, map(str, range(7)), "The file x")
+        restrict_head(head, VOCAB, map(str, range(7)), "The file x")
     for words in ([], ["<S>", "<UNK>"]):
         with pytest.raises(ValueError, match="The file x has no words"):
-            merge(head, VOCAB, words, "The file x")
+            restrict_head(head, VOCAB, words, "The file x")

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 import torch
 
 from .softmax import SoftmaxHead
-from .vocab import SPECIALS, UNKNOWN, Vocabulary
+from .vocabulary import SPECIALS, UNKNOWN, Vocabulary
 
 NAMED = 5  # missing words in a message
 
 
-class MergedHead(SoftmaxHead):
+class RestrictedHead(SoftmaxHead):
     """A head some of whose words are one, ``<UNK>``.
 
     Args:
@@ -40,7 +40,7 @@ class MergedHead(SoftmaxHead):
         return torch.cat([kept[:, :UNKNOWN], together, kept[:, UNKNOWN + 1 :]], dim=1)
 
 
-def merge(
+def restrict_head(
     head: SoftmaxHead, vocab: Vocabulary, words: Iterable[str], source: str
 ) -> tuple[SoftmaxHead, Vocabulary]:
     """A head that knows some of its words only.
@@ -69,5 +69,5 @@ def merge(
         raise ValueError(f"{source} has no words; give a file of one word a line.")
     kept = [place for place, word in enumerate(vocab.words) if word in chosen]
     others = [place for place, word in enumerate(vocab.words) if word not in chosen]
-    merged = MergedHead(head, kept + others, len(kept))
+    merged = RestrictedHead(head, kept + others, len(kept))
     return merged.eval(), Vocabulary([vocab.words[place] for place in kept])
