@@ -1,0 +1,38 @@
+"""What the documentation names exists: commands, registered names, the demo's result."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from spacy.util import registry
+from typer.testing import CliRunner
+
+from spacy_elmo.cli import app
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_commands_and_registered_names_exist() -> None:
+    """What the pages call `elmo COMMAND` and `spacy-elmo.Thing.v1` is there to be called."""
+    commands = {command.name for command in app.registered_commands}
+    registries = (
+        registry.architectures, registry.callbacks, registry.readers, registry.loggers
+    )  # fmt: skip
+    registered = {name for names in registries for name in names.get_all()}
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        text = page.read_text(encoding="utf-8")
+        for command in re.findall(r"(?:`|python -m spacy )elmo ([a-z][a-z-]*)", text):
+            assert command in commands, f"{page.name}: elmo {command}"
+        for name in set(re.findall(r"spacy-elmo\.\w+\.v\d", text)) - {"spacy-elmo.Thing.v1"}:
+            assert name in registered, f"{page.name}: {name}"
+
+
+def test_readme_demo() -> None:
+    """The README's own text: its contexts fall into the two meanings."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    [text] = re.findall(r"^make demo ARGS='--text \"(.*)\"'$", page, flags=re.MULTILINE)
+    result = CliRunner().invoke(app, ["demo", "--text", text])
+    assert result.exit_code == 0, result.output
+    nearest = dict(re.findall(r"^ +(\d) → +(\d) ", result.output, flags=re.MULTILINE))
+    assert nearest == {"1": "3", "3": "1", "2": "4", "4": "2"}
