@@ -9,6 +9,7 @@ from torch import nn
 
 from .characters import N_CHARACTERS, CharacterIds, encode_words
 from .config import BiLMConfig
+from .precision import require_ieee_float32
 
 # Words at once, sorted by length: bounds padding, and memory.
 WORDS_AT_ONCE, FEATURES_AT_ONCE = 512, 2**21
@@ -53,6 +54,7 @@ class CharCNN(nn.Module):
 
     def forward(self, char_ids: torch.Tensor) -> torch.Tensor:
         """``(n_words, n_positions)`` ids to ``(n_words, projection_dim)`` vectors."""
+        require_ieee_float32(char_ids)
         chars = self.embedding(char_ids - 1).transpose(1, 2)  # (n_words, char_dim, n_positions)
         x = torch.cat([_maximum(conv(chars)) for conv in self.convolutions], dim=1)
         x = self.activation(x)  # (n_words, n_filters)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 def atomic_file(path: Path) -> Iterator[Path]:
     """Write a file under a temporary name; it gets its own when all of it is on the disk.
 
-    A file that was there before is replaced; if anything fails it stays as it was.
+    An existing file is replaced; if anything fails it stays as it was.
     """
     temporary = path.with_name(f".{path.name}.part")
     try:
@@ -35,19 +35,46 @@ def write_text(path: Path, text: str) -> None:
 def atomic_directory(path: Path) -> Iterator[Path]:
     """Write a directory under a temporary name; it gets its own when all is written.
 
-    A directory that was there before is replaced; if anything fails it stays as it was.
+    An existing directory is replaced; if anything fails it stays as it was. A file is not
+    replaced. Two directories cannot be exchanged in one step everywhere, so the old one is renamed
+    first: if the process is killed just then, there is none at the path, and the old one lies
+    beside it under another name. The next `atomic_directory` or `recover_directory` of the path
+    puts it back. Two processes must not write the same path at once.
+
+    Args:
+        path: of the directory; its parents are created, and links in it are followed.
+
+    Yields:
+        The temporary directory, empty.
     """
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as room:
-        new, old = Path(room, "new"), Path(room, "old")
-        new.mkdir()
+    recover_directory(path)
+    new, old = path.with_name(f".{path.name}.part"), _replaced(path)
+    shutil.rmtree(new, ignore_errors=True)  # of a process that was killed while it wrote
+    new.mkdir()
+    try:
         yield new
-        if not path.exists():
-            os.replace(new, path)
-            return
-        os.replace(path, old)
-        try:
-            os.replace(new, path)
-        except BaseException:
-            os.replace(old, path)
-            raise
+        if path.is_dir():
+            os.replace(path, old)
+        os.replace(new, path)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        recover_directory(path)
+
+
+def recover_directory(path: Path) -> None:
+    """Put a directory back if a process was killed while `atomic_directory` replaced it."""
+    path = Path(os.path.realpath(path))
+    old = _replaced(path)
+    if not os.path.isdir(old):
+        return
+    if path.exists():
+        shutil.rmtree(old)
+    else:
+        os.replace(old, path)
+
+
+def _replaced(path: Path) -> Path:
+    """Where a directory lies while it is replaced."""
+    return path.parent / f".{path.name}.old"

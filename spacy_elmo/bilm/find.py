@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
+from .files import recover_directory
 from .layout import Weights
 from .model import BiLM
 from .weights import CONFIG, WEIGHTS, OwnWeights
@@ -56,6 +57,7 @@ def _find(setting: str | Path | Sequence[str | Path]) -> Weights:
     if name in installed:
         return _installed(name, installed[name])
     path = Path(setting)
+    recover_directory(path)
     if path.is_dir():
         return _in_directory(path)
     if path.is_file():
@@ -85,7 +87,7 @@ def _installed(name: str, module: str) -> Weights:
     if spec is None or spec.origin is None:
         raise ValueError(
             f"The package that brings the ELMo weights '{name}' is damaged: it has no module "
-            f"'{module}'. Install it anew."
+            f"'{module}'. Reinstall it."
         )
     return OwnWeights(Path(spec.origin).parent)
 

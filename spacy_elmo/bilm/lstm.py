@@ -19,6 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from .config import BiLMConfig
 from .packing import Packing
+from .precision import require_ieee_float32
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
 BYTES_AT_ONCE = 2**23  # of gates, where no gradient needs those of all steps
@@ -86,6 +87,7 @@ class LSTMLayer(nn.Module):
 
         cuDNN runs all steps in one call; on a CPU it is the slower of the two.
         """
+        require_ieee_float32(x)
         batch_sizes = torch.tensor(packing.batch_sizes, dtype=torch.int64)
         no_bias = torch.zeros_like(bias[0])
         results = []

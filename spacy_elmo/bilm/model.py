@@ -52,12 +52,12 @@ class BiLM(nn.Module):
         self.lstm = nn.ModuleList(LSTMLayer(config) for _ in range(config.n_layers))
         self.register_buffer("warm_h", None)
         self.register_buffer("warm_c", None)
-        self._cached_version = 0
-        self.register_load_state_dict_post_hook(_forget_words)
+        self.register_load_state_dict_post_hook(_clear_word_cache)
 
     def _apply(self, fn: Any, recurse: bool = True) -> BiLM:
-        self.word_cache.clear()  # moved to another device or type
-        return super()._apply(fn, recurse)
+        super()._apply(fn, recurse)
+        self.word_cache.clear()  # the weights are on another device, or of another type
+        return self
 
     def train(self, mode: bool = True) -> BiLM:
         if mode:
@@ -167,11 +167,9 @@ class BiLM(nn.Module):
         if torch.is_grad_enabled() or self.training:
             types = self.encode(words)
         else:
-            version = versions(self.token_encoder)
-            if version != self._cached_version:  # an optimizer wrote to them
-                self.word_cache.clear()
-                self._cached_version = version
-            types = self.word_cache.lookup(words, self.encode)
+            like = next(self.parameters())
+            version = (versions(self.token_encoder), like.device, like.dtype)
+            types = self.word_cache.lookup(words, self.encode, version)
         state = self.initial_state() if state is None else state
         h0, c0 = (s.expand(-1, -1, len(sentences), -1) for s in state)
         results: list[torch.Tensor] = [types] * len(sentences)
@@ -191,13 +189,13 @@ class BiLM(nn.Module):
         return results, (torch.cat(h_n, dim=2)[:, :, back], torch.cat(c_n, dim=2)[:, :, back])
 
 
+def _clear_word_cache(bilm: BiLM, _: Any) -> None:
+    bilm.word_cache.clear()
+
+
 def versions(module: nn.Module) -> int:
     """A number that changes when a module's parameters are written to."""
     return sum(0 if p.is_inference() else p._version for p in module.parameters())
-
-
-def _forget_words(bilm: BiLM, _: Any) -> None:
-    bilm.word_cache.clear()
 
 
 def _batches(lengths: list[int], batch_words: int) -> list[list[int]]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from threading import Lock
 
 import torch
 
 
 class WordCache:
-    """A bounded table of words' vectors, the least recently used half being given up.
+    """A bounded table of words' vectors that evicts the least recently used half.
 
     Two generations: words go into the young one; when it is full it becomes the old one, and
     the old one before it is dropped. A word found in the old generation moves to the young.
-    Safe to be used by several threads. Copies and pickles start empty.
+    Threads may share it. Copies and pickles start empty.
 
     Args:
         max_bytes: of both generations together.
@@ -22,10 +22,18 @@ class WordCache:
     def __init__(self, max_bytes: int = 32 * 2**20):
         self.max_bytes = max_bytes
         self._lock = Lock()
-        self.clear()
+        self._version: Hashable = None
+        self._drop()
 
     def clear(self) -> None:
-        """Forget all; to be called when the weights change."""
+        """Drop all vectors; call it when the weights have changed.
+
+        It waits for a lookup of another thread, so that nothing computed before is found after.
+        """
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
         self._young_table = self._old_table = torch.empty(0, 0)
@@ -37,31 +45,46 @@ class WordCache:
         return WordCache, (self.max_bytes,)
 
     def lookup(
-        self, words: Sequence[str], encode: Callable[[Sequence[str]], torch.Tensor]
+        self,
+        words: Sequence[str],
+        encode: Callable[[Sequence[str]], torch.Tensor],
+        version: Hashable = None,
     ) -> torch.Tensor:
-        """Vectors ``(n_words, P)`` of distinct words; `encode` computes those not known."""
+        """Vectors of words, from the cache where they are in it.
+
+        Args:
+            words: distinct words.
+            encode: computes the vectors ``(n, P)`` of the words that are missing.
+            version: of the weights; vectors of another version are dropped.
+
+        Returns:
+            ``(n_words, P)``.
+        """
         with self._lock:
+            if version != self._version:
+                self._drop()
+                self._version = version
             young, old = self._young, self._old
             found_young = [(i, young[word]) for i, word in enumerate(words) if word in young]
             rest = [i for i, word in enumerate(words) if word not in young]
             found_old = [(i, old[words[i]]) for i in rest if words[i] in old]
-            unknown = [i for i in rest if words[i] not in old]
+            missing = [i for i in rest if words[i] not in old]
             if not rest:
                 return self._young_table[[row for _, row in found_young]]
-            fresh = encode([words[i] for i in unknown])
+            fresh = encode([words[i] for i in missing])
             vectors = fresh.new_empty(len(words), fresh.shape[1])
-            vectors[unknown] = fresh
+            vectors[missing] = fresh
             for found, table in ((found_young, self._young_table), (found_old, self._old_table)):
                 if found:
-                    places, rows = map(list, zip(*found, strict=True))
-                    vectors[places] = table[rows]
-            self._remember([words[i] for i in rest], vectors[rest])
+                    positions, rows = map(list, zip(*found, strict=True))
+                    vectors[positions] = table[rows]
+            self._store([words[i] for i in rest], vectors[rest])
             return vectors
 
-    def _remember(self, words: list[str], vectors: torch.Tensor) -> None:
+    def _store(self, words: list[str], vectors: torch.Tensor) -> None:
         capacity = self.max_bytes // (2 * vectors.element_size() * vectors.shape[1])
         if len(words) > capacity:
-            return  # they would drive out everything, themselves included
+            return  # they would evict everything, themselves included
         if self._young_table.shape[0] == 0:
             self._young_table = _table(capacity, vectors)
         if len(self._young) + len(words) > capacity:

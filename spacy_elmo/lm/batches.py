@@ -133,7 +133,7 @@ class EncodedSentences:
             batch_words: tokens of a batch, boundaries included; at least one sentence is in it.
             rng: shuffles sentences of the same length and the batches; None keeps the order.
         """
-        order = np.arange(len(self.lengths))
+        order: np.ndarray = np.arange(len(self.lengths))
         if rng is not None:
             rng.shuffle(order)
         order = order[np.argsort(self.lengths[order], kind="stable")]

@@ -126,7 +126,7 @@ class LogUniformSampler:
 
     def sample(self, rng: np.random.Generator) -> Candidates:
         """Draw until `n_candidates` distinct words are there."""
-        drawn = np.empty(0, dtype=np.int64)
+        drawn: np.ndarray = np.empty(0, dtype=np.int64)
         while True:
             u = rng.random(2 * self.n_candidates)
             new = np.exp(u * np.log(self.n_words + 1)).astype(np.int64) - 1

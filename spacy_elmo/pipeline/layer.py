@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
@@ -107,7 +106,7 @@ def forward(
         for i, doc in enumerate(docs)
         for passage in passages(doc, reading.segments, reading.max_words)
     ]
-    with torch.set_grad_enabled(learns), full_precision(bilm.device):
+    with torch.set_grad_enabled(learns):
         layers = _read(shim, [passage.words for _, passage in read], reading.batch_words, learns)
     outputs = [torch.zeros(n_layers, len(doc), width, device=bilm.device) for doc in docs]
     for (i, passage), part in zip(read, layers, strict=True):
@@ -149,13 +148,6 @@ def _places(tokens: np.ndarray) -> slice | torch.Tensor:
     if tokens[-1] - tokens[0] + 1 == len(tokens):
         return slice(int(tokens[0]), int(tokens[-1]) + 1)
     return torch.from_numpy(tokens)
-
-
-def full_precision(device: torch.device) -> AbstractContextManager[None]:
-    """No TensorFloat-32 on a GPU, which cuDNN would take for float32 by default."""
-    if device.type != "cuda":
-        return nullcontext()
-    return torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
 
 
 @lru_cache

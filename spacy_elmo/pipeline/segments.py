@@ -48,7 +48,7 @@ def sentence_bounds(doc: Doc, segments: str = "auto") -> tuple[np.ndarray, list[
             'segments = "auto".'
         )
     if segments == "doc":
-        starts = np.zeros(1, dtype=np.int64)
+        starts: np.ndarray = np.zeros(1, dtype=np.int64)
     elif has_sentences:
         starts = np.searchsorted(words, [sent.start for sent in doc.sents])
     else:

@@ -115,7 +115,7 @@ def test_a_name_whose_module_is_not_there(module, tmp_path, monkeypatch):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lost\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[spacy_elmo_weights]\nlost_sm = {module}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    fails("lost_sm", f"'{module}'", "Install it anew")
+    fails("lost_sm", f"'{module}'", "Reinstall it")
 
 
 @pytest.mark.parametrize("setting", ["en_smm", "no/where.zip", Path("nowhere.hdf5"), "a\nb"])

@@ -1,5 +1,7 @@
 import itertools
 import random
+from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Event
 
 import numpy as np
 import pytest
@@ -234,6 +236,12 @@ def change_by_an_optimizer(model):
     torch.optim.SGD(model.parameters(), 0.01).step()
 
 
+def change_in_place(model):
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+
+
 def change_the_type(model):
     model.double()
 
@@ -252,6 +260,39 @@ def test_words_are_forgotten_when_the_weights_change(change):
     assert max_difference(after.numpy(), expected) <= 1e-6
     if change is not change_the_type:
         assert max_difference(before.numpy(), expected) > 1e-3
+
+
+@pytest.mark.parametrize("change", [change_by_loading, change_in_place])
+def test_no_word_survives_a_change_of_weights_by_another_thread(change):
+    """The weights change while one thread has computed vectors and not yet stored them."""
+    model, _ = make_pair(make_options())
+    encode, computed, go_on = model.encode, Event(), Event()
+
+    def slow_encode(words):
+        vectors = encode(words)
+        computed.set()
+        assert go_on.wait(60)
+        return vectors
+
+    def read():
+        with torch.no_grad():
+            return model.read([["cat"]])[0][0]
+
+    with ThreadPoolExecutor(3) as pool:
+        model.encode = slow_encode
+        before = pool.submit(read)
+        assert computed.wait(60)
+        model.encode = encode
+        changing = pool.submit(change, model)  # may have to wait for the first thread
+        wait([changing], timeout=0.2)
+        after = pool.submit(read)
+        wait([after], timeout=0.2)
+        go_on.set()
+        changing.result(60)
+        after.result(60)
+        before.result(60)
+    [expected], _ = run_bilm(model, [["cat"]])
+    assert max_difference(read().numpy(), expected) <= 1e-6
 
 
 def test_words_seen_in_inference_mode_are_no_obstacle():

@@ -1,0 +1,41 @@
+"""One precision of float32 on GPUs, for whatever runs a biLM: forward and backward.
+
+PyTorch lets cuDNN compute in TensorFloat-32 by default, which has the 10-bit mantissa of half
+precision: layers would differ from a CPU's by 1e-3. The char-CNN's convolutions and cuDNN's LSTM
+therefore compute in IEEE float32. Plain matrix products do so by default; whether they may be
+faster is the user's choice (``torch.set_float32_matmul_precision``, ``matmul_precision`` in a
+pretraining config), and so is mixed precision.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+
+
+def require_ieee_float32(x: torch.Tensor) -> None:
+    """Switch TensorFloat-32 off in cuDNN, if a tensor is on a GPU; call it before cuDNN computes.
+
+    The switch belongs to the process, not to a thread or a call: it is set at the first use,
+    stays, and also holds for the backward pass. It applies to other models of the process, too;
+    whoever wants TensorFloat-32 for these can switch it on again afterwards, and it is not
+    switched off a second time. ``torch.backends.cudnn.benchmark``, ``deterministic`` and
+    ``enabled`` are left alone.
+    """
+    if x.is_cuda:
+        switch_off_tf32()
+
+
+@cache  # once in a process
+def switch_off_tf32() -> None:
+    """Switch TensorFloat-32 off in cuDNN."""
+    cudnn = torch.backends.cudnn
+    cudnn.allow_tf32 = False
+    # Newer versions have a switch for each kind, which may have another value from one above it.
+    # Both are set: where they differ, PyTorch refuses to read `allow_tf32`.
+    for kind in ("conv", "rnn"):
+        switch: Any = getattr(cudnn, kind, None)
+        if hasattr(switch, "fp32_precision"):
+            switch.fp32_precision = "ieee"

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from spacy_elmo.bilm.precision import require_ieee_float32, switch_off_tf32
+
+cudnn = torch.backends.cudnn
+
+
+@pytest.fixture(autouse=True)
+def flags() -> Iterator[None]:
+    """Each test is the first use of cuDNN, and leaves its switches as it found them."""
+    switch_off_tf32.cache_clear()
+    with cudnn.flags(enabled=True, benchmark=True, deterministic=True, allow_tf32=True):
+        yield
+    switch_off_tf32.cache_clear()
+
+
+def test_tf32_is_switched_off_and_nothing_else() -> None:
+    assert cudnn.allow_tf32
+    switch_off_tf32()
+    assert not cudnn.allow_tf32  # PyTorch would raise here if two of its switches disagreed
+    assert cudnn.benchmark and cudnn.deterministic and cudnn.enabled
+    with cudnn.flags(enabled=True):  # nor does this raise
+        pass
+
+
+def test_who_switches_it_on_again_is_heeded() -> None:
+    switch_off_tf32()
+    cudnn.allow_tf32 = True
+    switch_off_tf32()
+    assert cudnn.allow_tf32
+
+
+def test_on_a_cpu_nothing_is_switched() -> None:
+    require_ieee_float32(torch.zeros(1))
+    assert cudnn.allow_tf32
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.backends, "fp32_precision"), reason="this PyTorch has one switch for all"
+)
+def test_a_switch_above_does_not_count() -> None:
+    code = (
+        "import torch\n"
+        "from spacy_elmo.bilm.precision import switch_off_tf32\n"
+        "torch.backends.fp32_precision = 'tf32'\n"
+        "switch_off_tf32()\n"
+        "cudnn = torch.backends.cudnn\n"
+        "assert cudnn.rnn.fp32_precision == cudnn.conv.fp32_precision == 'ieee'\n"
+        "assert not cudnn.allow_tf32\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
