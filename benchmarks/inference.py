@@ -25,7 +25,7 @@ from spacy.tokens import Doc
 
 from spacy_elmo.bilm.char_cnn import CharCNN
 from spacy_elmo.bilm.lstm import LSTMLayer
-from spacy_elmo.pretraining.shards import read_lines
+from spacy_elmo.pretraining.data.shards import read_lines
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from pathlib import Path
 from safetensors.torch import load_file
 
 from spacy_elmo.bilm.layout import VOCAB
-from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 
 CONFIG = """
 [paths]

@@ -20,7 +20,7 @@ from pathlib import Path
 import spacy
 
 from spacy_elmo.pipeline.segments import split_text
-from spacy_elmo.pretraining.shards import read_lines
+from spacy_elmo.pretraining.data.shards import read_lines
 
 
 def peak() -> int:

@@ -42,10 +42,10 @@ from spacy_elmo.lm.softmax import LogUniformSampler, SoftmaxHead
 from spacy_elmo.lm.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config, split_overrides
-from spacy_elmo.pretraining.corpus import Corpus, CorpusPosition
+from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
+from spacy_elmo.pretraining.data.shards import Shards
 from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.machine import bound_kernels, keep_freed_memory, matmul_precision
-from spacy_elmo.pretraining.shards import Shards
+from spacy_elmo.pretraining.run.machine import bound_kernels, keep_freed_memory, matmul_precision
 
 
 class PlainBiLM(nn.Module):

@@ -22,10 +22,10 @@ from spacy_elmo.lm.batches import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.stream_state import StreamState
-from spacy_elmo.pretraining.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.shards import find_shards, read_sentences
-from spacy_elmo.pretraining.trainer import pretrain
+from spacy_elmo.pretraining.data.shards import find_shards, read_sentences
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
+from spacy_elmo.pretraining.train import pretrain
 
 N_STREAMS = 64
 SETTINGS: dict[str, dict[str, Any]] = {

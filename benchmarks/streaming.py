@@ -22,9 +22,9 @@ import numpy as np
 
 from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.lm.vocabulary import Vocabulary
-from spacy_elmo.pretraining.corpus import Corpus, CorpusPosition
-from spacy_elmo.pretraining.shards import Shards, write_shards
-from spacy_elmo.pretraining.stats import count_corpus
+from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
+from spacy_elmo.pretraining.data.shards import Shards, write_shards
+from spacy_elmo.pretraining.data.stats import count_corpus
 
 DISTINCT_FILES, WORDS_PER_FILE, N_TYPES = 8, 1_000_000, 1_000_000
 ROWS = 8

@@ -180,7 +180,7 @@ def Shards(paths: Union[str, List[str]]) -> Any:
         paths: files of a sentence a line, its words separated by spaces; directories of them; or
             patterns such as ``corpus/*.txt.gz``. Packed ones end in .gz, .xz or .zst.
     """
-    from .pretraining import shards  # every `spacy.blank` imports this module
+    from .pretraining.data import shards  # every `spacy.blank` imports this module
 
     return shards.Shards(paths)
 

@@ -14,15 +14,15 @@ from spacy.language import Language
 from spacy.tokens import DocBin
 
 from .pipeline.segments import sentence_bounds, split_text
-from .pretraining.shards import PACKINGS, find_files, read_lines, without_space
-from .pretraining.source import Source
+from .pretraining.data.reader import CorpusReader
+from .pretraining.data.shards import PACKINGS, find_files, read_lines, without_space
 
 FORMS = "plain text (.txt), JSONL (.jsonl), either also .gz, .xz or .zst, or .spacy"
 ENDINGS = (".spacy", *(form + packing for form in (".txt", ".jsonl") for packing in PACKINGS))
 BY_RULES = "spacy.Tokenizer.v1"
 
 
-class Texts(Source):
+class Texts(CorpusReader):
     """Raw texts, tokenized and cut into sentences as they are read.
 
     Args:

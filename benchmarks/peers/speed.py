@@ -25,7 +25,7 @@ from exported import export
 from peers import CACHE, ENVIRONMENTS, OURS, read
 
 from spacy_elmo.pipeline.segments import split_text
-from spacy_elmo.pretraining.shards import read_lines
+from spacy_elmo.pretraining.data.shards import read_lines
 
 
 def read_sentences(path: Path, n_words: int) -> list[list[str]]:

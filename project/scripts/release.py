@@ -29,8 +29,8 @@ from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import UNKNOWN, Vocabulary
 from spacy_elmo.pretraining.config import Paths
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.corpus import Corpus, CorpusPosition
-from spacy_elmo.pretraining.shards import Shards, find_shards
+from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
+from spacy_elmo.pretraining.data.shards import Shards, find_shards
 
 KEPT = (*DOCUMENTS, META, "pages.txt.xz", "books.txt")
 

@@ -142,7 +142,7 @@ def warm_up(contents: Contents, text: Path | None) -> None:
     wants_one = model.config.initial_state == "warm"
     if text is not None:
         from ..pipeline.segments import split_text
-        from ..pretraining.shards import read_lines
+        from ..pretraining.data.shards import read_lines
 
         if not wants_one:
             raise ValueError(

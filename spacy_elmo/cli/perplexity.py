@@ -86,7 +86,7 @@ def measure(
     from ..lm.head import load_head
     from ..lm.perplexity import evaluate
     from ..lm.restricted_head import restrict_head
-    from ..pretraining.machine import find_device
+    from ..pretraining.run.machine import find_device
 
     device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
     weights = find_weights(setting)
@@ -117,7 +117,7 @@ def sentences(
     weights: Weights, text: Path, tokenized: bool, lang: str | None
 ) -> Iterator[list[str]]:
     """The sentences of a text in any of the forms that it may have."""
-    from ..pretraining.shards import find_shards, read_sentences
+    from ..pretraining.data.shards import find_shards, read_sentences
     from ..readers import read_sentences_of
     from .language import blank_pipeline
 

@@ -27,8 +27,8 @@ def plot_training_cli(
 
     It may still be running, or have been resumed. Needs matplotlib: pip install 'spacy-elmo[viz]'.
     """
-    from ..pretraining.log import LOG
-    from ..pretraining.plot import plot_log
+    from ..pretraining.run.log import LOG
+    from ..pretraining.run.plot import plot_log
 
     log = out if out.is_file() else out / LOG
     file = file or log.with_suffix(".png")

@@ -37,11 +37,11 @@ def pretrain_cli(
     (see project/configs/pretrain_adapt.cfg), its head too if it has one. OUT gets `model-best` and
     `model-last`, directories that the elmo component can take as its weights.
     """
-    from ..pretraining.checkpoint import CHECKPOINT
     from ..pretraining.config_file import start_from
-    from ..pretraining.given import Given
-    from ..pretraining.processes import speaks
-    from ..pretraining.trainer import pretrain
+    from ..pretraining.run.checkpoint import CHECKPOINT
+    from ..pretraining.run.distributed import speaks
+    from ..pretraining.run.given import Given
+    from ..pretraining.train import pretrain
     from .pretrain_config import read_spacy_config, resolve
     from .pretrain_logger import Follower
     from .vectors import read_vectors

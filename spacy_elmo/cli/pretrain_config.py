@@ -14,7 +14,7 @@ from spacy.util import load_config, registry
 
 from ..pretraining.config import CORPORA, PretrainConfig
 from ..pretraining.config_file import REFERENCE, assemble, parse_overrides, section_of
-from ..pretraining.source import Source
+from ..pretraining.data.reader import CorpusReader
 
 
 def read_spacy_config(
@@ -45,7 +45,7 @@ def read_spacy_config(
     return assemble(data, run)
 
 
-def resolve(config: PretrainConfig) -> tuple[dict[str, Source], Any]:
+def resolve(config: PretrainConfig) -> tuple[dict[str, CorpusReader], Any]:
     """Make what a config names: its corpus readers, and the set-up of its logger or None.
 
     Raises:
@@ -55,7 +55,7 @@ def resolve(config: PretrainConfig) -> tuple[dict[str, Source], Any]:
     for name in CORPORA:
         if name in config.corpora:
             sources[name] = _made(f"corpora.{name}", config.corpora[name])
-            if not isinstance(sources[name], Source):
+            if not isinstance(sources[name], CorpusReader):
                 raise ValueError(
                     f"Config: [corpora.{name}] names '{config.corpora[name]['@readers']}', which "
                     f"does not read texts for pretraining; take spacy-elmo.Texts.v1 or "

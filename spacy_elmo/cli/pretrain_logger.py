@@ -10,7 +10,7 @@ from confection import Config
 from spacy.language import Language
 
 from ..pretraining.config import PretrainConfig
-from ..pretraining.log import Follow
+from ..pretraining.run.log import Follow
 
 
 class Follower:

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from ..pretraining.shards import write_meta, write_shards
+from ..pretraining.data.shards import write_meta, write_shards
 from ..readers import BY_RULES, blank, read_sentences_of
 
 

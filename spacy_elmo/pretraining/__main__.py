@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from .checkpoint import CHECKPOINT
 from .config_file import read_config, split_overrides, start_from
-from .given import Given
-from .trainer import pretrain
+from .run.checkpoint import CHECKPOINT
+from .run.given import Given
+from .train import pretrain
 
 
 def main() -> None:

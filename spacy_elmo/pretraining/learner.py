@@ -11,7 +11,7 @@ from torch import nn
 from ..lm.batches import Batch
 from ..lm.softmax import Candidates
 from .loss import BiLMLoss
-from .processes import Processes
+from .run.distributed import Processes
 
 
 class Learner:

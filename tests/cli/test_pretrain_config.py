@@ -18,10 +18,10 @@ from spacy_elmo.bilm.layout import Card
 from spacy_elmo.cli import app
 from spacy_elmo.cli.language import blank_pipeline
 from spacy_elmo.cli.pretrain_config import read_spacy_config, resolve
-from spacy_elmo.pretraining.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.log import read_log
-from spacy_elmo.pretraining.shards import Shards
+from spacy_elmo.pretraining.data.shards import Shards
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
+from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.readers import Texts
 
 from ..pretraining.helpers import PROSE, make_config, same_weights
@@ -150,7 +150,7 @@ def test_a_run_from_raw_text_is_resumed(
 
 
 def test_without_spacy_readers_are_refused(write: Callable[..., Path], text: Path) -> None:
-    from spacy_elmo.pretraining.trainer import pretrain
+    from spacy_elmo.pretraining.train import pretrain
 
     config = read_config(write(readers(texts(text), texts(text))))
     with pytest.raises(ValueError, match=r"\[corpora\.train\] names a reader, which only spaCy"):
@@ -230,7 +230,7 @@ def test_loggers_of_spacy_itself(write: Callable[..., Path], text: Path, tmp_pat
 def test_settings_that_would_be_ignored_are_refused(
     write: Callable[..., Path], text: Path, tmp_path: Path
 ) -> None:
-    from spacy_elmo.pretraining.trainer import pretrain
+    from spacy_elmo.pretraining.train import pretrain
 
     path = write(readers(texts(text), texts(text)))
     for arguments, message in [

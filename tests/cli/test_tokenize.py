@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.pipeline.segments import sentence_bounds
-from spacy_elmo.pretraining.shards import find_shards, open_text, read_sentences
+from spacy_elmo.pretraining.data.shards import find_shards, open_text, read_sentences
 
 TEXT = """\
 Mr. O'Neill didn't answer.  He looked at the bank (of the river, I mean) -- and left!

@@ -14,10 +14,10 @@ from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.model import compute_warm_state
 from spacy_elmo.lm.perplexity import evaluate, predicted
 from spacy_elmo.lm.stream_state import StreamState
-from spacy_elmo.pretraining.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.trainer import pretrain
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
+from spacy_elmo.pretraining.train import pretrain
 
 from ..pretraining.helpers import (
     make_block,

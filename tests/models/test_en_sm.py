@@ -14,7 +14,7 @@ from spacy_elmo.lm.batches import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import Perplexity, evaluate
 from spacy_elmo.pipeline.segments import split_text
-from spacy_elmo.pretraining.shards import read_lines
+from spacy_elmo.pretraining.data.shards import read_lines
 
 OWN_TEXT = [
     "When the train had left the station, the children went back to the house by the river.",

@@ -19,9 +19,9 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.batches import Batch, EncodedSentences
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.pretraining import trainer
+from spacy_elmo.pretraining import train as trainer
 from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
-from spacy_elmo.pretraining.schedule import learning_rate
+from spacy_elmo.pretraining.run.schedule import learning_rate
 
 ANIMALS = {"dogs": "bark", "cows": "moo", "cats": "purr", "owls": "hoot"}
 # Each sentence is as likely as the others, and only its first word is free in either direction:

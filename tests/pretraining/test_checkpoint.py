@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from spacy_elmo.pretraining.checkpoint import (
+from spacy_elmo.pretraining.data.corpus import CorpusPosition
+from spacy_elmo.pretraining.run.checkpoint import (
     CHECKPOINT,
     Progress,
     check_resumable,
@@ -16,8 +17,7 @@ from spacy_elmo.pretraining.checkpoint import (
     read_progress,
     save_checkpoint,
 )
-from spacy_elmo.pretraining.corpus import CorpusPosition
-from spacy_elmo.pretraining.trainer import pretrain
+from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import make_config, prose, write_text
 
@@ -78,7 +78,7 @@ def test_a_failure_leaves_the_checkpoint_before(
         temporary.write_bytes(b"half")
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("spacy_elmo.pretraining.checkpoint.save_file", fail)
+    monkeypatch.setattr("spacy_elmo.pretraining.run.checkpoint.save_file", fail)
     modules, optimizer = make(1)
     with pytest.raises(OSError, match="the disk is full"):
         save_checkpoint(path, Progress(), {}, modules, optimizer)

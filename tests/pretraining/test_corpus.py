@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds, encode_words
 from spacy_elmo.lm.batches import Batch
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.pretraining.corpus import Corpus, CorpusPosition
-from spacy_elmo.pretraining.shards import Shards
+from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
+from spacy_elmo.pretraining.data.shards import Shards
 
 from .helpers import make_block, make_vocab, prose, same_batches, write_text
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from spacy_elmo.pretraining.corpus import CorpusPosition
-from spacy_elmo.pretraining.estimate import TRIALS, Estimate, rehearse
-from spacy_elmo.pretraining.given import Given
+from spacy_elmo.pretraining.data.corpus import CorpusPosition
 from spacy_elmo.pretraining.learner import Learner
 from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.prepare import prepare
-from spacy_elmo.pretraining.processes import Processes
-from spacy_elmo.pretraining.trainer import pretrain
+from spacy_elmo.pretraining.run.distributed import Processes
+from spacy_elmo.pretraining.run.given import Given
+from spacy_elmo.pretraining.run.profile import TRIALS, Estimate, rehearse
+from spacy_elmo.pretraining.run.setup import prepare
+from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import SENTENCES, make_config, make_model, prose, same_batches, write_text
 

@@ -19,8 +19,8 @@ from spacy_elmo.bilm.weights import HEAD, save_bilm
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.log import read_log
-from spacy_elmo.pretraining.trainer import pretrain
+from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import MODEL, SENTENCES, SETTINGS, make_config, prose, stop_after, write_text
 

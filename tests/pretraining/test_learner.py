@@ -11,10 +11,10 @@ from spacy_elmo.bilm.lstm import LSTMLayer
 from spacy_elmo.lm.batches import Batch
 from spacy_elmo.lm.softmax import LogUniformSampler
 from spacy_elmo.pretraining.learner import Learner
-from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.processes import Processes
-from spacy_elmo.pretraining.trainer import pretrain
+from spacy_elmo.pretraining.run.distributed import Processes
+from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import SENTENCES, make_block, make_config, make_model, make_vocab, prose, write_text
 

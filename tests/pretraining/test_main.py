@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.pretraining.__main__ import main
-from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.log import read_log
-from spacy_elmo.pretraining.trainer import pretrain
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
+from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import SENTENCES, make_config, prose, same_weights, write_text
 
@@ -49,9 +49,9 @@ def config_path(tmp_path: Path) -> Path:
 
 def test_every_module_imports_without_spacy() -> None:
     code = WITHOUT.partition("runpy.run_module")[0] + (
-        "import importlib, pkgutil, spacy_elmo.bilm, spacy_elmo.pretraining\n"
-        "for package in (spacy_elmo.bilm, spacy_elmo.pretraining):\n"
-        "    for module in pkgutil.iter_modules(package.__path__, package.__name__ + '.'):\n"
+        "import importlib, pkgutil, spacy_elmo.bilm, spacy_elmo.lm, spacy_elmo.pretraining\n"
+        "for package in (spacy_elmo.bilm, spacy_elmo.lm, spacy_elmo.pretraining):\n"
+        "    for module in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
         "        importlib.import_module(module.name)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=ENVIRONMENT, timeout=120)

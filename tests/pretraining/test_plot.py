@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spacy_elmo.pretraining.plot import curve, draw, plot_log
+from spacy_elmo.pretraining.run.plot import curve, draw, plot_log
 
 
 def losses(steps: range, level: float) -> list[dict[str, Any]]:

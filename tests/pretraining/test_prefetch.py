@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from spacy_elmo.pretraining import trainer
-from spacy_elmo.pretraining.checkpoint import CHECKPOINT
-from spacy_elmo.pretraining.prefetch import prefetched, reading
-from spacy_elmo.pretraining.trainer import pretrain
+from spacy_elmo.pretraining import train as trainer
+from spacy_elmo.pretraining.data.prefetch import prefetched, reading
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
+from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import SENTENCES, make_config, prose, same_weights, write_text
 

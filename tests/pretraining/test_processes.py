@@ -18,11 +18,11 @@ from safetensors.torch import load_file
 from torch import distributed
 
 from spacy_elmo.bilm.weights import save_bilm
-from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.log import read_log
-from spacy_elmo.pretraining.processes import LAUNCH, Processes, agent, meet
-from spacy_elmo.pretraining.trainer import pretrain
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
+from spacy_elmo.pretraining.run.distributed import LAUNCH, Processes, agent, meet
+from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import make_config, make_model, same_weights
 
@@ -43,7 +43,8 @@ CHANGES: dict[str, Any] = {
 # The trainer, and what happens in one of the processes as a step of the first start begins.
 SCRIPT = """
 import os, signal, time
-from spacy_elmo.pretraining import trainee, trainer
+from spacy_elmo.pretraining import train as trainer
+from spacy_elmo.pretraining.run import state as trainee
 from spacy_elmo.pretraining.__main__ import main
 
 before = trainer.learning_rate

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from spacy_elmo.pretraining import report
-from spacy_elmo.pretraining.report import Report, duration
+from spacy_elmo.pretraining.run import report
+from spacy_elmo.pretraining.run.report import Report, duration
 
 
 def run(reporter: Report, total: int = 6, done: int = 2) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.pretraining.shards import (
+from spacy_elmo.pretraining.data.shards import (
     Shards,
     find_shards,
     read_lines,

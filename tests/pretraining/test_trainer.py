@@ -15,13 +15,14 @@ from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.pretraining import trainee, trainer
-from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_progress
+from spacy_elmo.pretraining import train as trainer
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.trainer import learning_rate, pretrain
+from spacy_elmo.pretraining.run import state as trainee
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
+from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.train import learning_rate, pretrain
 
 from .helpers import (
     BEST_PERPLEXITY,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.pretraining.stats import count_corpus
+from spacy_elmo.pretraining.data.stats import count_corpus
 
 COUNTS = Counter({"the": 9, "b": 4, "a": 4, "c": 4, "rare": 1, "<UNK>": 50, "</S>": 60})
 

@@ -14,13 +14,13 @@ from spacy_elmo.bilm.find import load_bilm
 from spacy_elmo.bilm.word_vectors import WordTable
 from spacy_elmo.lm.batches import EncodedSentences
 from spacy_elmo.lm.language_model import LanguageModel
-from spacy_elmo.pretraining.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.given import Given
-from spacy_elmo.pretraining.log import read_log
-from spacy_elmo.pretraining.trainer import pretrain
-from spacy_elmo.pretraining.word_table import TABLE, read_table, write_table
+from spacy_elmo.pretraining.data.word_table import TABLE, read_table, write_table
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
+from spacy_elmo.pretraining.run.given import Given
+from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import (
     BEST_PERPLEXITY,

@@ -10,10 +10,10 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from ..bilm.files import atomic_file
-from ..bilm.find import find_weights
-from ..bilm.word_vectors import WordTable, pack_words, unpack_words
-from .config import PretrainConfig
+from ...bilm.files import atomic_file
+from ...bilm.find import find_weights
+from ...bilm.word_vectors import WordTable, pack_words, unpack_words
+from ..config import PretrainConfig
 
 TABLE = "vectors.safetensors"  # of a run, once: a table that does not learn is in no checkpoint
 

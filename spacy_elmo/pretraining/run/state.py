@@ -10,21 +10,21 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..bilm.files import atomic_directory
-from ..bilm.find import load_bilm
-from ..bilm.layout import Card
-from ..bilm.model import BiLM, compute_warm_state
-from ..bilm.weights import save_bilm
-from ..lm.batches import Batch
-from ..lm.head import load_head, save_head
-from ..lm.perplexity import Perplexity, evaluate
-from ..lm.softmax import SoftmaxHead
-from ..lm.stream_state import StreamState
+from ...bilm.files import atomic_directory
+from ...bilm.find import load_bilm
+from ...bilm.layout import Card
+from ...bilm.model import BiLM, compute_warm_state
+from ...bilm.weights import save_bilm
+from ...lm.batches import Batch
+from ...lm.head import load_head, save_head
+from ...lm.perplexity import Perplexity, evaluate
+from ...lm.softmax import SoftmaxHead
+from ...lm.stream_state import StreamState
+from ..learner import Learner
+from ..loss import BiLMLoss
 from .checkpoint import CHECKPOINT, keep_checkpoint, load_checkpoint, save_checkpoint
-from .learner import Learner
-from .loss import BiLMLoss
-from .prepare import Prepared
-from .processes import Processes
+from .distributed import Processes
+from .setup import Prepared
 
 
 class Trainee:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import torch
 
-from ..bilm.find import load_bilm
-from ..bilm.weights import HEAD, WEIGHTS
-from ..lm.batches import EncodedSentences
-from ..lm.head import load_head
-from ..lm.perplexity import Perplexity, evaluate
-from .prepare import BEST, LAST
+from ...bilm.find import load_bilm
+from ...bilm.weights import HEAD, WEIGHTS
+from ...lm.batches import EncodedSentences
+from ...lm.head import load_head
+from ...lm.perplexity import Perplexity, evaluate
+from .setup import BEST, LAST
 
 
 def evaluate_models(

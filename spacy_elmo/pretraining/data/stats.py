@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
-from ..bilm.characters import is_cut
-from ..lm.vocabulary import UNK, UNKNOWN, Vocabulary
+from ...bilm.characters import is_cut
+from ...lm.vocabulary import UNK, UNKNOWN, Vocabulary
 
 MOST_WORDS = 2_000_000  # distinct ones that are counted: a few hundred MB
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ..bilm.find import find_weights
-from ..bilm.layout import VOCAB, Card, Weights
-from ..lm.head import load_head
-from ..lm.vocabulary import SPECIALS, Vocabulary
-from .config import PretrainConfig
-from .stats import CorpusStats
+from ...bilm.find import find_weights
+from ...bilm.layout import VOCAB, Card, Weights
+from ...lm.head import load_head
+from ...lm.vocabulary import SPECIALS, Vocabulary
+from ..config import PretrainConfig
+from ..data.stats import CorpusStats
 
 Say = Callable[[str], None]
 

@@ -13,8 +13,8 @@ from glob import glob
 from pathlib import Path
 from typing import IO, Any
 
-from ..bilm.files import write_text
-from .source import Source
+from ...bilm.files import write_text
+from .reader import CorpusReader
 
 META = "meta.json"  # tells of the shards beside it
 NOTED = ("lang", "tokenizer")
@@ -106,7 +106,7 @@ def read_sentences(path: Path) -> Iterator[list[str]]:
             yield words
 
 
-class Shards(Source):
+class Shards(CorpusReader):
     """Sentence shards, as `elmo tokenize` writes them.
 
     Args:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from ..bilm.files import write_text
+from ...bilm.files import write_text
 
 LOG = "log.jsonl"
 

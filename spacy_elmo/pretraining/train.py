@@ -14,21 +14,21 @@ from ..bilm.files import write_text
 from ..bilm.layout import VOCAB
 from ..lm.batches import Batch
 from ..lm.perplexity import Perplexity
-from .checkpoint import Progress
 from .config import PretrainConfig
-from .corpus import CorpusPosition
-from .estimate import rehearse
-from .given import Given
-from .log import LOG, Follow, Log, start_log
-from .machine import bound_kernels, keep_freed_memory, matmul_precision, stop_on_signals
-from .prefetch import reading
-from .prepare import BEST, CONFIG, LAST, Prepared, prepare
-from .processes import Processes, joined_processes
-from .report import Report
-from .results import describe, entry, evaluate_models, table
-from .schedule import has_ended, has_read, learning_rate
-from .trainee import Trainee, check_finite
-from .word_table import TABLE, write_table
+from .data.corpus import CorpusPosition
+from .data.prefetch import reading
+from .data.word_table import TABLE, write_table
+from .run.checkpoint import Progress
+from .run.distributed import Processes, joined_processes
+from .run.given import Given
+from .run.log import LOG, Follow, Log, start_log
+from .run.machine import bound_kernels, keep_freed_memory, matmul_precision, stop_on_signals
+from .run.profile import rehearse
+from .run.report import Report
+from .run.results import describe, entry, evaluate_models, table
+from .run.schedule import has_ended, has_read, learning_rate
+from .run.setup import BEST, CONFIG, LAST, Prepared, prepare
+from .run.state import Trainee, check_finite
 
 
 def pretrain(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 
-class Source(ABC):
+class CorpusReader(ABC):
     """A text in files, read a sentence at a time.
 
     What a corpus reader of a config returns, under ``[corpora.train]`` or ``[corpora.dev]``.

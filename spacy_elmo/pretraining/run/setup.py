@@ -7,24 +7,24 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..bilm.characters import CharacterIds
-from ..bilm.find import find_weights
-from ..bilm.layout import VOCAB, Card
-from ..bilm.word_vectors import RowIds, WordTable
-from ..lm.batches import EncodedSentences, ToIds
-from ..lm.softmax import LogUniformSampler
-from ..lm.vocabulary import Vocabulary
+from ...bilm.characters import CharacterIds
+from ...bilm.find import find_weights
+from ...bilm.layout import VOCAB, Card
+from ...bilm.word_vectors import RowIds, WordTable
+from ...lm.batches import EncodedSentences, ToIds
+from ...lm.softmax import LogUniformSampler
+from ...lm.vocabulary import Vocabulary
+from ..config import PretrainConfig, TrainingSettings
+from ..data.corpus import Corpus
+from ..data.reader import CorpusReader
+from ..data.stats import CorpusStats, count_corpus
+from ..data.word_table import TABLE, find_table
 from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
-from .config import PretrainConfig, TrainingSettings
-from .corpus import Corpus
+from .distributed import LAUNCH
 from .given import Given
 from .log import LOG, read_log
-from .processes import LAUNCH
 from .schedule import has_ended, schedule, steps_in_epoch
-from .source import Source
 from .start import Say, card_after, first_vocabulary, vocabulary_of_run
-from .stats import CorpusStats, count_corpus
-from .word_table import TABLE, find_table
 
 BEST, LAST, CONFIG = "model-best", "model-last", "config.cfg"
 PASSAGE_SENTENCES = 64
@@ -232,7 +232,7 @@ def _log_until(entries: list[dict[str, Any]], step: int, max_steps: int) -> list
     ]
 
 
-def _survey(name: str, source: Source, config: PretrainConfig) -> CorpusStats:
+def _survey(name: str, source: CorpusReader, config: PretrainConfig) -> CorpusStats:
     found = count_corpus(source.sentences(), config.corpus.max_words)
     if not found.n_sentences:
         files = ", ".join(f"'{file}'" for file in source.files()[:3])

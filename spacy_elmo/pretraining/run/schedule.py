@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..config import PretrainConfig, TrainingSettings
+from ..data.stats import CorpusStats
 from .checkpoint import Progress
-from .config import PretrainConfig, TrainingSettings
-from .stats import CorpusStats
 
 
 def steps_in_epoch(config: PretrainConfig, train: CorpusStats) -> int:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..lm.batches import Batch, EncodedSentences, ToIds
-from ..lm.vocabulary import Vocabulary
-from .source import Source
+from ...lm.batches import Batch, EncodedSentences, ToIds
+from ...lm.vocabulary import Vocabulary
+from .reader import CorpusReader
 
 
 class Corpus:
@@ -33,7 +33,7 @@ class Corpus:
 
     def __init__(
         self,
-        source: Source,
+        source: CorpusReader,
         vocab: Vocabulary,
         *,
         buffer_words: int,
@@ -103,7 +103,7 @@ class Pass:
         file, sentence: place of the first sentence: a file's number, and its number there.
     """
 
-    def __init__(self, source: Source, files: Sequence[Path], file: int, sentence: int):
+    def __init__(self, source: CorpusReader, files: Sequence[Path], file: int, sentence: int):
         self._next: Sequence[str] | None
         self._sentences = (
             (f, s, words)

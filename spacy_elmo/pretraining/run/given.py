@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..bilm.word_vectors import WordTable
-from .config import PretrainConfig
+from ...bilm.word_vectors import WordTable
+from ..config import PretrainConfig
+from ..data.reader import CorpusReader
+from ..data.shards import Shards
 from .log import Follow
-from .shards import Shards
-from .source import Source
 
 
 class Given(NamedTuple):
@@ -28,11 +28,11 @@ class Given(NamedTuple):
     """
 
     config: PretrainConfig
-    sources: Mapping[str, Source] = MappingProxyType({})
+    sources: Mapping[str, CorpusReader] = MappingProxyType({})
     vectors: WordTable | None = None
     follow: Callable[[list[dict[str, Any]]], AbstractContextManager[Follow]] | None = None
 
-    def source(self, name: str) -> Source:
+    def source(self, name: str) -> CorpusReader:
         """The text under a name, "train" or "dev".
 
         Raises:

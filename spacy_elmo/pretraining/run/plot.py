@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..bilm.files import atomic_file
+from ...bilm.files import atomic_file
 from .log import read_log
 
 Curve = tuple[list[int], list[float]]  # steps, and the values at them

@@ -11,10 +11,10 @@ from itertools import chain, islice
 import numpy as np
 import torch
 
-from ..lm.batches import Batch
-from ..lm.softmax import LogUniformSampler
-from .corpus import CorpusPosition
-from .learner import Learner
+from ...lm.batches import Batch
+from ...lm.softmax import LogUniformSampler
+from ..data.corpus import CorpusPosition
+from ..learner import Learner
 from .report import duration
 
 TRIALS = 3

@@ -13,11 +13,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from ..bilm.files import atomic_file
-from ..bilm.weights import check_tensors
-from ..bilm.word_vectors import WordVectors
-from .config import PretrainConfig
-from .corpus import CorpusPosition
+from ...bilm.files import atomic_file
+from ...bilm.weights import check_tensors
+from ...bilm.word_vectors import WordVectors
+from ..config import PretrainConfig
+from ..data.corpus import CorpusPosition
 
 CHECKPOINT, KEPT = "checkpoint.safetensors", "checkpoint-?????????.safetensors"
 
