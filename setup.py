@@ -46,7 +46,9 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=["spacy_elmo*"]),
-    package_data={"spacy_elmo": ["py.typed", "bilm/passage.txt", "models/**/*"]},
+    package_data={
+        "spacy_elmo": ["py.typed", "bilm/passage.txt", "cli/demo_sentences.txt", "models/**/*"]
+    },
     zip_safe=False,
     python_requires=">=3.10,<3.14",
     install_requires=[

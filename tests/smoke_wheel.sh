@@ -50,4 +50,6 @@ print(f"spacy-elmo {metadata('spacy-elmo')['Version']}: {doc.tensor.shape}, the 
 PYTHON
 "$work/venv/bin/python" -m spacy elmo --help >help.txt
 grep -q demo help.txt
+"$work/venv/bin/python" -m spacy elmo demo >demo.txt
+grep -q "Filling the blanks" demo.txt
 echo "The wheel works ($(du -h "$wheel" | cut -f1))"

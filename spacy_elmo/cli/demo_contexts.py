@@ -1,9 +1,9 @@
-"""Occurrences of words with their vectors, and how they resemble each other."""
+"""Ambiguous words in context, and how similar their vectors are."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,13 @@ from spacy.tokens import Doc
 
 from .blanks import around
 
+# Sentences with ambiguous words, written for the demo. A heading names a word and one of its
+# senses; each sentence below it contains the word once, in exactly this form. All of them count in
+# the demo's scores, and all were written before any model had read them: choosing among them by a
+# model's vectors would be cheating.
+SENTENCES = Path(__file__).with_name("demo_sentences.txt")
+# All senses of these are nouns: only the topic of the sentence tells them apart.
+NOUNS = ("bank", "spring", "seal", "club", "letter", "crane", "plant")
 TIE = 1e-5  # cosines that differ by less are equal
 
 
@@ -19,91 +26,79 @@ class Context(NamedTuple):
     """One occurrence of a word.
 
     Attributes:
-        left, word, right: the text before it, itself, and the text after it.
-        layers: its vectors ``(L + 1, 2P)``.
-        sense: what it means here, if that is known.
+        text: what is left of the word, the word, what is right of it.
+        layers: ``(L + 1, 2P)``.
+        sense: the word's meaning here, if known.
     """
 
-    left: str
-    word: str
-    right: str
+    text: tuple[str, str, str]
     layers: np.ndarray
     sense: str = ""
 
-    @property
-    def text(self) -> tuple[str, str, str]:
-        return self.left, self.word, self.right
+
+def read_sentences() -> list[tuple[str, str, str]]:
+    """The built-in sentences as ``(word, sense, sentence)``."""
+    found = []
+    word = sense = ""
+    for line in filter(None, SENTENCES.read_text(encoding="utf-8").splitlines()):
+        if line.startswith("# "):
+            word, sense = line[2:].split(": ")
+        else:
+            found.append((word, sense, line))
+    return found
 
 
-def context(doc: Doc, i: int, sense: str = "") -> Context:
-    """The occurrence of a Doc's token, with the text around it."""
-    return Context(*around(doc, i, 0, len(doc)), doc._.elmo_layers[:, i], sense)
+def make_context(doc: Doc, i: int, sense: str = "") -> Context:
+    """The occurrence of a Doc's token ``i``, with the text around it."""
+    return Context(around(doc, i, 0, len(doc)), doc._.elmo_layers[:, i], sense)
 
 
-def labelled(nlp: Language, sentences: Sequence[tuple[str, str, str]]) -> dict[str, list[Context]]:
-    """Read ``(word, sense, sentence)``: for each word its occurrences.
+def built_in_contexts(nlp: Language, words: Container[str]) -> dict[str, list[Context]]:
+    """The occurrences of some words in the built-in sentences."""
+    chosen = [row for row in read_sentences() if row[0] in words]
+    found: dict[str, list[Context]] = {}
+    docs = nlp.pipe(sentence for _, _, sentence in chosen)
+    for (word, sense, _), doc in zip(chosen, docs, strict=True):
+        i = next(token.i for token in doc if token.text == word)
+        found.setdefault(word, []).append(make_context(doc, i, sense))
+    return found
 
-    Raises:
-        ValueError: a sentence does not hold its word exactly once.
+
+def cosines(a: Sequence[Context], b: Sequence[Context], layers: Sequence[int]) -> np.ndarray:
+    """Cosines ``(n, m)`` of the contexts' vectors: of one layer, or of the mean of several.
+
+    Without any layer, all are 0.
     """
-    found = defaultdict(list)
-    docs = nlp.pipe(sentence for _, _, sentence in sentences)
-    for (word, sense, sentence), doc in zip(sentences, docs, strict=True):
-        places = [token.i for token in doc if token.text == word]
-        if len(places) != 1:
-            raise ValueError(f"{word!r} must occur once, not {len(places)} times, in: {sentence}")
-        found[word].append(context(doc, places[0], sense))
-    return dict(found)
+    x, y = (np.stack([c.layers for c in group])[:, list(layers)].sum(axis=1) for group in (a, b))
+    x = x / np.linalg.norm(x, axis=1, keepdims=True).clip(1e-12)
+    y = y / np.linalg.norm(y, axis=1, keepdims=True).clip(1e-12)
+    return x @ y.T
 
 
-def vectors(contexts: Iterable[Context], layer: int | None) -> np.ndarray:
-    """Vectors ``(n, 2P)`` of one layer, or with None the even mix of all."""
-    layers = np.stack([c.layers for c in contexts])
-    return layers.mean(axis=1) if layer is None else layers[:, layer]
+def accuracy(contexts: Sequence[Context], layers: Sequence[int]) -> np.ndarray:
+    """For each context, whether the nearest other one has the same sense, ``(n,)``.
 
-
-def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Cosines ``(n, m)`` of the rows of ``a`` ``(n, D)`` and ``b`` ``(m, D)``."""
-    a = a / np.linalg.norm(a, axis=1, keepdims=True).clip(1e-12)
-    b = b / np.linalg.norm(b, axis=1, keepdims=True).clip(1e-12)
-    return a @ b.T
-
-
-def hits(contexts: Sequence[Context], layer: int | None) -> np.ndarray:
-    """Whether each occurrence's nearest other one has the same sense, ``(n,)``.
-
-    Where several are equally near, it is the share of them that have it: what picking one of them
-    blindly is right in on average.
+    Where several are equally near, the share of them with the same sense: the expected accuracy of
+    a random choice. Without any layer, that is chance.
     """
-    x = vectors(contexts, layer)
-    similarity = cosines(x, x)
+    similarity = cosines(contexts, contexts, layers)
     np.fill_diagonal(similarity, -np.inf)
     nearest = similarity >= similarity.max(axis=1, keepdims=True) - TIE
     senses = np.array([c.sense for c in contexts])
-    same = senses[:, None] == senses[None, :]
-    return (nearest & same).sum(axis=1) / nearest.sum(axis=1)
+    return (nearest & (senses[:, None] == senses)).sum(axis=1) / nearest.sum(axis=1)
 
 
-def chance(contexts: Sequence[Context]) -> np.ndarray:
-    """How often any other occurrence, picked blindly, has the same sense, ``(n,)``."""
-    senses = np.array([c.sense for c in contexts])
-    same = (senses[:, None] == senses[None, :]).sum(axis=1) - 1
-    return same / (len(contexts) - 1)
-
-
-def group(similarity: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
-    """Group occurrences by linking each to its nearest other one.
+def link_nearest(similarity: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
+    """Group items by linking each to its nearest other one.
 
     Args:
         similarity: ``(n, n)``, n ≥ 2.
 
     Returns:
-        Each one's nearest ``(n,)``, and the groups, which are the connected parts, in the order
-        of their first members.
+        The index of each item's nearest ``(n,)``, and the groups: the connected components, in the
+        order of their first members.
     """
-    similarity = similarity.copy()
-    np.fill_diagonal(similarity, -np.inf)
-    nearest = similarity.argmax(axis=1)
+    nearest = np.where(np.eye(len(similarity)), -np.inf, similarity).argmax(axis=1)
     label = np.arange(len(nearest))
     for i, j in enumerate(nearest):
         label[label == label[j]] = label[i]

@@ -1,135 +1,92 @@
-"""How the demo puts things on a terminal: in colour there, plain elsewhere."""
+"""The demo's output: coloured on a terminal, plain elsewhere."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Sequence
-from functools import cached_property
-from typing import Any, TextIO
+import textwrap
+from typing import TextIO
 
 from wasabi.printer import Printer
 from wasabi.util import color, supports_ansi
 
-NARROW, WIDE = 60, 110  # columns used at the least and at the most
-SENSE_COLOURS = ("cyan", "yellow", "pink")
-ASCII = str.maketrans(
-    {"…": "~", "✔": "+", "✘": "x", "█": "#", "·": "-", "→": ">", "←": "<", "─": "-", "▸": ">"}
-)
+NARROW, WIDE = 60, 110  # smallest and largest number of columns used
+COLOURS = ("cyan", "yellow", "pink", "green")  # of senses and groups
+ASCII = str.maketrans("…✔✘█·→─▸", "~+x#->->")
 
 
 class Screen:
     """Lines of limited width, written to the standard output.
 
     Args:
-        colour: None for what suits the output: colour on a terminal unless ``NO_COLOR`` is set.
-        width: columns, None for those of the terminal.
-        file: where to write, the standard output if None.
+        colour: None: colour if the output is a terminal and ``NO_COLOR`` is not set.
+        width: columns; None: those of the terminal.
+        file: where to write; None: the standard output.
     """
 
     def __init__(
         self, colour: bool | None = None, width: int | None = None, file: TextIO | None = None
     ):
         self.file = file or sys.stdout
-        self.colour = self._wants_colour() if colour is None else colour
-        if width is None:
-            width = min(shutil.get_terminal_size((80, 24)).columns, WIDE)
-        self.width = max(NARROW, width)
-        self.encoding = getattr(self.file, "encoding", None) or "utf-8"
-
-    def _wants_colour(self) -> bool:
-        if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-            return False
-        return self.file.isatty() and supports_ansi()
-
-    @cached_property
-    def unicode(self) -> bool:
-        """Whether the output can show our marks."""
-        try:
-            "…✔✘█·→←─▸".encode(self.encoding)
-        except (UnicodeEncodeError, LookupError):
-            return False
-        return True
-
-    @cached_property
-    def msg(self) -> Printer:
-        """For notes and failures, as everywhere in spaCy's commands."""
-        printer = Printer(line_max=self.width)
-        printer.show_color = self.colour
-        return printer
+        self.colour = wants_colour(self.file) if colour is None else colour
+        columns = width or min(shutil.get_terminal_size((80, 24)).columns, WIDE)
+        self.width = max(NARROW, columns)
+        self.msg = Printer(line_max=self.width)  # warnings and failures, as in spaCy's commands
+        self.msg.show_color = self.colour
 
     def line(self, *parts: str) -> None:
-        """Write one line; what the output cannot show is replaced."""
+        """Write one line, in ASCII if the output cannot encode it."""
         text = "".join(parts).rstrip()
-        if not self.unicode:
-            text = text.translate(ASCII)
-        print(text.encode(self.encoding, "replace").decode(self.encoding), file=self.file)
+        encoding = getattr(self.file, "encoding", None) or "utf-8"
+        try:
+            text.encode(encoding)
+        except UnicodeEncodeError:
+            text = text.translate(ASCII).encode(encoding, "replace").decode(encoding)
+        print(text, file=self.file)
 
-    def paint(self, text: str, fg: str | int | None = None, bold: bool = False) -> str:
-        """The text in a colour, if there are colours."""
+    def title(self, text: str) -> None:
+        """A heading across the screen."""
+        self.line()
+        rule = "─" * (self.width - len(text) - 4)
+        self.line(self.dim("── "), self.paint(text, bold=True), " ", self.dim(rule))
+
+    def paragraph(self, text: str) -> None:
+        """Text, wrapped to the width of the screen."""
+        self.line(textwrap.fill(text, self.width, break_on_hyphens=False))
+
+    def paint(self, text: str, fg: str | None = None, bold: bool = False) -> str:
+        """The text in a colour, if colours are used."""
         return color(text, fg=fg, bold=bold) if self.colour else text
 
     def dim(self, text: str) -> str:
         return self.paint(text, "grey")
 
-    def title(self, text: str) -> None:
-        """A heading across the screen."""
-        rule = "─" * max(0, self.width - len(text) - 4)
-        self.line()
-        self.line(self.dim("── "), self.paint(text, bold=True), " ", self.dim(rule))
-
-    def paragraph(self, text: str) -> None:
-        """Text in lines that fit."""
-        rest = text.split()
-        while rest:
-            n, length = 0, -1
-            while n < len(rest) and (n == 0 or length + 1 + len(rest[n]) <= self.width):
-                length += 1 + len(rest[n])
-                n += 1
-            self.line(" ".join(rest[:n]))
-            rest = rest[n:]
-
-    def mark(self, text: str, fg: str | int = "cyan") -> str:
-        """The word that matters: in bold colour, or else in brackets."""
+    def mark(self, text: str, fg: str = "cyan") -> str:
+        """A highlighted word: bold and coloured, or in brackets."""
         return self.paint(text, fg, bold=True) if self.colour else f"[{text}]"
 
-    def keyword(self, text: tuple[str, str, str], width: int, fg: str | int = "cyan") -> str:
-        """A word in its context, the word always at the same place.
+    def keyword(self, text: tuple[str, str, str], width: int, fg: str = "cyan") -> str:
+        """A word in its context; the words of several lines stand below each other.
 
         Args:
             text: what is left of the word, the word, what is right of it.
-            width: columns at the most.
-            fg: the word's colour.
+            width: largest number of columns.
+            fg: colour of the word.
         """
         left, word, right = text
-        brackets = 0 if self.colour else 2
         word = clip(word, width // 3)
-        left_width = (width - brackets) * 2 // 5
-        right_width = width - brackets - left_width - len(word)
-        return "".join(
-            (
-                clip_start(left, left_width).rjust(left_width),
-                self.mark(word, fg),
-                clip(right.rstrip(), right_width),
-            )
-        )
+        room = width if self.colour else width - 2
+        n_left = room * 2 // 5
+        start = clip(left[::-1], n_left)[::-1].rjust(n_left)
+        return start + self.mark(word, fg) + clip(right.rstrip(), room - n_left - len(word))
 
-    def bar(self, share: float, columns: int) -> str:
-        """A bar for a share between 0 and 1."""
-        return "█" * round(share * columns)
 
-    def items(self, indent: str, pieces: Sequence[tuple[str, str]]) -> None:
-        """Short pieces side by side, in as many lines as it takes; each as (plain, painted)."""
-        line, used = [indent], len(indent)
-        for plain, painted in pieces:
-            if used + len(plain) > self.width and len(line) > 1:
-                self.line(*line)
-                line, used = [indent], len(indent)
-            line += [painted, "  "]
-            used += len(plain) + 2
-        if len(line) > 1:
-            self.line(*line)
+def wants_colour(file: TextIO) -> bool:
+    """Whether a file is a terminal that should show colours."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return file.isatty() and supports_ansi()
 
 
 def clip(text: str, width: int) -> str:
@@ -139,13 +96,3 @@ def clip(text: str, width: int) -> str:
     cut = text[: max(0, width - 1)]
     space = cut.rfind(" ")
     return (cut[:space] if space > width // 2 else cut) + "…"
-
-
-def clip_start(text: str, width: int) -> str:
-    """The end of a text, cut between words where possible."""
-    return clip(text[::-1], width)[::-1]
-
-
-def sense_colour(senses: Sequence[str], sense: str) -> Any:
-    """A colour for each sense of a word."""
-    return SENSE_COLOURS[list(senses).index(sense) % len(SENSE_COLOURS)]

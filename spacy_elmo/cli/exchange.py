@@ -1,8 +1,7 @@
-"""What ``convert`` and ``package`` share: weights come in, and are written anew with all theirs."""
+"""What ``convert`` and ``package`` share: read weights with all that belongs to them, write them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ class Contents:
         weights: where it comes from.
         model: the biLM.
         card: its card.
-        head: the head and its words, if they are to be written.
+        head: the head and its vocabulary, None to leave them out.
     """
 
     weights: Weights
@@ -36,88 +35,89 @@ class Contents:
     head: tuple[SoftmaxHead, Vocabulary] | None
 
 
-def sources_and_target(paths: list[str]) -> tuple[str | list[str], Path]:
-    """A setting of weights, and what is to be written, from a command's arguments.
+def split_paths(paths: list[str]) -> tuple[str | list[str], Path]:
+    """The ``weights`` setting and the output path among a command's arguments.
 
     Raises:
         ValueError: there are too few.
     """
     *sources, out = paths
     if not sources:
-        raise ValueError("Give the weights, and last the directory to write: IN... OUT.")
+        raise ValueError("Give the weights, then the directory to write: IN... OUT.")
     return sources[0] if len(sources) == 1 else sources, Path(out)
 
 
-def free_place(out: Path, force: bool, strangers: Callable[[Path], list[str]]) -> Path:
-    """Where a directory may be written: where none is, or where one may be replaced.
+def output_directory(out: Path, force: bool, foreign: Callable[[set[str]], set[str]]) -> Path:
+    """Where a directory may be written: a new path, or that of a directory of ours to replace.
 
     Args:
-        out: its path as it was given.
-        force: replace the one that is there.
-        strangers: the names in it that no command of ours wrote; they are never deleted.
+        out: the path as given.
+        force: replace an existing directory.
+        foreign: given the names in it (directories end in ``/``), those that the command did not
+            write; such a directory is never replaced.
 
     Returns:
-        The path, links followed.
+        The path with links resolved.
 
     Raises:
-        ValueError: something would be lost that was not to be replaced.
+        ValueError: something would be lost.
     """
-    place, here = out.resolve(), Path.cwd().resolve()
-    if place in (here, *here.parents):
+    path, here = out.resolve(), Path.cwd().resolve()
+    if path in (here, *here.parents):
         raise ValueError(
-            f"'{out}' is the working directory or one around it, and that is not replaced. Name a "
+            f"'{out}' is the working directory or a parent of it, which is not replaced. Choose a "
             f"new directory."
         )
-    existing = next(path for path in (place, *place.parents) if path.exists())
+    existing = next(p for p in (path, *path.parents) if p.exists())
     if not existing.is_dir():
-        raise ValueError(f"'{existing}' is no directory; weights are written to one.")
-    if existing != place:
-        return place
+        raise ValueError(f"'{existing}' is not a directory; weights are written to one.")
+    if existing != path:
+        return path
     if not force:
-        raise ValueError(f"'{out}' exists already; give --force to replace it.")
-    strange = strangers(place)
-    if strange:
-        more = f" and {len(strange) - 3} more" if len(strange) > 3 else ""
+        raise ValueError(f"'{out}' already exists. Use --force to replace it.")
+    unknown = sorted(foreign({file.name + "/" * file.is_dir() for file in path.iterdir()}))
+    if unknown:
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         raise ValueError(
-            f"'{out}' is not replaced, because it holds what no such command wrote: "
-            f"{', '.join(strange[:3])}{more}. Move that away, or name a new directory."
+            f"'{out}' is not replaced, because this command did not write all of it: "
+            f"{', '.join(unknown[:3])}{more}. Move these files, or choose a new directory."
         )
-    return place
+    return path
 
 
 def read_contents(
-    weights: Weights, *, lang: str | None, vocab: Path | None, no_head: bool
+    weights: Weights, lang: str | None, vocab: Path | None, no_head: bool
 ) -> Contents:
-    """Read all that is to be written.
+    """Read everything to write.
 
     Args:
-        weights: where from.
-        lang: language of the biLM, to be noted in the card.
-        vocab: words of a published head.
+        weights: where to read from.
+        lang: language of the biLM, for the card.
+        vocab: vocabulary of a published head.
         no_head: leave the head out.
 
     Raises:
-        ValueError: something is damaged, or the settings do not fit the weights.
+        ValueError: a file is damaged, or the settings do not fit the weights.
     """
     from ..bilm.published import PublishedWeights
     from ..lm.head import load_head
 
     if vocab is not None:
         if no_head:
-            raise ValueError("--vocab names the words of the head, and --no-head leaves it out.")
+            raise ValueError("--vocab is for the head, which --no-head leaves out. Drop one.")
         if not isinstance(weights, PublishedWeights):
-            raise ValueError("--vocab is for published weights only; ours bring their words.")
+            raise ValueError("--vocab is for published weights only; ours include a vocabulary.")
         if not weights.has_softmax():
             raise ValueError(
-                f"--vocab names the words of a head, but '{weights.where}' has none (no softmax/W "
-                f"and softmax/b). Leave --vocab away."
+                f"--vocab is for the head, but '{weights.where}' has none (no softmax/W and "
+                f"softmax/b). Drop --vocab."
             )
         weights.vocab = vocab
     elif isinstance(weights, PublishedWeights) and not no_head:
         if weights.vocab is None and weights.has_softmax():
             msg.warn(
-                "The head (the softmax layer that predicts words) is left out, because its words "
-                "are not known. Give them with --vocab."
+                "The head (the softmax layer that predicts words) is left out, because its "
+                "vocabulary is unknown. Give it with --vocab."
             )
     card = weights.card()
     if lang:
@@ -126,77 +126,79 @@ def read_contents(
     return Contents(weights, weights.load(), card, head)
 
 
-def warm_up(contents: Contents, text: Path | None) -> None:
-    """Have the biLM read for its warm state, if it wants one.
+def add_warm_state(contents: Contents, text: Path | None) -> None:
+    """Compute a biLM's warm state, if it needs one.
 
     Args:
-        contents: the biLM is changed; the card's language is that of the text.
-        text: what to read; the package's own passage if None.
+        contents: whose biLM is changed; the card names the language of the text.
+        text: to compute it from; None for the package's English passage.
 
     Raises:
-        ValueError: the text is too short, or the biLM knows a state of zeros only.
+        ValueError: the text is too short, or the biLM starts from a zero state.
     """
     from ..bilm.model import N_STREAMS, compute_warm_state
 
     model, lang = contents.model, str(contents.card.meta.get("lang") or "")
-    wants_one = model.config.initial_state == "warm"
+    needs_one = model.config.initial_state == "warm"
     if text is not None:
         from ..pipeline.segments import split_text
         from ..pretraining.data.shards import read_lines
 
-        if not wants_one:
+        if not needs_one:
             raise ValueError(
-                "--warm-text is for biLMs that were trained with a carried state. This one was "
-                "trained from zeros (initial_state is 'zero'), and would get worse vectors from a "
-                "state that it has never seen. Leave --warm-text away."
+                "--warm-text is for biLMs whose state was carried from sentence to sentence in "
+                "training. This one was trained from a zero state (initial_state is 'zero'), and a "
+                "warm state would make its vectors worse. Drop --warm-text."
             )
-        sentences = list(split_text(_tokenizer(lang), read_lines(text)))
+        sentences = list(split_text(_tokenizer(lang or "xx"), read_lines(text)))
         if len(sentences) < N_STREAMS:
             raise ValueError(
-                f"'{text}' has {len(sentences)} sentences; a warm state needs {N_STREAMS} at "
-                f"least, and some 30 to be a good one."
+                f"'{text}' has {len(sentences)} sentences; a warm state needs at least "
+                f"{N_STREAMS}, better 30."
             )
         model.set_warm_state(compute_warm_state(model, sentences))
-    elif wants_one and not contents.weights.has_warm_state():
+    elif needs_one and not contents.weights.has_warm_state():
         model.warm_state()
         if not lang:
             msg.info(
-                "The warm state, which every sentence starts from, comes from reading English. For "
-                "a biLM of another language give --warm-text and --lang."
+                "The warm state, from which every sentence starts, was computed from English text. "
+                "For a biLM of another language give --warm-text and --lang."
             )
-        elif re.split("[-_]", lang.lower())[0] not in ("en", "eng"):
+        elif lang.lower().replace("_", "-").split("-")[0] not in ("en", "eng"):
             msg.warn(
-                f"The warm state comes from reading English. Give --warm-text with some 30 "
-                f"sentences of '{lang}'."
+                f"The warm state was computed from English text. Give --warm-text with some 30 "
+                f"sentences in the language '{lang}'."
             )
 
 
 def _tokenizer(lang: str) -> Language:
-    """A blank pipeline of a language; of any language if spaCy lacks it."""
-    import spacy
+    """A blank pipeline of a language, of the multi-language class if spaCy does not support it."""
     from spacy.util import get_lang_class
 
+    from ..readers import blank
+
     try:
-        get_lang_class(lang or "xx")
+        get_lang_class(lang)
     except ImportError:
         msg.warn(
-            f"spaCy has no language '{lang}': the text is tokenised as that of any language "
-            f"('xx'). If spaCy knows it by another code (Norwegian is 'nb'), give that as --lang."
+            f"spaCy does not support the language '{lang}': the text is tokenized as "
+            f"multi-language ('xx'). If spaCy uses another code for it (Norwegian is 'nb'), give "
+            f"that with --lang."
         )
         lang = "xx"
-    return spacy.blank(lang or "xx")
+    return blank(lang)
 
 
 def write_contents(
     contents: Contents, directory: Path, layout: str = "own", half: bool = False
 ) -> None:
-    """Write a biLM with its card, its head, and the files that lay beside it.
+    """Write a biLM with its card, its head and the other files that belong to it.
 
     Args:
         contents: what to write.
-        directory: where to; it exists.
+        directory: an existing one.
         layout: ``"own"`` or ``"published"``.
-        half: round the numbers to half precision (own layout only).
+        half: store the weights in half precision (own layout only).
     """
     from ..bilm.layout import readable
     from ..bilm.published import write_published

@@ -1,50 +1,43 @@
-"""``python -m spacy elmo info``: what is to be known about weights."""
+"""``python -m spacy elmo info``: a description of weights."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from wasabi import msg
+
+from .options import Json, print_json, report_errors
 
 if TYPE_CHECKING:
     from torch import nn
 
 
 def info_cli(
-    # fmt: off
-    weights: list[str] = typer.Argument(
-        ...,
-        help="Name, directory or zip of weights, or two files (options.json and HDF5)",
-        metavar="WEIGHTS",
-    ),
-    as_json: bool = typer.Option(False, "--json", "-j", help="Print JSON"),
-    # fmt: on
-) -> None:
+    weights: Annotated[list[str], typer.Argument(help="Name, directory or zip of weights, or two files (options.json and HDF5)", metavar="WEIGHTS")],
+    as_json: Json = False,
+) -> None:  # fmt: skip
     """
-    Print a biLM's architecture, parameters, vocabulary, state and card.
+    Print a biLM's architecture, number of parameters, vocabulary size, initial state and card.
 
-    Nothing is computed; what the files hold is compared with the architecture by names and shapes.
+    The weights are not loaded: the names and shapes of the stored tensors are checked against the
+    architecture.
     """
-    try:
+    with report_errors("Cannot read the weights"):
         data = describe(weights if len(weights) > 1 else weights[0])
-    except (ValueError, OSError) as error:
-        msg.fail("Cannot read the weights", str(error), exits=1)
     if as_json:
-        print(json.dumps(data, indent=2, ensure_ascii=False))
+        print_json(data)
         return
     for title, section in data.items():
-        if isinstance(section, dict):
-            msg.divider(title.capitalize())
-            msg.table([(name.replace("_", " "), _text(value)) for name, value in section.items()])
+        msg.divider(title.capitalize())
+        msg.table([(name.replace("_", " "), _text(value)) for name, value in section.items()])
 
 
-def describe(setting: str | list[str]) -> dict[str, Any]:
-    """All of it as plain JSON types, in sections.
+def describe(setting: str | list[str]) -> dict[str, dict[str, Any]]:
+    """The description as plain JSON types, in sections.
 
     Raises:
-        ValueError: the weights cannot be found or read, or are no whole biLM.
+        ValueError: the weights cannot be found or read, or are incomplete.
     """
     import torch
 
@@ -56,7 +49,7 @@ def describe(setting: str | list[str]) -> dict[str, Any]:
     weights.check()
     with torch.device("meta"):
         model = BiLM(config)
-    parts = {name: _numbers(part) for name, part in model.named_children()}
+    parts = {name: _count_parameters(part) for name, part in model.named_children()}
     state = config.initial_state
     if state == "warm":
         stored = weights.has_warm_state()
@@ -78,8 +71,8 @@ def describe(setting: str | list[str]) -> dict[str, Any]:
     }
 
 
-def _numbers(module: nn.Module) -> int:
-    """How many numbers a module has, those of a table that does not learn among them."""
+def _count_parameters(module: nn.Module) -> int:
+    """The number of a module's parameters, including those of a fixed table of static vectors."""
     return sum(t.numel() for t in module.state_dict().values() if t.is_floating_point())
 
 

@@ -1,4 +1,4 @@
-"""The tokenizer that goes with weights."""
+"""The tokenizer that belongs to a biLM."""
 
 from __future__ import annotations
 
@@ -8,19 +8,27 @@ from ..bilm.layout import Weights
 from ..readers import blank
 
 
-def blank_pipeline(weights: Weights, lang: str | None) -> Language:
-    """An empty pipeline of a language, by default that of the weights.
+def blank_pipeline(
+    weights: Weights, lang: str | None = None, default: str | None = None
+) -> Language:
+    """A blank pipeline for the language and tokenizer that a biLM was trained with.
+
+    Args:
+        weights: whose card may name both.
+        lang: code of another language, with its own tokenizer.
+        default: language if neither the card nor ``lang`` names one.
 
     Raises:
-        ValueError: the weights do not name their language, and none is given; or spaCy does not
-            know it, or it needs another package.
+        ValueError: the language is not known, spaCy does not support it, or its tokenizer needs
+            another package.
     """
     meta = weights.card().meta
     if "lang" in meta and lang in (None, meta["lang"]):
         return blank(meta["lang"], meta.get("tokenizer"))
-    if not lang:
+    lang = lang or default
+    if lang is None:
         raise ValueError(
-            f"The weights '{weights.where}' do not name their language, so it is not known how "
-            f"their text is tokenized: give it with --lang."
+            f"The card of the weights '{weights.where}' does not name their language, which decides "
+            f"how text is tokenized. Give it with --lang."
         )
     return blank(lang)

@@ -2,63 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from wasabi import msg
+
+from .options import GpuId, Json, Quiet, TokenizerLang, print_json, report_errors
 
 if TYPE_CHECKING:
     from ..bilm.layout import Weights
 
 
 def perplexity_cli(
-    # fmt: off
-    weights: str = typer.Argument(
-        ...,
-        help="Name, directory or zip of weights that have a language-model head",
-        metavar="NAME",
-    ),
-    text: Path = typer.Argument(
-        ...,
-        help="Raw text, as `elmo tokenize` takes it, or a directory of shards, as it writes them",
-        metavar="TEXT",
-    ),
-    tokenized: bool = typer.Option(
-        False,
-        "--tokenized",
-        "-t",
-        help="TEXT is a file of one sentence a line, words separated by spaces",
-    ),
-    vocab: Path | None = typer.Option(
-        None,
-        "--vocab",
-        help="Words that count as known, one a line; each must be a word of the head. Its other words become <UNK>, and their probabilities are added up. So heads with different vocabularies can be compared: give both the words that both have",
-        dir_okay=False,
-    ),
-    lang: str | None = typer.Option(
-        None, "--lang", "-l", help="Language whose tokenizer is used, if not that of the weights"
-    ),
-    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU ID or -1 for CPU"),
-    as_json: bool = typer.Option(False, "--json", "-j", help="Print JSON"),
-    # fmt: on
-) -> None:
+    weights: Annotated[str, typer.Argument(help="Name, directory or zip of a biLM with a language-model head", metavar="NAME")],
+    text: Annotated[Path, typer.Argument(help="Raw text in any format of `elmo tokenize`, or a directory of shards", metavar="TEXT")],
+    tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="TEXT is a file of one sentence per line, words separated by spaces")] = False,
+    vocab: Annotated[Path | None, typer.Option("--vocab", help="File of words, one per line, to restrict the vocabulary of the head to. All other words count as <UNK>, with the sum of their probabilities. To compare heads with different vocabularies, give the words that both have", dir_okay=False)] = None,
+    lang: TokenizerLang = None,
+    gpu_id: GpuId = -1,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:  # fmt: skip
     """
-    Perplexity of a held-out text, forward, backward and mean, by the full softmax.
+    Measure the perplexity of a held-out text: forward, backward and mean, by the full softmax.
 
-    Raw text is tokenized and split into sentences as `elmo tokenize` does it. Each sentence is
-    read from the state that the weights start from. A word outside the vocabulary counts as <UNK>;
-    every sentence's end (backward: its start) is predicted too. The smaller a vocabulary, the lower
-    the perplexity: compare only those of the same text and the same --vocab.
+    Raw text is tokenized and split into sentences as by `elmo tokenize`. Each sentence starts from
+    the initial state of the weights. Words outside the vocabulary count as <UNK>; the end of each
+    sentence (backward: its start) is predicted too. A smaller vocabulary gives a lower perplexity:
+    compare only values for the same text and the same --vocab.
     """
-    try:
-        data = measure(weights, text, tokenized, vocab, lang, gpu_id)
-    except (ValueError, ImportError, OSError) as error:
-        msg.fail("Cannot measure the perplexity", str(error), exits=1)
+    with report_errors("Cannot measure the perplexity"):
+        data = measure(weights, text, tokenized, vocab, lang, gpu_id, quiet)
     if as_json:
-        print(json.dumps(data, indent=2, ensure_ascii=False))
+        print_json(data)
         return
     unknown = f"{data['unknown']:,} ({data['unknown_rate']:.2%})"
     rows = [
@@ -71,14 +49,19 @@ def perplexity_cli(
 
 
 def measure(
-    setting: str, text: Path, tokenized: bool, vocab: Path | None, lang: str | None, gpu_id: int
+    setting: str,
+    text: Path,
+    tokenized: bool = False,
+    vocab: Path | None = None,
+    lang: str | None = None,
+    gpu_id: int = -1,
+    quiet: bool = False,
 ) -> dict[str, Any]:
-    """What is printed, as plain JSON types.
+    """The perplexity with the counts behind it, as plain JSON types.
 
     Raises:
-        ValueError: the weights have no head or cannot be read; or the text or the vocabulary
-            cannot be read, are empty, or do not fit.
-        ImportError: the tokenizer of the language is not there.
+        ValueError: the weights have no head or cannot be read, or the text or the vocabulary
+            cannot be read, is empty, or does not fit.
     """
     from ..bilm.find import find_weights
     from ..bilm.layout import read_words
@@ -87,6 +70,7 @@ def measure(
     from ..lm.perplexity import evaluate
     from ..lm.restricted_head import restrict_head
     from ..pretraining.run.machine import find_device
+    from ..progress import Progress, track
 
     device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
     weights = find_weights(setting)
@@ -95,10 +79,14 @@ def measure(
         known = [word for word in read_words(vocab) if word]
         head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
     model = weights.load()
-    block = EncodedSentences.of_whole(sentences(weights, text, tokenized, lang), words, model)
+    sentences = track(read_text(weights, text, tokenized, lang), "words", len, quiet)
+    block = EncodedSentences.of_whole(sentences, words, model)
     if not len(block.lengths):
         raise ValueError(f"There are no words in the text '{text}'.")
-    result = evaluate(model.to(device), head.to(device), block)
+    n_words = int(block.lengths.sum()) - 2 * len(block.lengths)
+    with Progress("words", n_words, quiet=quiet) as progress:
+        model, head = model.to(device), head.to(device)
+        result = evaluate(model, head, block, on_batch=progress.update)
     return {
         "weights": weights.where,
         "text": str(text),
@@ -113,10 +101,10 @@ def measure(
     }
 
 
-def sentences(
+def read_text(
     weights: Weights, text: Path, tokenized: bool, lang: str | None
 ) -> Iterator[list[str]]:
-    """The sentences of a text in any of the forms that it may have."""
+    """The sentences of a text, raw or tokenized."""
     from ..pretraining.data.shards import find_shards, read_sentences
     from ..readers import read_sentences_of
     from .language import blank_pipeline

@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from wasabi import msg
+
+from .options import Json, TokenizerLang, WeightsName, print_json, report_errors
 
 WAYS = {"forward": "left to right", "backward": "right to left", "both": "both"}
 
 
 def predict_cli(
-    # fmt: off
-    text: str = typer.Argument(..., help="Text with one or several blanks, ___", metavar="TEXT"),
-    top: int = typer.Option(10, "--top", "-n", min=1, help="Words for each blank"),
-    weights: str = typer.Option(
-        "en_sm",
-        "--weights",
-        "-w",
-        help="Name, directory or zip of weights that have a language-model head",
-    ),
-    lang: str | None = typer.Option(
-        None, "--lang", "-l", help="Language whose tokenizer is used, if not that of the weights"
-    ),
-    as_json: bool = typer.Option(False, "--json", "-j", help="Print JSON"),
-    # fmt: on
-) -> None:
+    text: Annotated[str, typer.Argument(help="Text with one or more blanks, ___", metavar="TEXT")],
+    top: Annotated[int, typer.Option("--top", "-n", min=1, help="Number of words for each blank")] = 10,
+    weights: WeightsName = "en_sm",
+    lang: TokenizerLang = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
     """
     Fill the blanks (___) of a text with the likeliest words.
 
-    The forward language model knows what is left of a blank, the backward one what is right of it;
-    both together is p(w|left) p(w|right) / p(w). A blank is filled by the words of its own
-    sentence, and for itself: of another blank they only see that there is a word.
+    The forward language model reads what is left of a blank, the backward one what is right of it;
+    both together give p(w|left) p(w|right) / p(w). Each blank is filled on its own, from the words
+    of its sentence; another blank in the sentence counts as an unknown word.
     """
-    try:
+    with report_errors("Cannot predict"):
         data = predict(text, top, weights, lang)
-    except (ValueError, ImportError, OSError) as error:
-        msg.fail("Cannot predict", str(error), exits=1)
     if as_json:
-        print(json.dumps(data, indent=2, ensure_ascii=False))
+        print_json(data)
         return
     for blank in data:
         print(f"{blank['left']}[___]{blank['right']}")
@@ -54,7 +44,6 @@ def predict(text: str, top: int, setting: str, lang: str | None) -> list[dict[st
 
     Raises:
         ValueError: there is no blank, or the weights have no head or cannot be read.
-        ImportError: the tokenizer of the language is not there.
     """
     from ..bilm.find import find_weights
     from ..lm.language_model import LanguageModel
@@ -65,8 +54,8 @@ def predict(text: str, top: int, setting: str, lang: str | None) -> list[dict[st
     blanks = find_blanks(blank_pipeline(weights, lang)(prepare(text)))
     if not blanks:
         raise ValueError(
-            f"The text {text!r} has no blank: write ___ (three underscores, as a word of their "
-            f"own) where a word is to be predicted."
+            f"The text {text!r} has no blank: write ___ (three underscores, set off by spaces or "
+            f"punctuation) for each word to predict."
         )
     lm = LanguageModel.load(weights)
     data = []

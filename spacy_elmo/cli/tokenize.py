@@ -3,65 +3,52 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from wasabi import msg
 
-from ..pretraining.data.shards import write_meta, write_shards
-from ..readers import BY_RULES, blank, read_sentences_of
+from .options import Quiet, report_errors
 
 
 def tokenize_cli(
-    # fmt: off
-    paths: list[Path] = typer.Argument(
-        ...,
-        help='Texts: one paragraph a line (.txt), JSON with a "text" a line (.jsonl), both also .gz, .xz or .zst, or Docs (.spacy); and last the directory to write',
-        metavar="TEXT... OUT",
-    ),
-    lang: str = typer.Option("en", "--lang", "-l", help="Language whose tokenizer is used"),
-    tokenizer: str = typer.Option(
-        None,
-        "--tokenizer",
-        "-t",
-        help=f"Registered tokenizer, if not the language's own: {BY_RULES} is spaCy's by rules, for languages whose own needs another package",
-    ),
-    compression: str = typer.Option(
-        "gz", "--compression", "-c", help="Packing of the shards: gz, xz, zst or none"
-    ),
-    words_per_shard: int = typer.Option(
-        1_000_000, "--words-per-shard", "-w", min=1, help="Size of a shard"
-    ),
-    n_process: int = typer.Option(1, "--n-process", "-n", min=1, help="Number of processes"),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="Print nothing but errors"),
-    # fmt: on
-) -> None:
+    paths: Annotated[list[Path], typer.Argument(help='Texts, then the directory to write. A text is a .txt file with one paragraph per line, a .jsonl file with a "text" per line (either also .gz, .xz or .zst), or a .spacy file of Docs', metavar="TEXT... OUT")],
+    lang: Annotated[str, typer.Option("--lang", "-l", help="Language of the text")] = "en",
+    tokenizer: Annotated[str | None, typer.Option("--tokenizer", "-t", help="Registered tokenizer (default: the tokenizer of the language). spacy.Tokenizer.v1 is spaCy's rule-based one, for languages whose own tokenizer needs another package")] = None,
+    compression: Annotated[str, typer.Option("--compression", "-c", help="Compression of the shards: gz, xz, zst or none")] = "gz",
+    words_per_shard: Annotated[int, typer.Option("--words-per-shard", "-w", min=1, help="Number of words per shard")] = 1_000_000,
+    n_process: Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes")] = 1,
+    quiet: Quiet = False,
+) -> None:  # fmt: skip
     """
-    Turn raw text into sentence shards for pretraining.
+    Convert raw text to sentence shards for pretraining.
 
-    Each paragraph is tokenized by spaCy's tokenizer of the language and split into sentences by
-    the same function that the elmo component uses on a Doc without sentence boundaries. Docs keep
-    their tokens, and their sentences if they have any.
-    The shards are text: a sentence a line, its words separated by spaces; meta.json beside them
-    names the language and the tokenizer, which the biLMs trained on them will be known by.
+    Each paragraph is tokenized by the spaCy tokenizer of the language and split into sentences as
+    the elmo component splits a Doc without sentence boundaries. Docs keep their tokens, and their
+    sentences if they have any. Shards are text files with one sentence per line and words separated
+    by spaces. The meta.json beside them records the language and the tokenizer, which the weights
+    trained on them will record too.
     """
-    if len(paths) < 2:
-        msg.fail("Give at least one text and the directory to write to.", exits=1)
-    *texts, out = paths
-    for text in texts:
-        if not text.is_file():
-            msg.fail(f"There is no text file '{text}'.", exits=1)
-    if out.exists() and not out.is_dir():
-        msg.fail(
-            f"The last argument has to be a directory to write to; '{out}' is a file.", exits=1
-        )
-    if out.is_dir() and any(out.iterdir()):
-        msg.fail(f"The directory '{out}' is not empty; remove it or choose another.", exits=1)
-    try:
-        nlp = blank(lang, tokenizer)
-        sentences = read_sentences_of(nlp, texts, n_process)
+    from ..pretraining.data.shards import write_meta, write_shards
+    from ..progress import track
+    from ..readers import blank, read_sentences_of
+
+    with report_errors("Cannot tokenize"):
+        *texts, out = paths
+        if not texts:
+            raise ValueError("Give at least one text, then the directory to write to.")
+        for text in texts:
+            if not text.is_file():
+                raise ValueError(f"There is no text file '{text}'.")
+        if out.exists() and not out.is_dir():
+            raise ValueError(
+                f"The last argument must be a directory to write to; '{out}' is a file."
+            )
+        if out.is_dir() and any(out.iterdir()):
+            raise ValueError(f"The directory '{out}' is not empty. Remove it or choose another.")
+        sentences = read_sentences_of(blank(lang, tokenizer), texts, n_process)
+        sentences = track(sentences, "words", len, quiet)
         n_sentences, n_words = write_shards(sentences, out, compression, words_per_shard)
         write_meta(out, lang, tokenizer)
-    except (ValueError, ImportError, OSError) as error:
-        msg.fail("Cannot tokenize", str(error), exits=1)
     if not quiet:
         msg.good(f"{n_words:,} words in {n_sentences:,} sentences", str(out))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -103,6 +103,7 @@ def evaluate(
     batch_words: int = 4096,
     max_words: int = 0,
     state: State | StreamState | None = None,
+    on_batch: Callable[[int], object] = lambda n_words: None,
 ) -> Perplexity:
     """Perplexity of held-out sentences.
 
@@ -115,6 +116,7 @@ def evaluate(
         state: what each sentence starts from, with B = 1; None for the biLM's own initial state;
             or `StreamState`: the sentences are read in random order, each from the state that
             the one before it in its stream ended in, and ``batch_words`` is not used.
+        on_batch: called after each batch with its number of words, for a progress bar.
 
     Returns:
         The perplexities; infinite or NaN where the losses are.
@@ -143,6 +145,7 @@ def evaluate(
         n_predicted += len(read.targets_f)
         n_words += batch.n_words
         n_unknown += int((read.targets_f == UNKNOWN).sum())
+        on_batch(batch.n_words)
     model.train(was_training)
     with np.errstate(over="ignore"):
         means = np.exp([forward / n_predicted, backward / n_predicted])

@@ -126,7 +126,7 @@ def test_published_weights_get_a_warm_state(published: Path, tmp_path: Path) -> 
 
 def test_a_warm_state_of_another_language(published: Path, tmp_path: Path) -> None:
     output = convert(published, tmp_path / "english", "--lang", "de")
-    assert "comes from reading English" in output and "'de'" in output
+    assert "was computed from English" in output and "'de'" in output
     text = tmp_path / "text.txt"
     sentences = [["Das", "ist", "x" * i, "."] for i in range(2, 22)]
     text.write_text("\n".join(f"{a} {b} {c}." for a, b, c, _ in sentences), encoding="utf-8")
@@ -140,33 +140,34 @@ def test_a_warm_state_of_another_language(published: Path, tmp_path: Path) -> No
 
 
 def test_the_language_may_stand_in_the_card(own: Path, published: Path, tmp_path: Path) -> None:
-    assert "comes from reading English" in joined(convert(published, tmp_path / "unknown"))
+    assert "was computed from English" in joined(convert(published, tmp_path / "unknown"))
     assert "English" not in convert(published, tmp_path / "english", "--lang", "en-GB")
     options = json.loads((published / "options.json").read_text(encoding="utf-8"))
     options["spacy_elmo"] = {"initial_state": "warm"}
     (published / "options.json").write_text(json.dumps(options), encoding="utf-8")
     (published / "meta.json").write_text('{"lang": "de"}', encoding="utf-8")
-    assert "sentences of 'de'" in joined(convert(published, tmp_path / "german"))
-    assert "sentences of 'nb'" in joined(convert(published, tmp_path / "other", "--lang", "nb"))
+    assert "sentences in the language 'de'" in joined(convert(published, tmp_path / "german"))
+    output = convert(published, tmp_path / "other", "--lang", "nb")
+    assert "sentences in the language 'nb'" in joined(output)
     assert find_weights(tmp_path / "other").card().meta == {"lang": "nb"}
 
 
 def test_a_language_that_spacy_lacks(published: Path, text: Path, tmp_path: Path) -> None:
     output = convert(published, tmp_path / "out", "--warm-text", text, "--lang", "xqa")
-    assert "spaCy has no language 'xqa'" in output and "'xx'" in output
+    assert "spaCy does not support the language 'xqa'" in output and "'xx'" in output
     assert find_weights(tmp_path / "out").card().meta == {"lang": "xqa"}
     output = convert(published, tmp_path / "norwegian", "--warm-text", text, "--lang", "nb")
-    assert "spaCy has no language" not in output
+    assert "spaCy does not support" not in output
 
 
 def test_a_text_that_is_too_short(published: Path, text: Path, tmp_path: Path) -> None:
     text.write_text("One sentence. Another one!", encoding="utf-8")
-    said = "has 2 sentences; a warm state needs 8"
+    said = "has 2 sentences; a warm state needs at least 8"
     refuses(published, tmp_path / "few", "--warm-text", text, said=said)
 
 
 def test_trained_from_zeros_they_get_no_warm_state(own: Path, text: Path, tmp_path: Path) -> None:
-    said = "trained from zeros (initial_state is 'zero')"
+    said = "trained from a zero state (initial_state is 'zero')"
     refuses(own, tmp_path / "warm", "--to", "own", "--warm-text", text, said=said)
     convert(own, tmp_path / "published")
     refuses(tmp_path / "published", tmp_path / "warm", "--warm-text", text, said=said)
@@ -220,7 +221,7 @@ def test_two_files_and_a_zip(own: Path, published: Path, tmp_path: Path) -> None
 
 def test_words_of_the_softmax(own: Path, published: Path, tmp_path: Path) -> None:
     (published / "vocab.txt").rename(tmp_path / "words.txt")
-    assert "is left out, because its words are not known" in joined(
+    assert "is left out, because its vocabulary is unknown" in joined(
         convert(published, tmp_path / "without")
     )
     convert(published, tmp_path / "with", "--vocab", tmp_path / "words.txt")
@@ -232,7 +233,7 @@ def test_words_of_the_softmax(own: Path, published: Path, tmp_path: Path) -> Non
 def test_words_for_nothing(own: Path, published: Path, tmp_path: Path) -> None:
     words, new = tmp_path / "words.txt", tmp_path / "new"
     (published / "vocab.txt").rename(words)
-    refuses(published, new, "--vocab", words, "--no-head", said="and --no-head leaves it out")
+    refuses(published, new, "--vocab", words, "--no-head", said="which --no-head leaves out")
     refuses(own, new, "--vocab", words, said="--vocab is for published weights only")
     convert(own, tmp_path / "headless", "--no-head")
     said = "has none (no softmax/W and softmax/b)"
@@ -253,15 +254,15 @@ def test_half_precision(own: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["own", "own"], "exists already; give --force"),
+        (["own", "own"], "already exists. Use --force"),
         (["own", "new", "--to", "tf"], "--to is 'tf'; give 'own' or 'published'"),
         (["own", "new", "--half"], "no --half"),
         (["own", "new", "--warm-text", "text.txt"], "no --warm-text"),
-        (["own", "new.zip"], "is no directory"),
-        (["own", "text.txt"], "is no directory"),
+        (["own", "new.zip"], "is not a directory"),
+        (["own", "text.txt"], "is not a directory"),
         (["nowhere", "new"], "Cannot find the ELMo weights 'nowhere'"),
-        (["own", "text.txt/new"], "is no directory"),
-        (["own"], "Give the weights, and last"),
+        (["own", "text.txt/new"], "is not a directory"),
+        (["own"], "Give the weights, then the directory"),
         (["own", "own", "own", "new"], "two files"),
         (["broken", "new"], "missing tensors"),
     ],
@@ -311,7 +312,8 @@ def test_nothing_else_is_replaced(names: Sequence[str], own: Path, tmp_path: Pat
         (tmp_path / "out" / name).touch()
     before = sorted(tmp_path.rglob("*"))
     said = "1.txt, 2.txt, 3.txt and 1 more" if len(names) == 4 else names[-1].split("/")[0]
-    refuses(own, tmp_path / "out", "--force", said="is not replaced, because it holds what")
+    reason = "is not replaced, because this command did not write all of it"
+    refuses(own, tmp_path / "out", "--force", said=reason)
     refuses(own, tmp_path / "out", "--force", said=said)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -323,7 +325,7 @@ def test_the_working_directory_stays(
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    refuses(own, out, *force, said="is the working directory or one around it")
+    refuses(own, out, *force, said="is the working directory or a parent of it")
 
 
 def test_without_h5py(own: Path, tmp_path: Path, monkeypatch) -> None:

@@ -12,15 +12,17 @@ import torch
 from typer.testing import CliRunner
 
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.layout import Card
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.weights import HEAD, save_bilm
 from spacy_elmo.cli import app
-from spacy_elmo.cli.demo_contexts import Context, chance, group, hits
-from spacy_elmo.cli.demo_screen import Screen, clip, clip_start
-from spacy_elmo.cli.demo_sentences import NOUNS, read_sentences
+from spacy_elmo.cli.demo_contexts import NOUNS, Context, accuracy, link_nearest, read_sentences
+from spacy_elmo.cli.demo_screen import Screen, clip
 from spacy_elmo.lm.head import save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
+
+from ..pipeline.helpers import write_language_model, write_weights
 
 CONFIG = BiLMConfig.from_dict(
     {"filters": [[1, 8], [2, 8]], "projection_dim": 8, "dim": 16, "n_layers": 2, "n_highway": 1}
@@ -110,13 +112,13 @@ def test_tour_counts_every_occurrence(weights: Path) -> None:
     assert f"Each of the {len(sentences)} occurrences" in output.replace("\n", " ")
     found = dict(re.findall(r"^  (\S.*\S)  +(\d+)%", output, flags=re.MULTILINE))
     assert list(found) == [
-        "picked blindly",
+        "picked at random",
         "static vector (layer 0)",
         "ELMo layer 1",
         "ELMo layer 2",
-        "even mix of all (doc.tensor)",
+        "mean of all (doc.tensor)",
     ]
-    assert found["picked blindly"] == found["static vector (layer 0)"]
+    assert found["picked at random"] == found["static vector (layer 0)"]
     by_word = re.findall(r"(\w+) (\d+)/(\d+) \(", output)
     assert sum(int(n) for _, _, n in by_word) == len(sentences)
     share = sum(int(n) for _, n, _ in by_word) / len(sentences)
@@ -134,7 +136,7 @@ def test_tour_options(weights: Path) -> None:
 def test_tour_without_a_head(no_head: Path) -> None:
     code, output = demo("-w", no_head)
     assert code == 0
-    assert "come without the language model's head" in output.replace("\n", " ")
+    assert "have no language-model head" in output.replace("\n", " ")
     assert "left to right" not in output
 
 
@@ -165,15 +167,18 @@ def test_blanks(weights: Path) -> None:
     assert "Let's [___] to it." in output
     assert "Then [___], a bank, (___)." in output
     assert output.count("both  ") == 3
-    assert "Nearest contexts among the demo's sentences" in output  # of bank
+    assert "Nearest contexts among the built-in sentences" in output  # of bank
 
 
 def test_text_with_neither(weights: Path) -> None:
     code, output = demo("-w", weights, "-n", 2, "-t", "The bat read my letter quietly")
     assert code == 0
     for word in ("bat", "letter"):
-        assert len(re.findall(rf"^ +▸ .*\[{word}\]", output, flags=re.MULTILINE)) == 1
-        assert len(re.findall(rf"^ +-?\d\.\d\d .*\[{word}\]", output, flags=re.MULTILINE)) == 2
+        assert len(re.findall(rf"^  ELMo static ▸ .*\[{word}\]", output, flags=re.MULTILINE)) == 1
+        # The two nearest and the farthest; nothing is right or wrong without a sense.
+        rows = re.findall(rf"^ +-?\d\.\d\d .*\[{word}\]", output, flags=re.MULTILINE)
+        assert len(rows) == 3
+        assert not re.search("[✔✘]", "".join(rows))
     surprises = output.split("surprises the language model")[1]
     assert "quietly" not in "".join(re.findall(r"\[\w+\]", surprises))
     bits = [float(x) for x in re.findall(r"^ +(\d+\.\d)  ", surprises, flags=re.MULTILINE)]
@@ -182,24 +187,24 @@ def test_text_with_neither(weights: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("zzgl", "None of the words is in its vocabulary"),
         ("?!", "None of the words"),
         ("Ὀδυσσεύς 🌍 \udc80", "To see more"),
     ],
 )
-def test_text_with_nothing(weights: Path, text: str, said: str) -> None:
+def test_text_with_nothing(weights: Path, text: str, message: str) -> None:
     code, output = demo("-w", weights, "-t", text)
     assert code == 0
-    assert said in output
+    assert message in output
 
 
 def test_text_without_a_head(no_head: Path) -> None:
     for text in ("A bank and ___.", "Nothing here"):
         code, output = demo("-w", no_head, "-t", text)
         assert code == 0
-        assert output.replace("\n", " ").count("come without the language model's head") == 1
+        assert output.replace("\n", " ").count("have no language-model head") == 1
 
 
 def test_file(weights: Path, tmp_path: Path) -> None:
@@ -216,6 +221,54 @@ def test_long_file(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert code == 0
     assert f"Only the first {len(BANKS)} characters" in output
     assert "bank, 4 times" in output
+
+
+def test_the_example_of_the_readme_has_two_groups() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    [text] = re.findall(r"make demo ARGS='--text \"(.*)\"'", readme)
+    code, output = demo("--text", text, columns=110)
+    assert code == 0
+    one, other = output.split("bank, 4 times")[1].split("─────")
+    assert one.count("[bank]") == other.count("[bank]") == 2
+    assert "river" in one and "money" in other
+
+
+# Other languages
+
+
+@pytest.fixture
+def german(tmp_path: Path) -> Path:
+    path = write_language_model(tmp_path / "german", ["Bank", "die"], Card({"lang": "de"}))
+    return path
+
+
+def test_the_text_is_read_in_the_language_of_the_weights(german: Path) -> None:
+    # "die" and "und" are stop words in German alone, "am" in both.
+    text = "Die Bank und die Bank am Fluss. He said so, and he said it."
+    code, output = demo("-w", german, "-t", text)
+    assert code == 0
+    assert "Bank" in output and "die," not in output and "und," not in output
+    assert "said, 2 times" in output and "he, 2 times" in output
+    assert "built-in" not in output  # these sentences are English
+    with pytest.warns(UserWarning, match="trained on 'de'"):
+        code, output = demo("-w", german, "--lang", "en", "-t", text)
+    assert (code, "die, 2 times" in output, "he, 2 times" in output) == (0, True, False)
+
+
+def test_the_tokenizer_is_that_of_the_weights(tmp_path: Path) -> None:
+    meta = {"lang": "ko", "tokenizer": "spacy.Tokenizer.v1"}
+    weights = write_weights(tmp_path / "korean", card=Card(meta))
+    code, output = demo("-w", weights, "-t", "은행 은행 은행")
+    assert code == 0
+    assert "은행, 3 times" in output
+
+
+def test_built_in_sentences_are_for_english_weights(german: Path) -> None:
+    code, output = demo("-w", german)
+    assert code == 1
+    output = " ".join(output.split())
+    assert "sentences are English, but the language of" in output and "is 'de'" in output
+    assert "--text or --file" in output
 
 
 # Failures
@@ -255,22 +308,23 @@ def test_wrong_weights(weights: Path, tmp_path: Path) -> None:
 
 def make_contexts(senses: str, layer: np.ndarray) -> list[Context]:
     layers = np.stack([np.ones_like(layer), layer])
-    return [Context("", "x", "", layers[:, i], sense) for i, sense in enumerate(senses)]
+    return [Context(("", "x", ""), layers[:, i], sense) for i, sense in enumerate(senses)]
 
 
-def test_hits_and_chance() -> None:
+def test_accuracy() -> None:
     contexts = make_contexts("aabbb", np.array([[1, 0], [1, 0.1], [0, 1], [0.1, 1], [1, 0.3]]))
-    assert chance(contexts).tolist() == [0.25, 0.25, 0.5, 0.5, 0.5]
-    assert hits(contexts, 0).tolist() == chance(contexts).tolist()  # all tie
-    assert hits(contexts, 1).tolist() == [1, 1, 1, 1, 0]
+    by_chance = [0.25, 0.25, 0.5, 0.5, 0.5]
+    assert accuracy(contexts, []).tolist() == by_chance
+    assert accuracy(contexts, [0]).tolist() == by_chance  # all tie
+    assert accuracy(contexts, [1]).tolist() == [1, 1, 1, 1, 0]
     # Two that are equally near count half each.
     tied = make_contexts("aab", np.array([[1, 0], [1, 1], [1, -1]]))
-    assert hits(tied, 1)[0] == 0.5
+    assert accuracy(tied, [1])[0] == 0.5
 
 
-def test_group() -> None:
+def test_link_nearest() -> None:
     similarity = np.array([[1, 0.2, 0.9, 0], [0.2, 1, 0.3, 0.8], [0.9, 0.3, 1, 0], [0, 0.8, 0, 1]])
-    nearest, groups = group(similarity)
+    nearest, groups = link_nearest(similarity)
     assert nearest.tolist() == [2, 3, 0, 1]
     assert groups == [[0, 2], [1, 3]]
 
@@ -278,7 +332,6 @@ def test_group() -> None:
 def test_clip() -> None:
     assert clip("one two three", 13) == "one two three"
     assert clip("one two three", 10) == "one two…"
-    assert clip_start("one two three", 10) == "…two three"
     assert clip("abcdefghij", 5) == "abcd…"
     screen = Screen(colour=False, width=80, file=io.StringIO())
     for word in ("word", "w" * 100):
@@ -308,7 +361,7 @@ def test_colour_on_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_colour_changes_no_word(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, plain = demo("-w", weights)
-    monkeypatch.setattr(Screen, "_wants_colour", lambda self: True)
+    monkeypatch.setattr("spacy_elmo.cli.demo_screen.wants_colour", lambda file: True)
     _, coloured = demo("-w", weights)
     assert coloured.count("\x1b[") > 200
     assert "\x1b[1;38;5;6mbank\x1b[0m" in coloured
@@ -324,7 +377,7 @@ def test_output_without_unicode() -> None:
     with io.TextIOWrapper(raw, encoding="ascii", newline="\n") as file:
         screen = Screen(width=60, file=file)
         screen.title("Title")
-        screen.line("✔ “é” ", screen.bar(0.5, 10))
+        screen.line("✔ “é” ", "█" * 5)
         file.flush()
         lines = raw.getvalue().decode("ascii").splitlines()
     assert lines[1] == "-- Title " + "-" * 51
@@ -337,4 +390,4 @@ def test_importing_the_command_is_light() -> None:
     output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
     modules = output.decode().split()
     assert "spacy_elmo.cli.demo" in modules
-    assert not {"spacy_elmo.bilm.model", "spacy_elmo.cli.demo_tour"} & set(modules)
+    assert not {"spacy_elmo.bilm.model", "spacy_elmo.cli.demo_views"} & set(modules)

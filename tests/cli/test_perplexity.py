@@ -104,7 +104,7 @@ def test_language(weights: Path, text: Path, tmp_path: Path) -> None:
     mute = write_language_model(tmp_path / "mute", WORDS, card=Card())
     result = run(mute, text)
     assert result.exit_code == 1
-    assert "do not name their language" in " ".join(result.output.split())
+    assert "does not name their language" in " ".join(result.output.split())
     assert measured(mute, text, "--lang", "en")["words"] == 26
     assert measured(weights, text, "--lang", "xx")["words"] == 25  # didn't is one word
     assert run(weights, text, "--lang", "qq").exit_code == 1

@@ -78,7 +78,7 @@ def test_failures(weights: Path, tmp_path: Path) -> None:
         (["", "-w", weights], "has no blank"),
         (["A ___ .", "-w", "nowhere"], "Cannot find the ELMo weights 'nowhere'"),
         (["A ___ .", "-w", headless], "without a language model's head"),
-        (["A ___ .", "-w", mute], "do not name their language"),
+        (["A ___ .", "-w", mute], "does not name their language"),
         (["A ___ .", "-w", weights, "--lang", "qq"], "qq"),
     ]:
         result = run(*arguments)

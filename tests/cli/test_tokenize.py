@@ -108,9 +108,9 @@ def test_failures(text: Path, tmp_path: Path) -> None:
     (tmp_path / "full" / "file").touch()
     out = tmp_path / "out"
     for arguments, message in [
-        ([text], "Give at least one text and the directory"),
+        ([text], "Give at least one text, then the directory"),
         ([tmp_path / "gone.txt", out], "There is no text file"),
-        ([text, text], "has to be a directory"),
+        ([text, text], "must be a directory"),
         ([text, tmp_path / "full"], "is not empty"),
         ([tmp_path / "damaged.txt.gz", out], "damaged.txt.gz"),
         ([text, tmp_path / "new", "-c", "zip"], "Unknown compression 'zip'"),

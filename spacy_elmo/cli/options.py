@@ -1,0 +1,40 @@
+"""Options that several commands share, and how they print errors and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from wasabi import msg
+from wasabi.printer import Printer
+
+# fmt: off
+WeightsName = Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM with a language-model head")]
+TokenizerLang = Annotated[str | None, typer.Option("--lang", "-l", help="Language of the text (default: the language of the weights)")]
+GpuId = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU")]
+Json = Annotated[bool, typer.Option("--json", "-j", help="Output JSON")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only")]
+
+# Of `convert` and `package`
+WarmText = Annotated[Path | None, typer.Option("--warm-text", "-w", help="Text in the language of the biLM, 30 sentences or more, to compute its warm state from", exists=True, dir_okay=False)]
+WeightsLang = Annotated[str | None, typer.Option("--lang", "-l", help="Language of the biLM for its card, as a spaCy code (nb)")]
+HeadVocab = Annotated[Path | None, typer.Option("--vocab", help="Vocabulary of a published head, one word per line (default: the vocab.txt beside it)", exists=True, dir_okay=False)]
+NoHead = Annotated[bool, typer.Option("--no-head", help="Leave out the language-model head and its vocabulary")]
+# fmt: on
+
+
+@contextmanager
+def report_errors(title: str, printer: Printer = msg) -> Iterator[None]:
+    """Print an expected error and exit with code 1."""
+    try:
+        yield
+    except (ValueError, ImportError, OSError) as error:
+        printer.fail(title, str(error), exits=1)
+
+
+def print_json(data: Any) -> None:
+    print(json.dumps(data, indent=2, ensure_ascii=False))

@@ -1,0 +1,99 @@
+"""Progress of long work."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from spacy_elmo import progress
+from spacy_elmo.cli import app
+from spacy_elmo.progress import Progress, track
+
+from ..pipeline.helpers import write_language_model
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    """The time of day, which a test sets."""
+    now = [100.0]
+    monkeypatch.setattr("spacy_elmo.progress.time.monotonic", lambda: now[0])
+    yield now
+
+
+def test_a_line_every_half_minute(clock: list[float], capsys: pytest.CaptureFixture) -> None:
+    with Progress("words", total=1000) as bar:
+        for _ in range(70):  # seconds
+            clock[0] += 1
+            bar.update(10)
+    assert capsys.readouterr().err.splitlines() == [
+        "300 of 1,000 words, 10 words/s, 0:01:10 left",
+        "600 of 1,000 words, 10 words/s, 0:00:40 left",
+    ]
+
+
+def test_the_total_may_be_unknown(clock: list[float], capsys: pytest.CaptureFixture) -> None:
+    def items() -> Iterator[list[str]]:
+        for _ in range(4):
+            clock[0] += 20
+            yield ["a", "b"] * 5000
+
+    assert len(list(track(items(), "words", len))) == 4
+    assert capsys.readouterr().err.splitlines() == [
+        "20,000 words, 500 words/s, 0:00:40",
+        "40,000 words, 500 words/s, 0:01:20",
+    ]
+
+
+def test_resumed_work_has_its_own_speed(clock: list[float], capsys: pytest.CaptureFixture) -> None:
+    with Progress("steps", total=200, done=100) as bar:
+        clock[0] += 50
+        bar.update(50)
+    assert capsys.readouterr().err == "150 of 200 steps, 1 steps/s, 0:00:50 left\n"
+
+
+def test_quiet(clock: list[float], capsys: pytest.CaptureFixture, monkeypatch) -> None:
+    for on_terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda value=on_terminal: value)
+        with Progress("words", quiet=True) as bar:
+            clock[0] += 100
+            bar.update()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture, monkeypatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with Progress("words", total=10) as bar:
+        bar.update(10)
+    assert re.search(r"100%\|.*10\.0/10\.0", capsys.readouterr().err)
+
+
+@pytest.fixture
+def every_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line for each update."""
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("every_item")
+def test_commands_report_to_the_error_stream(tmp_path: Path) -> None:
+    weights = write_language_model(tmp_path / "weights", ["a", "b", "."])
+    text = tmp_path / "text.txt"
+    text.write_text("a b . b a b .\n" * 3, encoding="utf-8")
+    for command, n in (
+        (["tokenize", text, tmp_path / "shards"], 21),
+        (["perplexity", weights, text, "--json"], 21),
+    ):
+        result = CliRunner().invoke(app, list(map(str, command)))
+        assert result.exit_code == 0, result.output
+        assert f"{n} words, " in result.stderr
+        assert "words/s" not in result.stdout
+        if command[0] == "perplexity":
+            assert f"{n} of {n} words, " in result.stderr
+    out = tmp_path / "quiet"
+    for command in (["tokenize", text, out], ["perplexity", weights, text]):
+        result = CliRunner().invoke(app, list(map(str, [*command, "--quiet"])))
+        assert (result.exit_code, result.stderr) == (0, "")
