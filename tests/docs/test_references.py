@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 from spacy.util import registry
 from typer.testing import CliRunner
@@ -26,6 +27,9 @@ def test_commands_and_registered_names_exist() -> None:
             assert command in commands, f"{page.name}: elmo {command}"
         for name in set(re.findall(r"spacy-elmo\.\w+\.v\d", text)) - {"spacy-elmo.Thing.v1"}:
             assert name in registered, f"{page.name}: {name}"
+
+        for name in re.findall(r"`(spacy_elmo(?:\.\w+)+)", text):
+            resolve_name(name)
 
 
 def test_readme_demo() -> None:
