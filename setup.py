@@ -47,7 +47,7 @@ setup(
     ],
     packages=find_packages(include=["spacy_elmo*"]),
     package_data={
-        "spacy_elmo": ["py.typed", "bilm/passage.txt", "cli/demo_sentences.txt", "models/**/*"]
+        "spacy_elmo": ["py.typed", "bilm/passage.txt", "cli/*.txt", "cli/*.cfg", "models/**/*"]
     },
     zip_safe=False,
     python_requires=">=3.10,<3.14",

@@ -28,7 +28,7 @@ def test_each_is_a_config(size: str, gpu: bool, tmp_path: Path) -> None:
     text = out.read_text(encoding="utf-8")
     assert "tokenize train.txt corpus/train --lang ko" in text
     assert ("--gpu-id 0" in text) == gpu
-    assert f"vectors of {config.model.width} numbers" in text
+    assert f"{config.model.width}-dimensional vectors" in text
 
 
 def test_the_default_is_the_embedded_model(tmp_path: Path) -> None:
