@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import nn
 
-from .characters import N_CHARACTERS, CharacterIds, encode_words
+from .characters import N_CHARACTERS, CharacterIds
 from .config import BiLMConfig
 from .precision import require_ieee_float32
 
-# Words at once, sorted by length: bounds padding, and memory.
-WORDS_AT_ONCE, FEATURES_AT_ONCE = 512, 2**21
+WORDS_AT_ONCE, FEATURES_AT_ONCE = 512, 2**21  # bound padding and memory
 
 
 class Highway(nn.Module):
@@ -31,12 +28,18 @@ class Highway(nn.Module):
 
 
 class CharCNN(nn.Module):
-    """Encodes words from their bytes alone (Peters et al. 2018, §3.1; Kim et al. 2016)."""
+    """Encodes words from their bytes alone (Peters et al. 2018, §3.1; Kim et al. 2016).
+
+    Attributes:
+        to_ids: words to the ids that `forward` takes.
+        words_at_once: words that `BiLM.encode` passes to `forward` together.
+    """
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
-        self.config = config
         self.to_ids = CharacterIds(config.max_width, config.max_characters_per_token)
+        widest = max(number for _, number in config.filters) * config.max_characters_per_token
+        self.words_at_once = max(1, min(WORDS_AT_ONCE, FEATURES_AT_ONCE // widest))
         self.activation = torch.relu if config.activation == "relu" else torch.tanh
         # Ids start at 1, 0 is "no token": row 0 is not a parameter, so it is not here.
         # The published initialisation: bytes spread over [-1, 1].
@@ -61,23 +64,6 @@ class CharCNN(nn.Module):
         for highway in self.highways:
             x = highway(x)
         return x if self.projection is None else self.projection(x)
-
-    def encode(self, words: Sequence[str]) -> torch.Tensor:
-        """Vectors ``(n_words, projection_dim)`` of words, words of similar length together."""
-        device, config = self.embedding.weight.device, self.config
-        order = sorted(range(len(words)), key=lambda i: len(words[i].encode("utf-8", "ignore")))
-        widest = max(number for _, number in config.filters)
-        at_once = FEATURES_AT_ONCE // (widest * config.max_characters_per_token)
-        at_once = max(1, min(WORDS_AT_ONCE, at_once))
-        parts = []
-        for start in range(0, len(order), at_once):
-            chosen = [words[i] for i in order[start : start + at_once]]
-            ids = encode_words(chosen, config.max_width, config.max_characters_per_token)
-            parts.append(self(ids.to(device)))
-        if not parts:
-            return torch.empty(0, config.projection_dim, device=device)
-        back = torch.tensor(order, device=device).argsort()
-        return torch.cat(parts)[back]
 
 
 def _maximum(x: torch.Tensor) -> torch.Tensor:

@@ -7,15 +7,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from .batches import IndexedSentences, id_tensor
 from .char_cnn import CharCNN
-from .characters import BOS, EOS
 from .config import BiLMConfig
 from .lstm import LSTMLayer, zero_state
-from .packing import Packing
+from .packing import Packing, to_device
 from .word_cache import WordCache
 from .word_vectors import WordVectors
 
@@ -66,7 +67,7 @@ class BiLM(nn.Module):
 
     @property
     def token_encoder(self) -> CharCNN | WordVectors:
-        """What makes x_k of words. Both kinds have ``to_ids``, ``forward`` and ``encode``."""
+        """What makes x_k of words: ``to_ids`` and ``forward``."""
         return self.word_vectors if self.config.token_encoder == "vectors" else self.char_cnn
 
     @property
@@ -136,7 +137,14 @@ class BiLM(nn.Module):
 
     def encode(self, words: Sequence[str]) -> torch.Tensor:
         """Vectors x ``(n_words, P)`` of words, without the word cache."""
-        return self.token_encoder.encode(words)
+        if not words:
+            return torch.empty(0, self.config.projection_dim, device=self.device)
+        encoder = self.token_encoder
+        ids, sizes = encoder.to_ids(words)
+        order = np.argsort(sizes, kind="stable")  # words of similar length together
+        batches = np.split(order, range(encoder.words_at_once, len(order), encoder.words_at_once))
+        x = torch.cat([encoder(id_tensor(ids[i], sizes[i]).to(self.device)) for i in batches])
+        return x[to_device(np.argsort(order), self.device)]
 
     def read(
         self,
@@ -146,46 +154,41 @@ class BiLM(nn.Module):
     ) -> tuple[list[torch.Tensor], State]:
         """All layers of sentences given as words; the order of the sentences changes nothing.
 
-        Each distinct word is encoded once, without a graph from the word cache if it is there.
-        Sentences of similar length are read together.
+        Each distinct word is encoded once; where no gradient is needed, its vector comes from
+        the word cache if it is there. Sentences of similar length are read together.
 
         Args:
             sentences: words without boundaries; a sentence may be empty.
             state: what each sentence starts from, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``
                 for all sentences, or with B = 1 the same for each; `initial_state` if None.
-            batch_words: padded tokens of one pass, boundaries included; at least one sentence
-                is read.
+            batch_words: tokens of one pass, see `IndexedSentences.plan`.
 
         Returns:
             For each sentence its layers ``(L + 1, n_words, 2P)``, and the states they ended in.
         """
-        rows = {BOS: 0, EOS: 1}
-        tokens = [
-            [0, *(rows.setdefault(word, len(rows)) for word in words), 1] for words in sentences
-        ]
-        words = list(rows)
+        indexed = IndexedSentences(sentences)
         if torch.is_grad_enabled() or self.training:
-            types = self.encode(words)
+            types = self.encode(indexed.types)
         else:
             like = next(self.parameters())
             version = (versions(self.token_encoder), like.device, like.dtype)
-            types = self.word_cache.lookup(words, self.encode, version)
+            types = self.word_cache.lookup(indexed.types, self.encode, version)
         state = self.initial_state() if state is None else state
         h0, c0 = (s.expand(-1, -1, len(sentences), -1) for s in state)
+        if not len(sentences):
+            return [], (h0, c0)
         results: list[torch.Tensor] = [types] * len(sentences)
         h_n, c_n = [], []
-        batches = _batches([len(ids) for ids in tokens], batch_words)
-        for batch in batches:
-            lengths = [len(tokens[i]) for i in batch]
-            flat = torch.tensor([t for i in batch for t in tokens[i]], device=self.device)
+        plan = indexed.plan(batch_words)
+        for batch in plan:
+            tokens, lengths = indexed.select(batch)
+            flat = to_device(tokens.astype(np.int64), self.device)
             layers, (h, c) = self(types, flat, lengths, (h0[:, :, batch], c0[:, :, batch]))
             for i, part in zip(batch, layers.split(lengths, dim=1), strict=True):
                 results[i] = part[:, 1:-1]
             h_n.append(h)
             c_n.append(c)
-        if not batches:
-            return [], (h0, c0)
-        back = torch.tensor([i for batch in batches for i in batch]).argsort()
+        back = torch.from_numpy(np.argsort(np.concatenate(plan)))
         return results, (torch.cat(h_n, dim=2)[:, :, back], torch.cat(c_n, dim=2)[:, :, back])
 
 
@@ -196,18 +199,6 @@ def _clear_word_cache(bilm: BiLM, _: Any) -> None:
 def versions(module: nn.Module) -> int:
     """A number that changes when a module's parameters are written to."""
     return sum(0 if p.is_inference() else p._version for p in module.parameters())
-
-
-def _batches(lengths: list[int], batch_words: int) -> list[list[int]]:
-    """Indices of sentences by falling length, cut where the padded size would be exceeded."""
-    batches: list[list[int]] = []
-    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        # The first sentence of a batch is its longest.
-        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= batch_words:
-            batches[-1].append(i)
-        else:
-            batches.append([i])
-    return batches
 
 
 @lru_cache

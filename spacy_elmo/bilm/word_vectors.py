@@ -90,6 +90,7 @@ class WordVectors(nn.Module):
     words: torch.Tensor
     rows: torch.Tensor
     table: torch.Tensor
+    words_at_once = 2**14  # that `BiLM.encode` passes to `forward` together
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
@@ -147,11 +148,6 @@ class WordVectors(nn.Module):
         x = F.embedding((places - FIRST).clamp(min=0), self.table)
         x = torch.where((places < FIRST).unsqueeze(1), special, x)  # (n_words, vector_dim)
         return x if self.projection is None else self.projection(x)
-
-    def encode(self, words: Sequence[str]) -> torch.Tensor:
-        """Vectors ``(n_words, projection_dim)`` of words."""
-        ids, _ = self.to_ids(words)
-        return self(torch.from_numpy(ids.astype(np.int64)).to(self.special.device))
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles make their own `to_ids` when they need it."""

@@ -80,7 +80,7 @@ def measure(
         head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
     model = weights.load()
     sentences = track(read_text(weights, text, tokenized, lang), "words", len, quiet)
-    block = EncodedSentences.of_whole(sentences, words, model)
+    block = EncodedSentences(sentences, words, None, model.token_encoder.to_ids)
     if not len(block.lengths):
         raise ValueError(f"There are no words in the text '{text}'.")
     n_words = int(block.lengths.sum()) - 2 * len(block.lengths)

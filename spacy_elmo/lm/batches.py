@@ -1,20 +1,18 @@
-"""Sentences as arrays of ids, cut into batches of similar length."""
+"""Batches of sentences with what a language model is to predict in them."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from ..bilm.characters import BOS, EOS
-from ..bilm.model import BiLM
+from ..bilm.batches import IndexedSentences, id_tensor
 from .vocabulary import Vocabulary
 
-# Words to what a token encoder takes: ids (n_words, most positions), and how many of these each
-# word needs (n_words,). See `CharacterIds` and `RowIds`.
+# Words to what a token encoder takes: ids (n_words, n_positions), and how many of these positions
+# each word needs (n_words,). See `CharacterIds` and `RowIds`.
 ToIds = Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]]
 
 
@@ -25,18 +23,18 @@ class Batch:
     Attributes:
         ids: ``(n_types, n_positions)`` of the distinct words, for the token encoder.
         tokens: ``(N,)`` each token's row in ``ids``.
-        targets: ``(N,)`` each token's place in the vocabulary.
+        targets: ``(N,)`` each token's index in the vocabulary.
         lengths: tokens of each sentence, boundaries included.
         n_words: words without the boundaries.
         n_predicted: predictions of each direction.
-        of_whole: the last two of the whole batch that this is a share of.
+        totals: ``n_words`` and ``n_predicted`` of the whole batch that this is a share of.
     """
 
     ids: torch.Tensor
     tokens: torch.Tensor
     targets: torch.Tensor
     lengths: list[int]
-    of_whole: tuple[int, int]
+    totals: tuple[int, int]
 
     @property
     def n_words(self) -> int:
@@ -50,21 +48,21 @@ class Batch:
         return self._each(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin_memory(self) -> Batch:
-        """In memory from which a GPU takes it while the CPU goes on."""
+        """In pinned memory, from which it is copied to a GPU while the CPU computes."""
         return self._each(torch.Tensor.pin_memory)
 
     def _each(self, moved: Callable[[torch.Tensor], torch.Tensor]) -> Batch:
         tensors = (moved(self.ids), moved(self.tokens), moved(self.targets))
-        return Batch(*tensors, self.lengths, self.of_whole)
+        return Batch(*tensors, self.lengths, self.totals)
 
 
-class EncodedSentences:
-    """Some sentences in memory, as numbers: what batches are cut from.
+class EncodedSentences(IndexedSentences):
+    """Some sentences in memory as ids and targets, from which batches are made.
 
     Args:
-        sentences: lists of words.
+        sentences: lists of words; empty ones are left out.
         vocab: the words that are predicted.
-        max_words: longer sentences are cut into pieces of at most this many words.
+        max_words: longer sentences are split into pieces of at most this many words; None: never.
         to_ids: of the biLM's token encoder.
     """
 
@@ -72,32 +70,12 @@ class EncodedSentences:
         self,
         sentences: Iterable[Sequence[str]],
         vocab: Vocabulary,
-        max_words: int,
+        max_words: int | None,
         to_ids: ToIds,
     ):
-        types = {BOS: 0, EOS: 1}
-        tokens = array("i")  # a tenth of a list's memory
-        lengths = array("q")
-        for words in sentences:
-            ids = [types.setdefault(word, len(types)) for word in words]
-            for start in range(0, len(ids), max_words):
-                piece = ids[start : start + max_words]
-                tokens.append(0)
-                tokens.extend(piece)
-                tokens.append(1)
-                lengths.append(len(piece) + 2)
-        self.tokens = np.array(tokens, dtype=np.int32)
-        self.lengths = np.array(lengths, dtype=np.int64)
-        self.starts = np.cumsum(self.lengths) - self.lengths
-        self.targets = np.array([vocab[word] for word in types], dtype=np.int64)  # by type
-        self.ids, self.sizes = to_ids(list(types))
-
-    @classmethod
-    def of_whole(
-        cls, sentences: Iterable[Sequence[str]], vocab: Vocabulary, model: BiLM
-    ) -> EncodedSentences:
-        """Sentences of any length, uncut, for a biLM."""
-        return cls(sentences, vocab, 2**31, model.token_encoder.to_ids)
+        super().__init__((words for words in sentences if len(words)), max_words)
+        self.targets = np.array([vocab[word] for word in self.types], dtype=np.int64)  # by type
+        self.ids, self.sizes = to_ids(self.types)
 
     def batch(self, sentences: np.ndarray, share: tuple[int, int] = (0, 1)) -> Batch:
         """The batch of the given sentences' indices.
@@ -106,42 +84,20 @@ class EncodedSentences:
             sentences: ``(B,)``.
             share: which of how many shares is wanted. Sentences that follow each other, of similar
                 length, go to different shares; where there are more shares than sentences, some
-                hold none.
+                have none.
         """
-        number, n_shares = share
+        rank, n_shares = share
         n_tokens = int(self.lengths[sentences].sum())
-        of_whole = n_tokens - 2 * len(sentences), n_tokens - len(sentences)
-        sentences = sentences[number::n_shares]
-        lengths = self.lengths[sentences]
-        offsets = np.repeat(self.starts[sentences] - (np.cumsum(lengths) - lengths), lengths)
-        types, tokens = np.unique(
-            self.tokens[offsets + np.arange(len(offsets))], return_inverse=True
-        )
-        n_positions = int(self.sizes[types].max(initial=0))
+        totals = n_tokens - 2 * len(sentences), n_tokens - len(sentences)
+        tokens, lengths = self.select(sentences[rank::n_shares])
+        types, tokens = np.unique(tokens, return_inverse=True)
         return Batch(
-            torch.from_numpy(self.ids[types, :n_positions].astype(np.int64)),
+            id_tensor(self.ids[types], self.sizes[types]),
             torch.from_numpy(tokens.astype(np.int64)),
             torch.from_numpy(self.targets[types][tokens]),
-            lengths.tolist(),
-            of_whole,
+            lengths,
+            totals,
         )
-
-    def plan(self, batch_words: int, rng: np.random.Generator | None) -> list[np.ndarray]:
-        """Cut the block into batches of sentences of similar length, about `batch_words` each.
-
-        Args:
-            batch_words: tokens of a batch, boundaries included; at least one sentence is in it.
-            rng: shuffles sentences of the same length and the batches; None keeps the order.
-        """
-        order: np.ndarray = np.arange(len(self.lengths))
-        if rng is not None:
-            rng.shuffle(order)
-        order = order[np.argsort(self.lengths[order], kind="stable")]
-        batch_of = (np.cumsum(self.lengths[order]) - 1) // batch_words
-        batches = np.split(order, np.flatnonzero(np.diff(batch_of)) + 1)
-        if rng is not None:
-            rng.shuffle(batches)
-        return [batch for batch in batches if len(batch)]
 
     def streams(self, n_streams: int, rng: np.random.Generator) -> list[np.ndarray]:
         """Deal the sentences out to streams, in random order: each batch has one of each stream

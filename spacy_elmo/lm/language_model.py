@@ -213,7 +213,7 @@ class LanguageModel:
         empty, nothing = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=bool)
         found = [Surprisal(empty, empty, nothing)] * len(sentences)
         filled = [i for i, words in enumerate(sentences) if _checked(words)]
-        block = EncodedSentences.of_whole([sentences[i] for i in filled], self.vocab, self.model)
+        block = self._encode([sentences[i] for i in filled])
         for chosen in block.plan(BATCH_WORDS, None):
             batch = block.batch(chosen)
             read = predicted(self.model, batch.to(self.model.device))
@@ -270,10 +270,13 @@ class LanguageModel:
     @torch.no_grad()
     def _hidden(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """For each word what each direction has read before it comes to it, ``(n_words, P)``."""
-        block = EncodedSentences.of_whole([words], self.vocab, self.model)
+        block = self._encode([words])
         batch = block.batch(np.zeros(1, dtype=np.int64))
         read = predicted(self.model, batch.to(self.model.device))
         return read.hidden_f[:-1], read.hidden_b[1:]  # without the sentence's end and start
+
+    def _encode(self, sentences: Sequence[Sequence[str]]) -> EncodedSentences:
+        return EncodedSentences(sentences, self.vocab, None, self.model.token_encoder.to_ids)
 
     def _log_probs(self, hidden: torch.Tensor) -> torch.Tensor:
         logits = self.head(hidden)

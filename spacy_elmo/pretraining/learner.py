@@ -51,7 +51,7 @@ class Learner:
         if self.joined is None:
             self.joined = self.group.joined(self.loss)
         device = self.group.device
-        n_predicted = sum(part.of_whole[1] for part in parts)
+        n_predicted = sum(part.totals[1] for part in parts)
         total = torch.zeros((), device=device)
         for number, part in enumerate(parts, start=1):
             more = number < len(parts)

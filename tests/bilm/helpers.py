@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.characters import BOS, EOS, encode_words
+from spacy_elmo.bilm.batches import id_tensor
+from spacy_elmo.bilm.characters import BOS, EOS
 from spacy_elmo.bilm.find import Setting, load_bilm
 from spacy_elmo.bilm.lstm import zero_state
 from spacy_elmo.bilm.model import BiLM, State
@@ -50,8 +51,7 @@ def run_bilm(
     rows: dict[str, int] = {}
     tokens = [rows.setdefault(word, len(rows)) for words in bounded for word in words]
     lengths = [len(words) for words in bounded]
-    widest = max(width for width, _ in config.filters)
-    ids = encode_words(list(rows), widest, config.max_characters_per_token)
+    ids = id_tensor(*model.token_encoder.to_ids(list(rows)))
     if state is None:
         state = zero_state(config, len(sentences), model.char_cnn.embedding.weight)
     with torch.no_grad():

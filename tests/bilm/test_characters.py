@@ -3,8 +3,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spacy_elmo.bilm.batches import id_tensor
 from spacy_elmo.bilm.char_cnn import CharCNN
-from spacy_elmo.bilm.characters import BOS, EOS, PADDING, encode_word, encode_words, is_cut
+from spacy_elmo.bilm.characters import BOS, EOS, PADDING, CharacterIds, encode_word, is_truncated
 from spacy_elmo.bilm.config import BiLMConfig
 
 from . import reference
@@ -15,6 +16,10 @@ max_characters = st.integers(3, 60)
 
 def padded(ids: list[int], n_positions: int) -> list[int]:
     return ids + [PADDING] * (n_positions - len(ids))
+
+
+def encode_words(words: list[str], max_width: int, max_characters: int = 50) -> torch.Tensor:
+    return id_tensor(*CharacterIds(max_width, max_characters)(words))
 
 
 def char_cnn(filters: list[tuple[int, int]], max_characters: int = 50) -> CharCNN:
@@ -51,16 +56,16 @@ def test_ids_of_known_words(word, ids):
 
 @given(any_text, max_characters)
 @settings(deadline=None)
-def test_is_cut_tells_whether_bytes_are_left_out(word, n):
+def test_is_truncated_tells_whether_bytes_are_left_out(word, n):
     without_limit = encode_word(word, 10_000)
     if word not in (BOS, EOS):
-        assert is_cut(word, n) == (len(encode_word(word, n)) < len(without_limit))
+        assert is_truncated(word, n) == (len(encode_word(word, n)) < len(without_limit))
 
 
 def test_a_word_that_just_fits_is_not_cut():
-    assert not is_cut("x" * 48)
-    assert is_cut("x" * 49)
-    assert is_cut("é" * 24 + "x")
+    assert not is_truncated("x" * 48)
+    assert is_truncated("x" * 49)
+    assert is_truncated("é" * 24 + "x")
 
 
 def test_boundaries_are_never_cut():
@@ -68,14 +73,14 @@ def test_boundaries_are_never_cut():
 
 
 def test_surrogates_do_not_count_as_bytes():
-    assert not is_cut("\ud800" * 100)
+    assert not is_truncated("\ud800" * 100)
 
 
 @given(st.lists(any_text, max_size=5), st.integers(1, 7), st.integers(7, 50))
 @settings(deadline=None)
 def test_words_are_trimmed_to_the_longest_and_one_window_of_padding(words, width, n):
     ids = encode_words(words, width, n)
-    longest = max((len(encode_word(word, n)) for word in words), default=0)
+    longest = max((len(encode_word(word, n)) for word in words), default=-width)
     assert ids.dtype == torch.int64
     assert ids.shape == (len(words), min(n, longest + width))
     for row, word in zip(ids.tolist(), words, strict=True):

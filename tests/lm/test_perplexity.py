@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.characters import BOS, EOS, encode_words
+from spacy_elmo.bilm.batches import id_tensor
+from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm import perplexity
 from spacy_elmo.lm.perplexity import Perplexity, evaluate
@@ -26,7 +27,7 @@ def brute_force(
     losses: dict[str, list[float]] = {"forward": [], "backward": []}
     for sentence in sentences:
         words = [BOS, *sentence, EOS]
-        ids = encode_words(words, max_width=2)
+        ids = id_tensor(*CharacterIds(max_width=2)(words))
         with torch.no_grad():
             layers, _ = model(model.char_cnn(ids), torch.arange(len(words)), [len(words)])
         top = layers[-1].numpy().astype(np.float64)

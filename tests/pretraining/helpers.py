@@ -13,7 +13,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds, encode_words
+from spacy_elmo.bilm.batches import id_tensor
+from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.batches import Batch, EncodedSentences
@@ -111,7 +112,7 @@ def log_probabilities(
     weight, bias = (p.detach().numpy().astype(np.float64) for p in (head.weight, head.bias))
     tokens = [BOS, *words, EOS]
     with torch.no_grad():
-        x = model.char_cnn(encode_words(tokens, max_width=2))
+        x = model.char_cnn(id_tensor(*CharacterIds(max_width=2)(tokens)))
         layers, _ = model(x, torch.arange(len(tokens)), [len(tokens)])
     top = layers[-1].numpy().astype(np.float64)
     half = top.shape[1] // 2

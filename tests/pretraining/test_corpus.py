@@ -10,7 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds, encode_words
+from spacy_elmo.bilm.batches import id_tensor
+from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
 from spacy_elmo.lm.batches import Batch
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
@@ -137,7 +138,7 @@ def test_tokens_targets_and_bytes_belong_together() -> None:
     # Each distinct word once, with the positions that its vector needs and no more.
     types = sorted({word for words in expected for word in words})
     assert len(batch.ids) == len(types)
-    ids = encode_words(types, max_width=2)
+    ids = id_tensor(*CharacterIds(max_width=2)(types))
     assert sorted(batch.ids.tolist()) == sorted(ids.tolist())
 
 

@@ -78,7 +78,7 @@ def test_shares_hold_each_sentence_once() -> None:
     whole = BLOCK.batch(ALL)
     assert sorted(n for share in shares for n in share.lengths) == sorted(whole.lengths)
     assert [share.lengths for share in shares] == [whole.lengths[rank::3] for rank in range(3)]
-    assert {share.of_whole for share in shares} == {(whole.n_words, whole.n_predicted)}
+    assert {share.totals for share in shares} == {(whole.n_words, whole.n_predicted)}
     assert sum(share.n_words for share in shares) == whole.n_words
 
 

@@ -246,7 +246,7 @@ def test_the_language_model(paths: tuple[Path, Path], tmp_path: Path) -> None:
     [found, other] = lm.surprisals([["dogs", "bark", "never-seen"], ["No"]])
     assert found.known.tolist() == [True, True, False]
     assert np.isfinite(found.forward).all() and len(other.forward) == 1
-    block = EncodedSentences.of_whole(prose(), make_vocab(WORDS), lm.model)
+    block = EncodedSentences(prose(), make_vocab(WORDS), None, lm.model.token_encoder.to_ids)
     batch = block.batch(np.arange(3))
     distinct = {word for words in prose()[:3] for word in words}
     assert batch.ids.shape == (len(distinct) + 2, 1)

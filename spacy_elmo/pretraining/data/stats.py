@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
-from ...bilm.characters import is_cut
+from ...bilm.characters import is_truncated
 from ...lm.vocabulary import UNK, UNKNOWN, Vocabulary
 
 MOST_WORDS = 2_000_000  # distinct ones that are counted: a few hundred MB
@@ -44,7 +44,7 @@ class CorpusStats:
         known = sum(n for word, n in self.counts.items() if vocab[word] != UNKNOWN)
         cut = 0
         if table is None:
-            cut = sum(n for word, n in self.counts.items() if is_cut(word, max_characters))
+            cut = sum(n for word, n in self.counts.items() if is_truncated(word, max_characters))
         text = (
             f"{self.n_words:,} words in {self.n_sentences:,} sentences, "
             f"{1 - known / max(1, self.n_words):.2%} {UNK}"

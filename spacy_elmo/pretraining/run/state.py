@@ -108,7 +108,7 @@ class Trainee:
         torch.nn.utils.clip_grad_norm_(self.parameters, settings.max_grad_norm)
         self.optimizer.step()
         progress.step += 1
-        progress.words += sum(part.of_whole[0] for part in parts)
+        progress.words += sum(part.totals[0] for part in parts)
         return loss
 
     def warm_up(self) -> None:
