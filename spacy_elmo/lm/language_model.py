@@ -25,6 +25,7 @@ from ..bilm.find import Setting, find_weights
 from ..bilm.layout import Card
 from ..bilm.model import BiLM
 from ..bilm.weights import save_bilm
+from ..bilm.worker import configure_worker
 from .batches import EncodedSentences
 from .head import load_head, save_head
 from .perplexity import LOGITS_AT_ONCE, losses, predicted
@@ -107,6 +108,7 @@ class LanguageModel:
         Raises:
             ValueError: there are no such weights, they are damaged, or they have no head.
         """
+        configure_worker()
         found = find_weights(weights)
         head, vocab = load_head(found)  # first: if there is none, the biLM need not be read
         return cls(found.load(), head, vocab, found.card())
@@ -276,6 +278,7 @@ class LanguageModel:
         return read.hidden_f[:-1], read.hidden_b[1:]  # without the sentence's end and start
 
     def _encode(self, sentences: Sequence[Sequence[str]]) -> EncodedSentences:
+        configure_worker()  # every pass comes through here
         return EncodedSentences(sentences, self.vocab, None, self.model.token_encoder.to_ids)
 
     def _log_probs(self, hidden: torch.Tensor) -> torch.Tensor:
