@@ -73,11 +73,13 @@ setup(
             "elmo_surprisal = spacy_elmo.pipeline.surprisal:make_surprisal",
         ],
         "spacy_architectures": [
+            "spacy-elmo.BiLM.v1 = spacy_elmo.architectures:BiLM",
             "spacy-elmo.Elmo.v1 = spacy_elmo.architectures:Elmo",
             "spacy-elmo.ElmoListener.v1 = spacy_elmo.architectures:ElmoListener",
             "spacy-elmo.ScalarMix.v1 = spacy_elmo.architectures:ScalarMix",
             "spacy-elmo.Tok2Vec.v1 = spacy_elmo.architectures:Tok2Vec",
         ],
+        "thinc_layers": ["spacy-elmo.BiLM.v1 = spacy_elmo.architectures:BiLM"],
         "spacy_callbacks": [
             "spacy-elmo.gradual_unfreezing.v1 = spacy_elmo.architectures:gradual_unfreezing",
         ],

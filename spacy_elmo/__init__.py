@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
     from .lm.language_model import LanguageModel
-    from .pipeline.mixes import Mix
+    from .pipeline.scalar_mix import Mix
 
 __all__ = ["LanguageModel", "__version__", "mixes"]
 
 
 def mixes(nlp: Language) -> list[Mix]:
-    """See `spacy_elmo.pipeline.mixes.mixes`."""
-    from .pipeline.mixes import mixes
+    """See `spacy_elmo.pipeline.scalar_mix.mixes`."""
+    from .pipeline.scalar_mix import mixes
 
     return mixes(nlp)
 

@@ -1,90 +1,121 @@
-"""What a frozen biLM has read during a training, so that it reads each sentence once."""
+"""Layers that a frozen biLM has computed during a training, so that it reads each sentence once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
+from threading import RLock
+from typing import cast
 
 import torch
 
-BYTES_OF_ENTRY = 512  # what Python needs beside the numbers
+BYTES_PER_ENTRY = 512  # what Python needs beside the tensor
 
 
 class LayerCache:
-    """Layers of sentences by their words; the least recently used are forgotten first.
+    """Layers of sentences by their words; the least recently used are evicted first.
 
-    It works only while something learns: `keep` turns it on. It turns itself off when it has been
-    filled once over without that, as by a long text that is read after the training.
+    It is off until `enable` is called by what is trained on the layers. It turns itself off when
+    it has been filled once over without a further call, as by a long text that is read after the
+    training. Threads may share it.
 
     Args:
-        megabytes: most that it holds, in 2²⁰ bytes; 0 for no cache.
-        half: hold the numbers in half precision, which needs half of the room and rounds them.
+        megabytes: its size in 2²⁰ bytes; 0 for no cache.
+        half: store the layers in half precision, which takes half of the memory and rounds them.
 
     Attributes:
-        is_on: whether it works.
-        hits, misses: sentences that it has, and has not, been able to give.
+        is_on: whether it stores anything.
+        hits, misses: sentences that were found, and not found.
     """
 
     def __init__(self, megabytes: int, half: bool):
         self.megabytes, self.half = megabytes, half
         self.hits = self.misses = 0
-        self.drop()
+        self._lock = RLock()
+        self.disable()
 
-    def drop(self) -> None:
-        """Forget everything, and turn off."""
-        self.is_on = False
-        self._held: dict[bytes, torch.Tensor] = {}  # the least recently used comes first
-        self._bytes = 0
-        self._bytes_since_learning = 0
-        self._version = -1
+    def disable(self) -> None:
+        """Drop all entries, and turn off."""
+        with self._lock:
+            self.is_on = False
+            self._entries: dict[bytes, torch.Tensor] = {}  # the least recently used comes first
+            self._bytes = 0
+            self._bytes_since_enabled = 0
+            self._version = -1
 
-    def keep(self) -> None:
-        """Something learns from what is read: turn on."""
-        self.is_on = self.megabytes > 0
-        self._bytes_since_learning = 0
+    def enable(self) -> None:
+        """Turn on: something is trained on the layers."""
+        with self._lock:
+            self.is_on = self.megabytes > 0
+            self._bytes_since_enabled = 0
 
-    def check(self, version: int) -> None:
-        """Forget everything if the biLM's weights are of another version than before."""
-        if version != self._version:
-            self._held, self._bytes, self._version = {}, 0, version
+    def lookup(
+        self,
+        sentences: Sequence[Sequence[str]],
+        read: Callable[[Sequence[Sequence[str]]], list[torch.Tensor]],
+        version: int,
+    ) -> list[torch.Tensor]:
+        """Layers ``(L + 1, n_words, 2P)`` of sentences, from the cache where they are in it.
+
+        Args:
+            sentences: words of each.
+            read: computes the layers of the sentences that are missing.
+            version: of the weights; entries of another version are dropped.
+
+        Returns:
+            One for each sentence, which must not be written to.
+        """
+        if not self.is_on:
+            return read(sentences)
+        with self._lock:
+            if version != self._version:
+                self._entries, self._bytes, self._version = {}, 0, version
+        found = [self.get(words) for words in sentences]
+        missing = [i for i, layers in enumerate(found) if layers is None]
+        for i, layers in zip(missing, read([sentences[i] for i in missing]), strict=True):
+            self.put(sentences[i], layers)
+            found[i] = layers
+        return cast(list[torch.Tensor], found)
 
     def get(self, words: Sequence[str]) -> torch.Tensor | None:
-        """Layers ``(L + 1, n_words, 2P)`` of a sentence, if they are there; not to be changed."""
+        """Layers ``(L + 1, n_words, 2P)`` of a sentence, None on a miss; not to be written to."""
         key = _key(words)
-        layers = self._held.pop(key, None)
-        if layers is None:
-            self.misses += 1
-            return None
-        self.hits += 1
-        self._held[key] = layers
+        with self._lock:
+            layers = self._entries.pop(key, None)
+            if layers is None:
+                self.misses += 1
+                return None
+            self.hits += 1
+            self._entries[key] = layers
         return layers.float()
 
     def put(self, words: Sequence[str], layers: torch.Tensor) -> None:
-        """Hold a copy of the layers of a sentence."""
+        """Store a copy of the layers of a sentence."""
         if not self.is_on:
             return
-        kept = layers.detach().clone()
-        if self.half and kept.abs().amax() <= torch.finfo(torch.float16).max:
-            kept = kept.half()
-        size = kept.nbytes + BYTES_OF_ENTRY
-        most = self.megabytes * 2**20
-        self._bytes_since_learning += size
-        if self._bytes_since_learning > most:
-            self.drop()
-            return
+        copied = layers.detach().clone()
+        if self.half and copied.abs().amax() <= torch.finfo(torch.float16).max:
+            copied = copied.half()
+        size = copied.nbytes + BYTES_PER_ENTRY
+        limit = self.megabytes * 2**20
         key = _key(words)
-        self._forget(key)
-        while self._held and self._bytes + size > most:
-            self._forget(next(iter(self._held)))
-        self._held[key] = kept
-        self._bytes += size
+        with self._lock:
+            self._bytes_since_enabled += size
+            if not self.is_on or self._bytes_since_enabled > limit:
+                self.disable()
+                return
+            self._evict(key)
+            while self._entries and self._bytes + size > limit:
+                self._evict(next(iter(self._entries)))
+            self._entries[key] = copied
+            self._bytes += size
 
-    def _forget(self, key: bytes) -> None:
-        layers = self._held.pop(key, None)
+    def _evict(self, key: bytes) -> None:
+        layers = self._entries.pop(key, None)
         if layers is not None:
-            self._bytes -= layers.nbytes + BYTES_OF_ENTRY
+            self._bytes -= layers.nbytes + BYTES_PER_ENTRY
 
 
 def _key(words: Sequence[str]) -> bytes:
-    # A list's repr tells ["a b"] from ["a", "b"], whatever is in the words.
+    # A list's repr tells ["a b"] from ["a", "b"], whatever characters are in the words.
     return blake2b(repr(list(words)).encode("utf-8"), digest_size=16).digest()

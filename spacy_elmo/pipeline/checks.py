@@ -8,6 +8,7 @@ from typing import Any
 
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 
+from ..bilm.layout import Card
 from .scalar_mix import Settings
 
 Listeners = Mapping[str, Sequence[Any]]  # by the components that they are in
@@ -112,3 +113,25 @@ def warn_of_settings_without_effect(
             UserWarning,
             stacklevel=3,
         )
+
+
+def warn_of_language(lang: str, card: Card, weights: object, block: str) -> bool:
+    """Warn of weights of another language than a pipeline; true if they are.
+
+    Args:
+        lang: the pipeline's.
+        card: of the weights.
+        weights: the setting.
+        block: of the config that it is in.
+    """
+    weights_lang = card.meta.get("lang")
+    if not lang or not weights_lang or lang == weights_lang or "xx" in (lang, weights_lang):
+        return False
+    warnings.warn(
+        f"The pipeline's language is '{lang}', but the ELMo weights '{weights}' were trained on "
+        f"'{weights_lang}': they will be of little use. Set 'weights' in {block} to a biLM of "
+        f"'{lang}', or train one with `python -m spacy elmo pretrain`.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return True

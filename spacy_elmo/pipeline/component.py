@@ -30,7 +30,7 @@ from .shim import BiLMShim
 # ruff: noqa: UP006, UP007, UP045
 
 VECTORS = ("auto", "elmo", "vocab")
-LAYER_NUMBERS_AT_ONCE = 2**23  # bounds memory: 32 MiB of layers, whatever nlp.batch_size is
+CHUNK_SIZE = 2**23  # 32 MiB of layers, or those of batch_words if they take more
 
 
 class Output(NamedTuple):
@@ -174,9 +174,9 @@ class Elmo(Tok2Vec):
         check_widths(self.name, self.shim.config.width, self.listener_map)
         outputs: List[Output] = []
         keeps = self.store_layers or self._is_listened_to
-        config = self.shim.config
-        fitting = LAYER_NUMBERS_AT_ONCE // ((config.n_layers + 1) * config.width)
-        for chunk in _chunks(docs, min(fitting, 4 * bilm.attrs["reading"].batch_words)):
+        config, batch_words = self.shim.config, self.shim.settings.batch_words
+        fitting = CHUNK_SIZE // ((config.n_layers + 1) * config.width)
+        for chunk in _chunks(docs, min(max(fitting, batch_words), 4 * batch_words)):
             layers = bilm.predict(chunk)
             tensors = mix.predict(layers)
             kept = layers if keeps else [None] * len(chunk)
@@ -236,7 +236,7 @@ class Elmo(Tok2Vec):
             losses[self.name] += loss
 
         self._gradients = Gradients(
-            docs, layers, backprop_layers if self.shim.learns else None, add_loss
+            docs, layers, backprop_layers if self.shim.is_trainable else None, add_loss
         )
         for doc, of_doc in zip(docs, layers, strict=True):
             keep_layers(doc, self.name, of_doc, self.shim.cache, self._gradients)
@@ -268,7 +268,7 @@ class Elmo(Tok2Vec):
         if nlp is not None:
             self.pipeline_meta = nlp._meta
         self.shim.bilm  # noqa: B018  # now rather than in the middle of the training
-        self.shim.let_learn(None)  # what an earlier training has held back
+        self.shim.unfreeze_top(None)  # what an earlier training has held back
         self._gradients.drop()  # and what it has left
         for own in self.elmo_listeners:
             own.set_shape(self.shim.config.n_layers + 1, self.shim.config.width)

@@ -5,7 +5,10 @@ All functions are at module level, because Docs that refer to them are pickled.
 
 from __future__ import annotations
 
+import multiprocessing
+import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -155,6 +158,14 @@ def set_vector_hooks(doc: Doc) -> None:
         of_object.update(vector=vector, has_vector=has_vector, similarity=similarity)
     # Spans and Tokens compute it from `vector` (and Spans would call the wrong hook for it).
     doc.user_hooks["vector_norm"] = vector_norm
+    if multiprocessing.parent_process() is not None:
+        ignore_hook_warning()
+
+
+@cache  # once in a process
+def ignore_hook_warning() -> None:
+    """Workers send their Docs back as bytes, without the hooks; spaCy would warn for every Doc."""
+    warnings.filterwarnings("ignore", message=r"\[W109\]")
 
 
 def has_vector(obj: Doc | Span | Token) -> bool:

@@ -1,50 +1,29 @@
-"""The factory ``elmo``: what ``nlp.add_pipe("elmo")`` makes, and the settings it starts from."""
+"""The factory ``elmo``, for ``nlp.add_pipe("elmo")``."""
 
-from typing import List  # noqa: UP035
+import json
+from typing import List, Optional, Union  # noqa: UP035
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from thinc.api import Config, Model
+from thinc.api import Model
 from thinc.types import Floats2d
 
 from .component import Elmo
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
-# ruff: noqa: UP006
+# ruff: noqa: UP006, UP007, UP045
 
-DEFAULT_CONFIG = """
-[elmo]
-store_layers = false
-vectors = "auto"
-
-[elmo.model]
-@architectures = "spacy-elmo.Elmo.v1"
-weights = "en_sm"
-frozen = true
-width = null
-initial_state = "auto"
-segments = "auto"
-max_words = 400
-batch_words = 4096
-learn_rate_factor = 1.0
-cache_mb = 1024
-cache_half = false
-
-[elmo.model.mix]
-@architectures = "spacy-elmo.ScalarMix.v1"
-initial_weights = null
-gamma = 1.0
-layer_norm = false
-dropout = 0.0
-l2 = 0.0
-trainable = true
-"""
+# spaCy fills in the settings of both from their signatures.
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.Elmo.v1",
+    "mix": {"@architectures": "spacy-elmo.ScalarMix.v1"},
+}
 
 
 @Language.factory(
     "elmo",
     assigns=["doc.tensor", "doc._.elmo", "span._.elmo", "token._.elmo"],
-    default_config=Config().from_str(DEFAULT_CONFIG)["elmo"],
+    default_config={"store_layers": False, "vectors": "auto", "model": DEFAULT_MODEL},
 )
 def make_elmo(
     nlp: Language,
@@ -52,8 +31,20 @@ def make_elmo(
     model: Model[List[Doc], List[Floats2d]],
     store_layers: bool,
     vectors: str,
+    weights: Optional[Union[str, List[str]]] = None,
 ) -> Elmo:
-    """An elmo component; no file is opened here."""
+    """Construct an elmo component; no file is opened.
+
+    Raises:
+        ValueError: ``weights`` are set here. They are a setting of the model, and what many try
+            first: spaCy's own error for an unknown setting would not tell where they belong.
+    """
+    if weights is not None:
+        raise ValueError(
+            f"The elmo component's weights are a setting of its model. In a config, set 'weights' "
+            f"in the block [components.{name}.model]; in Python, "
+            f'nlp.add_pipe("elmo", config={{"model": {{"weights": {json.dumps(weights)}}}}}).'
+        )
     elmo = Elmo(nlp.vocab, model, name, store_layers=store_layers, vectors=vectors)
     elmo.pipeline_meta = nlp._meta  # the same as nlp.meta, which would ask each component
     return elmo

@@ -66,8 +66,8 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
 
         Other weights may be loaded after that, so the mix gets its own when it reads layers.
         """
+        self.n_layers = n_layers
         if not self.layers[0].has_param("w"):
-            self.n_layers = n_layers
             self.set_dim("nO", width)
 
     def find(self, doc: Doc) -> Kept:
@@ -155,7 +155,7 @@ def forward(
         layers = [model.ops.asarray3f(found.layers) for found in kept]  # NumPy's, from bytes
         for found in kept if is_train else ():
             if found.cache is not None:  # of a component that is not told that something learns
-                found.cache.keep()
+                found.cache.enable()
     model.check(layers)
     Y, backprop_mix = mix(layers, is_train)
 

@@ -1,4 +1,4 @@
-"""The model of the elmo component, and what becomes of a listener that is replaced by it."""
+"""The model of the elmo component, and its copies that replace listeners."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPACYS_LISTENER = "spacy.Tok2VecListener.v1"
 def mixed_layers(
     bilm: Model[list[Doc], list[Floats3d]], mix: Model[list[Floats3d], list[Floats2d]]
 ) -> Model[list[Doc], list[Floats2d]]:
-    """A biLM and a mix of its layers; spaCy's ``replace_listeners`` finds what it needs."""
+    """A biLM and a mix of its layers, with what spaCy's ``replace_listeners`` looks for."""
     model: Model[list[Doc], list[Floats2d]] = chain(bilm, mix)
     model.name = "elmo"
     model.set_ref("bilm", bilm)
@@ -28,7 +28,7 @@ def mixed_layers(
 
 
 def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
-    """What stands in a listener's place: the biLM, with the listener's own mix if it has one."""
+    """The model that replaces a listener: the biLM, with the listener's own mix if it has one."""
     bilm, mix = copied.layers  # thinc's copies have no references
     return mixed_layers(
         bilm, listener.layers[0].copy() if isinstance(listener, ElmoListener) else mix
@@ -36,46 +36,44 @@ def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
 
 
 class ReplacedConfig:
-    """The config of what stands in a listener's place; spaCy calls this for each listener.
+    """The config of the model that replaces a listener; spaCy calls this for each listener.
 
-    It names neither the listener nor its place, so this is about the first that is left; if the
-    next call shows that it was another one's, what was given is corrected.
+    spaCy does not say which listener it replaces. A call therefore assumes the first one that is
+    left; if the next call finds another one gone, the config given before is corrected.
 
     Args:
-        component: name of the component that is listened to.
+        component: name of the upstream component.
     """
 
     def __init__(self, component: str):
         self.component = component
-        self._listeners: dict[tuple[str, ...], dict[str, Any]] = {}  # that were left, by place
+        self._listeners: dict[tuple[str, ...], dict[str, Any]] = {}  # not replaced yet, by path
         self._given: dict[str, Any] | None = None
 
-    def __call__(self, config: dict[str, Any], of_model: dict[str, Any]) -> dict[str, Any]:
+    def __call__(self, config: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, Any]:
         """
         Args:
-            config: of the component's model.
-            of_model: the block ``model.tok2vec`` of the listening component: the listener, or
-                what has listeners inside.
+            config: of the upstream component's model.
+            tok2vec: the block ``model.tok2vec`` of the listening component: a listener, or a model
+                with listeners inside.
         """
-        blocks = dict(_blocks(of_model))
-        for place, block in blocks.items():
-            if block is self._given and place in self._listeners:
-                block["mix"] = _mix_of(self._listeners[place], config)
-        self._listeners = {
-            place: block for place, block in blocks.items() if self._is_listener(block)
-        }
+        blocks = dict(_blocks(tok2vec))
+        for path, block in blocks.items():
+            if block is self._given and path in self._listeners:
+                block["mix"] = _mix_config(self._listeners[path], config)
+        self._listeners = {path: block for path, block in blocks.items() if self._listens(block)}
         found = next(iter(self._listeners.values()), {})
-        self._given = {**config, "mix": _mix_of(found, config)}
+        self._given = {**config, "mix": _mix_config(found, config)}
         return self._given
 
-    def _is_listener(self, block: dict[str, Any]) -> bool:
+    def _listens(self, block: dict[str, Any]) -> bool:
         kind, upstream = block.get("@architectures"), block.get("upstream")
         if kind == LISTENER:
             return upstream == self.component
         return kind == SPACYS_LISTENER and upstream in (self.component, "*")
 
 
-def _mix_of(listener: dict[str, Any], config: dict[str, Any]) -> Any:
+def _mix_config(listener: dict[str, Any], config: dict[str, Any]) -> Any:
     """The mix of an ElmoListener; the component's own for one of spaCy's."""
     if listener.get("@architectures") != LISTENER:
         return config.get("mix")
@@ -86,10 +84,10 @@ def _mix_of(listener: dict[str, Any], config: dict[str, Any]) -> Any:
 
 
 def _blocks(
-    config: dict[str, Any], place: tuple[str, ...] = ()
+    config: dict[str, Any], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """All blocks of a config and their places, in their order."""
-    yield place, config
+    """All blocks of a config with their paths, in order."""
+    yield path, config
     for name, value in config.items():
         if isinstance(value, dict):
-            yield from _blocks(value, (*place, name))
+            yield from _blocks(value, (*path, name))

@@ -4,14 +4,16 @@ Peters et al. 2018, equation 1. A native thinc layer, because it is what a task 
 averaging reaches thinc's parameters only.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, List, NamedTuple, Optional, Tuple  # noqa: UP035
 
+from spacy.language import Language
 from thinc.api import Model, Ops
 from thinc.types import Floats2d, Floats3d
+
+# spaCy checks configs against these annotations, so they are plain types, not strings.
+# ruff: noqa: UP006, UP045
 
 NAME = "elmo-scalar-mix"
 EPSILON = 1e-5  # in the layer normalization
@@ -21,43 +23,47 @@ EPSILON = 1e-5  # in the layer normalization
 class Settings:
     """The arguments of `ScalarMix`; not serialized with the model, so a config can change them."""
 
-    initial_weights: Sequence[float] | None
+    initial_weights: Optional[List[float]]
     gamma: float
     layer_norm: bool
     dropout: float
     l2: float
     trainable: bool
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.dropout < 1:
+            raise ValueError(
+                f"The mix's setting dropout is {self.dropout}; give 0 or more, below 1."
+            )
+        if self.l2 < 0:
+            raise ValueError(f"The mix's setting for λ (l2, mix_l2) is {self.l2}; give 0 or more.")
+
 
 def ScalarMix(
-    initial_weights: Sequence[float] | None = None,
+    initial_weights: Optional[List[float]] = None,
     gamma: float = 1.0,
     layer_norm: bool = False,
     dropout: float = 0.0,
     l2: float = 0.0,
     trainable: bool = True,
-) -> Model[list[Floats3d], list[Floats2d]]:
-    """Layers ``(L + 1, n_tokens, 2P)`` of each Doc to vectors ``(n_tokens, 2P)``.
+) -> Model[List[Floats3d], List[Floats2d]]:
+    """``spacy-elmo.ScalarMix.v1``: layers ``(L + 1, n_tokens, 2P)`` to vectors ``(n_tokens, 2P)``.
 
     Args:
         initial_weights: w_j before the softmax, one for each layer; None for all equal.
         gamma: initial γ.
         layer_norm: normalize each token's vector in each layer to mean 0 and variance 1 first
             (within the token alone, so that no vector depends on a batch).
-        dropout: share of the mixed vectors' numbers that is dropped in training, at any rate:
-            the ``dropout`` of a training config does not reach it.
+        dropout: dropout rate of the mixed vectors in training. The ``dropout`` of a training
+            config does not change it.
         l2: λ; ``λ‖w‖²`` is added to the loss. 1 keeps the mix near an average of the layers, 0.001
             lets it vary (Peters et al. 2018, §3.3).
-        trainable: w and γ are learned.
+        trainable: w and γ are trained.
 
     Raises:
-        ValueError: a setting is out of range; or, at the first use, the number of weights is not
-            that of the layers.
+        ValueError: a setting is out of range; or, at the first use, there are more or fewer
+            weights than layers.
     """
-    if not 0 <= dropout < 1:
-        raise ValueError(f"The mix's setting dropout is {dropout}; give 0 or more, below 1.")
-    if l2 < 0:
-        raise ValueError(f"The mix's setting for λ (l2, mix_l2) is {l2}; give 0 or more.")
     settings = Settings(initial_weights, gamma, layer_norm, dropout, l2, trainable)
     return Model(
         NAME,
@@ -70,15 +76,15 @@ def ScalarMix(
 
 
 def init(
-    model: Model[list[Floats3d], list[Floats2d]],
-    X: list[Floats3d] | None = None,
-    Y: list[Floats2d] | None = None,
+    model: Model[List[Floats3d], List[Floats2d]],
+    X: Optional[List[Floats3d]] = None,
+    Y: Optional[List[Floats2d]] = None,
 ) -> None:
     if X:
         set_up(model, X[0].shape[0], X[0].shape[2])
 
 
-def set_up(model: Model[list[Floats3d], list[Floats2d]], n_layers: int, width: int) -> None:
+def set_up(model: Model[List[Floats3d], List[Floats2d]], n_layers: int, width: int) -> None:
     """Give the mix its parameters, unless it has them."""
     if not model.has_dim("nO"):
         model.set_dim("nO", width)
@@ -90,7 +96,7 @@ def set_up(model: Model[list[Floats3d], list[Floats2d]], n_layers: int, width: i
         weights = list(settings.initial_weights)
     if len(weights) != n_layers:
         raise ValueError(
-            f"The mix's setting initial_weights has {len(weights)} numbers, but the biLM has "
+            f"The mix's setting initial_weights has {len(weights)} weights, but the biLM has "
             f"{n_layers} layers (the token layer included). Give one for each, or null."
         )
     model.set_param("w", model.ops.asarray1f(weights))
@@ -98,8 +104,8 @@ def set_up(model: Model[list[Floats3d], list[Floats2d]], n_layers: int, width: i
 
 
 def forward(
-    model: Model[list[Floats3d], list[Floats2d]], X: list[Floats3d], is_train: bool
-) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats3d]]]:
+    model: Model[List[Floats3d], List[Floats2d]], X: List[Floats3d], is_train: bool
+) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Floats3d]]]:
     if not X:
         return [], lambda dY: []
     set_up(model, X[0].shape[0], X[0].shape[2])
@@ -116,7 +122,7 @@ def forward(
         masks = [model.ops.get_dropout_mask(y.shape, settings.dropout) for y in Y]
         Y = [y * mask for y, mask in zip(Y, masks, strict=True)]
 
-    def backprop(dY: list[Floats2d]) -> list[Floats3d]:
+    def backprop(dY: List[Floats2d]) -> List[Floats3d]:
         xp = model.ops.xp
         if masks is not None:
             dY = [d * mask for d, mask in zip(dY, masks, strict=True)]
@@ -135,8 +141,8 @@ def forward(
     return Y, backprop
 
 
-def penalty(model: Model[list[Floats3d], list[Floats2d]]) -> float:
-    """``λ‖w‖²`` of a mix, 0 for one that does not learn."""
+def penalty(model: Model[List[Floats3d], List[Floats2d]]) -> float:
+    """``λ‖w‖²`` of a mix, 0 if it is not trained."""
     settings: Settings = model.attrs["settings"]
     if not (settings.l2 and settings.trainable and model.has_param("w")):
         return 0.0
@@ -150,7 +156,7 @@ def softmax(ops: Ops, w: Any) -> Any:
     return e / e.sum()
 
 
-def _normalize(ops: Ops, X: Any) -> tuple[Floats3d, Callable[[Any], Floats3d]]:
+def _normalize(ops: Ops, X: Any) -> Tuple[Floats3d, Callable[[Any], Floats3d]]:
     """Each token's vector in each layer to mean 0, variance 1; zeros stay zeros."""
     centered = X - X.mean(axis=2, keepdims=True)
     scale = 1 / ops.xp.sqrt((centered**2).mean(axis=2, keepdims=True) + EPSILON)
@@ -161,3 +167,55 @@ def _normalize(ops: Ops, X: Any) -> tuple[Floats3d, Callable[[Any], Floats3d]]:
         return scale * (dY - dY.mean(axis=2, keepdims=True) - Y * along)
 
     return Y, backprop
+
+
+class Mix(NamedTuple):
+    """A mix of a biLM's layers, ``γ · Σ_j s_j · h_j``.
+
+    Attributes:
+        component: name of the component whose model it is in.
+        listener: which one there: ``"doc.tensor"`` for an elmo component's own, else the name that
+            the architecture has for it, such as ``"elmo"`` and ``"output_elmo"``, or its index.
+        weights: s_j, from the token layer (0) to the top; they add up to 1.
+        gamma: γ.
+    """
+
+    component: str
+    listener: str
+    weights: Tuple[float, ...]
+    gamma: float
+
+
+def mixes(nlp: Language) -> List[Mix]:
+    """The mixes in all components of a pipeline, in its order, disabled components included.
+
+    Args:
+        nlp: any pipeline.
+
+    Returns:
+        One `Mix` for each; those without weights yet, before the training, are left out.
+    """
+    found = []
+    for component, pipe in nlp.components:
+        model = getattr(pipe, "model", None)
+        if not isinstance(model, Model):
+            continue
+        nodes = [node for node in model.walk() if node.name == NAME and node.has_param("w")]
+        for index, node in enumerate(nodes):
+            s = softmax(node.ops, node.get_param("w"))
+            gamma: Any = node.get_param("gamma")
+            name = _name(model, node) or str(index)
+            found.append(Mix(component, name, tuple(s.tolist()), float(gamma[0])))
+    return found
+
+
+def _name(model: Model, mix: Model) -> str:
+    """The name of a mix in a component's model, empty if it has none."""
+    parent = next((node for node in model.walk() if mix in node.layers), None)
+    if parent is model:  # an elmo component
+        return "doc.tensor"
+    for node in model.walk():
+        for name in node.ref_names:
+            if node.maybe_get_ref(name) is parent:
+                return name
+    return ""

@@ -1,4 +1,4 @@
-"""What the biLM reads of a Doc: its words, cut into sentences."""
+"""What the biLM reads of a Doc: its words, split into sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spacy.pipeline.sentencizer import Sentencizer
 from spacy.tokens import Doc
 
 SEGMENTS = ("auto", "sents", "doc")
-IN_ZONE = 2000  # paragraphs of raw text in memory together
+ZONE_SIZE = 2000  # paragraphs of raw text in memory together
 FINAL_PUNCTUATION = Sentencizer.default_punct_chars
 
 
@@ -25,7 +25,7 @@ def sentence_bounds(doc: Doc, segments: str = "auto") -> tuple[np.ndarray, list[
     Args:
         doc: any Doc.
         segments: ``"sents"``, the Doc's own sentences; ``"doc"``, the whole Doc as one;
-            ``"auto"``, its own sentences if it has any, else cut after sentence-final
+            ``"auto"``, its own sentences if it has any, else split after sentence-final
             punctuation (the sentencizer's set and rule).
 
     Returns:
@@ -33,7 +33,7 @@ def sentence_bounds(doc: Doc, segments: str = "auto") -> tuple[np.ndarray, list[
         that array.
 
     Raises:
-        ValueError: ``"sents"`` was asked for and the Doc has no sentence boundaries.
+        ValueError: ``"sents"``, and the Doc has no sentence boundaries.
     """
     attributes = doc.to_array([ORTH, IS_PUNCT, IS_SPACE]).reshape(len(doc), 3)
     words = np.flatnonzero(attributes[:, 2] == 0)
@@ -58,7 +58,7 @@ def sentence_bounds(doc: Doc, segments: str = "auto") -> tuple[np.ndarray, list[
 
 
 def _starts_by_punctuation(doc: Doc, attributes: np.ndarray) -> np.ndarray:
-    """Starts of sentences: after a run of punctuation that holds a final mark."""
+    """Starts of sentences: after a run of punctuation with a final mark in it."""
     strings = doc.vocab.strings
     final = np.isin(
         attributes[:, 0],
@@ -66,20 +66,20 @@ def _starts_by_punctuation(doc: Doc, attributes: np.ndarray) -> np.ndarray:
     )
     inside = ~final & (attributes[:, 1] == 0)  # neither a mark nor what may follow one
     finals_before = np.cumsum(final)
-    places = np.flatnonzero(inside)
+    indices = np.flatnonzero(inside)
     # A sentence starts at a word if a final mark stands between it and the word before.
-    starts = places[1:][np.diff(finals_before[places]) > 0]
-    if len(places) and finals_before[places[0]] > 0:
-        starts = np.append(places[0], starts)
+    starts = indices[1:][np.diff(finals_before[indices]) > 0]
+    if len(indices) and finals_before[indices[0]] > 0:
+        starts = np.append(indices[0], starts)
     return np.append(0, starts)
 
 
 class Passage(NamedTuple):
-    """Words that the biLM reads in one go, and where its layers belong.
+    """A sentence, or a window of a long one: what the biLM reads at once.
 
     Attributes:
-        words: what is read.
-        tokens: token indices in the Doc of those words whose vectors are kept.
+        words: what it reads.
+        tokens: token indices in the Doc of the words that get their vectors from here.
         first: index in ``words`` of the first of these; the others follow it.
     """
 
@@ -87,39 +87,50 @@ class Passage(NamedTuple):
     tokens: np.ndarray
     first: int
 
+    @property
+    def used(self) -> slice:
+        """The words that get their vectors from here."""
+        return slice(self.first, self.first + len(self.tokens))
+
+    @property
+    def rows(self) -> slice | np.ndarray:
+        """Their tokens in the Doc, as a slice where they have no gaps, which is faster."""
+        first, last = int(self.tokens[0]), int(self.tokens[-1])
+        return slice(first, last + 1) if last - first < len(self.tokens) else self.tokens
+
 
 def passages(doc: Doc, segments: str, max_words: int) -> Iterator[Passage]:
-    """What the biLM reads of a Doc: its sentences, the long ones in overlapping windows.
+    """What the biLM reads of a Doc: its sentences, long ones in overlapping windows.
 
-    Every word is kept from exactly one window, one where it has context on both sides.
+    Every word gets its vectors from exactly one window, one with context on both sides of it.
 
     Args:
         doc: any Doc.
         segments: see `sentence_bounds`.
-        max_words: words of a window at the most.
+        max_words: words of the longest window.
     """
     tokens, bounds = sentence_bounds(doc, segments)
     texts = [token.text for token in doc]
     words = [texts[i] for i in tokens]
     for start, end in bounds:
-        for window in windows(end - start, max_words):
-            read, kept = window
+        for (first, last), (used, used_end) in windows(end - start, max_words):
             yield Passage(
-                words[start + read[0] : start + read[1]],
-                tokens[start + kept[0] : start + kept[1]],
-                kept[0] - read[0],
+                words[start + first : start + last],
+                tokens[start + used : start + used_end],
+                used - first,
             )
 
 
 def windows(n_words: int, max_words: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Cut a sentence into windows of at most ``max_words`` words.
+    """Split a sentence into windows of at most ``max_words`` words.
 
-    Neighbouring windows overlap by a quarter of their length (100 words at the most), the last
-    two by more; each word of the overlap is kept from the window in which it is farther from
-    the cut.
+    Neighbouring windows overlap by a quarter of their length (100 words at most), the last two by
+    more. Each word of the overlap gets its vectors from the window in which it is farther from
+    the edge.
 
     Yields:
-        The start and end of what is read, and of what is kept of it; the latter tile the sentence.
+        The start and end of a window, and of the words in it that get their vectors from it; the
+        latter tile the sentence.
     """
     if n_words <= max_words:
         yield (0, n_words), (0, n_words)
@@ -128,21 +139,21 @@ def windows(n_words: int, max_words: int) -> Iterator[tuple[tuple[int, int], tup
     # The last window reaches back, so that it is not a short one.
     starts = [*range(0, n_words - max_words, max_words - overlap), n_words - max_words]
     middles = [(start + max_words + after) // 2 for start, after in pairwise(starts)]
-    for start, kept in zip(starts, pairwise([0, *middles, n_words]), strict=True):
-        yield (start, start + max_words), kept
+    for start, used in zip(starts, pairwise([0, *middles, n_words]), strict=True):
+        yield (start, start + max_words), used
 
 
 def split_text(nlp: Language, paragraphs: Iterable[str], n_process: int = 1) -> Iterator[list[str]]:
     """Sentences of raw paragraphs, whitespace tokens left out."""
     nlp.max_length = 2**40  # nothing here grows with more than the paragraph itself
     texts = (text for text in paragraphs if text and not text.isspace())
-    # Each process starts anew for each zone.
-    at_once = IN_ZONE if n_process == 1 else IN_ZONE * n_process * 10
+    # Each zone starts new processes.
+    at_once = ZONE_SIZE if n_process == 1 else ZONE_SIZE * n_process * 10
     while chosen := list(islice(texts, at_once)):
-        with nlp.memory_zone():  # the vocab forgets their words again
+        with nlp.memory_zone():  # the vocab drops their words at its end
             sentences = []
             for doc in nlp.pipe(chosen, n_process=n_process, batch_size=500):
                 words, bounds = sentence_bounds(doc)
-                texts_of = [doc[int(i)].text for i in words]
-                sentences += [texts_of[start:end] for start, end in bounds]
+                word_texts = [doc[int(i)].text for i in words]
+                sentences += [word_texts[start:end] for start, end in bounds]
         yield from sentences

@@ -1,66 +1,54 @@
-"""Holds the biLM inside a thinc model: loads it when it is needed, and saves it with the model."""
+"""The shim around the biLM: loads it when it is needed, runs it, and serializes it."""
 
 from __future__ import annotations
 
 import contextlib
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import srsly
 import torch
-from thinc.api import Optimizer, PyTorchShim, get_torch_default_device, xp2torch
+from thinc.api import ArgsKwargs, Optimizer, PyTorchShim, get_torch_default_device, xp2torch
 from thinc.types import FloatsXd
 
 from ..bilm import weights as bilm_weights
 from ..bilm.config import BiLMConfig
-from ..bilm.find import Setting, find_weights
+from ..bilm.find import find_weights
 from ..bilm.layout import Card
-from ..bilm.model import BiLM, State
+from ..bilm.model import BiLM, State, versions
+from ..bilm.worker import configure_worker
 from .cache import LayerCache
+from .checks import warn_of_language
+from .segments import Passage
+from .settings import BiLMSettings
 
-
-@dataclass(frozen=True)
-class Settings:
-    """What a biLM in a pipeline is set to; not serialized with the model.
-
-    Attributes:
-        weights: see `find.find_weights`; what was deserialized comes before it.
-        frozen: the biLM does not learn. Copies of a frozen one share its weights.
-        width: size 2P that the user expects, None for no expectation.
-        initial_state: ``"auto"``, ``"zero"`` or ``"warm"``.
-        learn_rate_factor: by which the optimizer's learning rate is multiplied for the biLM.
-        cache_mb, cache_half: see `cache.LayerCache`.
-    """
-
-    weights: Setting
-    frozen: bool
-    width: int | None
-    initial_state: str
-    learn_rate_factor: float
-    cache_mb: int
-    cache_half: bool
+EncodedDoc = list[tuple[Passage, torch.Tensor]]  # passages with their layers (L + 1, n_words, 2P)
 
 
 class BiLMShim(PyTorchShim):
-    """A biLM that is loaded at its first use; building one opens no file.
+    """A biLM that is loaded at its first use; constructing the shim opens no file.
 
     Attributes:
-        cache: what the biLM has read, while something learns from it and it does not.
+        settings: how the biLM is found, run and trained.
+        cache: layers of a frozen biLM, while something is trained on them.
     """
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: BiLMSettings):
         super().__init__(None)
         # Where thinc computes now: the current thread may have another default at the first Doc.
         self._device = get_torch_default_device()
         self.settings = settings
         self.cache = LayerCache(settings.cache_mb, settings.cache_half)
-        self._n_learning: int | None = None  # of the parts, from above; None for all
+        self._n_trainable: int | None = None  # topmost parts of the biLM; None for all
         self._config: BiLMConfig | None = None
         self._card: Card | None = None
         self._warned_of_language = False
+
+    @property
+    def device(self) -> torch.device:
+        return self._device
 
     @property
     def config(self) -> BiLMConfig:
@@ -84,6 +72,7 @@ class BiLMShim(PyTorchShim):
         Raises:
             ValueError: the weights are missing or damaged, or not of the expected width.
         """
+        configure_worker()
         if self._model is None:
             weights = find_weights(self.settings.weights)
             self._set_config(weights.config())
@@ -99,8 +88,8 @@ class BiLMShim(PyTorchShim):
         if self.settings.width is not None and self.settings.width != config.width:
             raise ValueError(
                 f"The elmo model's setting width = {self.settings.width} does not fit the weights "
-                f"'{self.settings.weights}', whose vectors have {config.width} numbers. Remove the "
-                f"setting (width = null) or set it to {config.width}."
+                f"'{self.settings.weights}', whose vectors are {config.width}-dimensional. Remove "
+                f"the setting (width = null) or set it to {config.width}."
             )
         self._config = config
 
@@ -115,62 +104,97 @@ class BiLMShim(PyTorchShim):
     def _set_model(self, model: BiLM) -> None:
         self._model = model.to(self._device)
         self.cache = LayerCache(self.settings.cache_mb, self.settings.cache_half)
-        self._set_learning()
+        self._set_requires_grad()
 
-    @property
-    def learns(self) -> bool:
-        """Whether there are parameters that learn."""
-        return not self.settings.frozen and self._n_learning != 0
+    # The forward and backward pass
 
-    def let_learn(self, n_parts: int | None) -> None:
-        """Let the topmost parts of the biLM learn; the rest is held.
+    def predict(self, inputs: ArgsKwargs) -> list[EncodedDoc]:
+        """The layers of all passages, without a graph, from the cache where they are in it.
 
         Args:
-            n_parts: how many; the LSTM layers are one each, the token encoder is the last. None
-                for all.
+            inputs: the passages of each Doc, as the only positional argument.
         """
-        if n_parts != self._n_learning:
-            self._n_learning = n_parts
-            if self._model is not None:
-                self._set_learning()
+        with torch.no_grad():
+            return self._encode(inputs, self._read_cached)
 
-    def _set_learning(self) -> None:
+    def begin_update(
+        self, inputs: ArgsKwargs
+    ) -> tuple[list[EncodedDoc], Callable[[ArgsKwargs], None]]:
+        """The layers of all passages, with a graph if the biLM is trained.
+
+        Args:
+            inputs: see `predict`.
+
+        Returns:
+            The layers, and a callback that takes the arguments of `torch.autograd.backward`.
+        """
+        if not self.is_trainable:
+            if self.settings.frozen:
+                self.cache.enable()
+            return self.predict(inputs), lambda d_layers: None
+
+        def backprop(d_layers: ArgsKwargs) -> None:
+            if d_layers.args[0]:
+                torch.autograd.backward(*d_layers.args, **d_layers.kwargs)
+
+        return self._encode(inputs, self._read), backprop
+
+    def _encode(
+        self,
+        inputs: ArgsKwargs,
+        read: Callable[[Sequence[Sequence[str]]], list[torch.Tensor]],
+    ) -> list[EncodedDoc]:
+        docs: list[list[Passage]] = inputs.args[0]
+        sentences = [passage.words for passages in docs for passage in passages]
+        layers = iter(read(sentences) if sentences else [])  # no weights are needed for nothing
+        return [[(passage, next(layers)) for passage in passages] for passages in docs]
+
+    def _read(self, sentences: Sequence[Sequence[str]]) -> list[torch.Tensor]:
+        """Layers ``(L + 1, n_words, 2P)``, with a graph where gradients are enabled."""
+        bilm = self.bilm.train(torch.is_grad_enabled())
+        return bilm.read(sentences, self.state(), self.settings.batch_words)[0]
+
+    def _read_cached(self, sentences: Sequence[Sequence[str]]) -> list[torch.Tensor]:
+        return self.cache.lookup(sentences, self._read, versions(self.bilm))
+
+    # What is trained
+
+    @property
+    def is_trainable(self) -> bool:
+        """Whether any of the parameters is trained."""
+        return not self.settings.frozen and self._n_trainable != 0
+
+    def unfreeze_top(self, n_parts: int | None) -> None:
+        """Train the topmost parts of a biLM that is not frozen as a whole, and freeze the rest.
+
+        Args:
+            n_parts: how many. Each LSTM layer is one, from the top, and the token encoder the
+                last. None for all.
+        """
+        if n_parts != self._n_trainable:
+            self._n_trainable = n_parts
+            if self._model is not None:
+                self._set_requires_grad()
+
+    def _set_requires_grad(self) -> None:
         self._model.requires_grad_(False)
         if not self.settings.frozen:
             parts = [*reversed(self._model.lstm), self._model.token_encoder]
-            for part in parts[: self._n_learning]:
+            for part in parts[: self._n_trainable]:
                 part.requires_grad_(True)
         for parameter in self._model.parameters():
             if not parameter.requires_grad:
                 parameter.grad = None  # with a gradient of zeros, too, an optimizer would move it
 
-    def check_language(self, lang: str) -> None:
-        """Warn once if the weights are of another language than a pipeline."""
-        of_weights = self.card.meta.get("lang")
-        if self._warned_of_language or not lang or not of_weights or "xx" in (lang, of_weights):
-            return
-        if lang != of_weights:
-            self._warned_of_language = True
-            warnings.warn(
-                f"The pipeline's language is '{lang}', but the ELMo weights "
-                f"'{self.settings.weights}' were trained on '{of_weights}': their "
-                f"vectors will be of little use. Set 'weights' in [components.elmo.model] to a "
-                f"biLM of '{lang}', or train one with `python -m spacy elmo pretrain`.",
-                UserWarning,
-                stacklevel=2,
-            )
-
-    # What thinc asks of a shim, also before the biLM was needed:
-
     def finish_update(self, optimizer: Optimizer) -> None:
         if not self.settings.frozen and self._model is not None:
-            with _slowed(optimizer, self.settings.learn_rate_factor):
+            with _scaled_learn_rate(optimizer, self.settings.learn_rate_factor):
                 super().finish_update(optimizer)
-            self._forget_what_was_read()
+            self._clear_caches()
 
     @contextlib.contextmanager
     def use_params(self, params: dict[tuple[int, str], FloatsXd]) -> Iterator[None]:
-        """For a while, the biLM has other weights, such as an optimizer's averages."""
+        """Use other weights inside a ``with`` block, such as an optimizer's averages."""
         # `PyTorchShim` looks for keys that no optimizer writes.
         if self._model is None:
             yield
@@ -180,38 +204,47 @@ class BiLMShim(PyTorchShim):
             for name, parameter in self._model.named_parameters()
             if (self.id, name) in params
         }
-        self._replace(
+        self._set_parameters(
             {name: xp2torch(params[self.id, name], device=self.device) for name in before}
         )
         try:
             yield
         finally:
-            self._replace(before)
+            self._set_parameters(before)
 
-    def _replace(self, parameters: dict[str, torch.Tensor]) -> None:
+    def _set_parameters(self, parameters: dict[str, torch.Tensor]) -> None:
         if parameters:
             for name, value in parameters.items():
                 self._model.get_parameter(name).data = value
-            self._forget_what_was_read()
+            self._clear_caches()
 
-    def _forget_what_was_read(self) -> None:
-        """The weights have changed in a way that PyTorch does not count."""
+    def _clear_caches(self) -> None:
+        """The weights have changed in a way that PyTorch's version counters do not show."""
         self._model.word_cache.clear()
-        self.cache.drop()
+        self.cache.disable()
+
+    def check_language(self, lang: str) -> None:
+        """Warn once if the weights are of another language than the pipeline."""
+        if not self._warned_of_language:
+            weights, block = self.settings.weights, "[components.elmo.model]"
+            self._warned_of_language = warn_of_language(lang, self.card, weights, block)
+
+    # Copies, devices and serialization, also before the biLM was loaded
 
     def to_device(self, device_type: str, device_id: int) -> None:
         self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
-        self.cache.drop()
+        self.cache.disable()
         if self._model is not None:
             self._model.word_cache.clear()
             super().to_device(device_type, device_id)
 
     def copy(self) -> BiLMShim:
-        """A shim of its own; a frozen biLM is shared, one that learns is copied."""
+        """A shim with the same biLM if it is frozen, else with a copy of it."""
         copied = BiLMShim(self.settings)
         copied._config, copied._card = self._config, self._card
         copied._warned_of_language = self._warned_of_language
         copied._device = self._device
+        copied._n_trainable = self._n_trainable
         if self._model is not None:
             copied._model, copied.cache = self._model, self.cache
             if not self.settings.frozen:
@@ -222,8 +255,8 @@ class BiLMShim(PyTorchShim):
         return self.copy()
 
     def to_bytes(self) -> bytes:
-        """The biLM with its state, config and card; it is loaded for that if it was not."""
-        self.state()  # read the passage now: what is loaded again must not depend on it
+        """The biLM with its initial state, config and card; it is loaded for that if it was not."""
+        self.state()  # a warm state is computed now, so that it is serialized too
         state = {
             "weights": bilm_weights.to_bytes(self.bilm),
             "config": self.config.to_dict(),
@@ -241,11 +274,8 @@ class BiLMShim(PyTorchShim):
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: the settings, and the biLM as bytes."""
-        return {
-            "settings": self.settings,
-            "warned": self._warned_of_language,
-            "bytes": self.to_bytes(),
-        }
+        warned = self._warned_of_language
+        return {"settings": self.settings, "warned": warned, "bytes": self.to_bytes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["settings"])  # type: ignore[misc]
@@ -254,10 +284,10 @@ class BiLMShim(PyTorchShim):
 
 
 @contextlib.contextmanager
-def _slowed(optimizer: Optimizer, factor: float) -> Iterator[None]:
-    """For a while, an optimizer has another learning rate.
+def _scaled_learn_rate(optimizer: Optimizer, factor: float) -> Iterator[None]:
+    """Multiply an optimizer's learning rate inside a ``with`` block.
 
-    To scale gradients would not do: Adam makes steps of the same size of large and of small ones.
+    Scaling the gradients would not do: the size of Adam's steps does not depend on theirs.
     """
     if factor == 1:
         yield

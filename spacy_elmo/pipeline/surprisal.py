@@ -1,7 +1,5 @@
-"""The pipeline component ``elmo_surprisal``: how unexpected each token is where it stands."""
+"""The pipeline component ``elmo_surprisal``: how unexpected each token is in its sentence."""
 
-import os
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,11 +10,14 @@ from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Token
 from spacy.util import minibatch
+from thinc.api import get_torch_default_device
 
-from .layer import settle_in_workers
+from .checks import warn_of_language
 from .segments import sentence_bounds
 
 if TYPE_CHECKING:
+    import torch
+
     from ..lm.language_model import LanguageModel
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -41,12 +42,13 @@ def make_surprisal(
 
 
 class ElmoSurprisal(Pipe):
-    """Writes ``token._.surprisal``, by a biLM's language model, in bits.
+    """Writes ``token._.surprisal``, in bits, with the language model that a biLM is.
 
     It is ``-log2 p(token | the words before it in its sentence)``, or after it for the backward
-    direction; None for whitespace and for words outside the model's vocabulary. Sentences are
-    those that the elmo component reads: the Doc's own, else cut after sentence-final punctuation.
-    A saved pipeline contains the language model.
+    direction; None for whitespace and out-of-vocabulary words. Sentences are those that the elmo
+    component reads: the Doc's own, else split after sentence-final punctuation. It computes where
+    thinc does when it is constructed (`spacy.require_gpu`). A saved pipeline contains the language
+    model.
 
     Args:
         name: the component's name.
@@ -68,6 +70,8 @@ class ElmoSurprisal(Pipe):
         self.name = name
         self.weights = weights
         self.direction = direction
+        # Where thinc computes now: the current thread may have another default at the first Doc.
+        self._device = get_torch_default_device()
         self._language_model: Optional[LanguageModel] = None
 
     @property
@@ -78,7 +82,7 @@ class ElmoSurprisal(Pipe):
             ValueError: the weights are missing or damaged, or have no head.
         """
         if self._language_model is None:
-            self._language_model = _load(self.weights)
+            self._language_model = _load(self.weights, self._device)
         return self._language_model
 
     def __call__(self, doc: Doc) -> Doc:
@@ -110,9 +114,9 @@ class ElmoSurprisal(Pipe):
         ]
         if not found:  # no weights are needed for that
             return
-        settle_in_workers(os.getpid())
         if self._language_model is None:
-            self._check_language(found[0][0].vocab.lang)
+            lang, block = found[0][0].vocab.lang, f"[components.{self.name}]"
+            warn_of_language(lang, self.language_model.card, self.weights, block)
         words = [[doc[i].text for i in tokens] for doc, tokens in found]
         surprisals = self.language_model.surprisals(words)
         for (doc, tokens), surprisal in zip(found, surprisals, strict=True):
@@ -120,43 +124,36 @@ class ElmoSurprisal(Pipe):
             for i, value, known in zip(tokens, bits, surprisal.known, strict=True):
                 doc[i]._.surprisal = value if known else None
 
-    def _check_language(self, lang: str) -> None:
-        of_weights = self.language_model.card.meta.get("lang")
-        if of_weights and lang and of_weights != lang and "xx" not in (lang, of_weights):
-            warnings.warn(
-                f"The pipeline's language is '{lang}', but the weights '{self.weights}' of the "
-                f"component '{self.name}' were trained on '{of_weights}': give it weights of "
-                f"'{lang}'.",
-                UserWarning,
-                stacklevel=2,
-            )
-
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
-        """Save the language model, as a directory of weights."""
-        self.language_model.save(Path(path))
+        """Save the language model as a directory of weights, unless ``"model"`` is excluded."""
+        if "model" not in exclude:
+            self.language_model.save(Path(path))
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "ElmoSurprisal":
-        """Load the language model that `to_disk` saved."""
-        self._language_model = _load(path)
+        """Load the language model that `to_disk` saved, unless ``"model"`` is excluded."""
+        if "model" not in exclude:
+            self._language_model = _load(path, self._device)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """The files that `to_disk` writes."""
-        with TemporaryDirectory() as room:
-            self.to_disk(Path(room, "model"))
-            files = Path(room, "model").iterdir()
-            return srsly.msgpack_dumps({file.name: file.read_bytes() for file in files})
+        with TemporaryDirectory() as directory:
+            path = Path(directory, "model")
+            path.mkdir()
+            self.to_disk(path, exclude=exclude)
+            return srsly.msgpack_dumps({file.name: file.read_bytes() for file in path.iterdir()})
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoSurprisal":
-        """Load the language model that `to_bytes` gave."""
-        with TemporaryDirectory() as room:
+        """Load the language model that `to_bytes` serialized, unless ``"model"`` is excluded."""
+        with TemporaryDirectory() as directory:
             for name, content in srsly.msgpack_loads(data).items():
-                Path(room, Path(name).name).write_bytes(content)
-            return self.from_disk(room)
+                Path(directory, Path(name).name).write_bytes(content)
+            return self.from_disk(directory, exclude=exclude)
 
 
-def _load(weights: Union[str, Path, List[str]]) -> "LanguageModel":
+def _load(weights: Union[str, Path, List[str]], device: "torch.device") -> "LanguageModel":
     # Every `spacy.blank` imports this module: what is heavy waits until it is needed.
     from ..lm.language_model import LanguageModel
 
-    return LanguageModel.load(weights)
+    lm = LanguageModel.load(weights)
+    return LanguageModel(lm.model.to(device), lm.head.to(device), lm.vocab, lm.card)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import gc
 import pickle
+import random
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pipeline.cache import BYTES_OF_ENTRY, LayerCache
+from spacy_elmo.pipeline.cache import BYTES_PER_ENTRY, LayerCache
 
 from .helpers import TOLERANCE, make_nlp, max_difference
 from .learning import (
@@ -39,7 +43,7 @@ def layers_of(n_words: int, value: float = 1.0) -> torch.Tensor:
 
 
 def size_of(n_words: int) -> int:
-    return layers_of(n_words).nbytes + BYTES_OF_ENTRY
+    return layers_of(n_words).nbytes + BYTES_PER_ENTRY
 
 
 def cache_of(nlp: Language, name: str = "elmo") -> LayerCache:
@@ -67,19 +71,19 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 def test_off_until_something_learns() -> None:
     cache = LayerCache(1, half=False)
     assert not cache.is_on
-    cache.keep()
+    cache.enable()
     assert cache.is_on
-    cache.drop()
+    cache.disable()
     assert not cache.is_on
     none = LayerCache(0, half=False)
-    none.keep()
+    none.enable()
     assert not none.is_on
 
 
 @given(st.lists(words, min_size=1, max_size=8))
 def test_what_was_put_is_found_by_its_words_alone(sentences: list[list[str]]) -> None:
     cache = LayerCache(1, half=False)
-    cache.keep()
+    cache.enable()
     for number, sentence in enumerate(sentences):
         cache.put(sentence, layers_of(len(sentence), number))
     last = {tuple(sentence): number for number, sentence in enumerate(sentences)}
@@ -93,7 +97,7 @@ def test_what_was_put_is_found_by_its_words_alone(sentences: list[list[str]]) ->
 
 def test_what_is_held_is_a_copy() -> None:
     cache = LayerCache(1, half=False)
-    cache.keep()
+    cache.enable()
     layers = layers_of(2)
     cache.put(["a", "b"], layers)
     layers.zero_()
@@ -104,13 +108,13 @@ def test_what_is_held_is_a_copy() -> None:
 
 def test_the_least_recently_used_are_forgotten_first() -> None:
     cache = LayerCache(1, half=False)
-    cache.keep()
+    cache.enable()
     n_fitting = 2**20 // size_of(100)
     sentences = [[str(i)] * 100 for i in range(n_fitting + 1)]
     for sentence in sentences[:-1]:
         cache.put(sentence, layers_of(100))
     assert cache.get(sentences[0]) is not None  # used just now
-    cache.keep()
+    cache.enable()
     cache.put(sentences[-1], layers_of(100))
     assert cache.get(sentences[0]) is not None
     assert cache.get(sentences[1]) is None
@@ -121,7 +125,7 @@ def test_bounded_in_bytes() -> None:
     cache = LayerCache(1, half=False)
     gc.collect()
     for i in range(1000):
-        cache.keep()
+        cache.enable()
         cache.put([str(i)] * 50, layers_of(50))
     held = [cache.get([str(i)] * 50) for i in range(1000)]
     n_held = sum(layers is not None for layers in held)
@@ -130,14 +134,14 @@ def test_bounded_in_bytes() -> None:
 
 def test_one_that_does_not_fit_is_not_held() -> None:
     cache = LayerCache(1, half=False)
-    cache.keep()
+    cache.enable()
     cache.put(["long"] * 20_000, layers_of(20_000))
     assert cache.get(["long"] * 20_000) is None
 
 
 def test_a_long_text_without_learning_turns_it_off() -> None:
     cache = LayerCache(1, half=False)
-    cache.keep()
+    cache.enable()
     for i in range(2 * 2**20 // size_of(50)):
         if cache.is_on:
             cache.put([str(i)] * 50, layers_of(50))
@@ -147,7 +151,7 @@ def test_a_long_text_without_learning_turns_it_off() -> None:
 
 def test_half_precision() -> None:
     cache = LayerCache(1, half=True)
-    cache.keep()
+    cache.enable()
     values = torch.rand(3, 5, 8)
     cache.put(["a"] * 5, values)
     found = cache.get(["a"] * 5)
@@ -307,7 +311,7 @@ def test_forgotten_when_weights_are_written_to(weights: Path, by_hand: bool) -> 
     else:
         bilm.load_state_dict(changed)
     cached = nlp("the bank sat.").tensor
-    cache_of(nlp).drop()
+    cache_of(nlp).disable()
     assert max_difference(nlp("the bank sat.").tensor, cached) <= TOLERANCE
 
 
@@ -344,3 +348,30 @@ def test_several_processes_after_a_training(weights: Path) -> None:
 def test_a_negative_size_is_refused(n: int) -> None:
     with pytest.raises(ValueError, match=f"cache_mb = {n} is too small"):
         make_nlp("en_sm", cache_mb=n)
+
+
+def test_threads_share_it() -> None:
+    cache = LayerCache(1, half=False)
+    sentences = [[str(i)] * 50 for i in range(2 * 2**20 // size_of(50))]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda seed: use(cache, sentences, seed), range(8)))
+    finally:
+        sys.setswitchinterval(interval)
+    entries = list(cache._entries.values())
+    assert cache._bytes == sum(layers.nbytes + BYTES_PER_ENTRY for layers in entries) > 0
+    assert cache._bytes <= 2**20
+
+
+def use(cache: LayerCache, sentences: list[list[str]], seed: int) -> None:
+    def read(missing: Sequence[Sequence[str]]) -> list[torch.Tensor]:
+        return [layers_of(50, float(words[0])) for words in missing]
+
+    rng = random.Random(seed)
+    for _ in range(60):
+        cache.enable()
+        chosen = rng.choices(sentences, k=20)
+        for words, layers in zip(chosen, cache.lookup(chosen, read, version=0), strict=True):
+            assert torch.equal(layers, layers_of(50, float(words[0])))

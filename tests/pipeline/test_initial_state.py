@@ -67,7 +67,7 @@ def test_saved_with_the_pipeline(
     saved = make_nlp(warm_weights, initial_state=setting)  # nothing has needed its state so far
     loaded = way(saved, tmp_path)
     shutil.rmtree(warm_weights)
-    monkeypatch.setattr("spacy_elmo.bilm.model.warm_state", None)  # of another version, say
+    monkeypatch.setattr("spacy_elmo.bilm.model.compute_warm_state", None)  # of another version, say
     assert max_difference(vectors_of(list(loaded.pipe(TEXTS))), expected) <= TOLERANCE
 
 

@@ -1,13 +1,17 @@
+import subprocess
+import sys
+
+import catalogue
 import numpy as np
 import pytest
 import spacy
 import torch
 from spacy.tokens import Doc
-from thinc.api import Adam, Model
+from thinc.api import Adam, Model, registry
 
 from spacy_elmo.architectures import Elmo
 
-from .helpers import CONFIG, N_LAYERS, TOLERANCE, WIDTH, finite_difference, max_difference
+from .helpers import CONFIG, N_LAYERS, TOLERANCE, WIDTH, finite_difference, make_nlp, max_difference
 
 TEXTS = ["The bank raised its rates. They sat\non the bank of the river!", "", "Play!", " \n "]
 
@@ -276,3 +280,103 @@ def test_use_params_of_a_model_with_the_same_id(weights):
     before = layer.predict(docs)
     with layer.use_params({(layer.shims[0].id, "w"): np.zeros(3, dtype="float32")}):
         assert max_difference(layer.predict(docs), before) == 0
+
+
+# As a registered layer, alone
+
+
+@pytest.mark.parametrize(
+    "look_up",
+    [
+        "from spacy import registry; BiLM = registry.architectures.get('spacy-elmo.BiLM.v1')",
+        "from thinc.api import registry; BiLM = registry.layers.get('spacy-elmo.BiLM.v1')",
+    ],
+    ids=["spacy", "thinc"],
+)
+def test_registered_in_a_process_that_has_not_imported_it(look_up):
+    code = (
+        f"import sys; {look_up}; assert BiLM().name == 'elmo-bilm'; "
+        "from thinc.api import PyTorchShim; from thinc.layers.pytorchwrapper import forward; "
+        "print(BiLM()._func is forward, isinstance(BiLM().shims[0], PyTorchShim))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert done.stdout == "True True\n", done.stderr
+
+
+def make_chain(weights, **settings) -> Model:
+    """A model of one's own: the top layer, and a projection of it."""
+    config = {
+        "model": {
+            "@layers": "chain.v1",
+            "*": {
+                "bilm": {"@layers": "spacy-elmo.BiLM.v1", "weights": str(weights), **settings},
+                "top": {"@layers": "test-top-layer"},
+                "linear": {"@layers": "with_array.v1", "layer": {"@layers": "Linear.v1", "nO": 2}},
+            },
+        }
+    }
+    return registry.resolve(config)["model"]
+
+
+def top_forward(model, X, is_train):
+    def backprop(dY):
+        dX = [np.zeros_like(x) for x in X]
+        for dx, dy in zip(dX, dY, strict=True):
+            dx[-1] = dy
+        return dX
+
+    return [x[-1] for x in X], backprop
+
+
+@pytest.fixture
+def top_layer(monkeypatch):
+    """A layer that takes the topmost of the biLM's."""
+    registry.layers("test-top-layer", func=lambda: Model("top", top_forward))
+    yield
+    catalogue.REGISTRY.pop(("thinc", "layers", "test-top-layer"))
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_in_a_chain_of_ones_own(weights, top_layer, frozen):
+    docs = make_docs()
+    model = make_chain(weights, frozen=frozen)
+    model.initialize(X=docs)
+    before = model.predict(docs)
+    assert [y.shape for y in before] == [(len(doc), 2) for doc in docs]
+    bilm_before = layer_numbers(model.layers[0])
+    outputs, backprop = model.begin_update(docs)
+    assert max_difference(outputs, before) <= TOLERANCE
+    assert backprop([np.ones_like(y) for y in outputs]) == docs
+    model.finish_update(Adam(0.05))
+    after = model.predict(docs)
+    assert max_difference(after, before) > 1e-3
+    changed = [
+        not np.array_equal(value, bilm_before[name])
+        for name, value in layer_numbers(model.layers[0]).items()
+    ]
+    assert not any(changed) if frozen else all(changed)
+    loaded = make_chain("nowhere", frozen=frozen).from_bytes(model.to_bytes())
+    assert max_difference(loaded.predict(docs), after) <= TOLERANCE
+    copied = model.copy()
+    assert max_difference(copied.predict(docs), after) <= TOLERANCE
+
+
+# Through the component, which gives the layer some of its Docs at a time
+
+
+def test_a_pass_is_as_large_as_the_setting_says(weights, monkeypatch):
+    """However large the layers are: only their mixing is done in smaller parts."""
+    monkeypatch.setattr("spacy_elmo.pipeline.component.CHUNK_SIZE", 1)
+    nlp = make_nlp(weights, batch_words=100)
+    bilm = nlp.get_pipe("elmo").shim.bilm
+    sizes = []
+    original = type(bilm).forward
+
+    def note(self, types, tokens, lengths, state=None):
+        sizes.append(max(lengths) * len(lengths))
+        return original(self, types, tokens, lengths, state)
+
+    monkeypatch.setattr(type(bilm), "forward", note)
+    list(nlp.pipe(["a b c d e f g h"] * 80))
+    assert sum(sizes) == 800
+    assert max(sizes) == 100

@@ -22,6 +22,7 @@ from .helpers import (
     vectors_of,
     write_weights,
 )
+from .learning import TEXT, listening, make_pipeline, start, step
 
 
 def by_disk(nlp: Language, tmp_path) -> Language:
@@ -265,3 +266,15 @@ def test_two_in_one_pipeline_keep_their_names(own_weights, tmp_path):
         ours, theirs = loaded.get_pipe(name).model, nlp.get_pipe(name).model
         docs = [nlp.make_doc(TEXTS[0])]
         assert max_difference(ours.predict(docs), theirs.predict(docs)) <= TOLERANCE
+
+
+def test_initialized_again_with_the_source_gone(own_weights, tmp_path):
+    """The shape of the layers is known from what was deserialized."""
+    nlp = make_pipeline(own_weights, listening())
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    loaded = by_disk(nlp, tmp_path)
+    examples, optimizer = start(loaded)
+    step(loaded, examples, optimizer)
+    assert np.abs(loaded(TEXT).tensor - nlp(TEXT).tensor).max() <= TOLERANCE
+    assert all(token.tag_ for token in loaded(TEXT))

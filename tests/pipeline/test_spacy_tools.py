@@ -37,6 +37,7 @@ FILLED = {
     "factory": "elmo",
     "store_layers": False,
     "vectors": "auto",
+    "weights": None,
     "model": {
         "@architectures": "spacy-elmo.Elmo.v1",
         "weights": "en_sm",
@@ -146,3 +147,11 @@ def test_analysis(weights):
         "doc.tensor", "doc._.elmo", "span._.elmo", "token._.elmo",
     ]  # fmt: skip
     assert not any(analysis["problems"]["elmo"])
+
+
+def test_weights_in_the_wrong_block():
+    """A first guess: they are a setting of the model, not of the component."""
+    nlp = spacy.blank("en")
+    hint = r'config=\{"model": \{"weights": "somewhere"\}\}'
+    with pytest.raises(ValueError, match=hint):
+        nlp.add_pipe("elmo", config={"weights": "somewhere"})

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 import spacy
+import torch
 from hypothesis import given
 from spacy.language import Language
 from spacy.tokens import Doc
+from thinc.api import use_ops
 
 from spacy_elmo.lm.language_model import LanguageModel
 from spacy_elmo.pipeline import surprisal
@@ -119,7 +121,7 @@ def test_weights_are_loaded_when_they_are_needed(tmp_path: Path) -> None:
 def test_settings(weights: Path) -> None:
     with pytest.raises(ValueError, match="direction = 'both' is unknown; use \"forward\""):
         make_nlp(weights, direction="both")
-    with pytest.warns(UserWarning, match="language is 'de', but the weights .* trained on 'en'"):
+    with pytest.warns(UserWarning, match="language is 'de', but the ELMo weights .* on 'en'"):
         make_nlp(weights, lang="de")("The bank")
 
 
@@ -138,3 +140,37 @@ def test_an_error_goes_to_the_handler(nlp: Language, monkeypatch: pytest.MonkeyP
     )
     assert list(component.pipe([nlp.make_doc("a")])) == []
     assert len(met) == 1
+
+
+def test_what_is_excluded(weights: Path, tmp_path: Path) -> None:
+    nlp = make_nlp("nowhere")
+    component = nlp.get_pipe("elmo_surprisal")
+    component.to_disk(tmp_path / "none", exclude=["model"])
+    component.from_disk(tmp_path / "none", exclude=["model"])
+    component.from_bytes(component.to_bytes(exclude=["model"]), exclude=["model"])
+    saved = make_nlp(weights).get_pipe("elmo_surprisal").to_bytes()
+    component.from_bytes(saved, exclude=["model"])
+    with pytest.raises(ValueError, match="Cannot find the ELMo weights 'nowhere'"):
+        nlp("A word")
+    component.from_bytes(saved)
+    same(bits(nlp(TEXTS[0])), bits(make_nlp(weights)(TEXTS[0])))
+
+
+def test_the_language_model_is_where_thinc_computes(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device without data shows it on a machine without a GPU."""
+    monkeypatch.setattr(surprisal, "get_torch_default_device", lambda: torch.device("meta"))
+    lm = make_nlp(weights).get_pipe("elmo_surprisal").language_model
+    tensors = [*lm.model.parameters(), *lm.head.parameters(), lm.log_prior, lm.no_word]
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_as_on_a_cpu(weights: Path) -> None:
+    expected = [bits(make_nlp(weights)(text)) for text in TEXTS]
+    with use_ops("cupy"):
+        nlp = make_nlp(weights)
+    assert next(nlp.get_pipe("elmo_surprisal").language_model.model.parameters()).is_cuda
+    for text, found in zip(TEXTS, expected, strict=True):
+        same(bits(nlp(text)), found)

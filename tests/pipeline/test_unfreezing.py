@@ -180,3 +180,18 @@ def test_no_warning_without_a_reason(weights: Path, listener: dict[str, Any]) ->
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         start(nlp)
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_copy_trains_the_same_parts(weights: Path, loaded: bool) -> None:
+    layer = make_inline(weights, frozen=False).get_pipe("tagger").model.get_ref("tok2vec").layers[0]
+    shim = layer.shims[0]
+    if loaded:
+        shim.bilm  # noqa: B018
+    for n_parts in (0, 1):
+        shim.unfreeze_top(n_parts)
+        copied = layer.copy().shims[0]
+        assert copied.is_trainable == shim.is_trainable == bool(n_parts)
+        trained = {name for name, p in copied.bilm.named_parameters() if p.requires_grad}
+        assert all(name.startswith("lstm.1.") for name in trained)
+        assert bool(trained) == bool(n_parts)

@@ -1,0 +1,181 @@
+"""Callbacks of spaCy's training: a logger that shows the mixes, and gradual unfreezing."""
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO, Any, Dict, List, Optional, Tuple  # noqa: UP035
+
+import srsly
+from spacy.language import Language
+from spacy.training.loggers import console_logger_v3
+from thinc.api import Model
+
+from .cache import LayerCache
+from .component import Elmo
+from .scalar_mix import Mix, mixes
+from .shim import BiLMShim
+
+# spaCy checks configs against these annotations, so they are plain types, not strings.
+# ruff: noqa: UP006, UP045
+
+LogStep = Callable[[Optional[Dict[str, Any]]], None]
+Setup = Callable[[Language, IO[str], IO[str]], Tuple[LogStep, Callable[[], None]]]
+
+
+def ConsoleLogger(
+    progress_bar: Optional[str] = None,
+    console_output: bool = True,
+    output_file: Optional[str] = None,
+    mixes_file: Optional[str] = None,
+) -> Setup:
+    """``spacy-elmo.ConsoleLogger.v1``: `spacy.ConsoleLogger.v3`, and the mixes at each evaluation.
+
+    At the end of the training it also drops the cached layers of frozen biLMs.
+
+    Args:
+        progress_bar, console_output, output_file: as spaCy's.
+        mixes_file: a file for the mixes and the cache's hits, a line of JSON for each evaluation.
+            The mixes are those of the step, not the averages that are saved.
+
+    Raises:
+        ValueError: ``mixes_file`` exists.
+    """
+    mixes_path = None if mixes_file is None else Path(mixes_file)
+    spacy_logger = console_logger_v3(progress_bar, console_output, output_file)
+
+    def setup(
+        nlp: Language, stdout: IO[str] = sys.stdout, stderr: IO[str] = sys.stderr
+    ) -> Tuple[LogStep, Callable[[], None]]:
+        if mixes_path is not None:
+            if mixes_path.exists():
+                raise ValueError(
+                    f"The logger's setting mixes_file names {mixes_path}, which exists. Move it "
+                    f"away, or name another file."
+                )
+            mixes_path.parent.mkdir(parents=True, exist_ok=True)
+        log, finish = spacy_logger(nlp, stdout, stderr)
+        shims = _shims(pipe for _, pipe in nlp.components)
+        before = {"hits": 0, "misses": 0}
+
+        def log_step(info: Optional[Dict[str, Any]]) -> None:
+            caches = _caches(shims)
+            for cache in caches:
+                cache.enable()  # frozen_components are not updated, so theirs would stay off
+            log(info)
+            if info is None:
+                return
+            total = {name: sum(getattr(c, name) for c in caches) for name in before}
+            new = {name: max(0, total[name] - before[name]) for name in before}
+            before.update(total)
+            entry = {
+                "epoch": info["epoch"],
+                "step": info["step"],
+                "score": float(info["score"]),
+                "mixes": [mix._asdict() for mix in mixes(nlp) if _is_trained(nlp, mix)],
+                "cache": new,
+            }
+            if console_output:
+                for line in _lines(entry):
+                    print(line, file=stdout, flush=True)
+            if mixes_path is not None:
+                with mixes_path.open("a", encoding="utf-8") as file:
+                    file.write(srsly.json_dumps(entry) + "\n")
+
+        def finalize() -> None:
+            finish()
+            for cache in _caches(shims):
+                cache.disable()
+            for shim in shims:
+                shim.unfreeze_top(None)  # ends gradual unfreezing
+
+        return log_step, finalize
+
+    return setup
+
+
+def gradual_unfreezing(
+    component: str = "elmo", every: int = 1, unit: str = "epoch", first: int = 0
+) -> Callable[[Language, Dict[str, Any]], None]:
+    """``spacy-elmo.gradual_unfreezing.v1``: for ``[training.before_update]``.
+
+    The biLM's parts are unfrozen one after another: the LSTM layers from the top, the token
+    encoder last, so that gradients of a task that has hardly begun to be learned do not spoil the
+    lower ones (Howard and Ruder 2018, §3.3). The component's model needs ``frozen = false``.
+
+    Args:
+        component: name of the component with the biLM.
+        every: epochs or steps from one part to the next.
+        unit: ``"epoch"`` or ``"step"``.
+        first: parts that are trained from the beginning; with 0, only the tasks are.
+
+    Raises:
+        ValueError: a setting is out of range; or, in the training, there is no such component,
+            or its biLM is frozen.
+    """
+    if unit not in ("epoch", "step"):
+        raise ValueError(
+            f'The setting unit = "{unit}" of spacy-elmo.gradual_unfreezing.v1 is unknown; use '
+            f'"epoch" or "step".'
+        )
+    for name, number, least in [("every", every, 1), ("first", first, 0)]:
+        if number < least:
+            raise ValueError(
+                f"The setting {name} = {number} of spacy-elmo.gradual_unfreezing.v1 is too small; "
+                f"use at least {least}."
+            )
+
+    def unfreeze(nlp: Language, progress: Dict[str, Any]) -> None:
+        for shim in _unfreezable(nlp, component):
+            shim.unfreeze_top(first + progress[unit] // every)
+
+    return unfreeze
+
+
+def _unfreezable(nlp: Language, component: str) -> List[BiLMShim]:
+    """The biLMs in a component that a training can unfreeze."""
+    shims = _shims([dict(nlp.components).get(component)])
+    problem = ""
+    if not shims:
+        problem = f"has no biLM; the pipeline's components are {', '.join(nlp.component_names)}"
+    elif all(shim.settings.frozen for shim in shims):
+        problem = "has a frozen biLM; set frozen = false in its model, or remove the callback"
+    elif component in nlp.config["training"].get("frozen_components", ()):
+        problem = "is one of the frozen_components of the training; take it off them"
+    if problem:
+        raise ValueError(
+            f"The callback spacy-elmo.gradual_unfreezing.v1 cannot unfreeze the component "
+            f"'{component}', which {problem}."
+        )
+    return shims
+
+
+def _shims(pipes: Iterable[Any]) -> List[BiLMShim]:
+    """The biLMs in components."""
+    models = [getattr(pipe, "model", None) for pipe in pipes]
+    nodes = [node for model in models if isinstance(model, Model) for node in model.walk()]
+    return [shim for node in nodes for shim in node.shims if isinstance(shim, BiLMShim)]
+
+
+def _caches(shims: List[BiLMShim]) -> List[LayerCache]:
+    """The caches of frozen biLMs; a biLM that was loaded since has a new one."""
+    return list({id(s.cache): s.cache for s in shims if s.settings.frozen}.values())
+
+
+def _is_trained(nlp: Language, mix: Mix) -> bool:
+    """Whether a listener trains a mix; an elmo component's own may have none."""
+    pipe = dict(nlp.components)[mix.component]
+    return not isinstance(pipe, Elmo) or bool(pipe.tok2vec_listeners)
+
+
+def _lines(entry: Dict[str, Any]) -> List[str]:
+    """What is printed below the scores: a line for each mix, and the cache's hit rate."""
+    lines = []
+    for mix in entry["mixes"]:
+        name = f"{mix['component']} {mix['listener']}"
+        weights = " ".join(f"{s:.3f}" for s in mix["weights"])
+        lines.append(f"{'':13}{name}: s {weights}, γ {mix['gamma']:.3f}")
+    n_sentences = sum(entry["cache"].values())
+    if n_sentences:
+        share = 100 * entry["cache"]["hits"] / n_sentences
+        lines.append(f"{'':13}sentences from the cache: {share:.1f} % of {n_sentences}")
+    return lines

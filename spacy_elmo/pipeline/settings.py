@@ -1,0 +1,78 @@
+"""The settings of a biLM in a pipeline, and their defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..bilm.config import INITIAL_STATES
+from .segments import SEGMENTS
+
+
+@dataclass(frozen=True)
+class BiLMSettings:
+    """What `spacy-elmo.BiLM.v1` can be set to; not serialized, so that a config can change it.
+
+    Attributes:
+        weights: an embedded or installed name; a directory of weights, our own layout or the
+            published one; a zip of published ones; or two paths, of options.json and HDF5 file.
+            In a pipeline that was loaded, the deserialized weights take precedence.
+        frozen: the biLM is not trained, and no graph is built. Copies of it share its weights.
+        width: dimension 2P of the vectors, known from the weights; if given, it is checked.
+        initial_state: what each sentence starts from: ``"zero"``; ``"warm"``, a fixed state such as
+            the published biLMs need; or ``"auto"``, what the weights were trained with: ``"warm"``
+            for published ones, ``"zero"`` for ours.
+        segments: ``"sents"``, the Doc's sentences; ``"doc"``, the whole Doc; ``"auto"``, its
+            sentences if it has any, else split after sentence-final punctuation.
+        max_words: words of the longest sequence; longer ones are read in overlapping windows.
+        batch_words: padded words of one forward pass, sentence boundaries included; a longer
+            sequence is read alone.
+        learn_rate_factor: factor of the learning rate for the biLM, if it is not frozen.
+        cache_mb: megabytes of layers to cache while something is trained on a frozen biLM, so
+            that it reads each sentence of the training once; 0 for no cache.
+        cache_half: cache them in half precision, which rounds them.
+
+    Raises:
+        ValueError: a setting is out of range, or has no effect with the others.
+    """
+
+    weights: str | list[str] = "en_sm"
+    frozen: bool = True
+    width: int | None = None
+    initial_state: str = "auto"
+    segments: str = "auto"
+    max_words: int = 400
+    batch_words: int = 4096
+    learn_rate_factor: float = 1.0
+    cache_mb: int = 1024
+    cache_half: bool = False
+
+    def __post_init__(self) -> None:
+        for name, choices in [("segments", SEGMENTS), ("initial_state", ("auto", *INITIAL_STATES))]:
+            value = getattr(self, name)
+            if value not in choices:
+                known = ", ".join(f'"{choice}"' for choice in choices)
+                raise _error(f"{name} = {value!r}", f"is unknown; use {known}.")
+        for name, least in [("max_words", 8), ("batch_words", 1), ("cache_mb", 0)]:
+            value = getattr(self, name)
+            if value < least:
+                raise _error(f"{name} = {value}", f"is too small; use at least {least}.")
+        factor = f"learn_rate_factor = {self.learn_rate_factor}"
+        if self.learn_rate_factor <= 0:
+            raise _error(
+                factor, "is out of range; use a number above 0, or frozen = true for no training."
+            )
+        if self.frozen and self.learn_rate_factor != 1:
+            raise _error(
+                factor,
+                "has no effect, because the biLM is frozen. Set frozen = false, or remove it.",
+            )
+        if self.cache_half and not (self.frozen and self.cache_mb):
+            raise _error(
+                "cache_half = true",
+                "has no effect, because nothing is cached: set frozen = true and cache_mb above 0, "
+                "or remove it.",
+            )
+
+
+def _error(setting: str, problem: str) -> ValueError:
+    return ValueError(f"The elmo model's setting {setting} {problem}")
