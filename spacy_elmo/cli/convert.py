@@ -28,9 +28,10 @@ def convert_cli(
     force: Annotated[bool, typer.Option("--force", "-F", help="Replace the weights at OUT; any other directory is left alone")] = False,
 ) -> None:  # fmt: skip
     """
-    Convert weights between the published layout (options.json and HDF5) and our own.
+    Convert weights to our layout or to the published one.
 
-    Published weights get a warm state, the state from which every sentence starts, computed from
+    The published layout is an options.json with an HDF5 file, our own a config.json with a
+    weights.safetensors. Published weights get a warm state, the state from which every sentence starts, computed from
     an English text; for another language give --warm-text. Weights in the published layout can be
     read by the archived ELMo implementations.
     """

@@ -24,11 +24,12 @@ def demo_cli(
     all_words: Annotated[bool, typer.Option("--all", "-a", help="Show every word of the demo, not just the first few")] = False,
 ) -> None:  # fmt: skip
     """
-    See ELMo at work: how a word's vectors depend on its sentence, and which words fill a blank.
+    See contextual vectors and the language model at work.
 
-    Without a text of your own, the demo reads built-in English sentences with ambiguous words.
-    With --text or --file, it groups the contexts of words that occur more than once in your text,
-    and fills its blanks (___).
+    Without a text of your own, the demo reads built-in English sentences with ambiguous words: it
+    compares the vectors of a word in different sentences, and fills blanks. With --text or --file,
+    it groups the contexts of words that occur more than once in your text, and fills its blanks
+    (___).
     """
     from .demo_screen import Screen
 

@@ -18,10 +18,11 @@ def info_cli(
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """
-    Print a biLM's architecture, number of parameters, vocabulary size, initial state and card.
+    Print information about a biLM.
 
-    The weights are not loaded: the names and shapes of the stored tensors are checked against the
-    architecture.
+    This includes its architecture, number of parameters, vocabulary size, initial state and card.
+    The weights are not loaded, but the names and shapes of the stored tensors are checked against
+    the architecture.
     """
     with report_errors("Cannot read the weights"):
         data = describe(weights if len(weights) > 1 else weights[0])

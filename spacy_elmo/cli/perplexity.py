@@ -26,9 +26,9 @@ def perplexity_cli(
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """
-    Measure the perplexity of a held-out text: forward, backward and mean, by the full softmax.
+    Measure the perplexity of a held-out text.
 
-    Raw text is tokenized and split into sentences as by `elmo tokenize`. Each sentence starts from
+    The forward, backward and mean perplexities are those of the full softmax. Raw text is tokenized and split into sentences as by `elmo tokenize`. Each sentence starts from
     the initial state of the weights. Words outside the vocabulary count as <UNK>; the end of each
     sentence (backward: its start) is predicted too. A smaller vocabulary gives a lower perplexity:
     compare only values for the same text and the same --vocab.
