@@ -1,4 +1,4 @@
-"""Blanks (___) in a text: how they are read, and how they are shown."""
+"""Blanks (___) in a text: finding them, and printing the text around them."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from spacy.tokens import Doc
 from ..lm.language_model import BLANK
 from ..pipeline.segments import sentence_bounds
 
-WRITTEN = re.compile(r"(?<![^\W_])_{3,}(?![^\W_])")
+BLANK_PATTERN = re.compile(r"(?<![^\W_])_{3,}(?![^\W_])")
 BLANK_WORD = "\ue000"  # for the tokenizer: neither punctuation nor part of any word
 CLOSING, OPENING = r"[.,;:!?)\]”’]", r"[(\[“‘]"
-PADDED = re.compile(  # the spaces that `prepare` put in
+PADDED = re.compile(  # the spaces that `prepare` adds
     f"(?<={BLANK}) (?={CLOSING})|^ (?={CLOSING})|(?<={OPENING}) (?={BLANK}|$)"
 )
 
 
 def prepare(text: str) -> str:
-    """A text on one line, with each blank made a word of its own; lone surrogates become ``?``."""
-    text = text.encode("utf-8", "replace").decode("utf-8")  # a command line may hold anything
-    return " ".join(WRITTEN.sub(f" {BLANK_WORD} ", text).split())
+    """A text on one line, each blank a word of its own; lone surrogates become ``?``."""
+    text = text.encode("utf-8", "replace").decode("utf-8")  # possible in a command line
+    return " ".join(BLANK_PATTERN.sub(f" {BLANK_WORD} ", text).split())
 
 
-def shown(doc: Doc, start: int, end: int) -> str:
-    """A part of a Doc as it was written, blanks included."""
+def written(doc: Doc, start: int, end: int) -> str:
+    """A part of a Doc as written, blanks included."""
     return PADDED.sub("", doc[start:end].text_with_ws.replace(BLANK_WORD, BLANK))
 
 
 def around(doc: Doc, i: int, start: int, end: int) -> tuple[str, str, str]:
-    """A Doc's token with the text on its left and on its right, between two tokens."""
-    after = doc[i].whitespace_ + shown(doc, i + 1, end)
-    return shown(doc, start, i), shown(doc, i, i + 1).rstrip(), PADDED.sub("", after)
+    """A Doc's token ``i`` and the text around it: left, word, right, between two token indices."""
+    after = doc[i].whitespace_ + written(doc, i + 1, end)
+    return written(doc, start, i), written(doc, i, i + 1).rstrip(), PADDED.sub("", after)
 
 
 class Blank(NamedTuple):
     """A blank in its sentence.
 
     Attributes:
-        left, right: the text on both sides of it, as it was written.
-        words: all of the sentence, blanks among them.
+        left, right: the text on both sides, as written.
+        words: the words of the sentence, including blanks.
         place: its index among these.
     """
 
@@ -51,7 +51,7 @@ class Blank(NamedTuple):
 
 
 def find_blanks(doc: Doc) -> list[Blank]:
-    """The blanks of a Doc that was made of a prepared text."""
+    """The blanks in the Doc of a text returned by `prepare`."""
     tokens, bounds = sentence_bounds(doc)
     found = []
     for start, end in bounds:

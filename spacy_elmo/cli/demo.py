@@ -17,7 +17,7 @@ MAX_CHARACTERS = 100_000  # of the user's text
 
 def demo_cli(
     text: Annotated[str | None, typer.Option("--text", "-t", help="Your own text; ___ marks a blank to fill")] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="A text file of your own (UTF-8)")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="A text file of your own: .txt (UTF-8) or .jsonl, either also .gz, .xz or .zst")] = None,
     weights: Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM")] = "en_sm",
     lang: TokenizerLang = None,
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Number of nearest contexts to show")] = 3,
@@ -34,7 +34,8 @@ def demo_cli(
     from .demo_screen import Screen
 
     screen = Screen()
-    own = _own_text(screen, text, file)
+    with report_errors("Cannot read the text", screen.msg):
+        own = _own_text(screen, text, file)
     with report_errors(f"Cannot load the weights '{weights}'", screen.msg):
         from ..bilm.find import find_weights
         from ..lm.language_model import LanguageModel
@@ -61,21 +62,21 @@ def demo_cli(
 
 
 def _own_text(screen: Screen, text: str | None, file: Path | None) -> str | None:
-    """The user's text, None if there is none; exits if it cannot be read or is empty."""
+    """The user's text, None if there is none.
+
+    Raises:
+        ValueError: it is given twice, is empty, or cannot be read.
+    """
     if text is not None and file is not None:
-        screen.msg.fail("Give --text or --file, not both.", exits=1)
+        raise ValueError("Give --text or --file, not both.")
     if file is not None:
-        try:
-            text = file.read_text(encoding="utf-8-sig")
-        except OSError as error:
-            screen.msg.fail(f"Cannot read the file '{file}'", error.strerror, exits=1)
-        except UnicodeDecodeError as error:
-            screen.msg.fail(f"The file '{file}' is not UTF-8 text", str(error), exits=1)
+        from ..readers import read_paragraphs
+
+        text = "\n".join(read_paragraphs(file))
     if text is None:
         return None
-    if not text or text.isspace():
-        name = "--text" if file is None else f"The file '{file}'"
-        screen.msg.fail(f"{name} is empty; give a sentence or more.", exits=1)
+    if not text.strip():
+        raise ValueError("The text is empty; give a sentence or more.")
     if len(text) > MAX_CHARACTERS:
         screen.msg.warn(f"Only the first {MAX_CHARACTERS:,} characters are read.")
     return text[:MAX_CHARACTERS]

@@ -1,4 +1,4 @@
-"""Static word vectors as spaCy's pipelines hold them, for a biLM on top of them."""
+"""Static word vectors of spaCy pipelines, as the token layer of a biLM."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from ..bilm.word_vectors import WordTable
 
 
-def read_vectors(name: str | Path, say: Callable[[str], object]) -> WordTable:
-    """The words of a pipeline's vectors, and their rows; no component of it is loaded.
+def read_vectors(name: str | Path, warn: Callable[[str], object]) -> WordTable:
+    """The words and rows of a pipeline's vectors; its components are not loaded.
 
     Args:
-        name: of an installed pipeline, or a directory: of a pipeline, or what
-            `spacy init vectors` wrote.
-        say: told what of it is not there.
+        name: of an installed pipeline, or a directory: of a pipeline, or of the output of
+            `spacy init vectors`.
+        warn: called with a message if rows are left out.
 
     Raises:
-        ValueError: there is no such pipeline, or it has no table of words.
+        ValueError: there is no such pipeline, or it has no vectors of words.
     """
     import numpy as np
     import spacy
@@ -34,21 +34,24 @@ def read_vectors(name: str | Path, say: Callable[[str], object]) -> WordTable:
     except OSError as error:
         raise ValueError(
             f"{what} cannot be read: {error} Give the name or directory of a spaCy pipeline, or "
-            f"what `python -m spacy init vectors` wrote."
+            f"the output of `python -m spacy init vectors`."
         ) from error
     vectors, strings = vocab.vectors, vocab.strings
     if vectors.mode != Mode.default:
         raise ValueError(
-            f"{what} are of the mode '{vectors.mode}', which has no table of words. Give some of "
-            f"the mode 'default', as `python -m spacy init vectors` makes them."
+            f"{what} have the mode '{vectors.mode}', which has no row per word. Use vectors of the "
+            f"mode 'default', as made by `python -m spacy init vectors`."
         )
-    # A hash for each word, and -1 for one whose row was given up.
-    of_hashes = {key: row for key, row in vectors.key2row.items() if row >= 0}
-    of_words = {strings[key]: row for key, row in of_hashes.items() if key in strings}
-    if not of_words:
-        raise ValueError(f"{what} are empty: it has no words with vectors. Name another pipeline.")
-    if len(of_words) < len(of_hashes):
-        say(f"{what}: {len(of_hashes) - len(of_words):,} have no word in its strings, left out")
-    # Rows that no word has, such as those kept free for more words, are left out.
-    used, rows = np.unique(list(of_words.values()), return_inverse=True)
-    return WordTable(list(of_words), rows, to_numpy(vectors.data)[used])
+    # Keys are hashes; a row of -1 has been removed.
+    by_hash = {key: row for key, row in vectors.key2row.items() if row >= 0}
+    by_word = {strings[key]: row for key, row in by_hash.items() if key in strings}
+    if not by_word:
+        raise ValueError(f"{what} are empty: no word has a vector. Name another pipeline.")
+    if len(by_word) < len(by_hash):
+        warn(
+            f"{what}: {len(by_hash) - len(by_word):,} rows are left out, because the pipeline's "
+            f"strings lack their words"
+        )
+    # Unused rows, such as spare ones for more words, are left out.
+    used, rows = np.unique(list(by_word.values()), return_inverse=True)
+    return WordTable(list(by_word), rows, to_numpy(vectors.data)[used])

@@ -278,12 +278,12 @@ def test_failures(weights: Path, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text(" \n", encoding="utf-8")
     (tmp_path / "latin.txt").write_bytes("Café".encode("latin-1"))
     for arguments, said in (
-        (["--text", ""], "--text is empty"),
+        (["--text", ""], "The text is empty"),
         (["--text", "a", "--file", "b"], "not both"),
-        (["--file", tmp_path / "missing.txt"], "Cannot read the file"),
-        (["--file", tmp_path], "Cannot read the file"),
-        (["--file", tmp_path / "empty.txt"], "is empty"),
-        (["--file", tmp_path / "latin.txt"], "is not UTF-8"),
+        (["--file", tmp_path / "missing.txt"], "[Errno 2] No such file"),
+        (["--file", tmp_path], "[Errno 21] Is a directory"),
+        (["--file", tmp_path / "empty.txt"], "The text is empty"),
+        (["--file", tmp_path / "latin.txt"], "latin.txt as UTF-8 text"),
     ):
         code, output = demo("-w", weights, *arguments)
         assert (code, said in " ".join(output.split())) == (1, True), output

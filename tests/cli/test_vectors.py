@@ -112,7 +112,7 @@ def test_vectors_whose_words_are_not_there(tmp_path: Path) -> None:
     said: list[str] = []
     table = read_vectors(tmp_path / "nlp", said.append)
     assert (table.words, table.vectors.tolist()) == (["known"], [[1.0, 0.0]])
-    assert "1 have no word in its strings" in said[0]
+    assert "1 rows are left out, because the pipeline's strings lack" in said[0]
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         ("no_such_pipeline", "Can't find model 'no_such_pipeline'"),
         (tmp_path, "cannot be read"),
         (tmp_path / "empty", "are empty"),
-        (tmp_path / "floret", "'floret', which has no table of words"),
+        (tmp_path / "floret", "'floret', which has no row per word"),
     ]:
         with pytest.raises(ValueError) as error:
             read_vectors(name, silent)
