@@ -44,8 +44,12 @@ from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config, split_overrides
 from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
 from spacy_elmo.pretraining.data.shards import Shards
-from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.run.machine import bound_kernels, keep_freed_memory, matmul_precision
+from spacy_elmo.pretraining.run.machine import (
+    keep_freed_memory,
+    limit_kernel_cache,
+    matmul_precision,
+)
+from spacy_elmo.pretraining.step import BiLMLoss
 
 
 class PlainBiLM(nn.Module):
@@ -195,7 +199,7 @@ def main() -> None:
     overrides, others = split_overrides(sys.argv[1:])
     arguments = parser.parse_args(others)
     torch.set_num_threads(arguments.threads)
-    bound_kernels()
+    limit_kernel_cache()
     keep_freed_memory()
     config = read_config(arguments.config, overrides)
     if config.model.cell_clip is not None or config.model.proj_clip is not None:

@@ -1,4 +1,4 @@
-"""Raw text in the forms that users have it in, plain, JSONL, and spaCy's DocBin, as sentences."""
+"""Raw texts as tokenized sentences: plain text, JSONL, and spaCy's DocBin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spacy.tokens import DocBin
 
 from .pipeline.segments import sentence_bounds, split_text
 from .pretraining.data.reader import CorpusReader
-from .pretraining.data.shards import PACKINGS, find_files, read_lines, without_space
+from .pretraining.data.shards import PACKINGS, find_files, read_lines, split_at_spaces
 
 FORMS = "plain text (.txt), JSONL (.jsonl), either also .gz, .xz or .zst, or .spacy"
 ENDINGS = (".spacy", *(form + packing for form in (".txt", ".jsonl") for packing in PACKINGS))
@@ -23,10 +23,10 @@ BY_RULES = "spacy.Tokenizer.v1"
 
 
 class Texts(CorpusReader):
-    """Raw texts, tokenized and cut into sentences as they are read.
+    """Raw texts, tokenized and split into sentences as they are read.
 
     Args:
-        paths: files of the forms in `FORMS`, directories of them, or patterns.
+        paths: files in the formats of `FORMS`, directories of them, or patterns.
         lang: code of their language.
         tokenizer: see `blank`.
     """
@@ -59,8 +59,7 @@ def blank(lang: str, tokenizer: str | None = None) -> Language:
     Args:
         lang: code of its language.
         tokenizer: registered name of a tokenizer without settings; None for the language's own.
-            `BY_RULES` is spaCy's by rules, for languages whose own needs another
-            package.
+            `BY_RULES` is spaCy's rule-based one, for languages whose own needs another package.
 
     Raises:
         ValueError: there is no such language or tokenizer, or it needs another package.
@@ -70,21 +69,21 @@ def blank(lang: str, tokenizer: str | None = None) -> Language:
         return spacy.blank(lang, config=config)
     except ImportError as error:
         text = str(error)
-        if tokenizer is None and find_spec(f"spacy.lang.{lang}"):  # what is missing is a package
+        if tokenizer is None and find_spec(f"spacy.lang.{lang}"):  # a package is missing
             text = (
-                f"The tokenizer of the language '{lang}' needs a package that is not there: {text} "
-                f'Or take spaCy\'s own by rules, "{BY_RULES}", as the tokenizer.'
+                f"The tokenizer of the language '{lang}' needs a package that is missing: {text} "
+                f"Or use spaCy's rule-based one, '{BY_RULES}'."
             )
         raise ValueError(text) from error
 
 
 def read_sentences_of(nlp: Language, texts: Iterable[Path], n_process: int) -> Iterator[list[str]]:
-    """Sentences of several texts, one after another.
+    """The sentences of several texts.
 
     Args:
-        nlp: its tokenizer is used, and its sentences are those of the elmo component. Docs of a
-            DocBin keep their tokens, and their sentences if they have any.
-        texts: files, of the forms in `FORMS`.
+        nlp: its tokenizer is used; sentences are split as by the elmo component. Docs of a DocBin
+            keep their tokens, and their sentences if they have any.
+        texts: files in the formats of `FORMS`.
         n_process: processes that tokenize.
 
     Raises:
@@ -98,14 +97,14 @@ def read_sentences_of(nlp: Language, texts: Iterable[Path], n_process: int) -> I
 
 
 def read_paragraphs(path: Path) -> Iterator[str]:
-    """Paragraphs of plain text, one a line, or those of the ``"text"`` of each line of JSON.
+    """The paragraphs of a file: its lines, or those of the ``"text"`` of each line of JSON.
 
     Raises:
         ValueError: the file cannot be read, or a line is not such JSON.
     """
     if ".json" in path.suffixes:
-        raise ValueError(f"{path}: JSON is read a line at a time; make it a .jsonl file.")
-    lines = (line.removeprefix("\ufeff") for line in read_lines(path))  # byte order mark
+        raise ValueError(f"{path}: JSON is read line by line; make it a .jsonl file.")
+    lines = (line.removeprefix("\ufeff") for line in read_lines(path))  # the byte order mark
     if ".jsonl" not in path.suffixes:
         yield from lines
         return
@@ -124,7 +123,7 @@ def read_paragraphs(path: Path) -> Iterator[str]:
 
 
 def sentences_of_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
-    """Sentences of the Docs in a DocBin.
+    """The sentences of the Docs in a DocBin.
 
     Raises:
         ValueError: the file cannot be read.
@@ -137,6 +136,6 @@ def sentences_of_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
         sentences = []
         for doc in stored.get_docs(nlp.vocab):
             words, bounds = sentence_bounds(doc)
-            texts = [without_space([doc[int(i)].text]) for i in words]
+            texts = [split_at_spaces([doc[int(i)].text]) for i in words]
             sentences += [list(chain.from_iterable(texts[start:end])) for start, end in bounds]
     yield from sentences

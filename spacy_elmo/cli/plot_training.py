@@ -17,7 +17,7 @@ def plot_training_cli(
         None,
         "--file",
         "-f",
-        help="Image to write; its ending says of which kind (.png, .svg, .pdf). By default a .png of the log's name beside it",
+        help="Image to write; its suffix decides the format (.png, .svg, .pdf). Default: a .png beside the log",
         dir_okay=False,
     ),
     # fmt: on
@@ -25,7 +25,7 @@ def plot_training_cli(
     """
     Draw a run's loss, held-out perplexity and learning rate over its steps.
 
-    It may still be running, or have been resumed. Needs matplotlib: pip install 'spacy-elmo[viz]'.
+    The run may still be going. Needs matplotlib: pip install 'spacy-elmo[viz]'.
     """
     from ..pretraining.run.log import LOG
     from ..pretraining.run.plot import plot_log

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from wasabi import msg
 
+if TYPE_CHECKING:
+    from ..pretraining.config import PretrainConfig
+
 
 def pretrain_cli(
     # fmt: off
-    ctx: typer.Context,  # for the settings of the config among the arguments
+    ctx: typer.Context,  # for the overrides of the config
     config_path: Path = typer.Argument(..., help="Path to config file", metavar="CONFIG"),
     out: Path = typer.Argument(
         ..., help="Directory for models, checkpoint, config and log", metavar="OUT"
@@ -20,10 +25,10 @@ def pretrain_cli(
     start: str = typer.Option(
         None,
         "--from",
-        help="Name, directory or zip of a biLM to start from, instead of random numbers",
+        help="Name, directory or zip of a biLM to start from (default: random initialization)",
         metavar="NAME",
     ),
-    resume: bool = typer.Option(False, "--resume", help="Go on from the checkpoint in OUT"),
+    resume: bool = typer.Option(False, "--resume", help="Resume from the checkpoint in OUT"),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Print nothing but errors"),
     # fmt: on
 ) -> None:
@@ -31,44 +36,42 @@ def pretrain_cli(
     Train a biLM on sentence shards, as `elmo tokenize` writes them, or on any text for which the
     config names a reader under [corpora.train] and [corpora.dev].
 
-    Settings of the config are overridden after CONFIG and OUT, for example
+    Override settings of the config after CONFIG and OUT, for example
     `--paths.train ./shards --paths.dev ./dev --training.max_steps 5000`. Ctrl-C stops after the
-    step under way; go on with `--resume`. With `--from`, a biLM goes on learning from another text
-    (see project/configs/pretrain_adapt.cfg), its head too if it has one. OUT gets `model-best` and
-    `model-last`, directories that the elmo component can take as its weights.
+    current step; continue with `--resume`. With `--from`, training continues a biLM on another
+    text (see project/configs/pretrain_adapt.cfg), and its head too if it has one. OUT gets
+    `model-best` and `model-last`, directories that the elmo component can take as its weights.
     """
     from ..pretraining.config_file import start_from
     from ..pretraining.run.checkpoint import CHECKPOINT
-    from ..pretraining.run.distributed import speaks
-    from ..pretraining.run.given import Given
+    from ..pretraining.run.distributed import is_first_process
     from ..pretraining.train import pretrain
-    from .pretrain_config import read_spacy_config, resolve
-    from .pretrain_logger import Follower
+    from .pretrain_config import make_named, read_spacy_config
+    from .pretrain_logger import SpacyLogger
     from .vectors import read_vectors
 
     if str(config_path).startswith("--") or str(out).startswith("--"):
-        msg.fail("Give CONFIG and OUT first, and the settings of the config after them.", exits=1)
+        msg.fail("Give CONFIG and OUT first, and overrides of the config after them.", exits=1)
     device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
-    run = out if resume and (out / CHECKPOINT).exists() else None
+    resumed = out if resume and (out / CHECKPOINT).exists() else None
+    is_talkative = is_first_process() and not quiet
 
-    def given() -> Given:
-        config = read_spacy_config(config_path, [*ctx.args, *start_from(start)], run)
-        sources, logger = resolve(config)
-        name, vectors = config.paths.vectors, None
-        if name is not None and run is None and not name.endswith(".safetensors"):
-            vectors = read_vectors(
-                name, msg.warn if speaks() and not quiet else (lambda text: None)
-            )
-        follow = None if logger is None else partial(Follower, logger, config)
-        return Given(config, sources, vectors, follow)
+    def read() -> PretrainConfig:
+        config = read_spacy_config(config_path, [*ctx.args, *start_from(start)], resumed)
+        readers, setup_logger = make_named(config)
+        name, table = config.paths.vectors, None
+        if name is not None and resumed is None and not name.endswith(".safetensors"):
+            table = read_vectors(name, msg.warn if is_talkative else (lambda text: None))
+        logger = None if setup_logger is None else partial(SpacyLogger, setup_logger, config)
+        return replace(config, readers=readers, word_table=table, make_logger=logger)
 
     try:
-        progress = pretrain(given, out, device=device, resume=resume, quiet=quiet)
+        progress = pretrain(read, out, device=device, resume=resume, quiet=quiet)
     except (ValueError, OSError) as error:
         msg.fail("Cannot pretrain", str(error), exits=1)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if progress.step < progress.n_steps:  # it was stopped
         raise typer.Exit(130)
-    if speaks() and not quiet:
+    if is_talkative:
         msg.good(f"{progress.step:,} steps, {progress.words:,} words", str(out))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from .config_file import read_config, split_overrides, start_from
 from .run.checkpoint import CHECKPOINT
-from .run.given import Given
 from .train import pretrain
 
 
@@ -16,26 +15,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m spacy_elmo.pretraining",
         description="Train a biLM on sentence shards. Needs PyTorch, NumPy and safetensors only. "
-        "Settings of the config are overridden as --section.name VALUE.",
+        "Override settings of the config as --section.name VALUE.",
         allow_abbrev=False,
     )
     parser.add_argument("config", type=Path, help="config file")
     parser.add_argument("out", type=Path, help="directory for models, checkpoint and log")
-    parser.add_argument("--gpu-id", "-g", type=int, default=-1, help="GPU, or -1 for the CPU")
+    parser.add_argument("--gpu-id", "-g", type=int, default=-1, help="GPU ID or -1 for CPU")
     parser.add_argument("--from", dest="start", metavar="NAME", help="biLM to start from")
-    parser.add_argument("--resume", action="store_true", help="go on from OUT's checkpoint")
+    parser.add_argument("--resume", action="store_true", help="resume from the checkpoint in OUT")
     parser.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
     overrides, others = split_overrides(sys.argv[1:])
-    given = parser.parse_args(others)
-    device = "cpu" if given.gpu_id < 0 else f"cuda:{given.gpu_id}"
-    run = given.out if given.resume and (given.out / CHECKPOINT).exists() else None
+    options = parser.parse_args(others)
+    device = "cpu" if options.gpu_id < 0 else f"cuda:{options.gpu_id}"
+    resumed = options.out if options.resume and (options.out / CHECKPOINT).exists() else None
     try:
         progress = pretrain(
-            lambda: Given(read_config(given.config, [*overrides, *start_from(given.start)], run)),
-            given.out,
+            lambda: read_config(options.config, [*overrides, *start_from(options.start)], resumed),
+            options.out,
             device=device,
-            resume=given.resume,
-            quiet=given.quiet,
+            resume=options.resume,
+            quiet=options.quiet,
         )
     except (ValueError, OSError) as error:
         sys.exit(f"Error: {error}")

@@ -1,7 +1,7 @@
-"""Config files, in spaCy's syntax, and the settings of a command line that are put over them.
+"""Config files in spaCy's syntax, and settings from the command line that override them.
 
-`read_config` is for where there is no spaCy: it reads sections of settings, and references that
-are a whole value. With spaCy, its own reader of configs is used (see `cli.pretrain_config`).
+`read_config` needs no spaCy: it reads sections of settings, and references that are a whole
+value. Where there is spaCy, its own reader is used (see `cli.pretrain_config`).
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ from typing import Any
 
 from .config import PretrainConfig
 
+CONFIG = "config.cfg"  # in the directory of a run
 REFERENCE = re.compile(r"\$\{([\w.]+)[.:](\w+)\}")
 
 
 def read_config(
-    path: Path, overrides: Sequence[str] = (), run: Path | None = None
+    path: Path, overrides: Sequence[str] = (), resumed: Path | None = None
 ) -> PretrainConfig:
-    """Read a config file and put command-line settings over it.
+    """Read a config file and override its settings from the command line.
 
     Args:
         path: sections of ``name = value``, values in JSON; the value ``${section.name}`` is
-            that of another setting, as it is after the overrides.
-        overrides: as they stand on the command line, ``--section.name value`` or
-            ``--section.name=value``.
-        run: directory of a run that is to be resumed; it needs the weights or word vectors no
-            more that it was started from, and has a [model] if the config has none.
+            that of another setting, after the overrides.
+        overrides: as on the command line, ``--section.name value`` or ``--section.name=value``.
+        resumed: directory of a run to resume; see `build_config`.
 
     Raises:
         ValueError: the file or a setting cannot be read, or is not a setting.
@@ -46,14 +45,14 @@ def read_config(
         texts.setdefault(section, {})[name] = text
     data: dict[str, Any] = {}
     for section, settings in texts.items():
-        inside = section_of(data, section)
+        block = find_section(data, section)
         for name, text in settings.items():
-            inside[name] = _value(section, name, text, texts)
-    return assemble(data, run)
+            block[name] = _value(section, name, text, texts)
+    return build_config(data, resumed)
 
 
-def section_of(data: dict[str, Any], path: str) -> dict[str, Any]:
-    """The section or block of a name such as ``corpora.train``, made if it is not there.
+def find_section(data: dict[str, Any], path: str) -> dict[str, Any]:
+    """The section or block of a name such as ``corpora.train``, made if it is missing.
 
     Raises:
         ValueError: there is a setting of this name.
@@ -65,21 +64,22 @@ def section_of(data: dict[str, Any], path: str) -> dict[str, Any]:
     return data
 
 
-def assemble(data: dict[str, Any], run: Path | None) -> PretrainConfig:
+def build_config(data: dict[str, Any], resumed: Path | None) -> PretrainConfig:
     """The config of sections of plain types.
 
     Args:
         data: the sections.
-        run: see `read_config`.
+        resumed: directory of a run to resume. It no longer needs the weights or word vectors that
+            it started from, and its own config provides the [model] if this one has none.
 
     Raises:
         ValueError: a setting is wrong.
     """
-    if run is not None:
+    if resumed is not None:
         for name in ("weights", "vectors"):
             data.get("paths", {}).pop(name, None)
         if "model" not in data:
-            data["model"] = read_config(run / "config.cfg", run=run).model.to_dict()
+            data["model"] = read_config(resumed / CONFIG, resumed=resumed).model.to_dict()
     return PretrainConfig.from_dict(data)
 
 
@@ -96,7 +96,7 @@ def _value(section: str, name: str, text: str, texts: Mapping[str, Mapping[str, 
     except ValueError:
         advice = "is not JSON; strings need double quotes"
         if REFERENCE.fullmatch(text):
-            advice = "refers to what is not there, or not JSON"
+            advice = "refers to a setting that is missing or not JSON"
         raise ValueError(f"Config: [{section}] {name} = {text} {advice}.") from None
 
 
@@ -106,17 +106,16 @@ def start_from(weights: str | None) -> list[str]:
 
 
 def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """A command line parted into ``--section.name value`` settings and all else."""
-    overrides, others = [], []
+    """Split a command line into ``--section.name value`` overrides and all other arguments."""
+    overrides: list[str] = []
+    others: list[str] = []
     rest = iter(arguments)
     for argument in rest:
         key, equals, _ = argument.partition("=")
-        if not (key.startswith("--") and "." in key):
-            others.append(argument)
-            continue
-        overrides.append(argument)
-        if not equals:
-            overrides += [value for value in [next(rest, None)] if value is not None]
+        is_override = key.startswith("--") and "." in key
+        (overrides if is_override else others).append(argument)
+        if is_override and not equals:
+            overrides.extend(value for value in [next(rest, None)] if value is not None)
     return overrides, others
 
 
@@ -125,26 +124,24 @@ def parse_overrides(arguments: Sequence[str]) -> list[tuple[str, str, str]]:
     taken as strings.
 
     Raises:
-        ValueError: an argument is not of this form.
+        ValueError: an argument has another form.
     """
     parsed = []
-    rest = list(arguments)
-    while rest:
-        argument = rest.pop(0)
+    rest = iter(arguments)
+    for argument in rest:
         key, equals, text = argument.partition("=")
         section, dot, name = key.removeprefix("--").rpartition(".")
         if not key.startswith("--") or not dot:
             raise ValueError(
-                f"Unknown argument '{argument}'; after CONFIG and OUT, settings of the config are "
-                f"given as --section.name value."
+                f"Unknown argument '{argument}'; after CONFIG and OUT, override settings of the "
+                f"config as --section.name value."
             )
-        if not equals:
-            if not rest:
-                raise ValueError(f"The argument '{argument}' has no value.")
-            text = rest.pop(0)
+        value = text if equals else next(rest, None)
+        if value is None:
+            raise ValueError(f"The argument '{argument}' has no value.")
         try:
-            json.loads(text)
+            json.loads(value)
         except ValueError:
-            text = text if REFERENCE.fullmatch(text) else json.dumps(text)
-        parsed.append((section, name.replace("-", "_"), text))
+            value = value if REFERENCE.fullmatch(value) else json.dumps(value)
+        parsed.append((section, name.replace("-", "_"), value))
     return parsed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,214 +15,219 @@ from ..bilm.layout import VOCAB
 from ..lm.batches import Batch
 from ..lm.perplexity import Perplexity
 from .config import PretrainConfig
+from .config_file import CONFIG
 from .data.corpus import CorpusPosition
-from .data.prefetch import reading
+from .data.prefetch import batches_for
 from .data.word_table import TABLE, write_table
 from .run.checkpoint import Progress
-from .run.distributed import Processes, joined_processes
-from .run.given import Given
-from .run.log import LOG, Follow, Log, start_log
-from .run.machine import bound_kernels, keep_freed_memory, matmul_precision, stop_on_signals
-from .run.profile import rehearse
-from .run.report import Report
-from .run.results import describe, entry, evaluate_models, table
-from .run.schedule import has_ended, has_read, learning_rate
-from .run.setup import BEST, CONFIG, LAST, Prepared, prepare
-from .run.state import Trainee, check_finite
+from .run.console import Console
+from .run.distributed import process_group
+from .run.log import LOG, Log, open_log
+from .run.machine import keep_freed_memory, limit_kernel_cache, matmul_precision, stop_on_signals
+from .run.profile import profile_steps
+from .run.setup import BEST, LAST, Run, set_up
+from .run.state import (
+    check_finite,
+    describe_state,
+    evaluate_models,
+    evaluate_state,
+    initial_state,
+    load_state,
+    update_warm_state,
+    write_checkpoint,
+    write_model,
+)
+from .step import TrainState, train_step
 
 
 def pretrain(
-    given: PretrainConfig | Given | Callable[[], Given],
+    config: PretrainConfig | Callable[[], PretrainConfig],
     out: Path,
     *,
     device: str = "cpu",
     resume: bool = False,
     quiet: bool = False,
 ) -> Progress:
-    """Train a biLM as a config says; Ctrl-C ends it after the step under way, nothing is lost.
+    """Train a biLM; Ctrl-C ends it after the current step, and nothing is lost.
 
-    Where torchrun has started several processes, they train it together; if it starts them again,
-    because one was lost, they go on from the last checkpoint.
+    Where torchrun has started several processes, they train it together; if it restarts them,
+    because one was lost, they resume from the last checkpoint.
 
     Args:
-        given: all settings, and what they name if it is not to be found by them alone; or what
-            reads them: several processes fail in it together.
+        config: all settings, or a function that reads them: an error in it then ends all
+            processes together.
         out: directory for ``model-best``, ``model-last``, the checkpoint, the config and the log.
-        device: where PyTorch computes, ``"cpu"`` or ``"cuda:0"``; see `joined_processes`.
-        resume: go on from the checkpoint in ``out``, or from the beginning if there is none yet.
+        device: where PyTorch computes, ``"cpu"`` or ``"cuda:0"``; see `process_group`.
+        resume: from the checkpoint in ``out``, or from the beginning if there is none yet.
         quiet: print nothing.
 
     Returns:
         How far the run has come.
 
     Raises:
-        ValueError: a setting, a path or a checkpoint is wrong (nothing has been written then);
-            or a shard cannot be read any more, or the loss is not finite (the last checkpoint
-            and the models stay as they were).
+        ValueError: a setting, a path or a checkpoint is wrong (nothing has been written then); or
+            a shard can no longer be read, or the loss is not finite (the last checkpoint and the
+            models stay as they were).
     """
-    with joined_processes(device) as group:
-        if callable(given):
-            given = group.alike(given)
-        elif isinstance(given, PretrainConfig):
-            given = Given(given)
-        return train(given, out, group, resume, quiet)
+    limit_kernel_cache()
+    with process_group(device) as group:
+        console = Console(quiet or not group.is_first)
 
+        def read() -> tuple[Run, Progress]:
+            settings = config() if callable(config) else config
+            return set_up(settings, out, group, resume, console.say)
 
-def train(given: Given, out: Path, group: Processes, resume: bool, quiet: bool) -> Progress:
-    """`pretrain` in one of the processes; the first writes everything."""
-    bound_kernels()
-    estimates = not quiet  # the same in all processes
-    report = Report(quiet or not group.is_first)
+        run, progress = group.run_on_all_ranks(read)
+        state = initial_state(run, group, progress)
+        console.say(describe_state(state))
+        group.run_on_all_ranks(lambda: load_state(state, run))
+        if run.resumed:
+            console.say(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
+        make_logger = run.config.make_logger if group.is_first else None
+        logger = group.run_on_all_ranks(
+            lambda: nullcontext() if make_logger is None else make_logger(run.log)
+        )
+        keep_freed_memory()
+        if group.is_first:  # nothing is written before this
+            out.mkdir(parents=True, exist_ok=True)
+            group.claim(out)
+            run.vocab.write(out / VOCAB)
+            write_text(out / CONFIG, run.config.to_text())
+            if not run.resumed:
+                if run.table is not None:
+                    write_table(run.table, out / TABLE)
+                write_checkpoint(state, run)
 
-    def prepared() -> Prepared:
-        config = given.config
-        if config.training.state == "carried" and group.count > 1:
-            raise ValueError(
-                f'Config: [training] state is "carried", but {group.count} processes cannot carry '
-                f'a state from sentence to sentence; take one, or state = "zero".'
-            )
-        return prepare(given, out, resume or group.own(out), report.say)
-
-    run = group.alike(prepared)
-    progress = run.progress
-    if run.resumed and progress.n_processes != group.count:
-        report.say(f"Processes: {progress.n_processes} until now, {group.count} from now on")
-    progress.n_processes = group.count
-    trainee = Trainee(run, group, out)
-    report.say(trainee.describe())
-    group.alike(trainee.load)
-    if run.resumed:
-        report.say(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
-    follower = group.alike(lambda: follow_in(given, run, group))
-    keep_freed_memory()
-    if group.is_first:  # from here on there is something to be written
-        out.mkdir(parents=True, exist_ok=True)
-        group.take(out)
-        run.vocab.write(out / VOCAB)
-        write_text(out / CONFIG, run.config.to_text())
-        if not run.resumed:
-            if run.table is not None:
-                write_table(run.table, out / TABLE)
-            trainee.write_checkpoint()
-    with (
-        follower as follow,
-        start_log(out / LOG if group.is_first else None, run.log, follow) as log,
-    ):
-        with (
-            matmul_precision(run.training.matmul_precision),
-            report.steps(run.training.max_steps, progress.step),
-            reading(run.corpus.batches(progress.place, group.share), group.device) as batches,
-            stop_on_signals(report.quiet) as stopped,
-        ):
-            if estimates and not has_ended(progress, run.training):
-                estimate, batches = rehearse(
-                    trainee.learner,
-                    batches,
-                    trainee.sampler,
-                    run.training.accumulate_gradient,
-                    run.resumed,
-                )
-                left = run.training.max_steps - progress.step
-                report.say(estimate.describe(left, run.in_epoch))
-            take_steps(trainee, batches, report, log, stopped)
-            trainee.warm_up()
-            if group.is_first:
-                trainee.write_checkpoint()
-                trainee.write_model(LAST)
-        if not has_ended(progress, run.training):
-            report.say(f"Stopped after step {progress.step:,}; go on with --resume")
-        else:
-            progress.n_steps = progress.step
-            if group.is_first:
-                report.say(f"All {progress.step:,} steps are done; reading the whole dev text …")
-                results = evaluate_models(out, run.dev, group.device)
-                if progress.before is not None:
-                    results = {"before": Perplexity(**progress.before), **results}
-                for name, result in results.items():
-                    log.write(step=progress.step, model=name, **asdict(result), mean=result.mean)
-                report.say(table(results))
-    group.wait()
-    return progress
+        log_path = out / LOG if group.is_first else None
+        with logger as follow, open_log(log_path, run.log, follow) as log:
+            with (
+                matmul_precision(run.config.training.matmul_precision),
+                console.steps(run.schedule.n_steps, progress.step),
+                batches_for(
+                    run.corpus.batches(progress.position, group.share), group.device
+                ) as batches,
+                stop_on_signals(console.quiet) as stopped,
+            ):
+                if not quiet and not run.schedule.has_ended(progress):  # the same on all ranks
+                    profile, batches = profile_steps(state, batches)
+                    n_steps = run.schedule.n_steps - progress.step
+                    console.say(profile.describe(n_steps, run.schedule.epoch_steps))
+                take_steps(run, state, batches, console, log, stopped)
+                if group.is_first:
+                    update_warm_state(state, run)
+                    write_checkpoint(state, run)
+                    write_model(state, run, LAST)
+            if not run.schedule.has_ended(progress):
+                console.say(f"Stopped after step {progress.step:,}; resume with --resume")
+            else:
+                progress.n_steps = progress.step
+                if group.is_first:
+                    console.say(f"Finished {progress.step:,} steps; evaluating on the dev text …")
+                    write_results(run, state, console, log)
+        group.barrier()
+        return progress
 
 
 def take_steps(
-    trainee: Trainee,
+    run: Run,
+    state: TrainState,
     batches: Iterator[tuple[Batch, CorpusPosition]],
-    report: Report,
+    console: Console,
     log: Log,
     stopped: Callable[[], bool],
 ) -> None:
-    """The steps of a run until it ends or is stopped, with what is logged and saved on the way.
+    """The steps of a run until it ends or is stopped, with all that is logged and saved.
 
     Args:
-        trainee: what is trained.
-        batches: of the text, this process's shares of them, each with its place.
-        report: what the user is told by.
-        log: what is logged to.
-        stopped: whether the user wants the run to stop.
+        run: the run.
+        state: what is trained.
+        batches: this rank's shares of the batches, each with the position after it.
+        console: prints.
+        log: of the run.
+        stopped: whether the user has stopped the run.
     """
-    run, group = trainee.run, trainee.group
-    progress, settings = run.progress, run.training
-    n_parts = settings.accumulate_gradient
+    progress, group, settings, schedule = (
+        state.progress, state.group, run.config.training, run.schedule
+    )  # fmt: skip
     if progress.step == 0 and progress.before is not None and not run.log:
-        result = Perplexity(**progress.before)
-        report.say(f"before: {describe(result)}")
-        log.write(step=0, words=0, **entry(result))
-    losses: list[torch.Tensor] = []
+        before = Perplexity(**progress.before)
+        console.say(f"before: {describe(before)}")
+        log.write(step=0, words=0, **perplexities(before))
+    losses: list[torch.Tensor] = []  # on the device until they are printed
     shown_words, shown_seconds = progress.words, progress.seconds
     last_checkpoint = time.monotonic()
-    while not has_ended(progress, settings) and not group.any(stopped()):
+    while not schedule.has_ended(progress) and not group.any(stopped()):
         started = time.monotonic()
         parts: list[Batch] = []
-        while len(parts) < n_parts and not has_read(progress, settings):
-            part, progress.place = next(batches)
+        while len(parts) < settings.accumulate_gradient and not schedule.has_read_all(progress):
+            part, progress.position = next(batches)
             parts.append(part)
-        rate = learning_rate(settings, progress.step)
-        losses.append(trainee.step(parts, rate))
+        rate = schedule.learning_rate(progress.step)
+        losses.append(train_step(state, parts, rate))
         progress.seconds += time.monotonic() - started
-        report.step()
-        log.step(progress.step)
-        last = has_ended(progress, settings)
-        if progress.step % settings.log_every == 0 or last:
-            mean = group.sum(float(torch.stack(losses).mean()))
+        console.step()
+        log.pass_on({"step": progress.step})
+        is_last = schedule.has_ended(progress)
+        if progress.step % settings.log_every == 0 or is_last:
+            loss = group.sum(float(torch.stack(losses).mean()))
             losses.clear()
-            if group.is_first:  # who speaks for all
-                check_finite([torch.tensor(mean)], progress.step)
+            if group.is_first:  # it reports for all
+                check_finite([torch.tensor(loss)], progress.step)
             seconds = max(progress.seconds - shown_seconds, 1e-9)
-            report.show(progress.step, mean, (progress.words - shown_words) / seconds)
+            console.show(progress.step, loss, (progress.words - shown_words) / seconds)
             shown_words, shown_seconds = progress.words, progress.seconds
             log.write(
                 step=progress.step,
                 words=progress.words,
-                loss=mean,
+                loss=loss,
                 lr=rate,
                 seconds=progress.seconds,
-                epoch=progress.place.epoch,
+                epoch=progress.position.epoch,
             )
         if not group.is_first:
-            continue  # and wait for the first before the next step
-        evaluating = progress.step % settings.eval_every == 0 or last
-        if evaluating:
+            continue  # to the next step, which waits for the first rank
+        is_evaluation = progress.step % settings.eval_every == 0 or is_last
+        if is_evaluation:
             started = time.monotonic()
-            result = trainee.evaluate()
+            result = evaluate_state(state, run)
             seconds = time.monotonic() - started
             progress.seconds += seconds
             shown_seconds += seconds
-            report.say(f"step {progress.step:,}: {describe(result)}")
-            log.write(step=progress.step, words=progress.words, **entry(result))
+            console.say(f"step {progress.step:,}: {describe(result)}")
+            log.write(step=progress.step, words=progress.words, **perplexities(result))
             if progress.best is None or result.mean < progress.best:
                 progress.best = result.mean
-                trainee.write_model(BEST)
+                write_model(state, run, BEST)
         # There is never a model of a run without a checkpoint to resume it from.
-        if evaluating or time.monotonic() - last_checkpoint > settings.checkpoint_seconds:
-            trainee.write_checkpoint()
+        if is_evaluation or time.monotonic() - last_checkpoint > settings.checkpoint_seconds:
+            write_checkpoint(state, run)
             last_checkpoint = time.monotonic()
 
 
-def follow_in(
-    given: Given, run: Prepared, group: Processes
-) -> AbstractContextManager[Follow | None]:
-    """A context in which the logger of the config is told the log, in the first process."""
-    if given.follow is None or not group.is_first:
-        return nullcontext()
-    return given.follow(run.log)
+def write_results(run: Run, state: TrainState, console: Console, log: Log) -> None:
+    """Evaluate the models of a finished run, and print a table."""
+    results = evaluate_models(run, state.group.device)
+    if state.progress.before is not None:
+        results = {"before": Perplexity(**state.progress.before), **results}
+    titles = ("forward", "backward", "mean", "words", "<UNK>")
+    lines = ["{:<12}{:>10}{:>10}{:>10}{:>12}{:>8}".format("perplexity", *titles)]
+    for name, result in results.items():
+        log.write(step=state.progress.step, model=name, **asdict(result), mean=result.mean)
+        lines.append(
+            f"{name:<12}{result.forward:>10.2f}{result.backward:>10.2f}{result.mean:>10.2f}"
+            f"{result.n_predicted:>12,}{result.unknown_rate:>8.2%}"
+        )
+    console.say("\n".join(lines))
+
+
+def describe(result: Perplexity) -> str:
+    """One line on a perplexity."""
+    return (
+        f"perplexity {result.mean:.1f} (forward {result.forward:.1f}, backward "
+        f"{result.backward:.1f}), {result.unknown_rate:.2%} <UNK>"
+    )
+
+
+def perplexities(result: Perplexity) -> dict[str, float]:
+    """A perplexity in the log."""
+    return {"forward": result.forward, "backward": result.backward, "mean": result.mean}

@@ -52,7 +52,7 @@ def test_failures(out: Path, tmp_path: Path) -> None:
         ([tmp_path / "gone"], "There is no log"),
         ([tmp_path], "has no losses yet"),
         ([out, "--file", out / "plot.doc"], ".png, .svg, .pdf"),
-        ([out, "--file", out / "plot"], "no ending of an image"),
+        ([out, "--file", out / "plot"], "no suffix of an image"),
         ([out, "--file", tmp_path / "gone" / "plot.png"], "gone"),
     ]:
         result = run(*arguments)

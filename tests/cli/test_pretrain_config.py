@@ -17,7 +17,7 @@ from spacy_elmo.bilm.find import find_weights
 from spacy_elmo.bilm.layout import Card
 from spacy_elmo.cli import app
 from spacy_elmo.cli.language import blank_pipeline
-from spacy_elmo.cli.pretrain_config import read_spacy_config, resolve
+from spacy_elmo.cli.pretrain_config import make_named, read_spacy_config
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.data.shards import Shards
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
@@ -94,7 +94,7 @@ def test_variables_and_the_environment(
     ("more", "message"),
     [
         ("[corpora]\n[corpora.test]\n@readers = 'x'\n", r"unknown block \[corpora\.test\]"),
-        ("[corpora]\n[corpora.train]\npaths = 1\n", r"has to be a block with @readers"),
+        ("[corpora]\n[corpora.train]\npaths = 1\n", r"must be a block with @readers"),
         ('[corpora]\n[corpora.dev]\n@readers = "nothing.v1"\n', r"corpora\.dev.*nothing\.v1"),
         (
             '[corpora]\n[corpora.dev]\n@readers = "spacy.JsonlCorpus.v1"\npath = "x"\n',
@@ -112,7 +112,7 @@ def test_variables_and_the_environment(
 )
 def test_wrong_configs_are_refused(write: Callable[..., Path], more: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        resolve(read_spacy_config(write("\n" + more)))
+        make_named(read_spacy_config(write("\n" + more)))
 
 
 def test_raw_text_gives_what_its_shards_give(
@@ -146,7 +146,7 @@ def test_a_run_from_raw_text_is_resumed(
     text.write_text(PROSE)
     result = run(path, tmp_path / "parts", "--resume")
     assert result.exit_code == 1
-    assert "Cannot resume: the training text is not that" in " ".join(result.output.split())
+    assert "Cannot resume: the training text is not the one" in " ".join(result.output.split())
 
 
 def test_without_spacy_readers_are_refused(write: Callable[..., Path], text: Path) -> None:
@@ -234,7 +234,7 @@ def test_settings_that_would_be_ignored_are_refused(
 
     path = write(readers(texts(text), texts(text)))
     for arguments, message in [
-        (["--paths.train", "x"], r"both \[corpora\.train\] and \[paths\] train are there"),
+        (["--paths.train", "x"], r"both \[corpora\.train\] and \[paths\] train are set"),
         (["--paths.train.x", "3"], r"'train' of \[paths\.train\] is a setting, not a section"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -254,7 +254,7 @@ def test_a_reader_that_has_changed_reads_another_text(
         path = write(readers(other, texts(text)), training__max_steps=12)
         result = run(path, tmp_path / "out", "--resume")
         assert result.exit_code == 1
-        assert "the training text is not that" in " ".join(result.output.split())
+        assert "the training text is not the one" in " ".join(result.output.split())
 
 
 def test_words_of_docs_are_those_of_their_shards(

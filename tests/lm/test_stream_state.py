@@ -15,8 +15,8 @@ from spacy_elmo.bilm.model import compute_warm_state
 from spacy_elmo.lm.perplexity import evaluate, predicted
 from spacy_elmo.lm.stream_state import StreamState
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.loss import BiLMLoss
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
+from spacy_elmo.pretraining.step import BiLMLoss
 from spacy_elmo.pretraining.train import pretrain
 
 from ..pretraining.helpers import (
@@ -137,9 +137,9 @@ def test_the_streams_of_a_run_cannot_be_changed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "initial_state", "said"),
     [
-        ("carried", "zero", r'initial_state is .zero., but .* "carried" it has to be "warm"'),
-        ("zero", "warm", r'initial_state is .warm., but .* "zero" it has to be "zero"'),
-        ("kept", "zero", r'state is .kept.; known are "zero" and "carried"'),
+        ("carried", "zero", r'initial_state is .zero., but .* "carried" requires "warm"'),
+        ("zero", "warm", r'initial_state is .warm., but .* "zero" requires "zero"'),
+        ("kept", "zero", r'state is .kept.; known are "zero", "carried"'),
     ],
 )
 def test_settings(state: str, initial_state: str, said: str) -> None:

@@ -20,9 +20,8 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.batches import Batch, EncodedSentences
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.pretraining import train as trainer
-from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
-from spacy_elmo.pretraining.run.schedule import learning_rate
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.run.schedule import Schedule
 
 ANIMALS = {"dogs": "bark", "cows": "moo", "cats": "purr", "owls": "hoot"}
 # Each sentence is as likely as the others, and only its first word is free in either direction:
@@ -122,14 +121,15 @@ def log_probabilities(
 
 
 def stop_after(monkeypatch: pytest.MonkeyPatch, step: int, number: int = signal.SIGINT) -> None:
-    """Have a signal come while this step is being taken."""
+    """Send a signal while this step is being taken."""
+    learning_rate = Schedule.learning_rate
 
-    def wrapped(settings: TrainingSettings, done: int) -> float:
+    def wrapped(schedule: Schedule, done: int) -> float:
         if done + 1 == step:
             signal.raise_signal(number)
-        return learning_rate(settings, done)
+        return learning_rate(schedule, done)
 
-    monkeypatch.setattr(trainer, "learning_rate", wrapped)
+    monkeypatch.setattr(Schedule, "learning_rate", wrapped)
 
 
 def same_weights(one: Path, other: Path) -> bool:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+import json
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from spacy_elmo.pretraining.train import pretrain
 from .helpers import make_config, prose, write_text
 
 CPU = torch.device("cpu")
-PROGRESS = Progress(step=7, place=CorpusPosition(1, 2, 3, 4), words=99, seconds=1.5, best=12.25)
+PROGRESS = Progress(step=7, position=CorpusPosition(1, 2, 3, 4), words=99, seconds=1.5, best=12.25)
 
 
 def make(seed: int, size: int = 3) -> tuple[dict[str, torch.nn.Module], torch.optim.Adam]:
@@ -142,8 +142,14 @@ def test_a_checkpoint_from_before_a_setting_existed_had_its_default() -> None:
         check(before, changes={"corpus.buffer_words": 9})
 
 
-def test_progress_is_plain_json() -> None:
-    assert asdict(PROGRESS)["place"] == {"epoch": 1, "file": 2, "sentence": 3, "batch": 4}
+def test_progress_has_the_keys_of_0_1() -> None:
+    data = json.loads(PROGRESS.to_json())
+    assert data["place"] == {"epoch": 1, "file": 2, "sentence": 3, "batch": 4}
+    assert data.keys() == {
+        "step", "place", "words", "seconds", "best", "text", "dev_text", "n_steps", "held",
+        "n_processes", "before", "card",
+    }  # fmt: skip
+    assert Progress.from_json(PROGRESS.to_json()) == PROGRESS
 
 
 def test_the_last_few_are_kept_and_can_be_gone_back_to(tmp_path: Path) -> None:

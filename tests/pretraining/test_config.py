@@ -92,7 +92,7 @@ def test_the_recipe_of_the_embedded_model_is_whole() -> None:
         ({"training.matmul_precision": "low"}, '"highest", "high", "medium"'),
         ({"training.checkpoint_seconds": -1}, "checkpoint_seconds is -1"),
         ({"training.speed": 3}, r"\[training\] has unknown settings \['speed'\]; known are .*seed"),
-        ({"softmax.kind": "cnn"}, 'known are "sampled" and "full"'),
+        ({"softmax.kind": "cnn"}, 'known are "sampled", "full"'),
         ({"vocab.max_size": 3}, "max_size is 3; give a whole number of at least 4"),
         ({"corpus.max_words": 0}, "max_words is 0"),
         ({"paths.train": 7}, "train is 7; expected str or list or null"),
@@ -100,7 +100,7 @@ def test_the_recipe_of_the_embedded_model_is_whole() -> None:
         ({"paths.vocab": ["a"]}, "expected str or null"),
         ({"model.dim": 4}, r"\[model\] .*'projection_dim' \(8\) is larger than 'dim'"),
         ({"model.size": 4}, r"\[model\] .*unknown settings \['size'\]"),
-        ({"model.initial_state": "warm"}, r"\[model\] initial_state is 'warm'.*has to be \"zero\""),
+        ({"model.initial_state": "warm"}, r"\[model\] initial_state is 'warm'.*requires \"zero\""),
         ({"modle.dim": 4}, r"unknown sections \['modle'\]; known are \['model', 'paths'"),
     ],
 )
@@ -119,8 +119,14 @@ def test_there_is_no_default_model() -> None:
     [
         ("[paths]\ntrain = shards\n", r"\[paths\] train = shards is not JSON; .*double quotes"),
         ("seed = 1\n", r"Cannot read the config .*config\.cfg"),
-        ("[paths]\ndev = ${paths.nothing}\n", r"dev = \$\{paths\.nothing\} refers to what is not"),
-        ("[paths]\ndev = ${paths.train}\ntrain = ${paths.dev}\n", "refers to what is not there"),
+        (
+            "[paths]\ndev = ${paths.nothing}\n",
+            r"dev = \$\{paths\.nothing\} refers to a setting that is missing",
+        ),
+        (
+            "[paths]\ndev = ${paths.train}\ntrain = ${paths.dev}\n",
+            "refers to a setting that is missing",
+        ),
         ("[a]\nx = 1\nx = 2\n", "Cannot read the config"),
     ],
 )

@@ -119,9 +119,9 @@ def test_reading_goes_on_from_any_place(shards: list[Path], buffer_words: int) -
     whole = list(islice(corpus.batches(CorpusPosition()), 90))
     assert whole[-1][1].epoch >= 1
     for done in range(0, 80, 7):
-        place = whole[done][1]
+        position = whole[done][1]
         for (batch, after), (expected, after_expected) in zip(
-            corpus.batches(place), whole[done + 1 : done + 9], strict=False
+            corpus.batches(position), whole[done + 1 : done + 9], strict=False
         ):
             assert same_batches(batch, expected)
             assert after == after_expected

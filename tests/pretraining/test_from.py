@@ -95,7 +95,7 @@ def test_a_new_head_learns_first(
     start = without_head(trained, tmp_path / "start")
     changes = {"training.head_first": 10, "training.max_steps": 10}
     pretrain(going_on(animals, start, changes), tmp_path / "held")
-    assert "has no head: a new one learns first" in capsys.readouterr().err
+    assert "has no head: a new one is trained first" in capsys.readouterr().err
     for name, value in numbers(start).items():
         assert torch.equal(numbers(tmp_path / "held" / "model-last")[name], value)
     _, vocab = load_head(str(tmp_path / "held" / "model-last"))
@@ -137,7 +137,7 @@ def test_so_many_epochs(trained: Path, animals: Path, tmp_path: Path, n_epochs: 
     progress = pretrain(going_on(animals, trained, changes), tmp_path / "out", quiet=True)
     n_tokens = sum(len(words) + 2 for words in SENTENCES) * 10
     assert progress.step == progress.n_steps == n_epochs * -(-n_tokens // 40)
-    assert (progress.place.epoch, progress.place.batch) in [(n_epochs, 0), (n_epochs - 1, 0)]
+    assert (progress.position.epoch, progress.position.batch) in [(n_epochs, 0), (n_epochs - 1, 0)]
     assert progress.words == n_epochs * sum(map(len, SENTENCES)) * 10
     rates = [e["lr"] for e in read_log(tmp_path / "out" / "log.jsonl") if "lr" in e]
     assert rates[-1] < 0.02  # the schedule was shortened, so it ends low
@@ -148,7 +148,7 @@ def test_a_model_of_another_shape(trained: Path, animals: Path) -> None:
         "model": {**MODEL, "dim": 24},
         "paths": {"train": str(animals), "dev": str(animals), "weights": str(trained)},
     }
-    with pytest.raises(ValueError, match=r"\[model\] is not that of the weights .*dim: 24, not 16"):
+    with pytest.raises(ValueError, match=r"\[model\] differs from the weights .*dim: 24, not 16"):
         PretrainConfig.from_dict(settings)
     settings["model"] = MODEL
     assert PretrainConfig.from_dict(settings).model.dim == 16
@@ -182,7 +182,7 @@ def test_resumed_without_what_it_was_started_from(
     text = config.to_text()
     without_model = text[text.index("[paths]") :]
     (tmp_path / "config.cfg").write_text(without_model.replace(str(start), "en_sm"))
-    resumed = read_config(tmp_path / "config.cfg", run=out)
+    resumed = read_config(tmp_path / "config.cfg", resumed=out)
     assert resumed.model == config.model
     pretrain(resumed, out, resume=True, quiet=True)
     whole, parts = (numbers(tmp_path / name / "model-last") for name in ("whole", "parts"))
@@ -200,12 +200,12 @@ def test_epochs_of_several_shards(tmp_path: Path, buffer_words: int) -> None:
         "corpus.buffer_words": buffer_words,
         "corpus.max_words": 100,
     }
+    changes["paths.train"] = [str(path) for path in sorted(tmp_path.glob("shard-*"))]
     config = make_config(tmp_path, tmp_path / "shard-0.txt", changes)
-    config.paths.train = [str(path) for path in sorted(tmp_path.glob("shard-*"))]
     progress = pretrain(config, tmp_path / "out", quiet=True)
     n_words = (3 * 4 + 45) * sum(2 + 3 * number for number in range(5))
     assert progress.words == 2 * n_words
-    assert progress.place.epoch == 2
+    assert progress.position.epoch == 2
     again = pretrain(config, tmp_path / "out", resume=True, quiet=True)
     assert (again.step, again.n_steps) == (progress.step, progress.step)
     models = [e["model"] for e in read_log(tmp_path / "out" / "log.jsonl") if "model" in e]

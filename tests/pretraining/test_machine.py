@@ -28,7 +28,7 @@ def test_the_first_signal_is_noted(
         signal.raise_signal(number)
         assert stopped()
     assert signal.getsignal(number) is before
-    assert "once more stops at once" in capfd.readouterr().err
+    assert "interrupt again to stop at once" in capfd.readouterr().err
 
 
 def test_the_second_signal_stops(capfd: pytest.CaptureFixture[str]) -> None:
@@ -73,6 +73,8 @@ def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert find_device("cuda:1") == torch.device("cuda:1")
+    # With an index: `torch.cuda.set_device`, in the thread that prefetches, takes no other.
+    assert find_device("cuda") == torch.device("cuda:0")
     with pytest.raises(ValueError, match=r"There is no GPU 2: .* finds 2 CUDA devices"):
         find_device("cuda:2")
 

@@ -94,7 +94,7 @@ def test_ctrl_c_loses_nothing(config_path: Path, tmp_path: Path) -> None:
     assert process.returncode == 130
     step = read_progress(out / CHECKPOINT)[0].step
     assert 10 < step < 300
-    assert f"Stopped after step {step}; go on with --resume" in said
+    assert f"Stopped after step {step}; resume with --resume" in said
     assert (out / "model-last" / "head.safetensors").is_file()
     assert read_log(out / "log.jsonl")[-1]["step"] == step
 

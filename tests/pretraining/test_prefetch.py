@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spacy_elmo.pretraining import train as trainer
-from spacy_elmo.pretraining.data.prefetch import prefetched, reading
+from spacy_elmo.pretraining.data.prefetch import batches_for, prefetch
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.train import pretrain
 
@@ -17,7 +17,7 @@ from .helpers import SENTENCES, make_config, prose, same_weights, write_text
 
 
 def test_items_come_in_their_order() -> None:
-    with prefetched(iter(range(100)), 3) as items:
+    with prefetch(iter(range(100)), 3) as items:
         assert list(items) == list(range(100))
 
 
@@ -29,7 +29,7 @@ def test_no_more_are_read_than_may_wait() -> None:
             read.append(number)
             yield number
 
-    with prefetched(numbers(), 3) as items:
+    with prefetch(numbers(), 3) as items:
         assert next(items) == 0
         deadline = time.monotonic() + 60
         while len(read) < 5 and time.monotonic() < deadline:
@@ -43,7 +43,7 @@ def test_an_error_comes_where_the_item_would() -> None:
         yield 1
         raise ValueError("Cannot read the shard")
 
-    with prefetched(numbers()) as items:
+    with prefetch(numbers()) as items:
         assert next(items) == 1
         with pytest.raises(ValueError, match="Cannot read the shard"):
             next(items)
@@ -57,7 +57,7 @@ def test_the_thread_ends_with_the_context(fails: bool) -> None:
 
     before = threading.active_count()
     try:
-        with prefetched(endless()) as items:
+        with prefetch(endless()) as items:
             next(items)
             assert threading.active_count() == before + 1
             if fails:
@@ -67,9 +67,9 @@ def test_the_thread_ends_with_the_context(fails: bool) -> None:
     assert threading.active_count() == before
 
 
-def test_the_cpu_reads_when_it_is_asked() -> None:
+def test_the_cpu_reads_on_demand() -> None:
     numbers = iter(range(3))
-    with reading(numbers, torch.device("cpu")) as items:  # type: ignore[arg-type]
+    with batches_for(numbers, torch.device("cpu")) as items:  # type: ignore[arg-type]
         assert items is numbers
 
 
@@ -82,7 +82,7 @@ def test_a_run_that_is_resumed_loses_nothing_that_was_read_ahead(
         for n in (20, 7)
     )
     pretrain(whole, tmp_path / "whole", quiet=True)
-    monkeypatch.setattr(trainer, "reading", lambda batches, device: prefetched(batches))
+    monkeypatch.setattr(trainer, "batches_for", lambda batches, device: prefetch(batches))
     pretrain(part, tmp_path / "parts", quiet=True)
     pretrain(whole, tmp_path / "parts", resume=True, quiet=True)
     assert same_weights(tmp_path / "whole" / CHECKPOINT, tmp_path / "parts" / CHECKPOINT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.data.word_table import TABLE, read_table, write_table
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
-from spacy_elmo.pretraining.run.given import Given
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain
 
@@ -83,7 +83,7 @@ def test_a_text_is_learned(tmp_path: Path) -> None:
     config = make_config(
         (train, train), max_steps=500, decay_steps=250, eval_every=50, dropout=0.05
     )
-    pretrain(Given(config, vectors=table), tmp_path / "out", quiet=True)
+    pretrain(replace(config, word_table=table), tmp_path / "out", quiet=True)
     [*_, last] = [entry for entry in read_log(tmp_path / "out" / "log.jsonl") if "mean" in entry]
     assert BEST_PERPLEXITY - 1e-3 < last["mean"] < 1.05 * BEST_PERPLEXITY
 
@@ -92,9 +92,9 @@ def test_what_a_run_says_and_leaves(
     paths: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    pretrain(Given(make_config(paths), vectors=make_table()), out)
+    pretrain(replace(make_config(paths), word_table=make_table()), out)
     said = capsys.readouterr().err
-    assert f"{len(WORDS)} words with {-(-len(WORDS) // 2)} vectors of 6, which stay" in said
+    assert f"{len(WORDS)} words with {-(-len(WORDS) // 2)} 6-dimensional vectors, frozen" in said
     words = [word for sentence in [*prose(), *SENTENCES] for word in sentence]
     missing = sum(word not in WORDS for word in words)
     assert f"train: {len(words)} words in 14 sentences" in said
@@ -109,7 +109,7 @@ def test_what_a_run_says_and_leaves(
 @pytest.mark.parametrize("learns", [False, True])
 def test_whether_the_table_learns(paths: tuple[Path, Path], tmp_path: Path, learns: bool) -> None:
     out, table = tmp_path / "out", make_table()
-    pretrain(Given(make_config(paths, train_vectors=learns), vectors=table), out, quiet=True)
+    pretrain(replace(make_config(paths, train_vectors=learns), word_table=table), out, quiet=True)
     assert same_table(table, make_table())
     assert same_table(read_table(out / TABLE), table)
     assert same_table(table_of(out / "model-last"), table) == (not learns)
@@ -126,7 +126,9 @@ def test_what_always_learns(paths: tuple[Path, Path], tmp_path: Path) -> None:
     models = []
     for steps in (8, 20):
         out = tmp_path / str(steps)
-        pretrain(Given(make_config(paths, max_steps=steps), vectors=make_table()), out, quiet=True)
+        pretrain(
+            replace(make_config(paths, max_steps=steps), word_table=make_table()), out, quiet=True
+        )
         models.append(dict(load_bilm(out / "model-last").named_parameters()))
     for name, parameter in models[0].items():
         assert not torch.equal(parameter, models[1][name]), name
@@ -162,7 +164,7 @@ def test_resuming_changes_nothing(
 
 def test_resuming_with_another_kind(paths: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    pretrain(Given(make_config(paths), vectors=make_table()), out, quiet=True)
+    pretrain(replace(make_config(paths), word_table=make_table()), out, quiet=True)
     for config, said in [
         (make_config(paths, train_vectors=True), "train_vectors: False → True"),
         (make_config(paths, SETTINGS["model"]), "[model] token_encoder: 'vectors' → None"),
@@ -183,7 +185,9 @@ def test_going_on_from_another(
 ) -> None:
     """Its table goes on, and stays as it is while only the head learns."""
     first, out = tmp_path / "first", tmp_path / "out"
-    pretrain(Given(make_config(paths, train_vectors=True), vectors=make_table()), first, quiet=True)
+    pretrain(
+        replace(make_config(paths, train_vectors=True), word_table=make_table()), first, quiet=True
+    )
     start = first / "model-last"
     if new_head:
         (start / "head.safetensors").unlink()
@@ -191,13 +195,13 @@ def test_going_on_from_another(
     for steps, held in [(8, False), (6, new_head)]:
         config = make_config(paths, {}, **changes, max_steps=steps, decay_steps=1, warmup_steps=1)
         if held:
-            config.training.head_first = 6
+            config = replace(config, training=replace(config.training, head_first=6))
         pretrain(config, out / str(steps), quiet=True)
         kept = same_table(table_of(out / str(steps) / "model-last"), table_of(start))
         assert kept == (held or not learns)
     given = make_config(paths, MODEL, **changes)  # its sizes need not be named
     assert given.model == load_bilm(start).config
-    with pytest.raises(ValueError, match=r"vectors is 'some'.*brings its own"):
+    with pytest.raises(ValueError, match=r"vectors is 'some'.*has its own"):
         make_config(paths, {}, weights=str(start), vectors="some")
 
 
@@ -219,7 +223,7 @@ def test_failures(paths: tuple[Path, Path], tmp_path: Path) -> None:
         ),
     ]:
         with pytest.raises(ValueError) as error:
-            pretrain(Given(config, vectors=vectors), out, quiet=True)
+            pretrain(replace(config, word_table=vectors), out, quiet=True)
         assert said in str(error.value)
         assert not out.exists()
 
@@ -240,7 +244,7 @@ def test_settings_that_contradict(paths: tuple[Path, Path]) -> None:
 
 def test_the_language_model(paths: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    pretrain(Given(make_config(paths), vectors=make_table()), out, quiet=True)
+    pretrain(replace(make_config(paths), word_table=make_table()), out, quiet=True)
     lm = LanguageModel.load(out / "model-best")
     assert len(lm.next_words(["dogs"], 3)) == 3
     [found, other] = lm.surprisals([["dogs", "bark", "never-seen"], ["No"]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,102 +13,107 @@ from ...lm.vocabulary import Vocabulary
 from .reader import CorpusReader
 
 
+@dataclass(frozen=True)
+class CorpusPosition:
+    """A position in a `Corpus`: the next batch to be read.
+
+    Attributes:
+        epoch: complete passes over the text.
+        file, sentence: the buffer's first sentence: a file's index in the order of the epoch, and
+            the sentence's index there.
+        batch: index of the batch in this buffer.
+    """
+
+    epoch: int = 0
+    file: int = 0
+    sentence: int = 0
+    batch: int = 0
+
+
+@dataclass(frozen=True)
 class Corpus:
-    """Batches of an endless run over a text of any size, a bounded part of it in memory.
+    """An endless stream of batches from a text of any size, a bounded part of it in memory.
 
-    Each epoch takes the files in a new random order and reads them through a buffer: as many words
-    as it holds are shuffled together, their sentences bucketed by length and cut into batches,
-    which are shuffled again. All of it follows from the seed and the place, so any place can be
-    returned to.
+    Each epoch takes the files in a new random order and reads them through a buffer: its words
+    are shuffled together, their sentences sorted by length and grouped to batches, which are
+    shuffled again. All of it follows from the seed and the position, so a run can be resumed at
+    any position.
 
-    Args:
-        source: the text.
+    Attributes:
+        reader: of the text.
         vocab: the words that are predicted.
-        buffer_words: words in memory together; the sentence that reaches this is still taken.
+        buffer_words: words in memory; the sentence that reaches this number is still taken.
         batch_words: tokens of a batch, boundaries included.
         max_words, to_ids: see `EncodedSentences`.
         seed: of every order.
-        n_streams: deal the sentences out to so many streams instead of bucketing them.
+        n_streams: deal the sentences out to so many streams, instead of sorting them by length.
     """
 
-    def __init__(
-        self,
-        source: CorpusReader,
-        vocab: Vocabulary,
-        *,
-        buffer_words: int,
-        batch_words: int,
-        max_words: int,
-        to_ids: ToIds,
-        seed: int,
-        n_streams: int | None = None,
-    ):
-        self.source = source
-        self.files = source.files()
-        self.vocab = vocab
-        self.buffer_words = buffer_words
-        self.batch_words = batch_words
-        self.max_words = max_words
-        self.to_ids = to_ids
-        self.seed = seed
-        self.n_streams = n_streams
+    reader: CorpusReader
+    vocab: Vocabulary
+    buffer_words: int
+    batch_words: int
+    max_words: int
+    to_ids: ToIds
+    seed: int
+    n_streams: int | None = None
 
     def batches(
-        self, place: CorpusPosition, share: tuple[int, int] = (0, 1)
+        self, position: CorpusPosition, share: tuple[int, int] = (0, 1)
     ) -> Iterator[tuple[Batch, CorpusPosition]]:
-        """Batches from a place on, each with the place after it; never ends.
+        """Batches from a position on, each with the position after it; never ends.
 
         Args:
-            place: the first of them.
+            position: of the first batch.
             share: of each batch, see `EncodedSentences.batch`; only the share is made into tensors.
 
         Raises:
-            ValueError: there is nothing in the text any more.
+            ValueError: the text has become empty.
         """
+        all_files = self.reader.files()
         while True:
-            order = np.random.default_rng([self.seed, place.epoch]).permutation(len(self.files))
-            files = [self.files[i] for i in order]
-            reading = Pass(self.source, files, place.file, place.sentence)
-            if not reading.has_more():
-                raise ValueError(f"The training text is empty now: {self.files[0]} and others.")
-            while reading.has_more():
-                here = (place.epoch, reading.file, reading.sentence)
-                block = self.block(reading.take(self.buffer_words))
-                after = CorpusPosition(place.epoch, reading.file, reading.sentence)
-                if not reading.has_more():
-                    after = CorpusPosition(place.epoch + 1)
-                rng = np.random.default_rng([self.seed, *here])
+            order = np.random.default_rng([self.seed, position.epoch]).permutation(len(all_files))
+            files = [all_files[i] for i in order]
+            epoch = Pass(self.reader, files, position.file, position.sentence)
+            if not epoch.has_more():
+                raise ValueError(f"The training text is empty now: {all_files[0]} and others.")
+            while epoch.has_more():
+                start = (position.epoch, epoch.file, epoch.sentence)
+                buffer = EncodedSentences(
+                    epoch.take(self.buffer_words), self.vocab, self.max_words, self.to_ids
+                )
+                after = CorpusPosition(position.epoch, epoch.file, epoch.sentence)
+                if not epoch.has_more():
+                    after = CorpusPosition(position.epoch + 1)
+                rng = np.random.default_rng([self.seed, *start])
                 if self.n_streams is None:
-                    plan = block.plan(self.batch_words, rng)
+                    plan = buffer.plan(self.batch_words, rng)
                 else:
-                    plan = block.streams(self.n_streams, rng)
-                for b in range(place.batch, len(plan)):
+                    plan = buffer.streams(self.n_streams, rng)
+                for b in range(position.batch, len(plan)):
                     is_last = b + 1 == len(plan)
                     yield (
-                        block.batch(plan[b], share),
-                        after if is_last else CorpusPosition(*here, b + 1),
+                        buffer.batch(plan[b], share),
+                        after if is_last else CorpusPosition(*start, b + 1),
                     )
-                place = after
-
-    def block(self, sentences: Iterable[Sequence[str]]) -> EncodedSentences:
-        return EncodedSentences(sentences, self.vocab, self.max_words, self.to_ids)
+                position = after
 
 
 class Pass:
-    """One pass over the files of a text, from a place on; it knows where the next sentence is.
+    """One pass over the files of a text, which knows the position of its next sentence.
 
     Args:
-        source: the text.
+        reader: of the text.
         files: its files, in the order of this pass.
-        file, sentence: place of the first sentence: a file's number, and its number there.
+        file, sentence: the first sentence: a file's index, and the sentence's index there.
     """
 
-    def __init__(self, source: CorpusReader, files: Sequence[Path], file: int, sentence: int):
+    def __init__(self, reader: CorpusReader, files: Sequence[Path], file: int, sentence: int):
         self._next: Sequence[str] | None
         self._sentences = (
             (f, s, words)
             for f in range(file, len(files))
-            for s, words in enumerate(source.read(files[f]))
+            for s, words in enumerate(reader.read(files[f]))
             if f > file or s >= sentence
         )
         self._advance()
@@ -121,27 +126,10 @@ class Pass:
         return self._next is not None
 
     def take(self, n_words: int) -> Iterator[Sequence[str]]:
-        """Sentences until there are so many words, or no more."""
+        """Sentences until they have so many words, or until the end."""
         taken = 0
         while self._next is not None and taken < n_words:
             words = self._next
             taken += len(words)
             self._advance()
             yield words
-
-
-@dataclass(frozen=True)
-class CorpusPosition:
-    """A place in a `Corpus`: the next batch to be read.
-
-    Attributes:
-        epoch: passes over the text before this one.
-        file, sentence: where the buffer's first sentence is: a file's number in the order of the
-            epoch, and the sentence's number there.
-        batch: number of the batch of this buffer.
-    """
-
-    epoch: int = 0
-    file: int = 0
-    sentence: int = 0
-    batch: int = 0

@@ -1,4 +1,4 @@
-"""Batches made by a thread while the GPU is at work on those before."""
+"""Batches made by a thread while the GPU works on earlier ones."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from ...lm.batches import Batch
 from .corpus import CorpusPosition
 
 N_AHEAD = 4
-LOOK_SECONDS = 0.1  # how often a thread that waits sees whether it is needed no more
+POLL_SECONDS = 0.1  # how often a waiting thread checks whether it should stop
 
 T = TypeVar("T")
 
 
 @contextmanager
-def reading(
+def batches_for(
     batches: Iterator[tuple[Batch, CorpusPosition]], device: torch.device
 ) -> Iterator[Iterator[tuple[Batch, CorpusPosition]]]:
-    """A context in which batches are read: ahead for a GPU, else when they are asked for.
+    """A context in which batches are read: ahead for a GPU, on demand for the CPU.
 
-    Each comes with its place, so that a run that is resumed loses none of those read ahead.
+    Each comes with its position, so that a resumed run loses none of those read ahead.
     """
     if device.type == "cuda":
-        with prefetched(_pinned(batches, device)) as ahead:
+        with prefetch(_pinned(batches, device)) as ahead:
             yield ahead
     else:
         yield batches
 
 
 @contextmanager
-def prefetched(items: Iterable[T], n_ahead: int = N_AHEAD) -> Iterator[Iterator[T]]:
+def prefetch(items: Iterable[T], n_ahead: int = N_AHEAD) -> Iterator[Iterator[T]]:
     """A context in which a thread reads items ahead; it ends with the context.
 
     Args:
-        items: read in this thread alone. An error in there is raised where the item would be.
-        n_ahead: how many wait to be taken at the most.
+        items: read in this thread only. An error there is raised where the item would be.
+        n_ahead: how many may wait to be taken.
     """
-    queue: Queue[tuple[T] | BaseException | None] = Queue(n_ahead)  # None: there are no more
+    queue: Queue[tuple[T] | BaseException | None] = Queue(n_ahead)  # None: the end
     closed = threading.Event()
 
     def put(entry: tuple[T] | BaseException | None) -> None:
         while not closed.is_set():
             try:
-                return queue.put(entry, timeout=LOOK_SECONDS)
+                return queue.put(entry, timeout=POLL_SECONDS)
             except Full:
                 pass
 
@@ -65,7 +65,7 @@ def prefetched(items: Iterable[T], n_ahead: int = N_AHEAD) -> Iterator[Iterator[
     def take() -> Iterator[T]:
         while True:
             try:
-                entry = queue.get(timeout=LOOK_SECONDS)  # a wait that Ctrl-C can end
+                entry = queue.get(timeout=POLL_SECONDS)  # with a timeout, Ctrl-C ends it
             except Empty:
                 continue
             if entry is None:
@@ -86,7 +86,7 @@ def prefetched(items: Iterable[T], n_ahead: int = N_AHEAD) -> Iterator[Iterator[
 def _pinned(
     batches: Iterator[tuple[Batch, CorpusPosition]], device: torch.device
 ) -> Iterator[tuple[Batch, CorpusPosition]]:
-    """The batches in memory from which the GPU takes them while the CPU goes on."""
+    """The batches in pinned memory, which is copied to the GPU asynchronously."""
     torch.cuda.set_device(device)  # of this thread, which would open the first GPU otherwise
-    for batch, place in batches:
-        yield batch.pin_memory(), place
+    for batch, position in batches:
+        yield batch.pin_memory(), position

@@ -1,4 +1,4 @@
-"""Where the text of a training comes from."""
+"""What reads the texts of a training."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pathlib import Path
 
 
 class CorpusReader(ABC):
-    """A text in files, read a sentence at a time.
+    """A text in files, read sentence by sentence.
 
-    What a corpus reader of a config returns, under ``[corpora.train]`` or ``[corpora.dev]``.
+    A function that a config registers under ``[corpora.train]`` or ``[corpora.dev]`` returns one.
     """
 
     @abstractmethod
     def files(self) -> list[Path]:
-        """Its files, in an order that is always the same.
+        """Its files, always in the same order.
 
         Raises:
-            ValueError: there is nothing to be read.
+            ValueError: there are none.
         """
 
     @abstractmethod
     def read(self, file: Path) -> Iterator[list[str]]:
-        """The sentences of one of them, as words; none of them is empty.
+        """The sentences of one file, as lists of words; none is empty.
 
         Raises:
             ValueError: the file cannot be read.
@@ -33,12 +33,12 @@ class CorpusReader(ABC):
 
     @abstractmethod
     def card(self) -> dict[str, str]:
-        """What is known of its words, for the card of the biLM: their language as ``lang``, and
-        as ``tokenizer`` the registered name of what made them, if not the language's own."""
+        """What is known of the text, for the card of the biLM: its language as ``lang``, and as
+        ``tokenizer`` the registered name of its tokenizer, if it is not the language's own."""
 
     def fingerprint(self) -> str:
-        """Changes with the files, their order, names and sizes, and with what makes their words;
-        not with the directory that they are in."""
+        """Changes with the files, their order, names and sizes, and with the tokenizer; not with
+        the directory that they are in."""
         files = [(file.name, file.stat().st_size) for file in self.files()]
         facts = json.dumps([type(self).__name__, sorted(self.card().items()), files])
         return hashlib.sha256(facts.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Sentence shards: text files, a sentence a line, its words separated by single spaces."""
+"""Sentence shards: text files of one sentence a line, its words separated by spaces."""
 
 from __future__ import annotations
 
@@ -9,32 +9,31 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from glob import glob
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from ...bilm.files import write_text
 from .reader import CorpusReader
 
-META = "meta.json"  # tells of the shards beside it
-NOTED = ("lang", "tokenizer")
+META = "meta.json"  # describes the shards beside it
+META_KEYS = ("lang", "tokenizer")
 PACKINGS = ("", ".gz", ".xz", ".zst")
 SUFFIXES = {"gz": ".txt.gz", "xz": ".txt.xz", "zst": ".txt.zst", "none": ".txt"}
 
 
 def open_text(path: Path, mode: str = "rt") -> IO[str]:
-    """Open UTF-8 text for reading (``"rt"``) or writing (``"wt"``); .gz, .xz, .zst are packed.
+    """Open UTF-8 text for reading (``"rt"``) or writing (``"wt"``), compressed by its suffix.
 
     Raises:
-        ValueError: .zst needs a library that is not there.
+        ValueError: .zst needs a library that is not installed.
     """
-    if path.suffix == ".gz":
-        return gzip.open(path, mode, encoding="utf-8", newline="\n")  # type: ignore[return-value]
-    if path.suffix == ".xz":
-        return lzma.open(path, mode, encoding="utf-8", newline="\n")  # type: ignore[return-value]
-    if path.suffix == ".zst":
-        return _import_zstd(path).open(path, mode, encoding="utf-8", newline="\n")
-    return open(path, mode, encoding="utf-8", newline="\n")
+    packers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+    packer = _import_zstd(path).open if path.suffix == ".zst" else packers.get(path.suffix, open)
+    file: IO[str] = packer(path, mode, encoding="utf-8", newline="\n")
+    return file
 
 
 def _import_zstd(path: Path) -> Any:
@@ -51,19 +50,19 @@ def read_lines(path: Path) -> Iterator[str]:
     """Lines of a text file without their ends.
 
     Raises:
-        ValueError: the file cannot be opened, is not UTF-8, or its packing is damaged; the
+        ValueError: the file cannot be opened, is not UTF-8, or its compression is damaged; the
             message names it.
     """
     try:
         with open_text(path) as file:
             for line in file:
                 yield line.rstrip("\n")
-    except _damages() as error:
+    except _damage() as error:
         raise ValueError(f"Cannot read {path} as UTF-8 text: {error}") from error
 
 
-def _damages() -> tuple[type[Exception], ...]:
-    """What a damaged file raises."""
+def _damage() -> tuple[type[Exception], ...]:
+    """What reading a damaged file raises."""
     known = (UnicodeDecodeError, EOFError, OSError, lzma.LZMAError, zlib.error)
     zstd = sys.modules.get("backports.zstd")
     return known if zstd is None else (*known, zstd.ZstdError)
@@ -79,11 +78,11 @@ def find_shards(path: str | Path) -> list[Path]:
 
 
 def find_files(path: str | Path, endings: tuple[str, ...], kind: str, wanted: str) -> list[Path]:
-    """The files of a path, in order of name: one file, those of a directory that have one of some
-    endings, or those of a pattern such as ``corpus/*.txt.gz``.
+    """The files of a path, sorted by name: one file, those in a directory with given endings, or
+    those that match a pattern such as ``corpus/*.txt.gz``.
 
     Raises:
-        ValueError: there are none; the message says of what kind, and what was wanted.
+        ValueError: there are none; the message names the kind, and what was expected.
     """
     root = Path(path)
     if root.is_file():
@@ -99,11 +98,8 @@ def find_files(path: str | Path, endings: tuple[str, ...], kind: str, wanted: st
 
 
 def read_sentences(path: Path) -> Iterator[list[str]]:
-    """The sentences of one shard as lists of words; empty lines are passed over."""
-    for line in read_lines(path):
-        words = line.split()
-        if words:
-            yield words
+    """The sentences of one shard as lists of words; empty lines are skipped."""
+    return filter(None, map(str.split, read_lines(path)))
 
 
 class Shards(CorpusReader):
@@ -126,8 +122,8 @@ class Shards(CorpusReader):
         return read_meta(self.files())
 
 
-def without_space(words: Iterable[str]) -> list[str]:
-    """Words with white space inside as several, which is what a shard makes of them."""
+def split_at_spaces(words: Iterable[str]) -> list[str]:
+    """Words, those with white space inside as several: a shard cannot hold them as one."""
     return [piece for word in words for piece in word.split()]
 
 
@@ -137,9 +133,9 @@ def write_shards(
     compression: str = "gz",
     words_per_shard: int = 1_000_000,
 ) -> tuple[int, int]:
-    """Write sentences to numbered shards in a directory, one pass, one shard open at a time.
+    """Write sentences to numbered shards in a directory, in one pass, one open shard at a time.
 
-    A shard under way is called ``.part-…``; it gets its name when it is whole.
+    An unfinished shard is called ``.part-…``; it gets its name when it is complete.
 
     Args:
         sentences: lists of words; a word with white space inside becomes several.
@@ -151,66 +147,58 @@ def write_shards(
         Numbers of sentences and words written.
 
     Raises:
-        ValueError: the compression is unknown, or needs a library that is not there.
+        ValueError: the compression is unknown, or needs a library that is not installed.
     """
     if compression not in SUFFIXES:
         raise ValueError(f"Unknown compression {compression!r}; known are {sorted(SUFFIXES)}.")
     if compression == "zst":
         _import_zstd(out)
     out.mkdir(parents=True, exist_ok=True)
-    n_sentences = n_words = n_shards = in_shard = 0
-    file: IO[str] | None = None
-    final = part = out
-    try:
-        for words in sentences:
-            pieces = without_space(words)
-            if not pieces:
-                continue
-            if file is None:
-                final = out / f"shard-{n_shards:05d}{SUFFIXES[compression]}"
-                # The packing follows from the ending, so the mark goes before the name.
-                part = out / f".part-{final.name}"
-                file, in_shard = open_text(part, "wt"), 0
-            file.write(" ".join(pieces) + "\n")
-            n_sentences += 1
-            n_words += len(pieces)
-            in_shard += len(pieces)
-            if in_shard >= words_per_shard:
-                file.close()
-                os.replace(part, final)
-                file, n_shards = None, n_shards + 1
-        if file is not None:
-            file.close()
-            os.replace(part, final)
-            file = None
-    finally:
-        if file is not None:
-            file.close()
-            part.unlink(missing_ok=True)
+    n_sentences = n_words = 0
+    rest = filter(None, map(split_at_spaces, sentences))
+    for n_shards, first in enumerate(rest):
+        in_shard = 0
+        with _new_shard(out / f"shard-{n_shards:05d}{SUFFIXES[compression]}") as file:
+            for words in chain([first], rest):
+                file.write(" ".join(words) + "\n")
+                n_sentences += 1
+                in_shard += len(words)
+                if in_shard >= words_per_shard:
+                    break
+        n_words += in_shard
     return n_sentences, n_words
 
 
+@contextmanager
+def _new_shard(path: Path) -> Iterator[IO[str]]:
+    part = path.with_name(f".part-{path.name}")  # the suffix decides the compression
+    try:
+        with open_text(part, "wt") as file:
+            yield file
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def write_meta(directory: Path, lang: str, tokenizer: str | None = None) -> None:
-    """Note beside shards of what language they are, and what made their words.
+    """Write the language and the tokenizer of shards beside them.
 
     Args:
-        directory: where they are.
+        directory: of the shards.
         lang: code of the language.
         tokenizer: registered name of the tokenizer, None for the language's own.
     """
-    meta = {"lang": lang}
-    if tokenizer is not None:
-        meta["tokenizer"] = tokenizer
+    meta = {"lang": lang} | ({} if tokenizer is None else {"tokenizer": tokenizer})
     write_text(directory / META, json.dumps(meta) + "\n")
 
 
 def read_meta(shards: Iterable[Path]) -> dict[str, str]:
-    """What was noted beside shards; what is not the same beside all of them is left out.
+    """The language and the tokenizer of shards, where all of them agree.
 
     Raises:
-        ValueError: a file of notes is damaged.
+        ValueError: a meta.json is damaged.
     """
-    notes = []
+    facts = []
     for directory in {shard.parent for shard in shards}:
         path = directory / META
         try:
@@ -218,9 +206,5 @@ def read_meta(shards: Iterable[Path]) -> dict[str, str]:
         except (OSError, ValueError) as error:
             raise ValueError(f"Cannot read {path}: {error}") from error
         data = data if isinstance(data, dict) else {}
-        notes.append({name: data[name] for name in NOTED if isinstance(data.get(name), str)})
-    return {
-        name: value
-        for name, value in (notes[0] if notes else {}).items()
-        if all(note.get(name) == value for note in notes)
-    }
+        facts.append({(key, data[key]) for key in META_KEYS if isinstance(data.get(key), str)})
+    return dict(sorted(set.intersection(*facts))) if facts else {}

@@ -1,4 +1,4 @@
-"""The word vectors of a run whose biLM is on top of a table of them."""
+"""The word vectors of a run whose biLM reads these instead of characters."""
 
 from __future__ import annotations
 
@@ -11,29 +11,27 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ...bilm.files import atomic_file
-from ...bilm.find import find_weights
 from ...bilm.word_vectors import WordTable, pack_words, unpack_words
 from ..config import PretrainConfig
 
-TABLE = "vectors.safetensors"  # of a run, once: a table that does not learn is in no checkpoint
+TABLE = "vectors.safetensors"  # of a run, written once: checkpoints leave frozen tables out
 
 
 def find_table(
-    config: PretrainConfig, out: Path, resume: bool, given: WordTable | None
+    config: PretrainConfig, out: Path, resume: bool
 ) -> tuple[PretrainConfig, WordTable | None]:
-    """The table of a run, and its config with the sizes of that table.
+    """The word vectors of a run, and its config with their sizes.
 
     Args:
         config: all settings.
-        out: the directory of the run; it has the table if the run is to be resumed.
-        resume: go on from its checkpoint.
-        given: what was read for ``[paths] vectors``; see `trainer.pretrain`.
+        out: the directory of the run; it has the table if the run is resumed.
+        resume: whether the run is resumed from its checkpoint.
 
     Raises:
-        ValueError: there is none, it cannot be read, or it is not of the sizes in the config.
+        ValueError: there are none, they cannot be read, or their sizes differ from the config's.
     """
     if config.model.token_encoder != "vectors":
-        if given is not None:
+        if config.word_table is not None:
             raise ValueError(
                 f"Word vectors were given, but [model] token_encoder is "
                 f"{config.model.token_encoder!r}; set it to 'vectors'."
@@ -42,17 +40,16 @@ def find_table(
     path = config.paths.vectors
     if resume:
         table, source = read_table(out / TABLE), str(out / TABLE)
-    elif config.paths.weights is not None:
-        table = find_weights(config.paths.weights).load().word_vectors.contents()
-        source = str(config.paths.weights)
-    elif given is not None:
-        table, source = given, str(path or "given")
+    elif config.start is not None:
+        table, source = config.start.load().word_vectors.contents(), config.start.where
+    elif config.word_table is not None:
+        table, source = config.word_table, path or "given"
     elif path is not None and path.endswith(".safetensors"):
         table, source = read_table(Path(path)), path
     elif path is not None:
         raise ValueError(
             f"Config: [paths] vectors is {path!r}; only `python -m spacy elmo pretrain` reads "
-            f"spaCy's vectors. Without spaCy, give a file of the name *.safetensors."
+            f"spaCy's vectors. Without spaCy, give a *.safetensors file."
         )
     else:
         raise ValueError(

@@ -19,12 +19,21 @@ from ...bilm.word_vectors import WordVectors
 from ..config import PretrainConfig
 from ..data.corpus import CorpusPosition
 
-CHECKPOINT, KEPT = "checkpoint.safetensors", "checkpoint-?????????.safetensors"
+CHECKPOINT, EARLIER = "checkpoint.safetensors", "checkpoint-?????????.safetensors"
 
-# What may not change on resuming: it makes the parameters' shapes, or the order of the corpus.
+# What may not change on resuming: it fixes the parameters' shapes, or the order of the corpus.
 # (The vocabulary of a resumed run is the one in its directory.)
 TRAINING = ("seed", "batch_words", "state", "n_streams", "train_vectors")
 FIXED = ("[model] ", "[corpus] ", *(f"[training] {name}:" for name in TRAINING))
+
+# Attributes of `Progress` whose names in a file are those of version 0.1.
+KEYS = {
+    "position": "place",
+    "train_fingerprint": "text",
+    "dev_fingerprint": "dev_text",
+    "head_first": "held",
+    "world_size": "n_processes",
+}
 
 
 @dataclass
@@ -32,32 +41,42 @@ class Progress:
     """How far a run has come.
 
     Attributes:
-        step: steps of the optimizer done; each step's random numbers follow from it.
-        place: the next batch of the corpus.
-        words: words trained on, boundaries not counted.
-        seconds: time spent training, evaluations and all.
+        step: optimizer steps taken; the random numbers of a step follow from it.
+        position: the next batch of the corpus.
+        words: words trained on, without boundaries.
+        seconds: time spent in training and evaluation.
         best: lowest mean perplexity on the dev text so far; None before the first evaluation.
-        text: fingerprint of the training text, for which alone ``place`` means anything.
-        dev_text: that of the held-out text, for which alone ``best`` does.
-        n_steps: those that the run is to have.
-        held: the first steps, in which only the head learns.
-        n_processes: those that train it.
-        before: perplexity of the dev text before the first step, by the biLM that was started from.
-        card: what is to be said of the biLM, see `layout.Card`.
+        train_fingerprint: of the training text, to which alone ``position`` applies.
+        dev_fingerprint: of the held-out text, to which alone ``best`` applies.
+        n_steps: steps of the whole run.
+        head_first: the first steps, in which the biLM is frozen and only the head is trained.
+        world_size: processes that train it.
+        before: perplexity of the dev text before the first step, if the run started from a biLM.
+        card: name, language, licence and sources of the biLM, see `layout.Card`.
     """
 
     step: int = 0
-    place: CorpusPosition = field(default_factory=CorpusPosition)
+    position: CorpusPosition = field(default_factory=CorpusPosition)
     words: int = 0
     seconds: float = 0.0
     best: float | None = None
-    text: str = ""
-    dev_text: str = ""
+    train_fingerprint: str = ""
+    dev_fingerprint: str = ""
     n_steps: int = 0
-    held: int = 0
-    n_processes: int = 1
+    head_first: int = 0
+    world_size: int = 1
     before: dict[str, Any] | None = None
     card: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        return json.dumps({KEYS.get(name, name): value for name, value in asdict(self).items()})
+
+    @classmethod
+    def from_json(cls, text: str) -> Progress:
+        names = {key: name for name, key in KEYS.items()}
+        data = {names.get(key, key): value for key, value in json.loads(text).items()}
+        data["position"] = CorpusPosition(**data["position"])
+        return cls(**data)
 
 
 def save_checkpoint(
@@ -67,30 +86,29 @@ def save_checkpoint(
     modules: dict[str, torch.nn.Module],
     optimizer: torch.optim.Optimizer,
 ) -> None:
-    """Write everything a run needs to go on, whole or not at all.
+    """Write all that a run needs to be resumed, whole or not at all.
 
     Args:
         path: the file.
-        progress: how far it has come.
-        config: the run's settings, kept to be compared on resuming.
-        modules: by name, their parameters go in.
-        optimizer: its state goes in, in order of its parameters.
+        progress: how far the run has come.
+        config: the run's settings, compared on resuming.
+        modules: by name; their parameters and buffers.
+        optimizer: its state, in the order of its parameters.
     """
     tensors = {
         f"{name}.{key}": value
         for name, module in modules.items()
-        for key, value in _changing(module).items()
+        for key, value in _state_to_save(module).items()
     }
     for number, state in optimizer.state_dict()["state"].items():
-        for key, value in state.items():
-            tensors[f"optimizer.{number}.{key}"] = value
-    metadata = {"progress": json.dumps(asdict(progress)), "config": json.dumps(config)}
+        tensors |= {f"optimizer.{number}.{key}": value for key, value in state.items()}
+    metadata = {"progress": progress.to_json(), "config": json.dumps(config)}
     with atomic_file(path) as temporary:
         save_file({k: v.contiguous() for k, v in tensors.items()}, temporary, metadata)
 
 
-def _changing(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """What there is to be kept of a module: all but a table of word vectors that does not learn."""
+def _state_to_save(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The state of a module without the buffers of word vectors: frozen ones never change."""
     fixed = {
         f"{path}.{name}"
         for path, part in module.named_modules()
@@ -100,24 +118,24 @@ def _changing(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: tensor for name, tensor in module.state_dict().items() if name not in fixed}
 
 
-def keep_checkpoint(path: Path, step: int, number: int) -> None:
-    """Keep the checkpoint just written under its step too, and so the last few.
+def keep_latest(path: Path, step: int, number: int) -> None:
+    """Copy the checkpoint just written to a file named by its step, and delete old copies.
 
     Args:
         path: the checkpoint.
         step: after which it was written.
-        number: how many are kept; with 1 there is only the checkpoint itself.
+        number: how many copies to keep; with 1 there is only the checkpoint itself.
     """
-    of_steps = {int(f.stem.rpartition("-")[2]): f for f in path.parent.glob(KEPT)}
+    copies = {int(f.stem.rpartition("-")[2]): f for f in path.parent.glob(EARLIER)}
     if number > 1:
-        of_steps[step] = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")
-        with atomic_file(of_steps[step]) as temporary:
+        copies[step] = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")
+        with atomic_file(copies[step]) as temporary:
             shutil.copyfile(path, temporary)
-    # A run that has been taken back to an earlier step has another future.
-    until_now = sorted(done for done in of_steps if done <= step)
-    kept = until_now[-number:] if number > 1 else []
-    for done, file in of_steps.items():
-        if done not in kept:
+    # Copies of later steps belong to a future that this run, reset to an earlier step, has left.
+    past = sorted(done for done in copies if done <= step)
+    latest = past[-number:] if number > 1 else []
+    for done, file in copies.items():
+        if done not in latest:
             file.unlink(missing_ok=True)
 
 
@@ -132,9 +150,7 @@ def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata()
-        data = json.loads(metadata["progress"])
-        data["place"] = CorpusPosition(**data["place"])
-        return Progress(**data), json.loads(metadata["config"])
+        return Progress.from_json(metadata["progress"]), json.loads(metadata["config"])
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"Cannot read the checkpoint {path}: {error}") from error
 
@@ -145,23 +161,21 @@ def load_checkpoint(
     optimizer: torch.optim.Optimizer,
     device: torch.device,
 ) -> None:
-    """Put a checkpoint's tensors into modules and optimizer that were built alike.
+    """Load a checkpoint's tensors into modules and an optimizer of the same shapes.
 
     Raises:
         ValueError: the checkpoint cannot be read, or its tensors do not fit.
     """
     try:
         with safe_open(path, "pt", device=str(device)) as file:
-            # Copies: the file is mapped into memory, and will be replaced.
+            # Copies: the file is memory-mapped, and will be replaced.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise ValueError(f"Cannot read the checkpoint {path}: {error}") from error
     for name, module in modules.items():
         prefix = f"{name}."
-        found = {
-            key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)
-        }
-        check_tensors(_changing(module), found, f"The checkpoint {path}, {name}")
+        found = {key[len(prefix) :]: t for key, t in tensors.items() if key.startswith(prefix)}
+        check_tensors(_state_to_save(module), found, f"The checkpoint {path}, {name}")
         module.load_state_dict(found, strict=False)
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors.items():
@@ -174,19 +188,18 @@ def load_checkpoint(
 def check_resumable(
     before: dict[str, dict[str, Any]], config: PretrainConfig, say: Callable[[str], None]
 ) -> None:
-    """Compare a checkpoint's config with the one given now, and tell what differs.
+    """Compare a checkpoint's config with the present one, and print what differs.
 
-    Settings that were not there when the checkpoint was written count as having their default.
+    A setting that is not in the checkpoint, because it is newer, had its default.
 
     Raises:
-        ValueError: what differs would change the model or the place in the corpus.
+        ValueError: a difference would change the model or the position in the corpus.
     """
-    # What the run was started from does not matter any more.
-    start = {"weights": config.paths.weights, "vectors": config.paths.vectors}
-    defaults = {**before, "paths": {**before["paths"], "weights": None, "vectors": None}}
-    was = json.loads(json.dumps(PretrainConfig.from_dict(defaults).to_dict()))
-    was["paths"] |= start
+    # What the run started from no longer matters.
+    paths = {**before["paths"], "weights": None, "vectors": None}
+    was = json.loads(json.dumps(PretrainConfig.from_dict({**before, "paths": paths}).to_dict()))
     now = json.loads(json.dumps(config.to_dict()))
+    now["paths"] |= {"weights": None, "vectors": None}
     changed = [
         f"[{section}] {name}: {was[section].get(name)!r} → {settings.get(name)!r}"
         for section, settings in now.items()

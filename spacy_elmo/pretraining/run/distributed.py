@@ -1,4 +1,4 @@
-"""The processes that train together, as torchrun starts them; one where it does not."""
+"""The processes that train together, as torchrun starts them, or a single one."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ from ...bilm.files import write_text
 from .machine import find_device
 
 LAUNCH = "launch.json"
-# Processes wait for each other as long as the first evaluates; those that are lost torchrun sees.
+# Ranks wait for each other while the first evaluates; torchrun notices those that are lost.
 TIMEOUT = timedelta(days=1)
-# After an error: what the first has to tell it in before torchrun ends it, because another has
-# ended; and what each has to end in, whatever it still waits for.
-SECONDS_TO_TELL, SECONDS_TO_EXIT = 2, 60
+# After an error: the first rank has this long to report it before torchrun, seeing another rank
+# end, ends it; and each rank has this long to end, whatever it still waits for.
+SECONDS_TO_REPORT, SECONDS_TO_EXIT = 2, 60
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Processes:
-    """What one process knows of all that train together.
+class ProcessGroup:
+    """The processes that train together, as one of them sees them.
 
-    Each holds the whole model and reads the same batches, for these follow from the seed; of each
-    batch it trains on its share. That way the gradient, averaged over the processes, is that of
-    the whole batch, however many there are; the price is that each reads all of the text.
+    Each holds the whole model and reads the same batches, which follow from the seed, but trains
+    on its share of each batch only. So the gradient, averaged over the processes, is that of the
+    whole batch, however many there are; the price is that each reads all of the text.
 
     Attributes:
-        device: where this one computes.
-        rank: its number; the first, 0, writes and speaks for all.
-        count: how many there are.
-        agents: those of torchrun that started them, one on each machine; none without torchrun.
+        device: where this process computes.
+        rank: index of this process; rank 0 writes and prints for all.
+        world_size: number of processes.
+        launchers: the torchrun agents that started them, one on each machine; () without torchrun.
     """
 
     device: torch.device
     rank: int = 0
-    count: int = 1
-    agents: tuple[str, ...] = ()
+    world_size: int = 1
+    launchers: tuple[str, ...] = ()
 
     @property
     def is_first(self) -> bool:
@@ -61,157 +61,153 @@ class Processes:
 
     @property
     def share(self) -> tuple[int, int]:
-        """Which share of each batch is this one's, of how many; see `EncodedSentences.batch`."""
-        return self.rank, self.count
+        """Which share of each batch is this rank's, of how many; see `EncodedSentences.batch`."""
+        return self.rank, self.world_size
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set in any process; all wait here for each other."""
-        return bool(self._sum(float(flag))) if self.count > 1 else flag
+        """Whether the flag is set on any rank; all ranks wait for each other."""
+        return bool(self.sum(float(flag)))
 
-    def sum(self, number: float) -> float:
-        """The sum over all processes, which wait here for each other."""
-        return self._sum(number) if self.count > 1 else number
-
-    def wait(self) -> None:
-        """Wait until all processes are here; what they have sent each other is done with.
-
-        To be called at the end: a tensor that a thread of PyTorch's still holds as Python ends
-        would abort the process.
-        """
-        if self.count > 1:
-            distributed.barrier()  # without a tensor
-
-    def _sum(self, number: float) -> float:
-        # On the CPU, where waiting keeps no GPU busy and no GPU is waited for.
-        tensor = torch.tensor(number, dtype=torch.float64)
+    def sum(self, value: float) -> float:
+        """The sum over all ranks, which wait for each other."""
+        if self.world_size == 1:
+            return value
+        # On the CPU: no GPU waits, and none is waited for.
+        tensor = torch.tensor(value, dtype=torch.float64)
         distributed.all_reduce(tensor)
         return float(tensor)
 
-    def alike(self, work: Callable[[], T]) -> T:
-        """Do what every process does alike: if it fails in one, all end here.
+    def barrier(self) -> None:
+        """Wait until all ranks are here and what they sent each other has arrived.
+
+        Call it at the end: a tensor that a thread of PyTorch still holds when Python ends would
+        abort the process.
+        """
+        if self.world_size > 1:
+            distributed.barrier()
+
+    def run_on_all_ranks(self, work: Callable[[], T]) -> T:
+        """Do the same on every rank; if it fails on one, all end here.
 
         Raises:
-            ValueError, OSError: in the first process, that it failed in one.
-            SystemExit: in the others.
+            ValueError, OSError: on the first rank, if it failed on any.
+            SystemExit: on the others.
         """
         error: Exception | None = None
         try:
             result = work()
         except (ValueError, OSError) as failure:
             error = failure
-        texts = gather(None if error is None else str(error)) if self.count > 1 else []
+        texts = gather(None if error is None else str(error)) if self.world_size > 1 else []
         if error is not None and self.is_first:
             raise error
         failed = [f"Process {rank}: {text}" for rank, text in enumerate(texts) if text is not None]
         if failed and self.is_first:
             raise ValueError(failed[0])
         if failed:
-            time.sleep(SECONDS_TO_TELL)
+            time.sleep(SECONDS_TO_REPORT)
             raise SystemExit(1)
         return result
 
-    def joined(self, module: nn.Module) -> nn.Module:
-        """The module, its gradients averaged over the processes when they are computed.
+    def wrap(self, module: nn.Module) -> nn.Module:
+        """The module, so that backward averages its gradients over the ranks.
 
-        To be called anew when other parameters require a gradient than before.
+        Call it again when other parameters require a gradient than before.
         """
-        if self.count == 1:
+        if self.world_size == 1:
             return module
-        # No buffer is learned. PyTorch has given the setting another name.
+        # Buffers are not trained. Newer versions of PyTorch have another name for the setting.
         names = signature(DistributedDataParallel).parameters
         name = "forward_sync_buffers" if "forward_sync_buffers" in names else "broadcast_buffers"
         settings: dict[str, Any] = {name: False, "gradient_as_bucket_view": True}
         return DistributedDataParallel(module, **settings)
 
-    def apart(self, module: nn.Module) -> AbstractContextManager[None]:
-        """A context in which gradients of a `joined` module are added up, but not averaged yet."""
+    def no_sync(self, module: nn.Module) -> AbstractContextManager[None]:
+        """A context in which a wrapped module accumulates gradients without averaging them."""
         if isinstance(module, DistributedDataParallel):
             return module.no_sync()
         return nullcontext()
 
-    def own(self, out: Path) -> bool:
-        """Whether an earlier start of these same processes, by the same torchrun, has begun to
-        write into this directory: torchrun starts them again when one is lost."""
+    def has_claimed(self, out: Path) -> bool:
+        """Whether these processes, started earlier by the same torchrun, have written into a
+        directory: torchrun restarts all of them when one is lost."""
         try:
-            return not set(self.agents).isdisjoint(json.loads((out / LAUNCH).read_text()))
+            return not set(self.launchers).isdisjoint(json.loads((out / LAUNCH).read_text()))
         except (OSError, ValueError, TypeError):
             return False
 
-    def take(self, out: Path) -> None:
-        """Note in a directory that these processes write into it from now on; see `own`."""
+    def claim(self, out: Path) -> None:
+        """Note in a directory that these processes write into it; see `has_claimed`."""
         (out / LAUNCH).unlink(missing_ok=True)
-        if self.agents:
-            write_text(out / LAUNCH, json.dumps(self.agents))
+        if self.launchers:
+            write_text(out / LAUNCH, json.dumps(self.launchers))
 
 
 @contextmanager
-def joined_processes(device: str) -> Iterator[Processes]:
-    """Join the processes that torchrun has started; without it, be alone.
+def process_group(device: str) -> Iterator[ProcessGroup]:
+    """Join the processes that torchrun has started; without torchrun, a group of one.
 
     Args:
-        device: PyTorch's name of it. Where torchrun starts the processes, ``"cpu"``, or any GPU:
-            each takes that of its number on its machine.
+        device: PyTorch's name of it. With torchrun ``"cpu"``, or any GPU: each process takes the
+            one of its local rank.
 
     Raises:
         ValueError: there is no such device, or not one for each process.
-        SystemExit: an error ended this process, and it is not the first; it has been told.
+        SystemExit: an error on another rank than the first has ended this process; it is printed.
     """
     if not is_launched():
-        yield Processes(find_device(device))
+        yield ProcessGroup(find_device(device))
         return
-    rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    if count == 1:
-        yield Processes(local_device(device), agents=(agent(),))
+    rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if world_size == 1:
+        yield ProcessGroup(local_device(device), launchers=(launcher(),))
         return
     on_gpus = device != "cpu" and torch.cuda.is_available()
-    store, _, _ = next(rendezvous("env://", rank, count, timeout=TIMEOUT))
+    store, _, _ = next(rendezvous("env://", rank, world_size, timeout=TIMEOUT))
     store.set_timeout(TIMEOUT)
     distributed.init_process_group(
         "cpu:gloo,cuda:nccl" if on_gpus else "gloo",
         timeout=TIMEOUT,
-        store=meet(store, rank, count),
+        store=fresh_store(store, rank, world_size),
         rank=rank,
-        world_size=count,
+        world_size=world_size,
     )
     try:
-        group = Processes(torch.device("cpu"), rank, count, tuple(sorted(set(gather(agent())))))
-        yield replace(group, device=group.alike(lambda: local_device(device)))
+        launchers = tuple(sorted(set(gather(launcher()))))
+        group = ProcessGroup(torch.device("cpu"), rank, world_size, launchers)
+        yield replace(group, device=group.run_on_all_ranks(lambda: local_device(device)))
     except BaseException as error:
-        # torchrun ends the others when this one has ended.
+        # torchrun ends the others when this process has ended.
         if hasattr(signal, "alarm"):
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(SECONDS_TO_EXIT)
         if not on_gpus:  # there it could wait for the others
             distributed.destroy_process_group()
-        if is_of_others(error):
-            print(f"Process {rank} has lost the others", file=sys.stderr, flush=True)
-            raise SystemExit(1) from None
-        if rank and isinstance(error, (ValueError, OSError)):
-            print(f"Process {rank}: {error}", file=sys.stderr, flush=True)
+        lost = is_connection_lost(error)
+        if lost or (rank and isinstance(error, (ValueError, OSError))):
+            text = "the connection to the other processes is lost" if lost else error
+            print(f"Process {rank}: {text}", file=sys.stderr, flush=True)
             raise SystemExit(1) from None
         raise
     distributed.destroy_process_group()
 
 
-def meet(store: distributed.Store, rank: int, count: int) -> distributed.Store:
-    """Meet the other processes in torchrun's store, once all have been started (anew).
+def fresh_store(store: distributed.Store, rank: int, world_size: int) -> distributed.Store:
+    """A part of torchrun's store for the processes that are alive, once all have been started.
 
-    torchrun may keep the store when it starts the processes again, and does not tell all of them
-    alike how often it has; so the addresses in it may be those of processes that are no more. Here
-    only those find each other that are.
-
-    Returns:
-        A part of the store in which nothing else lies.
+    torchrun may keep the store when it restarts the processes, and not all of them learn how
+    often it has; so addresses in it may belong to processes that are gone. Here only those that
+    are alive find each other.
     """
     mine = uuid.uuid4().hex
     if rank == 0:
         store.set("first", mine)
-        for other in range(1, count):
-            of_other = store.get(f"{mine}/{other}").decode()  # once it is there
-            store.set(f"{mine}/{of_other}", "seen")
+        for other in range(1, world_size):
+            name = store.get(f"{mine}/{other}").decode()  # waits until it is there
+            store.set(f"{mine}/{name}", "seen")
         return distributed.PrefixStore(mine, store)
     while True:
-        first = store.get("first").decode()  # or of one that is no more, and will see nobody
+        first = store.get("first").decode()  # perhaps of a process that is gone and answers nobody
         store.set(f"{first}/{rank}", mine)
         for _ in range(20):
             if store.check([f"{first}/{mine}"]):
@@ -220,7 +216,7 @@ def meet(store: distributed.Store, rank: int, count: int) -> distributed.Store:
 
 
 def local_device(name: str) -> torch.device:
-    """The CPU, or the GPU of this process among those on its machine.
+    """The CPU, or the GPU of this process's local rank.
 
     Raises:
         ValueError: there is no such device.
@@ -237,29 +233,29 @@ def is_launched() -> bool:
     return distributed.is_available() and distributed.is_torchelastic_launched()
 
 
-def speaks() -> bool:
-    """Whether this process is the first of those that train together, and tells what all find."""
+def is_first_process() -> bool:
+    """Whether this process prints for all: it is rank 0, or alone."""
     return not is_launched() or os.environ["RANK"] == "0"
 
 
 def gather(value: T) -> list[T]:
-    """What each process has here, in their order; they wait for each other."""
+    """The values of all ranks, in their order; they wait for each other."""
     values: list[Any] = [None] * distributed.get_world_size()
     distributed.all_gather_object(values, value)
     return values
 
 
-def agent() -> str:
-    """What tells the torchrun that started this process from any other, before or elsewhere."""
+def launcher() -> str:
+    """Identifies the torchrun agent that started this process among all others, ever."""
     parent = os.getppid()
-    try:  # when it was started, for numbers are used again
+    try:  # its start time, for process ids are reused
         start = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         start = ""
     return f"{os.environ['TORCHELASTIC_RUN_ID']} {socket.gethostname()} {parent} {start}".strip()
 
 
-def is_of_others(error: BaseException) -> bool:
-    """Whether an error says that another process does not answer any more."""
+def is_connection_lost(error: BaseException) -> bool:
+    """Whether an error means that another process no longer answers."""
     lost = "gloo" in str(error) or "Connection closed by peer" in str(error)
     return isinstance(error, distributed.DistError) or (isinstance(error, RuntimeError) and lost)

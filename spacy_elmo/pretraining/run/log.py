@@ -1,4 +1,4 @@
-"""The log of a run: a JSON object a line, each with the step it was written after."""
+"""The log of a run: a JSON object a line, each with the step after which it was written."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from ...bilm.files import write_text
 
 LOG = "log.jsonl"
 
-Follow = Callable[[dict[str, Any]], None]
-
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The entries of a log; none if it is not there. A last line that is not whole is left out.
+    """The entries of a log; none if it is missing. An incomplete last line is left out.
 
     Raises:
         ValueError: another line is not an entry.
@@ -34,44 +32,45 @@ def read_log(path: Path) -> list[dict[str, Any]]:
             entry["step"] + 0
         except (ValueError, KeyError, TypeError):
             if number == len(lines):
-                break  # the run was killed as it wrote this
+                break  # the run was killed while it wrote this
             raise ValueError(f"Line {number} of the log {path} is not an entry: {line}") from None
         entries.append(entry)
     return entries
 
 
 class Log:
-    """A log that is written on.
+    """Writes the entries of a log.
 
     Args:
-        file: where to, None for nowhere.
-        follow: is told each entry too.
+        file: the open log; None to write none.
+        follow: receives each entry, too.
     """
 
-    def __init__(self, file: IO[str] | None, follow: Follow | None = None):
+    def __init__(self, file: IO[str] | None, follow: Callable[[dict[str, Any]], None] | None):
         self.file, self.follow = file, follow
-
-    def step(self, step: int) -> None:
-        """A step has been taken: only who follows is told."""
-        if self.follow is not None:
-            self.follow({"step": step})
 
     def write(self, **entry: Any) -> None:
         """Write an entry."""
         if self.file is not None:
             print(json.dumps(entry), file=self.file, flush=True)
+        self.pass_on(entry)
+
+    def pass_on(self, entry: dict[str, Any]) -> None:
+        """Pass an entry on that is not written: a step has been taken."""
         if self.follow is not None:
             self.follow(entry)
 
 
 @contextmanager
-def start_log(
-    path: Path | None, before: list[dict[str, Any]], follow: Follow | None = None
+def open_log(
+    path: Path | None,
+    entries: list[dict[str, Any]],
+    follow: Callable[[dict[str, Any]], None] | None = None,
 ) -> Iterator[Log]:
-    """Open a log that holds some entries, to be written on; or one that is written nowhere."""
+    """A context with a log that begins with some entries; without a path, nothing is written."""
     if path is None:
-        yield Log(None)
+        yield Log(None, follow)
         return
-    write_text(path, "".join(json.dumps(entry) + "\n" for entry in before))
+    write_text(path, "".join(json.dumps(entry) + "\n" for entry in entries))
     with open(path, "a", encoding="utf-8", newline="\n") as file:
         yield Log(file, follow)

@@ -9,12 +9,10 @@ from typing import Any
 from ...bilm.files import atomic_file
 from .log import read_log
 
-Curve = tuple[list[int], list[float]]  # steps, and the values at them
-
 KINDS = ("png", "svg", "pdf", "jpg")
-WIDTH, HEIGHT, DPI = 3.5, 5.2, 200  # inches: one column of a page of two
+SIZE, DPI = (3.5, 5.2), 200  # inches: one column of a two-column page
 LINE = {"linewidth": 0.9, "markersize": 4}
-FORWARD, BACKWARD, MEAN = "#0072b2", "#d55e00", "#333333"  # told apart by everyone
+COLOURS = {"forward": "#0072b2", "backward": "#d55e00", "mean": "#333333"}  # for the colour-blind
 
 
 def plot_log(log: Path, file: Path) -> None:
@@ -22,11 +20,11 @@ def plot_log(log: Path, file: Path) -> None:
 
     Args:
         log: of a run, finished or not.
-        file: image to write, whole or not at all; its ending says of which kind.
+        file: image to write, whole or not at all; its suffix decides the format.
 
     Raises:
-        ValueError: matplotlib is missing; there is no log, it is damaged, or has nothing to be
-            drawn; or the kind of image is unknown.
+        ValueError: matplotlib is missing; there is no log, it is damaged, or has nothing to
+            draw; or the format is unknown.
     """
     try:
         from matplotlib.figure import Figure
@@ -42,15 +40,13 @@ def plot_log(log: Path, file: Path) -> None:
     entries = read_log(log)
     if not any("loss" in entry or "forward" in entry for entry in entries):
         raise ValueError(f"The log '{log}' has no losses yet; wait until the run has logged one.")
-    figure = Figure(figsize=(WIDTH, HEIGHT), dpi=DPI, layout="constrained")
     kind = file.suffix[1:].lower()
     if kind not in KINDS:
-        raise ValueError(
-            f"'{file}' has no ending of an image that can be written; known are "
-            f"{', '.join('.' + name for name in KINDS)}."
-        )
+        known = ", ".join(f".{name}" for name in KINDS)
+        raise ValueError(f"'{file}' has no suffix of an image format; known are {known}.")
     if not file.parent.is_dir():
         raise ValueError(f"There is no directory '{file.parent}' to write the image to.")
+    figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
     draw(figure, entries)
     with atomic_file(file) as temporary:
         figure.savefig(temporary, format=kind)
@@ -58,44 +54,44 @@ def plot_log(log: Path, file: Path) -> None:
 
 def draw(figure: Any, entries: list[dict[str, Any]]) -> None:
     """Three panels over one axis of steps."""
-    of_loss, of_perplexity, of_rate = figure.subplots(3, 1, sharex=True, height_ratios=[3, 3, 2])
-    of_loss.plot(*curve(entries, "loss"), color=MEAN, **LINE)
-    of_loss.set_ylabel("training loss (nats)")
+    panels = figure.subplots(3, 1, sharex=True, height_ratios=[3, 3, 2])
+    loss, perplexity, rate = panels
+    loss.plot(*curve(entries, "loss"), color=COLOURS["mean"], **LINE)
+    loss.set_ylabel("training loss (nats)")
 
-    # The models at the end have entries of their own, over the whole text instead of a sample.
+    # The final models have entries of their own, on the whole text instead of a sample.
     during = [entry for entry in entries if "model" not in entry]
-    for name, colour in (("forward", FORWARD), ("backward", BACKWARD), ("mean", MEAN)):
-        of_perplexity.plot(*curve(during, name), ".-", color=colour, label=name, **LINE)
-    of_perplexity.set_ylabel("held-out perplexity")
-    of_perplexity.set_yscale("log")
+    for name, colour in COLOURS.items():
+        perplexity.plot(*curve(during, name), ".-", color=colour, label=name, **LINE)
+    perplexity.set_ylabel("held-out perplexity")
+    perplexity.set_yscale("log")
     steps, means = curve(during, "mean")
-    _plain_ticks(of_perplexity, means)
+    _plain_ticks(perplexity, means)
     if steps:
-        of_perplexity.legend(frameon=False, fontsize="small")
-        best = min(range(len(steps)), key=means.__getitem__)
-        of_perplexity.set_title(
-            f"best mean {means[best]:.1f} at step {steps[best]:,}", fontsize="small", loc="right"
-        )
+        perplexity.legend(frameon=False, fontsize="small")
+        best, step = min(zip(means, steps, strict=True))
+        title = f"best mean {best:.1f} at step {step:,}"
+        perplexity.set_title(title, fontsize="small", loc="right")
 
-    of_rate.plot(*curve(entries, "lr"), color=MEAN, **LINE)
-    of_rate.set_ylabel("learning rate")
-    of_rate.set_ylim(bottom=0)
-    of_rate.yaxis.set_major_formatter(lambda rate, _: f"{rate:.3g}")
-    of_rate.set_xlabel("step")
-    of_rate.locator_params(axis="x", nbins=5)
-    of_rate.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")
-    for panel in (of_loss, of_perplexity, of_rate):
+    rate.plot(*curve(entries, "lr"), color=COLOURS["mean"], **LINE)
+    rate.set_ylabel("learning rate")
+    rate.set_ylim(bottom=0)
+    rate.yaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
+    rate.set_xlabel("step")
+    rate.locator_params(axis="x", nbins=5)
+    rate.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    for panel in panels:
         panel.grid(True, linewidth=0.3, alpha=0.5)
         panel.spines[["top", "right"]].set_visible(False)
         panel.tick_params(labelsize="small")
     figure.align_ylabels()
 
 
-def curve(entries: Iterable[dict[str, Any]], name: str) -> Curve:
-    """The values of a name, in order of the steps.
+def curve(entries: Iterable[dict[str, Any]], name: str) -> tuple[list[int], list[float]]:
+    """The steps and values of a name, in the order of the steps.
 
-    A run that was resumed takes the steps after its last checkpoint again: of a step that the log
-    has twice, and of those after it, the later entries count.
+    A resumed run repeats the steps after its last checkpoint: from a step that the log has twice,
+    the later entries count.
     """
     points: list[tuple[int, float]] = []
     for entry in entries:
@@ -107,7 +103,7 @@ def curve(entries: Iterable[dict[str, Any]], name: str) -> Curve:
 
 
 def _plain_ticks(panel: Any, values: list[float]) -> None:
-    """Numbers as 150 rather than 1.5 × 10², also where less than a power of ten is shown."""
+    """Labels as 150 rather than 1.5 × 10², also on less than a power of ten."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     narrow = max(values, default=1.0) < 5 * min(values, default=1.0)

@@ -8,200 +8,229 @@ from pathlib import Path
 from typing import Any
 
 from ...bilm.characters import CharacterIds
-from ...bilm.find import find_weights
 from ...bilm.layout import VOCAB, Card
 from ...bilm.word_vectors import RowIds, WordTable
 from ...lm.batches import EncodedSentences, ToIds
-from ...lm.softmax import LogUniformSampler
 from ...lm.vocabulary import Vocabulary
-from ..config import PretrainConfig, TrainingSettings
+from ..config import CORPORA, PretrainConfig
+from ..config_file import CONFIG
 from ..data.corpus import Corpus
 from ..data.reader import CorpusReader
+from ..data.shards import Shards
 from ..data.stats import CorpusStats, count_corpus
 from ..data.word_table import TABLE, find_table
 from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
-from .distributed import LAUNCH
-from .given import Given
+from .distributed import LAUNCH, ProcessGroup
 from .log import LOG, read_log
-from .schedule import has_ended, schedule, steps_in_epoch
-from .start import Say, card_after, first_vocabulary, vocabulary_of_run
+from .schedule import Schedule
+from .start import Say, candidates_for, resumed_vocabulary, starting_card, starting_vocabulary
 
-BEST, LAST, CONFIG = "model-best", "model-last", "config.cfg"
-PASSAGE_SENTENCES = 64
+BEST, LAST = "model-best", "model-last"
+WARM_UP_SENTENCES = 64
 
 
-@dataclass
-class Prepared:
-    """What `prepare` found.
+@dataclass(frozen=True)
+class Run:
+    """What a run is; nothing of it changes from the first step to the last.
 
     Attributes:
-        config: all settings, sizes of the word vectors and all.
-        table: the word vectors, if the biLM is on top of some.
-        training: the config's settings, with the schedule that the run has.
-        in_epoch: about how many steps a pass over the text has, if it was surveyed.
-        progress: how far the run has come.
+        out: its directory.
+        config: all settings, with the shape of the weights or word vectors that they name.
+        schedule: its steps and learning rates.
         vocab: the words that are predicted.
+        n_candidates: of the sampled softmax; None for the full one.
+        table: the word vectors that the biLM reads instead of characters, or None.
         corpus: the training text.
         dev: the held-out text.
-        sampler: of the softmax's candidates; None for the full softmax.
-        log: the entries of the log that still hold.
-        passage: the first sentences of the text, to be read for a warm state; none without one.
-        resumed: whether there is a checkpoint to go on from.
+        warm_up_text: the sentences that give a warm state; none if sentences start from zeros.
+        log: the entries of the log up to the checkpoint.
+        resumed: whether there is a checkpoint to resume from.
     """
 
+    out: Path
     config: PretrainConfig
-    table: WordTable | None
-    training: TrainingSettings
-    in_epoch: int | None
-    progress: Progress
+    schedule: Schedule
     vocab: Vocabulary
+    n_candidates: int | None
+    table: WordTable | None
     corpus: Corpus
     dev: EncodedSentences
-    sampler: LogUniformSampler | None
+    warm_up_text: list[list[str]]
     log: list[dict[str, Any]]
-    passage: list[list[str]]
     resumed: bool
 
 
-def prepare(given: Given, out: Path, resume: bool, say: Say) -> Prepared:
-    """Read and check all that a config and the directory of its run name; nothing is written.
+def set_up(
+    config: PretrainConfig, out: Path, group: ProcessGroup, resume: bool, say: Say
+) -> tuple[Run, Progress]:
+    """Read and check all that a config and a directory name; nothing is written.
 
     Args:
-        given: what the run is given.
+        config: all settings, and what they name that only spaCy can make.
         out: the directory of the run.
-        resume: go on from its checkpoint; from the beginning if it was ended before the first.
-        say: told what is in the texts, and what they lose.
+        group: the processes that train.
+        resume: from the checkpoint, or from the beginning if the run ended before its first one.
+        say: prints the statistics of the texts, and all that is noteworthy.
 
     Raises:
-        ValueError: something is missing, empty, damaged, or does not go together.
+        ValueError: something is missing, empty, damaged, or contradicts something else.
     """
+    settings = config.training
+    if settings.state == "carried" and group.world_size > 1:
+        raise ValueError(
+            f'Config: [training] state is "carried", but a state cannot be carried across '
+            f'{group.world_size} processes; train with one, or set state = "zero".'
+        )
+    resume = resume or group.has_claimed(out)
     if resume and _is_only_begun(out):
         say(f"'{out}' has no checkpoint yet: the run starts from the beginning")
         resume = False
     elif not resume:
         _check_new(out)
-    config, table = find_table(given.config, out, resume, given.vectors)
-    if config.training.logger is not None and given.follow is None:
+    if settings.logger is not None and config.make_logger is None:
         raise ValueError(
             "Config: [training.logger] names a logger, which only spaCy can make: use `python -m "
             "spacy elmo pretrain`, or remove it."
         )
-    train_text, dev_text = (given.source(name) for name in ("train", "dev"))
-    meta = train_text.card()
+    config, table = find_table(config, out, resume)
+    train_reader, dev_reader = (find_reader(config, name) for name in CORPORA)
+    meta = train_reader.card()
     if "lang" not in meta:
-        say("It is not known of what one language the training text is: the biLM will name none")
-    elif dev_text.card() not in ({}, meta):
-        say(f"The held-out text is {dev_text.card()}, but the training text {meta}")
-    text, dev_of = train_text.fingerprint(), dev_text.fingerprint()
-    words = None
+        say("The language of the training text is not known: the biLM will name none")
+    elif dev_reader.card() not in ({}, meta):
+        say(f"The held-out text is {dev_reader.card()}, but the training text {meta}")
+    max_words, to_ids = config.corpus.max_words, _ids_for(config, table)
+    known = to_ids if isinstance(to_ids, RowIds) else None
     if table is not None:
-        words = RowIds(table.words, table.rows)
         n_words, n_vectors, vector_dim = table.sizes().values()
-        learn = "learn too" if config.training.train_vectors else "stay as they are"
-        say(f"{n_words:,} words with {n_vectors:,} vectors of {vector_dim}, which {learn}")
-    progress, log = Progress(text=text, dev_text=dev_of), []
-    train: CorpusStats | None = None
-    if not resume or config.training.max_epochs:
-        train = _survey("train", train_text, config)
-    training = schedule(config, train)
-    in_epoch = None if train is None else steps_in_epoch(config, train)
-    if training is not config.training:
+        frozen = "trained, too" if settings.train_vectors else "frozen"
+        say(f"{n_words:,} words with {n_vectors:,} {vector_dim}-dimensional vectors, {frozen}")
+
+    stats = None
+    if not resume or settings.max_epochs:
+        stats = count_corpus(train_reader.sentences(), max_words)
+        _check_words("train", train_reader, stats)
+    schedule = Schedule.plan(config, stats)
+    if settings.max_epochs:
         say(
-            f"{training.max_steps:,} steps: max_epochs is {training.max_epochs}, and one has about "
-            f"{in_epoch:,}"
+            f"{schedule.n_steps:,} steps: max_epochs is {settings.max_epochs}, and an epoch has "
+            f"about {schedule.epoch_steps:,}"
         )
+    progress, log = Progress(), []
+    progress.train_fingerprint = train_reader.fingerprint()
+    progress.dev_fingerprint = dev_reader.fingerprint()
     if resume:
-        progress = _resumed(config, progress, out, say)
-        if has_ended(progress, training):
-            advice = "max_steps" if progress.step >= training.max_steps else "max_epochs"
+        progress = _read_progress(config, progress, out, say)
+        if schedule.has_ended(progress):
+            advice = "max_steps" if progress.step >= schedule.n_steps else "max_epochs"
             say(
-                f"The run has finished its {progress.step:,} steps already; to train on, set a "
+                f"The run has finished its {progress.step:,} steps already; to train longer, set a "
                 f"higher --training.{advice}"
             )
-            training = replace(training, max_steps=progress.step)
-        log = _log_until(read_log(out / LOG), progress.step, training.max_steps)
-        vocab = vocabulary_of_run(config, out)
-    elif train is not None:
-        vocab, new_head = first_vocabulary(config, train, say)
+            schedule = replace(schedule, n_steps=progress.step)
+        log = _log_until(read_log(out / LOG), progress.step, schedule.n_steps)
+        vocab = resumed_vocabulary(config, out)
+        if progress.world_size != group.world_size:
+            say(f"Processes: {progress.world_size} until now, {group.world_size} from now on")
+    elif stats is not None:
+        vocab, new_head = starting_vocabulary(config, stats, say)
         card = Card(dict(meta))
-        if config.paths.weights is not None:
-            card = card_after(find_weights(config.paths.weights), meta, say)
-            progress.held = training.head_first if new_head else 0
-            if progress.held >= training.max_steps:
-                say("The biLM itself does not learn: head_first takes all steps")
+        if config.start is not None:
+            card = starting_card(config.start, meta, say)
+            progress.head_first = schedule.head_first if new_head else 0
+            if progress.head_first >= schedule.n_steps:
+                say("The biLM itself stays frozen: head_first takes all steps")
         progress.card = asdict(card)
-        say(f"train: {_describe(train, vocab, config, words)}; vocabulary of {len(vocab):,}")
-    sampler = None
-    if config.softmax.kind == "sampled":
-        sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
-    say(f"dev: {_describe(_survey('dev', dev_text, config), vocab, config, words)}")
-    to_ids: ToIds
-    if words is not None:
-        to_ids = words
-    else:
-        to_ids = CharacterIds(config.model.max_width, config.model.max_characters_per_token)
-    max_words = config.corpus.max_words
+        described = stats.describe(vocab, config.model.max_characters_per_token, known)
+        say(f"train: {described}; vocabulary of {len(vocab):,}")
+    progress.n_steps, progress.world_size = schedule.n_steps, group.world_size
+
+    dev_stats = CorpusStats(max_words)
+    dev = EncodedSentences(dev_stats.count(dev_reader.sentences()), vocab, max_words, to_ids)
+    _check_words("dev", dev_reader, dev_stats)
+    say(f"dev: {dev_stats.describe(vocab, config.model.max_characters_per_token, known)}")
+    is_carried = settings.state == "carried"
     corpus = Corpus(
-        train_text,
+        train_reader,
         vocab,
         buffer_words=config.corpus.buffer_words,
-        batch_words=config.training.batch_words,
-        seed=config.training.seed,
-        n_streams=config.training.n_streams if config.training.state == "carried" else None,
+        batch_words=settings.batch_words,
         max_words=max_words,
         to_ids=to_ids,
+        seed=settings.seed,
+        n_streams=settings.n_streams if is_carried else None,
     )
-    dev = EncodedSentences(dev_text.sentences(), vocab, max_words, to_ids)
-    passage: list[list[str]] = []
-    if config.training.state == "carried":
-        passage = list(islice(train_text.sentences(), PASSAGE_SENTENCES))
-    progress.n_steps = training.max_steps
-    return Prepared(
+    run = Run(
+        out=out,
         config=config,
-        table=table,
-        training=training,
-        in_epoch=in_epoch,
-        progress=progress,
+        schedule=schedule,
         vocab=vocab,
+        n_candidates=candidates_for(config, vocab, say),
+        table=table,
         corpus=corpus,
         dev=dev,
-        sampler=sampler,
+        warm_up_text=list(islice(train_reader.sentences(), WARM_UP_SENTENCES * is_carried)),
         log=log,
-        passage=passage,
         resumed=resume,
     )
+    return run, progress
 
 
-def _resumed(config: PretrainConfig, now: Progress, out: Path, say: Say) -> Progress:
+def find_reader(config: PretrainConfig, name: str) -> CorpusReader:
+    """The reader of a text, "train" or "dev".
+
+    Raises:
+        ValueError: the config names none, or one that only spaCy can make.
+    """
+    if name in config.readers:
+        return config.readers[name]
+    if name in config.corpora:
+        raise ValueError(
+            f"Config: [corpora.{name}] names a reader, which only spaCy can make: use `python -m "
+            f"spacy elmo pretrain`, or give sentence shards as [paths] {name} instead."
+        )
+    paths = getattr(config.paths, name)
+    if not paths:
+        raise ValueError(f"Config: [paths] {name} is not set; give it as --paths.{name} PATH.")
+    return Shards(paths)
+
+
+def _ids_for(config: PretrainConfig, table: WordTable | None) -> ToIds:
+    if table is not None:
+        return RowIds(table.words, table.rows)
+    return CharacterIds(config.model.max_width, config.model.max_characters_per_token)
+
+
+def _read_progress(config: PretrainConfig, now: Progress, out: Path, say: Say) -> Progress:
     """The progress of the run in a directory.
 
     Args:
         config: the settings now.
         now: has the fingerprints of the texts now.
         out: the directory.
-        say: told what is another.
+        say: prints what has changed.
 
     Raises:
-        ValueError: there is no whole checkpoint, or it cannot be gone on from.
+        ValueError: there is no complete checkpoint, or the run cannot be resumed from it.
     """
     progress, before = read_progress(out / CHECKPOINT)
     check_resumable(before, config, say)
-    if progress.text != now.text:
+    if progress.train_fingerprint != now.train_fingerprint:
         raise ValueError(
-            "Cannot resume: the training text is not that which the run was started with. Its "
-            "files have other names, sizes or another order, or their words are made in "
-            "another way. Put it back, or start a new run in another directory."
+            "Cannot resume: the training text is not the one that the run was started with. Its "
+            "files have other names, sizes or another order, or another reader or tokenizer. Put "
+            "it back, or start a new run in another directory."
         )
-    if progress.dev_text != now.dev_text:
-        say("The held-out text is another one: the best model is looked for anew")
-        progress.best, progress.dev_text = None, now.dev_text
+    if progress.dev_fingerprint != now.dev_fingerprint:
+        say("The held-out text has changed: the best model is chosen again")
+        progress.best, progress.dev_fingerprint = None, now.dev_fingerprint
     if not (out / BEST).exists():
         progress.best = None
     return progress
 
 
 def _is_only_begun(out: Path) -> bool:
-    """Whether a directory holds a run that was ended before it could write its checkpoint."""
+    """Whether a directory has a run that ended before it could write its checkpoint."""
     later = [BEST, LAST, *(path.name for path in out.glob(f"{Path(CHECKPOINT).stem}*"))]
     begun = any((out / name).exists() for name in (VOCAB, LAUNCH))
     return begun and not any((out / name).exists() for name in later)
@@ -212,36 +241,27 @@ def _check_new(out: Path) -> None:
         raise ValueError(f"'{out}' is a file; give a directory for the run.")
     if (out / CHECKPOINT).exists():
         raise ValueError(
-            f"'{out}' holds the checkpoint of another run; continue it with --resume, or choose "
+            f"'{out}' has the checkpoint of another run; resume it with --resume, or choose "
             f"another directory."
         )
     found = [name for name in (BEST, LAST, CONFIG, VOCAB, TABLE, LOG) if (out / name).exists()]
     if found:
         raise ValueError(
-            f"'{out}' holds {', '.join(found)} already, but no checkpoint, and a run would "
-            f"write over them; choose another directory."
+            f"'{out}' has {', '.join(found)} already, but no checkpoint, and a run would "
+            f"overwrite them; choose another directory."
         )
 
 
-def _log_until(entries: list[dict[str, Any]], step: int, max_steps: int) -> list[dict[str, Any]]:
-    """Entries of steps that are not lost; the evaluation at the end will be done again."""
+def _check_words(name: str, reader: CorpusReader, stats: CorpusStats) -> None:
+    if not stats.n_sentences:
+        files = ", ".join(f"'{file}'" for file in reader.files()[:3])
+        raise ValueError(f"There are no words in the {name} text: {files}.")
+
+
+def _log_until(entries: list[dict[str, Any]], step: int, n_steps: int) -> list[dict[str, Any]]:
+    """Entries up to a step; the final evaluation will be repeated."""
     return [
         entry
         for entry in entries
-        if entry["step"] <= step and not ("model" in entry and entry["step"] >= max_steps)
+        if entry["step"] <= step and not ("model" in entry and entry["step"] >= n_steps)
     ]
-
-
-def _survey(name: str, source: CorpusReader, config: PretrainConfig) -> CorpusStats:
-    found = count_corpus(source.sentences(), config.corpus.max_words)
-    if not found.n_sentences:
-        files = ", ".join(f"'{file}'" for file in source.files()[:3])
-        raise ValueError(f"There are no words in the {name} text: {files}.")
-    return found
-
-
-def _describe(
-    found: CorpusStats, vocab: Vocabulary, config: PretrainConfig, table: RowIds | None
-) -> str:
-    max_characters = config.model.max_characters_per_token
-    return found.describe(vocab, config.corpus.max_words, max_characters, table)

@@ -1,13 +1,12 @@
-"""What a run begins with: the words it predicts, and the card of the biLM it goes on from."""
+"""What a run starts with: its vocabulary, and the card of the biLM that it starts from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from ...bilm.find import find_weights
 from ...bilm.layout import VOCAB, Card, Weights
-from ...lm.head import load_head
+from ...lm.head import special_first
 from ...lm.vocabulary import SPECIALS, Vocabulary
 from ..config import PretrainConfig
 from ..data.stats import CorpusStats
@@ -15,78 +14,90 @@ from ..data.stats import CorpusStats
 Say = Callable[[str], None]
 
 
-def first_vocabulary(
-    config: PretrainConfig, train: CorpusStats, say: Say
+def starting_vocabulary(
+    config: PretrainConfig, stats: CorpusStats, say: Say
 ) -> tuple[Vocabulary, bool]:
-    """The vocabulary of a new run, and whether its head is new too.
+    """The vocabulary of a new run, and whether its head is new, too.
 
     Args:
         config: all settings.
-        train: what is in the training text.
-        say: told why a head is new that could have been another's.
+        stats: of the training text.
+        say: prints why the head is new although the run starts from a biLM.
 
     Raises:
-        ValueError: a vocabulary or head cannot be read, or there would be no words.
+        ValueError: a vocabulary cannot be read, or it would be empty.
     """
-    start = config.paths.weights
-    if start is None or not find_weights(start).has_head():
-        if start is not None:
-            say(f"'{start}' has no head: a new one learns first")
-        return _new_vocabulary(config, train), True
-    _, of_head = load_head(start)
-    given = None if config.paths.vocab is None else Vocabulary.read(Path(config.paths.vocab))
-    if given is None or given.words == of_head.words:
-        return of_head, False
-    say(
-        f"[paths] vocab has not the words of the head of '{start}', in their order: a new one "
-        f"learns first"
-    )
+    start = config.start
+    path = config.paths.vocab
+    given = None if path is None else Vocabulary.read(Path(path))
+    if start is not None and start.has_head():
+        words = start.words()
+        order = special_first(words)
+        vocab = Vocabulary(words if order is None else [words[i] for i in order])
+        if given is None or given.words == vocab.words:
+            return vocab, False
+        say(f"[paths] vocab differs from the vocabulary of '{start.where}': the head is new")
+    elif start is not None:
+        say(f"'{start.where}' has no head: a new one is trained first")
+    if given is None:
+        settings = config.vocab
+        given = Vocabulary.from_counts(stats.counts, settings.max_size, settings.min_count)
+        if len(given) == len(SPECIALS):
+            raise ValueError(
+                f"No word of the training text occurs [vocab] min_count ({settings.min_count}) "
+                f"times; lower it, or give more text."
+            )
+    elif len(given) == len(SPECIALS):
+        raise ValueError(f"[paths] vocab, '{path}', has no words besides {', '.join(SPECIALS)}.")
     return given, True
 
 
-def _new_vocabulary(config: PretrainConfig, train: CorpusStats) -> Vocabulary:
-    """The vocabulary given, or that of the training text."""
-    if config.paths.vocab is not None:
-        return Vocabulary.read(Path(config.paths.vocab))
-    vocab = Vocabulary.from_counts(train.counts, config.vocab.max_size, config.vocab.min_count)
-    if len(vocab) == len(SPECIALS):
-        raise ValueError(
-            f"No word of the training text occurs [vocab] min_count ({config.vocab.min_count}) "
-            f"times; lower it, or give more text."
-        )
-    return vocab
-
-
-def vocabulary_of_run(config: PretrainConfig, out: Path) -> Vocabulary:
-    """That of a run to be resumed.
+def resumed_vocabulary(config: PretrainConfig, out: Path) -> Vocabulary:
+    """That of a run to resume.
 
     Raises:
         ValueError: it cannot be read, or [paths] vocab is another one.
     """
     vocab = Vocabulary.read(out / VOCAB)
-    if config.paths.vocab is not None:
-        given = Vocabulary.read(Path(config.paths.vocab))
-        if given.words != vocab.words:
-            raise ValueError(
-                f"Cannot resume: the words of [paths] vocab, '{config.paths.vocab}', are not "
-                f"those that the run was started with, '{out / VOCAB}'."
-            )
+    path = config.paths.vocab
+    if path is not None and Vocabulary.read(Path(path)).words != vocab.words:
+        raise ValueError(
+            f"Cannot resume: the words of [paths] vocab, '{path}', differ from those that the run "
+            f"was started with, '{out / VOCAB}'."
+        )
     return vocab
 
 
-def card_after(start: Weights, of_text: dict[str, str], say: Say) -> Card:
-    """What is to be said of a biLM that goes on from another: its language, licence, sources."""
-    before = start.card()
-    lang, of_start = of_text.get("lang"), before.meta.get("lang")
-    if lang and of_start and lang != of_start:
-        say(f"The training text is of the language '{lang}', but '{start.where}' of '{of_start}'")
-    kept = ("license", "sources", "lang", "tokenizer")
-    meta = {name: before.meta[name] for name in kept if name in before.meta}
-    if "name" in before.meta:
-        meta["started_from"] = before.meta["name"]
+def candidates_for(config: PretrainConfig, vocab: Vocabulary, say: Say) -> int | None:
+    """How many candidates a step draws; None for the full softmax."""
+    n = config.softmax.n_candidates
+    if config.softmax.kind == "full":
+        return None
+    if n >= len(vocab):
+        # Half of it, for the last rare words would take thousands of draws.
+        n = len(vocab) // 2
+        say(f"Using {n:,} candidates: the vocabulary has only {len(vocab):,} words")
+    return n
+
+
+def starting_card(start: Weights, text: dict[str, str], say: Say) -> Card:
+    """The card of a biLM that starts from another: its language, licence and sources.
+
+    Args:
+        start: the weights to start from.
+        text: the card of the training text.
+        say: prints that their languages differ.
+    """
+    card = start.card()
+    lang, start_lang = text.get("lang"), card.meta.get("lang")
+    if lang and start_lang and lang != start_lang:
+        say(f"The training text has the language '{lang}', but '{start.where}' has '{start_lang}'")
+    inherited = ("license", "sources", "lang", "tokenizer")
+    meta = {name: card.meta[name] for name in inherited if name in card.meta}
+    if "name" in card.meta:
+        meta["started_from"] = card.meta["name"]
     if lang:
         meta.pop("tokenizer", None)
-    meta.update(of_text)
-    # Its README tells of that biLM alone.
-    documents = {name: text for name, text in before.documents.items() if name != "README.md"}
-    return Card(meta, documents)
+    # Its README describes that biLM alone.
+    documents = {name: text for name, text in card.documents.items() if name != "README.md"}
+    return Card({**meta, **text}, documents)

@@ -1,12 +1,11 @@
-"""What a run trains: the biLM and its head, with all that a step of them needs."""
+"""The state of a run, from its initialization to its files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import filecmp
+from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -14,155 +13,147 @@ from ...bilm.files import atomic_directory
 from ...bilm.find import load_bilm
 from ...bilm.layout import Card
 from ...bilm.model import BiLM, compute_warm_state
-from ...bilm.weights import save_bilm
-from ...lm.batches import Batch
+from ...bilm.weights import HEAD, WEIGHTS, save_bilm
 from ...lm.head import load_head, save_head
 from ...lm.perplexity import Perplexity, evaluate
-from ...lm.softmax import SoftmaxHead
+from ...lm.softmax import LogUniformSampler, SoftmaxHead
 from ...lm.stream_state import StreamState
-from ..learner import Learner
-from ..loss import BiLMLoss
-from .checkpoint import CHECKPOINT, keep_checkpoint, load_checkpoint, save_checkpoint
-from .distributed import Processes
-from .setup import Prepared
+from ..step import TrainState
+from .checkpoint import CHECKPOINT, Progress, keep_latest, load_checkpoint, save_checkpoint
+from .distributed import ProcessGroup
+from .machine import matmul_precision
+from .setup import BEST, LAST, Run
 
 
-class Trainee:
-    """The biLM and its head with random numbers to begin with, their optimizer, and their files.
+def initial_state(run: Run, group: ProcessGroup, progress: Progress) -> TrainState:
+    """The biLM and its head at random initialization, and their optimizer."""
+    config, settings = run.config, run.config.training
+    torch.manual_seed(settings.seed)
+    model = BiLM(config.model, settings.dropout)
+    if run.table is not None:
+        model.word_vectors.fill(run.table, learns=settings.train_vectors)
+    head = SoftmaxHead(len(run.vocab), config.model.projection_dim)
+    sampler = streams = None
+    if run.n_candidates is not None:
+        sampler = LogUniformSampler(len(run.vocab), run.n_candidates)
+    if settings.state == "carried":
+        streams = StreamState(config.model, settings.n_streams)
+    state = TrainState(model, head, settings, group, sampler, streams, progress)
+    if streams is not None:
+        model.set_warm_state(streams.of(1))
+    return state
 
-    Args:
-        run: what `prepare` found; its ``progress`` is counted on.
-        group: the processes that train it.
-        out: directory of the run.
+
+def load_state(state: TrainState, run: Run) -> None:
+    """Load the checkpoint of a resumed run, or the weights that a new one starts from, if any.
+
+    Raises:
+        ValueError: they are missing or damaged.
     """
+    device, progress = state.group.device, state.progress
+    if run.resumed:
+        load_checkpoint(run.out / CHECKPOINT, _modules(state), state.optimizer, device)
+    elif run.config.start is not None:
+        start = load_bilm(run.config.start).to(device)
+        copy_parameters(start, state.model)
+        if not progress.head_first:  # the head comes with the biLM
+            head, _ = load_head(run.config.start)
+            copy_parameters(head.to(device), state.head)
+            if state.group.is_first:
+                progress.before = asdict(_evaluate(start, state.head, run))
 
-    def __init__(self, run: Prepared, group: Processes, out: Path):
-        self.run, self.group, self.out = run, group, out
-        config, settings, device = run.config, run.training, group.device
-        torch.manual_seed(settings.seed)
-        model = BiLM(config.model, settings.dropout)
-        if run.table is not None:
-            model.word_vectors.fill(run.table, learns=settings.train_vectors)
-        self.model = model.to(device).train()
-        self.head = SoftmaxHead(len(run.vocab), config.model.projection_dim).to(device)
-        self.modules: dict[str, nn.Module] = {"bilm": self.model, "head": self.head}
-        self.sampler = run.sampler.to(device) if run.sampler is not None else None
-        self.carried: StreamState | None = None
-        if settings.state == "carried":
-            self.modules["carried"] = self.carried = StreamState(config.model, settings.n_streams)
-            self.carried.to(device)
-            self.model.set_warm_state(self.carried.of(1))
-        self.parameters = [*self.model.parameters(), *self.head.parameters()]
-        self.optimizer = torch.optim.Adam(self.parameters, betas=(0.9, 0.99), fused=True)
-        loss = BiLMLoss(self.model, self.head, settings.dropout, self.carried)
-        self.learner = Learner(loss, group, settings.mixed_precision)
 
-    def describe(self) -> str:
-        """Its size, and where it is trained."""
-        modules = (self.model, self.head)
-        sizes = [sum(p.numel() for p in module.parameters()) / 1e6 for module in modules]
-        several = f", {self.group.count} processes" if self.group.count > 1 else ""
-        where = f"{self.group.device}{several}"
-        return f"{sizes[0]:.1f} M parameters, and {sizes[1]:.1f} M of the head; {where}"
+def describe_state(state: TrainState) -> str:
+    """One line: the sizes, and where they are trained."""
+    bilm, head = (sum(p.numel() for p in m.parameters()) / 1e6 for m in (state.model, state.head))
+    group = state.group
+    processes = f", {group.world_size} processes" if group.world_size > 1 else ""
+    return f"{bilm:.1f} M parameters, head: {head:.1f} M; {group.device}{processes}"
 
-    def load(self) -> None:
-        """Take the numbers of the checkpoint or of the biLM that the run goes on from, if any.
 
-        Raises:
-            ValueError: they are missing or damaged.
-        """
-        run, device, progress = self.run, self.group.device, self.run.progress
-        if run.resumed:
-            load_checkpoint(self.out / CHECKPOINT, self.modules, self.optimizer, device)
-        elif run.config.paths.weights is not None:
-            start = load_bilm(run.config.paths.weights).to(device)
-            copy_parameters(start, self.model)
-            if not progress.held:  # the head goes on too
-                head, _ = load_head(run.config.paths.weights)
-                copy_parameters(head.to(device), self.head)
-                if self.group.is_first:
-                    progress.before = asdict(evaluate(start, self.head, run.dev))
+def update_warm_state(state: TrainState, run: Run) -> None:
+    """Set the biLM's warm state, if it is trained with stream states."""
+    if state.streams is not None:
+        with matmul_precision("highest"):
+            state.model.set_warm_state(compute_warm_state(state.model, run.warm_up_text))
 
-    def step(self, parts: Sequence[Batch], rate: float) -> torch.Tensor:
-        """Learn from the batches of a step.
 
-        Args:
-            parts: the batches, or this process's shares of them.
-            rate: the learning rate.
+def evaluate_state(state: TrainState, run: Run) -> Perplexity:
+    """Perplexity on the held-out text, or on the part of it that the settings name.
 
-        Returns:
-            This process's share of the mean loss.
-        """
-        settings, progress = self.run.training, self.run.progress
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        if progress.held:
-            self.learner.hold(progress.step < progress.held)
-        # All randomness of a step follows from its number, so a resumed run has the same, and so
-        # do all processes; only what drops out differs from one to the other.
-        rng = np.random.default_rng([settings.seed, progress.step])
-        torch.manual_seed(int(rng.integers(2**31)) + self.group.rank)
-        candidates = self.sampler.sample(rng) if self.sampler is not None else None
-        self.optimizer.zero_grad()
-        loss = self.learner.backward(parts, candidates)
-        torch.nn.utils.clip_grad_norm_(self.parameters, settings.max_grad_norm)
-        self.optimizer.step()
-        progress.step += 1
-        progress.words += sum(part.totals[0] for part in parts)
-        return loss
+    Raises:
+        ValueError: a weight is not finite.
+    """
+    check_finite(state.parameters, state.progress.step)
+    update_warm_state(state, run)
+    return _evaluate(state.model, state.head, run, state.settings.eval_words)
 
-    def warm_up(self) -> None:
-        """Let the biLM know its warm state, if it is trained with a carried one."""
-        if self.carried is not None:
-            self.model.set_warm_state(compute_warm_state(self.model, self.run.passage))
 
-    def evaluate(self) -> Perplexity:
-        """Its perplexity on as much of the held-out text as the settings say.
+def evaluate_models(run: Run, device: torch.device) -> dict[str, Perplexity]:
+    """Perplexities on the whole held-out text of a run's models, as they are on disk."""
+    results: dict[str, Perplexity] = {}
+    best, last = run.out / BEST, run.out / LAST
+    for path in filter(lambda path: path.exists(), (best, last)):
+        if results and all(
+            filecmp.cmp(best / name, last / name, shallow=False) for name in (WEIGHTS, HEAD)
+        ):
+            results[LAST] = results[BEST]
+        else:
+            head, _ = load_head(path)
+            results[path.name] = _evaluate(load_bilm(path).to(device), head.to(device), run)
+    return results
 
-        Raises:
-            ValueError: a weight is not finite.
-        """
-        check_finite(self.parameters, self.run.progress.step)
-        self.warm_up()
-        return evaluate(self.model, self.head, self.run.dev, max_words=self.run.training.eval_words)
 
-    def write_model(self, name: str) -> None:
-        """Write the weights as a pipeline takes them, to a directory of the run's.
+def _evaluate(model: BiLM, head: SoftmaxHead, run: Run, max_words: int = 0) -> Perplexity:
+    """At the highest precision, whatever the training has: evaluations are compared."""
+    with matmul_precision("highest"):
+        return evaluate(model, head, run.dev, max_words=max_words)
 
-        Raises:
-            ValueError: a weight is not finite; what was there stays.
-        """
-        check_finite(self.parameters, self.run.progress.step)
-        with atomic_directory(self.out / name) as directory:
-            save_bilm(self.model, directory, Card(**self.run.progress.card))
-            save_head(self.head, self.run.vocab, directory)
 
-    def write_checkpoint(self) -> None:
-        """Write all that is needed to go on from here.
+def write_model(state: TrainState, run: Run, name: str) -> None:
+    """Write the weights to a directory of the run, whole or not at all.
 
-        Raises:
-            ValueError: a weight is not finite; the last checkpoint stays.
-        """
-        progress, path = self.run.progress, self.out / CHECKPOINT
-        check_finite(self.parameters, progress.step)
-        save_checkpoint(path, progress, self.run.config.to_dict(), self.modules, self.optimizer)
-        if progress.step:
-            keep_checkpoint(path, progress.step, self.run.training.keep_checkpoints)
+    Raises:
+        ValueError: a weight is not finite; an existing directory stays as it is.
+    """
+    check_finite(state.parameters, state.progress.step)
+    with atomic_directory(run.out / name) as directory:
+        save_bilm(state.model, directory, Card(**state.progress.card))
+        save_head(state.head, run.vocab, directory)
+
+
+def write_checkpoint(state: TrainState, run: Run) -> None:
+    """Write all that the run needs to be resumed.
+
+    Raises:
+        ValueError: a weight is not finite; the last checkpoint stays as it is.
+    """
+    progress, path = state.progress, run.out / CHECKPOINT
+    check_finite(state.parameters, progress.step)
+    save_checkpoint(path, progress, run.config.to_dict(), _modules(state), state.optimizer)
+    if progress.step:
+        keep_latest(path, progress.step, state.settings.keep_checkpoints)
+
+
+def _modules(state: TrainState) -> dict[str, nn.Module]:
+    """By their names in a checkpoint."""
+    modules: dict[str, nn.Module] = {"bilm": state.model, "head": state.head}
+    return modules if state.streams is None else {**modules, "carried": state.streams}
 
 
 def copy_parameters(source: nn.Module, target: nn.Module) -> None:
-    """Give a module the numbers of another of the same shape."""
-    numbers = source.state_dict()  # what learns in the one may not learn in the other
+    """Copy the values of a module's parameters from another module of the same shape."""
+    values = source.state_dict()  # a parameter of the one may be a buffer of the other
     with torch.no_grad():
         for name, parameter in target.named_parameters():
-            parameter.copy_(numbers[name])
+            parameter.copy_(values[name])
 
 
-def check_finite(tensors: Sequence[torch.Tensor], step: int) -> None:
+def check_finite(tensors: Iterable[torch.Tensor], step: int) -> None:
     """Raise a ValueError if a loss or a weight is infinite or NaN."""
     if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors):
         raise ValueError(
             f"The loss or a weight is not finite at step {step:,}. The checkpoint and the models "
-            f"written before stay as they are: go on from them with --resume and a lower "
-            f"--training.learning_rate, or start anew with one."
+            f"written earlier are unchanged: resume from them with --resume and a lower "
+            f"--training.learning_rate, or start again with one."
         )

@@ -1,4 +1,4 @@
-"""What a run will take."""
+"""Time and memory of a run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import pytest
 import torch
 
 from spacy_elmo.pretraining.data.corpus import CorpusPosition
-from spacy_elmo.pretraining.learner import Learner
-from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.run.distributed import Processes
-from spacy_elmo.pretraining.run.given import Given
-from spacy_elmo.pretraining.run.profile import TRIALS, Estimate, rehearse
-from spacy_elmo.pretraining.run.setup import prepare
+from spacy_elmo.pretraining.run.distributed import ProcessGroup
+from spacy_elmo.pretraining.run.profile import N_STEPS, Profile, profile_steps
+from spacy_elmo.pretraining.run.setup import set_up
+from spacy_elmo.pretraining.run.state import initial_state
 from spacy_elmo.pretraining.train import pretrain
 
-from .helpers import SENTENCES, make_config, make_model, prose, same_batches, write_text
+from .helpers import SENTENCES, make_config, prose, same_batches, write_text
 
 
 @pytest.fixture
@@ -27,26 +25,28 @@ def text(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("n_parts", [1, 2])
-def test_a_rehearsal_changes_nothing(text: Path, tmp_path: Path, n_parts: int) -> None:
-    run = prepare(Given(make_config(text, text)), tmp_path / "out", False, lambda _: None)
-    model, head = make_model(len(run.vocab))
-    learner = Learner(BiLMLoss(model, head, 0.0), Processes(torch.device("cpu")))
-    before = {name: tensor.clone() for name, tensor in learner.loss.state_dict().items()}
+def test_profiling_changes_nothing(text: Path, tmp_path: Path, n_parts: int) -> None:
+    group = ProcessGroup(torch.device("cpu"))
+    config = make_config(text, text, {"training.accumulate_gradient": n_parts})
+    run, progress = set_up(config, tmp_path / "out", group, False, lambda _: None)
+    state = initial_state(run, group, progress)
+    before = {name: tensor.clone() for name, tensor in state.loss.state_dict().items()}
     batches = run.corpus.batches(CorpusPosition())
-    estimate, batches = rehearse(learner, batches, None, n_parts, has_optimizer_state=False)
-    assert 0 < estimate.seconds < 10
-    assert all(torch.equal(before[n], t) for n, t in learner.loss.state_dict().items())
-    assert all(p.grad is None for p in learner.loss.parameters())
+    profile, batches = profile_steps(state, batches)
+    assert 0 < profile.seconds < 10
+    assert all(torch.equal(before[n], t) for n, t in state.loss.state_dict().items())
+    assert all(p.grad is None for p in state.parameters)
+    assert (progress.step, progress.words, len(state.optimizer.state)) == (0, 0, 0)
     # None of the batches is lost.
-    n = TRIALS * n_parts + 2
-    for (batch, place), (same, of_same) in zip(
+    n = N_STEPS * n_parts + 2
+    for (batch, position), (same, same_position) in zip(
         islice(batches, n), islice(run.corpus.batches(CorpusPosition()), n), strict=True
     ):
         assert same_batches(batch, same)
-        assert place == of_same
+        assert position == same_position
 
 
-def test_it_is_told_before_the_first_step(
+def test_it_is_printed_before_the_first_step(
     text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     changes = {"training.state": "carried", "model.initial_state": "warm"}
@@ -65,9 +65,9 @@ def test_it_is_told_before_the_first_step(
         assert one == other
 
 
-def test_what_it_says() -> None:
-    estimate = Estimate(seconds=0.5, bytes=900 * 2**20)
+def test_its_description() -> None:
+    estimate = Profile(seconds=0.5, bytes=900 * 2**20)
     assert estimate.describe(7200, 3600) == (
         "About 0:30:00 for an epoch of 3,600 steps, 1:00:00 for 7,200 steps, 900 MB of memory"
     )
-    assert Estimate(2.0, None).describe(30, None) == "About 0:01:00 for 30 steps"
+    assert Profile(2.0, None).describe(30, None) == "About 0:01:00 for 30 steps"

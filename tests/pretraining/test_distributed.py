@@ -20,7 +20,7 @@ from torch import distributed
 from spacy_elmo.bilm.weights import save_bilm
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
-from spacy_elmo.pretraining.run.distributed import LAUNCH, Processes, agent, meet
+from spacy_elmo.pretraining.run.distributed import LAUNCH, ProcessGroup, fresh_store, launcher
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain
 
@@ -43,25 +43,28 @@ CHANGES: dict[str, Any] = {
 # The trainer, and what happens in one of the processes as a step of the first start begins.
 SCRIPT = """
 import os, signal, time
-from spacy_elmo.pretraining import train as trainer
-from spacy_elmo.pretraining.run import state as trainee
+from spacy_elmo.pretraining import step as steps
 from spacy_elmo.pretraining.__main__ import main
+from spacy_elmo.pretraining.run.schedule import Schedule
 
-before = trainer.learning_rate
+before = Schedule.learning_rate
 
-def learning_rate(settings, step):
+def learning_rate(schedule, step):
     first_start = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
     if os.environ["RANK"] == "1" and step == 7 and first_start:
         {what}
-    return before(settings, step)
+    return before(schedule, step)
 
-trainer.learning_rate = learning_rate
+Schedule.learning_rate = learning_rate
 main()
 """
 
 
-def a_run(paths: tuple[Path, Path], **changes: Any) -> PretrainConfig:
-    return make_config(*paths, {**CHANGES, **{f"training.{k}": v for k, v in changes.items()}})
+def a_run(
+    paths: tuple[Path, Path], more: dict[str, Any] | None = None, **changes: Any
+) -> PretrainConfig:
+    training = {f"training.{name}": value for name, value in changes.items()}
+    return make_config(*paths, {**CHANGES, **training, **(more or {})})
 
 
 def start(config: PretrainConfig, out: Path, *, restarts: int = 0, what: str = "") -> Any:
@@ -114,8 +117,8 @@ def test_two_processes_learn_what_one_does(paths: tuple[Path, Path], tmp_path: P
     not learn from the beginning."""
     (tmp_path / "start").mkdir()
     save_bilm(make_model(1)[0], tmp_path / "start")
-    config = a_run(paths, dropout=0.0, accumulate_gradient=2, head_first=5)
-    config.paths.weights = str(tmp_path / "start")
+    changes = {"dropout": 0.0, "accumulate_gradient": 2, "head_first": 5}
+    config = a_run(paths, {"paths.weights": str(tmp_path / "start")}, **changes)
     code, said = torchrun(config, tmp_path / "two")
     assert code == 0, said
     assert said.count("step 20 of 20: loss") == 1
@@ -124,8 +127,8 @@ def test_two_processes_learn_what_one_does(paths: tuple[Path, Path], tmp_path: P
     np.testing.assert_allclose(losses_of(tmp_path / "two"), losses_of(tmp_path / "one"), rtol=1e-5)
     assert_close(tmp_path / "one", tmp_path / "two")
     one, two = (read_progress(tmp_path / name / CHECKPOINT)[0] for name in ("one", "two"))
-    assert (one.place, one.words, one.n_processes) == (two.place, two.words, 1)
-    assert two.n_processes == 2
+    assert (one.position, one.words, one.world_size) == (two.position, two.words, 1)
+    assert two.world_size == 2
 
 
 def test_a_lost_process_loses_nothing(paths: tuple[Path, Path], tmp_path: Path) -> None:
@@ -149,7 +152,7 @@ def test_another_run_is_not_touched_though_torchrun_starts_again(
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     code, said = torchrun(config, out, restarts=1)
     assert code == 1
-    assert said.count("holds the checkpoint of another run") == 2
+    assert said.count("has the checkpoint of another run") == 2
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
@@ -170,8 +173,8 @@ def test_a_signal_ends_all_after_the_same_step(
     said = finish(process)
     step = read_progress(out / CHECKPOINT)[0].step
     assert 10 <= step < 1000, said
-    assert f"Stopped after step {step:,}; go on with --resume" in said
-    assert said.count("Stopping after the step under way") == 1
+    assert f"Stopped after step {step:,}; resume with --resume" in said
+    assert said.count("Stopping after the current step") == 1
     assert read_log(out / "log.jsonl")[-1]["step"] == step
     shorter = a_run(paths, dropout=0.0, max_steps=step + 5, eval_every=100, decay_steps=0)
     assert pretrain(shorter, out, resume=True).step == step + 5
@@ -187,8 +190,8 @@ def test_an_error_in_one_process_ends_all(paths: tuple[Path, Path], tmp_path: Pa
 
 def test_a_loss_that_is_not_finite_in_one_process(paths: tuple[Path, Path], tmp_path: Path) -> None:
     what = (
-        "real = trainee.BiLMLoss.forward; "
-        "trainee.BiLMLoss.forward = lambda *given: real(*given) * float('nan')"
+        "real = steps.BiLMLoss.forward; "
+        "steps.BiLMLoss.forward = lambda *given: real(*given) * float('nan')"
     )
     code, said = torchrun(a_run(paths), tmp_path / "out", what=what)
     assert code == 1
@@ -201,7 +204,7 @@ def test_a_state_is_not_carried_by_several(paths: tuple[Path, Path], tmp_path: P
     )
     code, said = torchrun(config, tmp_path / "out")
     assert code == 1
-    assert said.count('state is "carried", but 2 processes cannot') == 1
+    assert said.count('state is "carried", but a state cannot be carried across 2 processes') == 1
     assert not (tmp_path / "out").exists()
 
 
@@ -209,15 +212,17 @@ def test_a_directory_is_known_by_who_writes_into_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    first = Processes(torch.device("cpu"), agents=(agent(), "none other 17"))
-    assert not first.own(tmp_path)
-    first.take(tmp_path)
-    assert first.own(tmp_path)
-    assert Processes(torch.device("cpu"), agents=("none other 17", "third")).own(tmp_path)
-    assert not Processes(torch.device("cpu"), agents=("none other 18",)).own(tmp_path)
-    Processes(torch.device("cpu")).take(tmp_path)  # not by torchrun
+    first = ProcessGroup(torch.device("cpu"), launchers=(launcher(), "none other 17"))
+    assert not first.has_claimed(tmp_path)
+    first.claim(tmp_path)
+    assert first.has_claimed(tmp_path)
+    assert ProcessGroup(torch.device("cpu"), launchers=("none other 17", "third")).has_claimed(
+        tmp_path
+    )
+    assert not ProcessGroup(torch.device("cpu"), launchers=("none other 18",)).has_claimed(tmp_path)
+    ProcessGroup(torch.device("cpu")).claim(tmp_path)  # not by torchrun
     assert list(tmp_path.iterdir()) == []
-    assert not first.own(tmp_path)
+    assert not first.has_claimed(tmp_path)
 
 
 def test_only_processes_that_are_there_meet() -> None:
@@ -230,7 +235,7 @@ def test_only_processes_that_are_there_meet() -> None:
     stores: dict[int, distributed.Store] = {}
 
     def join(rank: int) -> None:
-        stores[rank] = meet(store, rank, 3)
+        stores[rank] = fresh_store(store, rank, 3)
 
     threads = [threading.Thread(target=join, args=(rank,), daemon=True) for rank in (2, 1)]
     for thread in threads:

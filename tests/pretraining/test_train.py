@@ -4,7 +4,6 @@ import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,22 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.bilm.model import compute_warm_state
+from spacy_elmo.bilm.weights import OwnWeights
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.pretraining import train as trainer
+from spacy_elmo.pretraining import config as config_module
+from spacy_elmo.pretraining import train as loop
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.run import state as trainee
+from spacy_elmo.pretraining.data.shards import Shards
+from spacy_elmo.pretraining.run import state as run_state
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.run.log import read_log
-from spacy_elmo.pretraining.train import learning_rate, pretrain
+from spacy_elmo.pretraining.run.schedule import Schedule
+from spacy_elmo.pretraining.step import BiLMLoss, train_step
+from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import (
     BEST_PERPLEXITY,
@@ -103,11 +107,10 @@ def test_models_have_the_perplexity_that_the_log_says(
     worse = iter([0.0, 5.0])
 
     def spoil(model: Any, head: Any, *arguments: Any, **settings: Any) -> Any:
-        if "max_words" in settings:  # not the evaluation at the end
-            head.bias.data[3] += next(worse)
+        head.bias.data[3] += next(worse, 0.0)  # nothing more at the end
         return evaluate(model, head, *arguments, **settings)
 
-    monkeypatch.setattr(trainee, "evaluate", spoil)
+    monkeypatch.setattr(run_state, "evaluate", spoil)
     pretrain(small_run(paths), tmp_path / "out", quiet=True)
     results = {}
     for entry in read_log(tmp_path / "out" / "log.jsonl")[-2:]:
@@ -199,7 +202,7 @@ class Killed(BaseException):
     """As far as the trainer can tell, a SIGKILL."""
 
 
-def kill(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> None:
+def kill(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> None:
     def killed(*arguments: Any, **settings: Any) -> None:
         raise Killed
 
@@ -211,7 +214,7 @@ def test_a_run_killed_at_its_first_step_has_a_checkpoint(
 ) -> None:
     config, out = small_run(paths, {"training.keep_checkpoints": 2}), tmp_path / "out"
     pretrain(config, tmp_path / "whole", quiet=True)
-    kill(monkeypatch, trainer, "learning_rate")
+    kill(monkeypatch, Schedule, "learning_rate")
     with pytest.raises(Killed):
         pretrain(config, out, quiet=True)
     monkeypatch.undo()
@@ -221,15 +224,13 @@ def test_a_run_killed_at_its_first_step_has_a_checkpoint(
     assert entries_of(tmp_path / "whole") == entries_of(out)
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [(trainer, "write_text"), (trainee, "save_checkpoint")]
-)
+@pytest.mark.parametrize(("module", "name"), [(loop, "write_text"), (run_state, "save_checkpoint")])
 def test_a_run_killed_before_its_first_checkpoint_starts_again(
     paths: tuple[Path, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    module: ModuleType,
+    module: Any,
     name: str,
 ) -> None:
     config, out = small_run(paths), tmp_path / "out"
@@ -257,7 +258,7 @@ def test_several_batches_a_step(paths: tuple[Path, Path], tmp_path: Path) -> Non
     single = pretrain(small_run(paths, epochs), tmp_path / "single", quiet=True)
     config = small_run(paths, {**epochs, "training.accumulate_gradient": 3})
     several = pretrain(config, tmp_path / "several", quiet=True)
-    assert several.place.epoch == single.place.epoch == 4
+    assert several.position.epoch == single.position.epoch == 4
     assert several.step == several.n_steps == -(-single.step // 3) < 20
     assert several.words == single.words
     rates = [e["lr"] for e in read_log(tmp_path / "several" / "log.jsonl") if "lr" in e]
@@ -274,7 +275,9 @@ def test_a_finished_run_is_only_evaluated_again(
     assert same_runs(tmp_path / "before", tmp_path / "out")
     assert entries_of(tmp_path / "before") == entries_of(tmp_path / "out")
     said = capsys.readouterr().err
-    assert "finished its 20 steps already; to train on, set a higher --training.max_steps" in said
+    assert (
+        "finished its 20 steps already; to train longer, set a higher --training.max_steps" in said
+    )
 
 
 def test_a_finished_run_can_be_made_longer(
@@ -332,12 +335,13 @@ def test_learning_rate() -> None:
             "training.learning_rate": 0.5,
         }
     )
-    rates = [learning_rate(config.training, step) for step in range(100)]
+    rates = [Schedule.plan(config, None).learning_rate(step) for step in range(100)]
     np.testing.assert_allclose(rates[:10], 0.5 * np.arange(1, 11) / 10)
     assert rates[10:80] == [0.5] * 70
     np.testing.assert_allclose(rates[80:], 0.5 * np.arange(20, 0, -1) / 20)
     constant = make_config(changes={"training.warmup_steps": 0, "training.decay_steps": 0})
-    assert {learning_rate(constant.training, step) for step in range(20)} == {0.02}
+    level = Schedule.plan(constant, None)
+    assert {level.learning_rate(step) for step in range(20)} == {0.02}
 
 
 def test_what_a_run_says(
@@ -350,13 +354,13 @@ def test_what_a_run_says(
     assert captured.out == ""
     lines = captured.err.splitlines()
     n_words = sum(len(s) for s in prose() + prose()[::2] + SENTENCES * 2) + 42
-    assert lines.pop(0).startswith("It is not known of what one language")
+    assert lines.pop(0).startswith("The language of the training text is not known")
     assert lines[0].startswith(f"train: {n_words} words in 25 sentences, ")
-    assert "<UNK>; 2 sentences of more than 16 words cut into pieces; 2 words cut to 48" in lines[0]
+    assert "<UNK>; 2 sentences of more than 16 words split; 2 words truncated to 48" in lines[0]
     assert lines[0].endswith("; vocabulary of 20")
     n_dev = sum(map(len, prose()[::3])) + 3
     assert lines[1].startswith(f"dev: {n_dev} words in 5 sentences, ")
-    assert "M parameters, and 0.0 M of the head; cpu" in lines[2]
+    assert "M parameters, head: 0.0 M; cpu" in lines[2]
     assert any(line.startswith("step 20 of 20: loss ") for line in lines)
     assert any(line.startswith("step 10: perplexity ") for line in lines)
     table = [line.split() for line in lines[-3:]]
@@ -404,10 +408,6 @@ REFUSED: dict[str, tuple[Breaks, str]] = {
     "vocab gone": (lambda p: {"paths.vocab": str(p / "gone")}, "Cannot read the vocabulary .*gone"),
     "no vocab": (lambda p: {"paths.vocab": str(p / "dev.txt")}, r"dev\.txt must begin with <S>"),
     "rare words": (lambda p: {"vocab.min_count": 99}, r"min_count \(99\) times; lower it"),
-    "candidates": (
-        lambda p: {"softmax.n_candidates": 500},
-        r"n_candidates is 500, but the vocabulary has \d+ words",
-    ),
 }
 
 
@@ -435,12 +435,12 @@ def test_another_run_is_not_written_over(paths: tuple[Path, Path], tmp_path: Pat
     out = tmp_path / "out"
     pretrain(small_run(paths), out, quiet=True)
     before = contents(out)
-    with pytest.raises(ValueError, match=r"holds the checkpoint of another run; .*--resume"):
+    with pytest.raises(ValueError, match=r"has the checkpoint of another run; .*--resume"):
         pretrain(small_run(paths), out, quiet=True)
     assert contents(out) == before
     (out / CHECKPOINT).unlink()
     found = "model-best, model-last, config.cfg, vocab.txt, log.jsonl"
-    with pytest.raises(ValueError, match=f"holds {found} already, but no checkpoint"):
+    with pytest.raises(ValueError, match=f"has {found} already, but no checkpoint"):
         pretrain(small_run(paths), out, quiet=True)
     with pytest.raises(ValueError, match="There is no checkpoint"):
         pretrain(small_run(paths), out, resume=True, quiet=True)
@@ -456,7 +456,7 @@ def test_a_file_of_the_user_is_not_written_over(
     out = tmp_path / "out"
     out.mkdir()
     (out / name).write_text("# mine\n")
-    with pytest.raises(ValueError, match=f"holds {name} already"):
+    with pytest.raises(ValueError, match=f"has {name} already"):
         pretrain(small_run(paths), out, quiet=True)
     assert contents(out) == {str(out / name): b"# mine\n"}
 
@@ -466,7 +466,7 @@ def test_a_run_is_not_resumed_on_another_text(paths: tuple[Path, Path], tmp_path
     pretrain(small_run(paths), out, quiet=True)
     before = contents(out)
     (paths[0] / "b.txt").write_text("Something else .\n")
-    with pytest.raises(ValueError, match="Cannot resume: the training text is not that"):
+    with pytest.raises(ValueError, match="Cannot resume: the training text is not the one"):
         pretrain(small_run(paths), out, resume=True, quiet=True)
     assert contents(out) == before
 
@@ -475,7 +475,7 @@ def test_files_in_another_order_are_another_text(paths: tuple[Path, Path], tmp_p
     out = tmp_path / "out"
     pretrain(small_run(paths), out, quiet=True)
     (paths[0] / "a.txt").rename(paths[0] / "z.txt")
-    with pytest.raises(ValueError, match="Cannot resume: the training text is not that"):
+    with pytest.raises(ValueError, match="Cannot resume: the training text is not the one"):
         pretrain(small_run(paths), out, resume=True, quiet=True)
     (paths[0] / "z.txt").rename(paths[0] / "a.txt")
     paths[0].rename(tmp_path / "moved")  # that changes nothing
@@ -521,3 +521,108 @@ def test_a_run_is_not_resumed_as_another(paths: tuple[Path, Path], tmp_path: Pat
     Vocabulary(words[:-1]).write(out / "vocab.txt")
     with pytest.raises(ValueError, match=r"checkpoint.*head: tensor '(weight|bias)' has the shape"):
         pretrain(small_run(paths), out, resume=True, quiet=True)
+
+
+@pytest.mark.parametrize("state", ["zero", "carried"])
+def test_evaluations_are_at_the_highest_precision(
+    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """Those in a run and those at its end, whatever the training has: they are compared."""
+    precisions: list[str] = []
+    in_training: list[str] = []
+
+    def note(*arguments: Any, **settings: Any) -> Any:
+        precisions.append(torch.get_float32_matmul_precision())
+        return evaluate(*arguments, **settings)
+
+    def note_warm(*arguments: Any) -> Any:
+        precisions.append(torch.get_float32_matmul_precision())
+        return compute_warm_state(*arguments)
+
+    def note_training(*arguments: Any, **settings: Any) -> Any:
+        in_training.append(torch.get_float32_matmul_precision())
+        return train_step(*arguments, **settings)
+
+    monkeypatch.setattr(run_state, "evaluate", note)
+    monkeypatch.setattr(run_state, "compute_warm_state", note_warm)
+    monkeypatch.setattr(loop, "train_step", note_training)
+    changes = {"training.matmul_precision": "medium", "training.state": state}
+    changes["model.initial_state"] = "warm" if state == "carried" else "zero"
+    before = torch.get_float32_matmul_precision()
+    pretrain(small_run(paths, changes), tmp_path / "out", quiet=True)
+    assert set(precisions) == {"highest"}
+    assert len(precisions) >= 3  # two in the run, one for both models if they are the same
+    assert in_training == ["medium"] * 20
+    assert torch.get_float32_matmul_precision() == before
+
+
+def test_losses_are_read_when_they_are_logged(
+    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading one waits for the GPU, so no step may."""
+    reads: list[str] = []
+    for name in ("item", "__float__", "__bool__", "tolist"):
+        read = getattr(torch.Tensor, name)
+
+        def noted(tensor: torch.Tensor, read: Any = read) -> Any:
+            reads.append(read.__name__)
+            return read(tensor)
+
+        monkeypatch.setattr(torch.Tensor, name, noted)
+
+    def train(*arguments: Any) -> torch.Tensor:
+        before = len(reads)
+        loss = train_step(*arguments)
+        assert len(reads) == before
+        return loss
+
+    monkeypatch.setattr(loop, "train_step", train)
+    n_reads = []
+    for n_steps in (10, 20):
+        changes = {"training.log_every": 100, "training.eval_every": 100}
+        changes |= {"training.max_steps": n_steps, "training.decay_steps": 0}
+        reads.clear()
+        pretrain(small_run(paths, changes), tmp_path / str(n_steps), quiet=True)
+        n_reads.append(len(reads))
+    assert n_reads[0] == n_reads[1] > 0
+
+
+def test_a_small_vocabulary_has_fewer_candidates(
+    paths: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = small_run(paths, {"softmax.n_candidates": 2048})
+    pretrain(config, tmp_path / "out")
+    n_words = len(Vocabulary.read(tmp_path / "out" / "vocab.txt"))
+    said = capsys.readouterr().err
+    line = f"Using {n_words // 2} candidates: the vocabulary has only {n_words} words\n"
+    assert said.count(line) == 1
+    assert read_config(tmp_path / "out" / "config.cfg") == config
+    with pytest.raises(ValueError, match=r"No word of the training text occurs .*1000"):
+        pretrain(small_run(paths, {"vocab.min_count": 1000}), tmp_path / "none", quiet=True)
+    (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\n")
+    empty = small_run(paths, {"paths.vocab": str(tmp_path / "vocab.txt")})
+    with pytest.raises(ValueError, match=r"\[paths\] vocab, .*, has no words besides <S>"):
+        pretrain(empty, tmp_path / "none", quiet=True)
+
+
+def test_weights_and_texts_are_read_once(
+    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretrain(small_run(paths), tmp_path / "start", quiet=True)
+    calls: dict[str, int] = {}
+
+    def count(module: Any, name: str, key: Callable[..., str]) -> None:
+        real = getattr(module, name)
+
+        def counted(*arguments: Any) -> Any:
+            calls[key(*arguments)] = calls.get(key(*arguments), 0) + 1
+            return real(*arguments)
+
+        monkeypatch.setattr(module, name, counted)
+
+    count(config_module, "find_weights", lambda setting: "found")
+    count(OwnWeights, "head", lambda weights: f"head of {Path(weights.where).parent.name}")
+    count(Shards, "read", lambda shards, file: file.name)
+    changes = {"paths.weights": str(tmp_path / "start" / "model-last"), "training.max_steps": 8}
+    pretrain(small_run(paths, changes), tmp_path / "out", quiet=True)
+    assert (calls["found"], calls["head of start"], calls["dev.txt"]) == (1, 1, 1)

@@ -1,4 +1,4 @@
-"""What a run tells its user: a bar on a terminal where tqdm is installed, else plain lines."""
+"""What a run prints: a progress bar on a terminal if tqdm is installed, else plain lines."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 LINE_SECONDS = 30.0  # between plain lines
 
 
-class Report:
-    """Writes to the standard error stream.
+class Console:
+    """Prints to the standard error stream.
 
     Args:
-        quiet: write nothing.
+        quiet: print nothing.
     """
 
     def __init__(self, quiet: bool = False):
@@ -24,20 +24,23 @@ class Report:
 
     def say(self, text: str) -> None:
         """A message, above the bar if there is one."""
-        if self.quiet:
-            return
-        if self.bar is None:
-            print(text, file=sys.stderr, flush=True)
-        else:
+        if self.bar is not None:
             self.bar.write(text, file=sys.stderr)
+        elif not self.quiet:
+            print(text, file=sys.stderr, flush=True)
 
     @contextmanager
     def steps(self, total: int, done: int) -> Iterator[None]:
-        """Steps are being taken within this context; `done` of `total` were before it."""
+        """A context in which the remaining steps are taken; `done` of `total` are."""
         self.total, self.done, self.began = total, done, time.monotonic()
-        self.last_line = -LINE_SECONDS
+        self.next_line = 0.0
         if not self.quiet and sys.stderr.isatty():
-            self.bar = make_bar(total, done)
+            try:
+                from tqdm import tqdm
+            except ImportError:  # PyTorch, NumPy and safetensors are enough
+                pass
+            else:
+                self.bar = tqdm(total=total, initial=done, unit="step", smoothing=0.05)
         try:
             yield
         finally:
@@ -46,32 +49,22 @@ class Report:
                 self.bar = None
 
     def step(self) -> None:
-        """One step more is done."""
+        """One more step has been taken."""
         if self.bar is not None:
             self.bar.update()
 
     def show(self, step: int, loss: float, speed: float) -> None:
         """The state after a step: mean loss since it was last shown, and words per second."""
+        now = time.monotonic() - self.began
         if self.bar is not None:
             self.bar.set_postfix_str(f"loss {loss:.3f}, {speed:,.0f} words/s")
-            return
-        now = time.monotonic() - self.began
-        if step == self.total or now - self.last_line >= LINE_SECONDS:
-            self.last_line = now
+        elif step == self.total or now >= self.next_line:
+            self.next_line = now + LINE_SECONDS
             left = now / max(1, step - self.done) * (self.total - step)
             self.say(
                 f"step {step:,} of {self.total:,}: loss {loss:.3f}, {speed:,.0f} words/s, "
                 f"{duration(left)} left"
             )
-
-
-def make_bar(total: int, done: int) -> Any:
-    """A tqdm bar, or None where there is PyTorch, NumPy and safetensors alone."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return None
-    return tqdm(total=total, initial=done, unit="step", smoothing=0.05)
 
 
 def duration(seconds: float) -> str:

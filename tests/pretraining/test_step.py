@@ -10,10 +10,11 @@ from torch import nn
 from spacy_elmo.bilm.lstm import LSTMLayer
 from spacy_elmo.lm.batches import Batch
 from spacy_elmo.lm.softmax import LogUniformSampler
-from spacy_elmo.pretraining.learner import Learner
-from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.run.distributed import Processes
+from spacy_elmo.pretraining.config import TrainingSettings
+from spacy_elmo.pretraining.run.checkpoint import Progress
+from spacy_elmo.pretraining.run.distributed import ProcessGroup
 from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.step import TrainState, train_step
 from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import SENTENCES, make_block, make_config, make_model, make_vocab, prose, write_text
@@ -21,27 +22,27 @@ from .helpers import SENTENCES, make_block, make_config, make_model, make_vocab,
 CPU = torch.device("cpu")
 VOCAB = make_vocab(word for words in prose() for word in words)
 BLOCK = make_block(prose(), VOCAB)
-CANDIDATES = LogUniformSampler(len(VOCAB), 9).sample(np.random.default_rng(0))
 ALL = np.arange(10)
-ONE = Processes(CPU)
+ONE = ProcessGroup(CPU)
 
 
-class Alone(Processes):
+class Alone(ProcessGroup):
     """One of several processes, whose gradients are not averaged."""
 
-    def joined(self, module: nn.Module) -> nn.Module:
+    def wrap(self, module: nn.Module) -> nn.Module:
         return module
 
 
 def gradients(
-    parts: list[Batch], group: Processes = ONE, mixed: bool = False
+    parts: list[Batch], group: ProcessGroup = ONE, mixed: bool = False
 ) -> tuple[float, list[torch.Tensor]]:
     """The loss, and the gradient of each parameter."""
     model, head = make_model(len(VOCAB))
-    learner = Learner(BiLMLoss(model, head, 0.0), group, mixed)
-    loss = learner.backward(parts, CANDIDATES)
-    assert all(p.grad is not None for p in learner.loss.parameters())
-    return float(loss), [p.grad for p in learner.loss.parameters() if p.grad is not None]
+    settings = TrainingSettings(dropout=0.0, mixed_precision=mixed)
+    state = TrainState(model, head, settings, group, LogUniformSampler(len(VOCAB), 9))
+    loss = train_step(state, parts, update=False)
+    assert all(p.grad is not None for p in state.parameters)
+    return float(loss), [p.grad for p in state.parameters if p.grad is not None]
 
 
 def assert_same(one: list[torch.Tensor], other: list[torch.Tensor]) -> None:
@@ -82,16 +83,17 @@ def test_shares_hold_each_sentence_once() -> None:
     assert sum(share.n_words for share in shares) == whole.n_words
 
 
-def test_what_is_held_learns_nothing() -> None:
+def test_the_biLM_is_frozen_while_the_head_is_trained_first() -> None:
     model, head = make_model(len(VOCAB))
-    learner = Learner(BiLMLoss(model, head, 0.0), ONE)
-    learner.hold(True)
-    learner.backward([BLOCK.batch(ALL)], None)
+    state = TrainState(model, head, TrainingSettings(), ONE, progress=Progress(head_first=1))
+    before = [p.clone() for p in state.parameters]
+    train_step(state, [BLOCK.batch(ALL)], 0.1)
     assert all(p.grad is None for p in model.parameters())
-    assert head.weight.grad is not None
-    learner.hold(False)
-    learner.backward([BLOCK.batch(ALL)], None)
+    changed = [not torch.equal(a, b) for a, b in zip(before, state.parameters, strict=True)]
+    assert changed == [False] * len(list(model.parameters())) + [True, True]
+    train_step(state, [BLOCK.batch(ALL)], 0.1)
     assert all(p.grad is not None for p in model.parameters())
+    assert not any(torch.equal(a, b) for a, b in zip(before, state.parameters, strict=True))
 
 
 def test_mixed_precision_is_near() -> None:

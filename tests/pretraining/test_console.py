@@ -4,11 +4,11 @@ import sys
 
 import pytest
 
-from spacy_elmo.pretraining.run import report
-from spacy_elmo.pretraining.run.report import Report, duration
+from spacy_elmo.pretraining.run import console
+from spacy_elmo.pretraining.run.console import Console, duration
 
 
-def run(reporter: Report, total: int = 6, done: int = 2) -> None:
+def run(reporter: Console, total: int = 6, done: int = 2) -> None:
     reporter.say("before")
     with reporter.steps(total, done):
         for step in range(done + 1, total + 1):
@@ -20,7 +20,7 @@ def run(reporter: Report, total: int = 6, done: int = 2) -> None:
 
 
 def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    run(Report())
+    run(Console())
     lines = capsys.readouterr().err.splitlines()
     # The first and the last line, and none between within half a minute.
     assert lines == [
@@ -36,8 +36,8 @@ def test_time_left_is_reckoned_from_the_steps_of_this_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [1000.0]
-    monkeypatch.setattr(report.time, "monotonic", lambda: clock[0])
-    reporter = Report()
+    monkeypatch.setattr(console.time, "monotonic", lambda: clock[0])
+    reporter = Console()
     with reporter.steps(total=1000, done=500):
         clock[0] += 100
         reporter.show(510, 1.0, 1.0)  # 10 s a step, 490 to go
@@ -51,7 +51,7 @@ def test_time_left_is_reckoned_from_the_steps_of_this_run(
 
 
 def test_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    run(Report(quiet=True))
+    run(Console(quiet=True))
     captured = capsys.readouterr()
     assert captured.err == captured.out == ""
 
@@ -60,7 +60,7 @@ def test_a_bar_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    run(Report())
+    run(Console())
     captured = capsys.readouterr()
     assert captured.out == ""
     for text in ["before\n", "a message\n", "after\n", "6/6", "loss 1.500, 1,234 words/s"]:
@@ -73,7 +73,7 @@ def test_a_terminal_without_tqdm_gets_lines(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    run(Report())
+    run(Console())
     assert "step 3 of 6: loss 1.500" in capsys.readouterr().err
 
 

@@ -1,0 +1,152 @@
+"""One optimizer step, from its batches to the new weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from ..bilm.model import BiLM
+from ..lm.batches import Batch
+from ..lm.perplexity import predicted
+from ..lm.softmax import Candidates, LogUniformSampler, SoftmaxHead
+from ..lm.stream_state import StreamState
+from .config import TrainingSettings
+from .run.checkpoint import Progress
+from .run.distributed import ProcessGroup
+
+
+class BiLMLoss(nn.Module):
+    """Mean loss in nats of both directions over a batch (Peters et al. 2018, §3.1).
+
+    Args:
+        model: the biLM.
+        head: its softmax.
+        dropout: on the input of the head.
+        streams: the states that sentences start from, replaced by those they end in; None for
+            the biLM's own initial state.
+    """
+
+    def __init__(
+        self, model: BiLM, head: SoftmaxHead, dropout: float, streams: StreamState | None = None
+    ):
+        super().__init__()
+        self.model = model
+        self.head = head
+        self.dropout = dropout
+        self.streams = streams
+
+    def forward(self, batch: Batch, candidates: Candidates | None) -> torch.Tensor:
+        """The mean over the predictions of a batch; 0 if it has no sentence.
+
+        Args:
+            batch: on the biLM's device.
+            candidates: of the sampled softmax, on the same device; None for the full one.
+        """
+        if not batch.lengths:  # every parameter still needs a gradient: other ranks wait for it
+            zeros = [0 * p.sum() for p in self.parameters() if p.requires_grad]
+            return torch.stack(zeros).sum()
+        state = None if self.streams is None else self.streams.of(len(batch.lengths))
+        read = predicted(self.model, batch, state)
+        if self.streams is not None:
+            self.streams.keep(read.state)
+        hidden = F.dropout(torch.cat([read.hidden_f, read.hidden_b]), self.dropout)
+        targets = torch.cat([read.targets_f, read.targets_b])
+        if candidates is None:
+            return self.head.loss(hidden, targets)
+        return self.head.sampled_loss(hidden, targets, candidates)
+
+
+class TrainState:
+    """All that the steps of a run change.
+
+    Args:
+        model: the biLM.
+        head: its softmax.
+        settings: [training].
+        group: the processes that train it.
+        sampler: of candidates; None for the full softmax.
+        streams: see `BiLMLoss`.
+        progress: how far the run has come.
+    """
+
+    def __init__(
+        self,
+        model: BiLM,
+        head: SoftmaxHead,
+        settings: TrainingSettings,
+        group: ProcessGroup,
+        sampler: LogUniformSampler | None = None,
+        streams: StreamState | None = None,
+        progress: Progress | None = None,
+    ):
+        self.settings, self.group, self.progress = settings, group, progress or Progress()
+        self.loss = BiLMLoss(model, head, settings.dropout, streams).to(group.device)
+        self.model, self.head, self.streams = model.train(), head, streams
+        self.sampler = None if sampler is None else sampler.to(group.device)
+        self.parameters = [*model.parameters(), *head.parameters()]
+        self.optimizer = torch.optim.Adam(self.parameters, betas=(0.9, 0.99), fused=True)
+        self._wrapped: nn.Module | None = None
+
+    def module(self) -> nn.Module:
+        """The loss as a module, of which the ranks average the gradients; with the biLM frozen in
+        the steps in which only the head is trained."""
+        trainable = self.progress.step >= self.progress.head_first
+        if self._wrapped is None or any(
+            p.requires_grad != trainable for p in self.model.parameters()
+        ):
+            self.model.requires_grad_(trainable)
+            self._wrapped = self.group.wrap(self.loss)
+        return self._wrapped
+
+
+def train_step(
+    state: TrainState, parts: Sequence[Batch], learning_rate: float = 0.0, update: bool = True
+) -> torch.Tensor:
+    """One optimizer step: zero the gradients, forward and backward, clip, update.
+
+    Each micro-batch counts by its share of the step's predictions, so it does not matter how
+    the sentences of a step are divided among micro-batches and ranks.
+
+    Args:
+        state: what is trained.
+        parts: the micro-batches of the step, or this rank's shares of them.
+        learning_rate: of the step.
+        update: false to compute the gradients only.
+
+    Returns:
+        This rank's share of the mean loss, on the device; the shares of all ranks add up to it.
+    """
+    progress, settings, group = state.progress, state.settings, state.group
+    # All random numbers of a step follow from its index, so that a resumed run draws the same;
+    # ranks draw the same candidates, but drop out differently.
+    rng = np.random.default_rng([settings.seed, progress.step])
+    torch.manual_seed(int(rng.integers(2**31)) + group.rank)
+    candidates = None if state.sampler is None else state.sampler.sample(rng)
+    module = state.module()
+    n_predicted = sum(part.totals[1] for part in parts)
+    total = torch.zeros((), device=group.device)
+
+    state.optimizer.zero_grad()
+    for number, part in enumerate(parts, start=1):
+        # Ranks average their gradients once, with the last micro-batch.
+        with group.no_sync(module) if number < len(parts) else nullcontext():
+            with torch.autocast(total.device.type, torch.bfloat16, settings.mixed_precision):
+                mean = module(part.to(group.device), candidates)
+            loss = mean * (part.n_predicted / n_predicted)
+            (loss * group.world_size).backward()  # ranks contribute to a sum, not to a mean
+        total += loss.detach()
+    if not update:
+        return total
+    torch.nn.utils.clip_grad_norm_(state.parameters, settings.max_grad_norm)
+    for parameters in state.optimizer.param_groups:
+        parameters["lr"] = learning_rate
+    state.optimizer.step()
+
+    progress.step += 1
+    progress.words += sum(part.totals[0] for part in parts)
+    return total

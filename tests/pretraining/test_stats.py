@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
+from spacy_elmo.pretraining.data.stats import CorpusStats, count_corpus
+
+
+def test_all_that_is_lost_is_counted() -> None:
+    found = count_corpus(
+        [["a", "b", "a"], ["x" * 49, "ж" * 24], ["c"] * 5, ["ж" * 25]], max_words=4
+    )
+    assert found.counts == {"a": 2, "b": 1, "c": 5, "x" * 49: 1, "ж" * 24: 1, "ж" * 25: 1}
+    assert (found.n_sentences, found.n_long) == (4, 1)
+    assert found.describe(Vocabulary([*SPECIALS, "a", "c"]), 50) == (
+        "11 words in 4 sentences, 36.36% <UNK>; 1 sentences of more than 4 words split; "
+        "2 words truncated to 48 bytes"
+    )
+
+
+def test_what_loses_nothing_has_a_short_description() -> None:
+    vocab = Vocabulary([*SPECIALS, "a"])
+    assert count_corpus([["a"] * 4], 4).describe(vocab, 50) == "4 words in 1 sentences, 0.00% <UNK>"
+
+
+def test_rare_words_of_a_large_text_are_dropped_and_frequent_ones_are_not() -> None:
+    text = ([f"rare{i}", "often", f"rare{i + 1}", "often"] for i in range(5000))
+    found = count_corpus(text, max_words=100, max_types=100)
+    assert found.is_truncated
+    assert len(found.counts) <= 100
+    assert (found.counts["often"], found.n_words) == (10_000, 20_000)
+    described = found.describe(Vocabulary([*SPECIALS, "often"]), 7)
+    assert "20,000 words in 5,000 sentences, 50.00% <UNK>" in described
+    assert "at least " in described
+    assert "too many distinct words to count, the rarest are left out" in described
+
+
+def test_counting_passes_the_sentences_on() -> None:
+    stats = CorpusStats(max_words=2)
+    sentences = [["a", "b", "c"], ["a"]]
+    assert list(stats.count(sentences)) == sentences
+    assert stats == count_corpus(sentences, max_words=2)
+    assert (stats.n_words, stats.n_segments, stats.n_long) == (4, 3, 1)
