@@ -160,8 +160,8 @@ def test_a_batch_that_fails_is_left_out(weights: Path, monkeypatch: pytest.Monke
 
     backward = torch.autograd.backward
 
-    def no_memory(*arguments: Any) -> None:
-        backward(*arguments)
+    def no_memory(*arguments: Any, **named: Any) -> None:
+        backward(*arguments, **named)
         raise MemoryError
 
     nlp.update(examples, sgd=False)
