@@ -73,7 +73,7 @@ class IndexedSentences:
 
 
 def id_tensor(ids: np.ndarray, sizes: np.ndarray) -> torch.Tensor:
-    """Ids of words for a token encoder, int64, without the positions that none of them needs.
+    """Ids of words for a token encoder, int64, trimmed to the positions that they need.
 
     Args:
         ids: ``(n_words, n_positions)``.

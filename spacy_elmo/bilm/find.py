@@ -1,4 +1,4 @@
-"""What a ``weights`` setting means: a name, a directory, a zip, or two files."""
+"""From a ``weights`` setting (a name, a directory, a zip, or two files) to the weights."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Setting = str | Path | Sequence[str | Path] | Weights
 
 
 def find_weights(setting: Setting) -> Weights:
-    """The weights that a setting means; none of their numbers are read.
+    """The weights that a setting names; no tensor is read.
 
     A package installs weights by an entry point of the group `GROUP`, whose name is theirs and
-    whose value is the module (``__init__.py``) in whose directory they lie.
+    whose value is the module (``__init__.py``) of their directory.
 
     Args:
         setting: an embedded or installed name; a directory of our own layout or the published
             one; a zip with the published files; or a list of two paths, an ``options.json`` and
-            an HDF5 file. What was found already is returned as it is.
+            an HDF5 file; or `Weights`, which are returned as they are.
 
     Raises:
-        ValueError: there is none of these, or the model is of another kind; the message says
+        ValueError: there is none of these, or the model is of another kind; the message names
             what was found.
     """
     if isinstance(setting, Weights):
@@ -71,7 +71,7 @@ def _find(setting: str | Path | Sequence[str | Path]) -> Weights:
 
 
 def load_bilm(setting: Setting) -> BiLM:
-    """The biLM that a setting means, in float32, in evaluation mode.
+    """The biLM that a setting names, in float32, in evaluation mode.
 
     Raises:
         ValueError: see `find_weights` and `Weights.load`.
@@ -96,11 +96,11 @@ def _in_directory(path: Path) -> Weights:
     _refuse_others(str(path), [file.name for file in path.iterdir()])
     if (path / CONFIG).is_file():
         return OwnWeights(path)
-    from .published import OPTIONS, PublishedWeights  # lightly: few need it
+    from .published import OPTIONS, PublishedWeights  # few need it
 
     if (path / OPTIONS).is_file():
         return PublishedWeights.in_folder(path)
-    raise ValueError(f"'{path}' has no {CONFIG}, so it holds no biLM. {EXPECTED}")
+    raise ValueError(f"'{path}' has no {CONFIG}, so it is no directory of weights. {EXPECTED}")
 
 
 def _in_file(path: Path) -> Weights:
@@ -112,8 +112,7 @@ def _in_file(path: Path) -> Weights:
     if path.suffix in (".hdf5", ".h5", ".json"):
         raise ValueError(
             f"'{path}' is one of the two files of a published model. Name both, as "
-            f'weights = ["path/to/options.json", "path/to/weights.hdf5"], or the directory that '
-            f"holds them."
+            f'weights = ["path/to/options.json", "path/to/weights.hdf5"], or their directory.'
         )
     raise ValueError(
         f"'{path}' is neither a directory of weights nor a zip of them; a zip may be incomplete. "
@@ -160,7 +159,7 @@ def _two_files(paths: list[Path]) -> Weights:
 
 
 def _refuse_others(where: str, names: Sequence[str]) -> None:
-    """Say what a model is, if it is an ELMo of a kind that cannot be loaded."""
+    """Raise a ValueError for an ELMo of a kind that cannot be loaded; the message explains it."""
     if {"encoder.pkl", "token_embedder.pkl"} & set(names):
         raise ValueError(
             f"'{where}' is a model of ELMoForManyLangs (encoder.pkl, token_embedder.pkl): another "

@@ -27,7 +27,7 @@ DOCUMENTS = ("README.md", "LICENSE")  # travel with the weights wherever they go
 
 @dataclass
 class Card:
-    """What is to be known about weights besides their numbers.
+    """Name, language, licence and sources of weights.
 
     Attributes:
         meta: ``meta.json``: ``name``, ``lang``, ``version``, ``license``, ``sources``, …
@@ -39,10 +39,10 @@ class Card:
 
 
 class Weights(ABC):
-    """Weights on disk, in whatever layout; the numbers are not opened before `load` or `head`.
+    """Weights on disk, in either layout; no tensor is read before `load` or `head`.
 
     Attributes:
-        where: their place, for messages.
+        where: their path or name, for messages.
         layout: ``"own"`` or ``"published"``.
     """
 
@@ -59,7 +59,7 @@ class Weights(ABC):
 
     @abstractmethod
     def card(self) -> Card:
-        """Name, language, licence and so on; empty where there is nothing."""
+        """Name, language, licence and so on; empty where there is no card."""
 
     @abstractmethod
     def load(self) -> BiLM:
@@ -71,7 +71,7 @@ class Weights(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Compare what is stored with the config, by name and shape; no numbers are read.
+        """Compare the names and shapes of the tensors with the config; no tensor is read.
 
         Raises:
             ValueError: something is missing, damaged, or does not fit the config.
@@ -82,16 +82,16 @@ class Weights(ABC):
         """The files that they are read from, card and head among them; or the zip."""
 
     @abstractmethod
-    def others(self) -> list[Traversable]:
-        """Files beside them that belong to them nevertheless, such as lists of sources."""
+    def extra_files(self) -> list[Traversable]:
+        """Other files that belong to them, such as lists of sources."""
 
     @abstractmethod
     def has_head(self) -> bool:
-        """Whether a language model's softmax comes with them, and the words it predicts."""
+        """Whether there are a language model's head and its vocabulary."""
 
     @abstractmethod
     def words(self) -> list[str]:
-        """The V words of the softmax, where there is one."""
+        """The V words of the head."""
 
     @abstractmethod
     def has_warm_state(self) -> bool:
@@ -99,7 +99,7 @@ class Weights(ABC):
 
     @abstractmethod
     def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
-        """The softmax: its V words, and ``weight`` ``(V, P)`` and ``bias`` ``(V,)``, unchecked.
+        """The head: its V words, and ``weight`` ``(V, P)`` and ``bias`` ``(V,)``, unchecked.
 
         Raises:
             ValueError: there is none, or it is damaged.
@@ -107,7 +107,7 @@ class Weights(ABC):
 
 
 def no_head(where: str, missing: Sequence[str]) -> ValueError:
-    """The error for weights without a softmax, or without the words that it predicts."""
+    """The error for weights without a head, or without its vocabulary."""
     return ValueError(
         f"The biLM in '{where}' comes without a language model's head, so it cannot predict words: "
         f"there is no {' and no '.join(missing)}. Models from `python -m spacy elmo pretrain` have "
@@ -117,7 +117,7 @@ def no_head(where: str, missing: Sequence[str]) -> ValueError:
 
 @contextmanager
 def readable(file: Traversable) -> Iterator[None]:
-    """Whatever may be wrong with a file, or with its place in a zip, becomes one error."""
+    """Whatever is wrong with a file, or with the zip around it, becomes one error."""
     try:
         yield
     except (OSError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
@@ -137,7 +137,7 @@ def read_json(path: Traversable) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{path}: is not valid JSON ({error}).") from error
     if not isinstance(data, dict):
-        raise ValueError(f"{path} must hold a JSON object, found {type(data).__name__}.")
+        raise ValueError(f"{path} must be a JSON object, found {type(data).__name__}.")
     return data
 
 
@@ -157,7 +157,7 @@ def read_documents(directory: Traversable) -> dict[str, str]:
 
 
 def read_words(path: Traversable) -> list[str]:
-    """The lines of a vocabulary; packed if its name ends in ``.gz``.
+    """The lines of a vocabulary; gzipped if its name ends in ``.gz``.
 
     Raises:
         ValueError: it cannot be read, or is not UTF-8.

@@ -26,7 +26,7 @@ BYTES_AT_ONCE = 2**23  # of gates, where no gradient needs those of all steps
 
 
 class LSTMLayer(nn.Module):
-    """LSTMs of both directions for one layer; tensors lead with the direction (0: forward)."""
+    """LSTMs of both directions for one layer; the first axis is the direction (0: forward)."""
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
@@ -128,7 +128,7 @@ class _LSTM(torch.autograd.Function):
 
     What does not depend on the recurrence is done for all steps at once, before the loop over
     them (input products) or after it (weight gradients); what remains inside is two small
-    products and a few pointwise operations. The products may be in a type of less precision.
+    products and a few pointwise operations. The products may be in lower precision.
     """
 
     @staticmethod
@@ -166,8 +166,8 @@ class _LSTM(torch.autograd.Function):
                 if size < h.shape[1]:  # sentences that have ended leave their state
                     h_n[:, size : h.shape[1]], c_n[:, size : c.shape[1]] = h[:, size:], c[:, size:]
                     h, c = h[:, :size], c[:, :size]
-                step, place = slice(start, start + size), slice(start - first, start - first + size)
-                gates = _add_times(from_x[:, place], h, hh)  # (2, size, 4D)
+                step, rows = slice(start, start + size), slice(start - first, start - first + size)
+                gates = _add_times(from_x[:, rows], h, hh)  # (2, size, 4D)
                 gates[..., : 2 * D].sigmoid_()
                 gates[..., 2 * D : 3 * D].tanh_()
                 gates[..., 3 * D :].sigmoid_()
@@ -179,7 +179,7 @@ class _LSTM(torch.autograd.Function):
                     h = _clip(_times(h, hr), proj_clip)
                 out[:, step] = h
                 if cells is not None and tanhs is not None:
-                    from_x[:, place] = gates  # its place is free now
+                    from_x[:, rows] = gates  # its memory is free now
                     cells[:, step], tanhs[:, step] = c, tanh_c
         h_n[:, : h.shape[1]], c_n[:, : c.shape[1]] = h, c
         if cells is not None:
@@ -197,9 +197,9 @@ class _LSTM(torch.autograd.Function):
     ) -> tuple[torch.Tensor | None, ...]:
         x, h0, c0, weight_ih, weight_hh, weight_hr, gates, cells, tanh_c, out = ctx.saved_tensors
         packing: Packing = ctx.packing
-        of_type = {"dtype": ctx.product_type}
-        hh = weight_hh.to(**of_type)
-        hr = None if weight_hr is None else weight_hr.to(**of_type)
+        product = {"dtype": ctx.product_type}
+        hh = weight_hh.to(**product)
+        hr = None if weight_hr is None else weight_hr.to(**product)
         D = c0.shape[2]
         i, f, g, o = gates.split(D, dim=2)  # each (2, N, D)
         c_prev = torch.cat([c0, cells[:, packing.previous]], dim=1)
@@ -218,7 +218,7 @@ class _LSTM(torch.autograd.Function):
             h_inside = out.abs() < ctx.proj_clip
         d_gates = torch.empty_like(gates)
         d_hs = torch.empty_like(out)  # by h before its clip
-        d_h, d_c = torch.zeros_like(h0), torch.zeros_like(c0)  # packed rows, carried back
+        d_h, d_c = torch.zeros_like(h0), torch.zeros_like(c0)  # packed rows, from step to step
         d_h += d_h_n
         d_c += d_c_n
         for start, size in reversed(packing.steps()):
@@ -242,18 +242,18 @@ class _LSTM(torch.autograd.Function):
             d_h[:, :size] = _times(d_step, hh)
         h_prev = torch.cat([h0, out[:, packing.previous]], dim=1)
         d_bias = d_gates.sum(dim=1)
-        d_gates = d_gates.to(**of_type)
+        d_gates = d_gates.to(**product)
         d_gates_t = d_gates.transpose(1, 2)
         d_weight_hr = None
         if hr is not None:
-            d_weight_hr = torch.bmm(d_hs.to(**of_type).transpose(1, 2), (tanh_c * o).to(**of_type))
+            d_weight_hr = torch.bmm(d_hs.to(**product).transpose(1, 2), (tanh_c * o).to(**product))
             d_weight_hr = d_weight_hr.to(x.dtype)
         return (
-            torch.bmm(d_gates, weight_ih.to(**of_type)).to(x.dtype),
+            torch.bmm(d_gates, weight_ih.to(**product)).to(x.dtype),
             d_h if ctx.needs_input_grad[1] else None,
             d_c if ctx.needs_input_grad[2] else None,
-            torch.bmm(d_gates_t, x.to(**of_type)).to(x.dtype),
-            torch.bmm(d_gates_t, h_prev.to(**of_type)).to(x.dtype),
+            torch.bmm(d_gates_t, x.to(**product)).to(x.dtype),
+            torch.bmm(d_gates_t, h_prev.to(**product)).to(x.dtype),
             d_bias,
             d_weight_hr,
             None,

@@ -22,15 +22,15 @@ from .word_vectors import WordVectors
 
 State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
 
-PASSAGE = Path(__file__).parent / "passage.txt"  # a sentence a line, tokenised
-N_STREAMS = 8  # sentences read side by side for a warm state
+PASSAGE = Path(__file__).parent / "passage.txt"  # one sentence a line, tokenised
+N_STREAMS = 8  # of sentences, for a warm state
 
 
 class BiLM(nn.Module):
     """A bidirectional language model's encoder (Peters et al. 2018, §3).
 
     Args:
-        config: its shape. Weights are random until they are loaded or trained.
+        config: its shape. The weights are initialized randomly.
         dropout: on the input of each LSTM layer, in training mode only.
 
     Attributes:
@@ -75,18 +75,18 @@ class BiLM(nn.Module):
         return next(self.lstm.parameters()).device
 
     def set_warm_state(self, state: State) -> None:
-        """Keep a state as the warm one; see `compute_warm_state`."""
+        """Use a state as the warm one; see `compute_warm_state`."""
         self.warm_h, self.warm_c = state
 
     def warm_state(self) -> State:
-        """The warm state; where there is none, the package's own passage is read for it now."""
+        """The warm state; computed now from the package's passage if there is none."""
         if self.warm_h is None or self.warm_c is None:
             self.set_warm_state(compute_warm_state(self))
         assert self.warm_h is not None and self.warm_c is not None
         return self.warm_h, self.warm_c
 
     def initial_state(self) -> State:
-        """What a sentence starts from as the config says, ``(L, 2, 1, P)``, ``(L, 2, 1, D)``."""
+        """What a sentence starts from by the config, ``(L, 2, 1, P)``, ``(L, 2, 1, D)``."""
         if self.config.initial_state == "warm":
             return self.warm_state()
         return self.zero_state()
@@ -102,7 +102,7 @@ class BiLM(nn.Module):
         lengths: Sequence[int],
         state: State | None = None,
     ) -> tuple[torch.Tensor, State]:
-        """All layers of sentences that lie one after another, boundaries included.
+        """All layers of sentences, concatenated, boundaries included.
 
         Args:
             types: ``(n_types, P)`` vectors x of the distinct words, from the token encoder.
@@ -164,7 +164,7 @@ class BiLM(nn.Module):
             batch_words: tokens of one pass, see `IndexedSentences.plan`.
 
         Returns:
-            For each sentence its layers ``(L + 1, n_words, 2P)``, and the states they ended in.
+            Layers ``(L + 1, n_words, 2P)`` of each sentence, and the states at their ends.
         """
         indexed = IndexedSentences(sentences)
         if torch.is_grad_enabled() or self.training:
@@ -197,27 +197,27 @@ def _clear_word_cache(bilm: BiLM, _: Any) -> None:
 
 
 def versions(module: nn.Module) -> int:
-    """A number that changes when a module's parameters are written to."""
+    """A count that rises whenever a module's parameters are written to."""
     return sum(0 if p.is_inference() else p._version for p in module.parameters())
 
 
 @lru_cache
 def passage() -> list[list[str]]:
-    """The sentences that are read if no others are given: plain English prose, our own."""
+    """The default sentences of a warm state: plain English prose, our own."""
     return [line.split() for line in PASSAGE.read_text(encoding="utf-8").splitlines()]
 
 
 @torch.no_grad()
 def compute_warm_state(model: BiLM, sentences: Sequence[Sequence[str]] | None = None) -> State:
-    """The mean state in which reading a passage leaves the two directions of each layer.
+    """The mean state of the two directions of each layer at the end of some sentences.
 
-    The sentences are dealt out to streams; each stream is read with the state carried from one
-    sentence to the next, boundaries included. A mean over streams holds less of what one of
-    them happened to say last.
+    The sentences are distributed over streams. In each stream a sentence starts from the state
+    in which the one before it ended, boundaries included. The mean over the streams depends less
+    on the last words of any of them.
 
     Args:
         model: a biLM of any mode, on any device.
-        sentences: words of each; the package's own passage if None.
+        sentences: lists of words; the package's passage if None.
 
     Returns:
         h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``.

@@ -15,7 +15,7 @@ import torch
 
 
 def to_device(array: np.ndarray, device: torch.device | str) -> torch.Tensor:
-    """An array as a tensor on a device; the CPU waits for no GPU, which gets it in its turn."""
+    """An array as a tensor on a device; copied to a GPU without waiting for it."""
     tensor = torch.from_numpy(array)
     if torch.device(device).type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)
@@ -23,14 +23,14 @@ def to_device(array: np.ndarray, device: torch.device | str) -> torch.Tensor:
 
 
 class Packing:
-    """The packed order of a batch of sentences that lie one after another in a flat array.
+    """The packed order of a batch of sentences that are concatenated in a flat array.
 
     Attributes:
         order: ``(n_sentences,)`` the sentences, longest first (ties keep their order).
-        batch_sizes: sentences at work in each step, falling.
-        source: ``(2, N)`` for each direction and packed place, the flat place it comes from.
-        target: ``(2, N)`` the inverse: for each flat place, its packed place.
-        previous: ``(N − n_sentences,)`` for each packed place after step 0, the packed place
+        batch_sizes: sentences in each step, falling.
+        source: ``(2, N)`` for each direction and packed index, the flat index.
+        target: ``(2, N)`` the inverse: for each flat index, the packed index.
+        previous: ``(N − n_sentences,)`` for each packed index after step 0, the packed index
             of the same sentence one step before.
     """
 
@@ -65,7 +65,7 @@ class Packing:
         self.previous = to_device(previous, device)
 
     def steps(self) -> list[tuple[int, int]]:
-        """``(first packed place, number of sentences)`` of each step."""
+        """``(first packed index, number of sentences)`` of each step."""
         start, steps = 0, []
         for size in self.batch_sizes:
             steps.append((start, size))
@@ -73,10 +73,10 @@ class Packing:
         return steps
 
     def stretches(self, n_tokens: int) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
-        """Steps in stretches of at most ``n_tokens`` packed places, of one step at least.
+        """Steps in stretches of at most ``n_tokens`` tokens, of one step at least.
 
         Yields:
-            First place of a stretch, the one after its last, and its `steps`.
+            First packed index of a stretch, the one after its last, and its `steps`.
         """
         steps: list[tuple[int, int]] = []
         for start, size in self.steps():

@@ -7,8 +7,8 @@ import shutil
 import tempfile
 import weakref
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from .config import BiLMConfig
+from .hdf5 import import_h5py, open_datasets
 from .layout import (
     DOCUMENTS,
     META,
@@ -30,6 +31,7 @@ from .layout import (
     readable,
 )
 from .model import BiLM
+from .options import from_options, to_options
 from .published_datasets import (
     check_dataset,
     check_datasets,
@@ -37,6 +39,7 @@ from .published_datasets import (
     to_datasets,
     to_parameters,
 )
+from .weights import build
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -51,10 +54,10 @@ class PublishedWeights(Weights):
 
     Args:
         options: ``options.json``.
-        hdf5: the numbers.
-        vocab: words of the softmax, one a line, where they are known.
-        folder: where a card may lie.
-        where: the place, for messages.
+        hdf5: the tensors.
+        vocab: words of the softmax, one a line, if there is a file of them.
+        folder: where to look for a card.
+        where: path or name, for messages.
     """
 
     layout = "published"
@@ -73,7 +76,7 @@ class PublishedWeights(Weights):
 
     @classmethod
     def in_folder(cls, folder: Traversable, where: str | None = None) -> PublishedWeights:
-        """Those in a directory, or in one inside a zip.
+        """The weights in a directory, or in one inside a zip.
 
         Raises:
             ValueError: there is no HDF5 file, or there are several and none is `MODEL`.
@@ -93,8 +96,8 @@ class PublishedWeights(Weights):
 
     @classmethod
     def in_zip(cls, path: Path) -> PublishedWeights:
-        """Those in a zip, as the NLPL repository serves them. Nothing is unpacked by the names
-        that it gives.
+        """The weights in a zip, as the NLPL repository serves them. The names in it never
+        decide where a file is unpacked.
 
         Raises:
             ValueError: the files are not in it.
@@ -105,7 +108,7 @@ class PublishedWeights(Weights):
         if len(holding) != 1:
             raise ValueError(
                 f"'{path}' has {'several' if holding else 'no'} {OPTIONS}, at its top or in a "
-                f"folder there; a zip of weights holds one, and a {MODEL}."
+                f"folder there; a zip of weights has one, and a {MODEL}."
             )
         return cls.in_folder(holding[0], str(path))
 
@@ -113,7 +116,7 @@ class PublishedWeights(Weights):
         with readable(self.options):
             options = read_json(self.options)
         try:
-            return BiLMConfig.from_options(options)
+            return from_options(options)
         except (ValueError, TypeError, AttributeError) as error:
             raise ValueError(f"{self.options}: does not describe a biLM ({error})") from error
 
@@ -125,17 +128,14 @@ class PublishedWeights(Weights):
             if file.is_file():
                 meta = read_json(file)
                 if not self._is_ours():
-                    meta = {"published": meta}  # somebody else's keys
+                    meta = {"published": meta}  # with keys of another project
             return Card(meta, read_documents(self.folder))
 
     def load(self) -> BiLM:
         config = self.config()
         with self._datasets() as datasets:
             parameters = to_parameters(config, datasets, source=str(self.hdf5))
-        with torch.device("meta"):  # no random weights that would be overwritten at once
-            bilm = BiLM(config)
-        bilm.load_state_dict(parameters, assign=True)
-        return bilm.eval()
+        return build(config, parameters, str(self.hdf5))
 
     def check(self) -> None:
         with self._datasets() as datasets:
@@ -148,9 +148,9 @@ class PublishedWeights(Weights):
         on_disk = [file for file in found if isinstance(file, Path) and file.is_file()]
         return on_disk or [Path(self.where)]  # a zip
 
-    def others(self) -> list[Traversable]:
+    def extra_files(self) -> list[Traversable]:
         if self.folder is None or not self._is_ours():
-            return []  # who knows what else lies where somebody put a download
+            return []  # whatever is in the directory of a download
         files = [file for file in self.folder.iterdir() if file.is_file()]
         return [f for f in files if f.name not in FILES and not f.name.endswith((".hdf5", ".h5"))]
 
@@ -174,7 +174,7 @@ class PublishedWeights(Weights):
             return read_words(self.vocab)
 
     def has_warm_state(self) -> bool:
-        return False  # the layout has no place for it
+        return False  # the layout has none
 
     def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
         words, P = self.words(), self.config().projection_dim
@@ -189,85 +189,21 @@ class PublishedWeights(Weights):
                 tensors[ours] = torch.from_numpy(read_dataset(datasets[theirs]))
         return words, tensors
 
-    @contextmanager
-    def _datasets(self) -> Iterator[Mapping[str, Any]]:
-        """The datasets by their full names."""
-        h5py = import_h5py(str(self.hdf5))
-        path = self._local_file()
-        with _intact(self.hdf5):
-            file = h5py.File(path, "r")
-        with file:
-            with _intact(self.hdf5):
-                datasets = dict(self._collect(h5py, file))
-            yield datasets
-
-    def _collect(
-        self, h5py: Any, group: Any, prefix: str = "", around: Sequence[Any] = ()
-    ) -> Iterator[tuple[str, Any]]:
-        around = [*around, group]
-        for key in group:
-            name, item = f"{prefix}{key}", group.get(key)  # None if it is a link to nowhere
-            if not isinstance(item, h5py.Group | h5py.Dataset):
-                continue
-            is_data = isinstance(item, h5py.Dataset)
-            outside = item.file.filename != group.file.filename
-            if outside or (is_data and (item.external or item.is_virtual)):
-                raise ValueError(
-                    f"{self.hdf5}: '{name}' is kept in another file, and that is not read. Write "
-                    f"a file that holds all of the weights."
-                )
-            if is_data:
-                yield name, _Dataset(item, self.hdf5)
-            elif item in around:
-                raise ValueError(
-                    f"{self.hdf5}: '{name}' is a link to a group that it lies in, so the names go "
-                    f"round in a circle. Write a file without that link."
-                )
-            else:
-                yield from self._collect(h5py, item, f"{name}/", around)
+    def _datasets(self) -> AbstractContextManager[Mapping[str, Any]]:
+        return open_datasets(self._local_file, str(self.hdf5))
 
     def _local_file(self) -> Path:
-        """The HDF5 file on a disk; from a zip it is unpacked to a temporary file, once."""
+        """The HDF5 file on disk; one in a zip is unpacked to a temporary file, once."""
         if isinstance(self.hdf5, Path):
             return self.hdf5
         if self._unpacked is None:
-            room = tempfile.mkdtemp(prefix="spacy-elmo-")
-            weakref.finalize(self, shutil.rmtree, room, ignore_errors=True)
+            folder = tempfile.mkdtemp(prefix="spacy-elmo-")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             with readable(self.hdf5):
-                with self.hdf5.open("rb") as packed, open(Path(room, MODEL), "wb") as file:
+                with self.hdf5.open("rb") as packed, open(Path(folder, MODEL), "wb") as file:
                     shutil.copyfileobj(packed, file, 2**20)
-            self._unpacked = Path(room, MODEL)
+            self._unpacked = Path(folder, MODEL)
         return self._unpacked
-
-
-class _Dataset:
-    """An open dataset that says of which file it is, if its numbers cannot be read."""
-
-    def __init__(self, dataset: Any, file: Traversable):
-        self._dataset, self._file = dataset, file
-
-    @property
-    def shape(self) -> Any:
-        return self._dataset.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self._dataset.dtype
-
-    def __getitem__(self, part: Any) -> Any:
-        with _intact(self._file):
-            return self._dataset[part]
-
-
-@contextmanager
-def _intact(file: Traversable) -> Iterator[None]:
-    """What HDF5 says of a broken file becomes one error."""
-    try:
-        yield
-    except (OSError, RuntimeError, KeyError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{file}: cannot be read as HDF5, it may be incomplete or damaged ({error})."
-        ) from error
 
 
 def write_published(
@@ -278,7 +214,7 @@ def write_published(
 ) -> None:
     """Write ``options.json`` and ``model.hdf5`` into a directory that exists.
 
-    The published layout has no place for a warm state: it is left out.
+    The published layout has no warm state: it is left out.
 
     Args:
         model: a biLM.
@@ -287,7 +223,7 @@ def write_published(
         words: the V words of the head, which become ``vocab.txt``.
     """
     h5py = import_h5py(str(path / MODEL))
-    options = model.config.to_options()
+    options = to_options(model.config)
     arrays = to_datasets(model.config, model.state_dict())
     if softmax is not None:
         state = softmax.state_dict()
@@ -299,14 +235,3 @@ def write_published(
     with h5py.File(path / MODEL, "w") as file:
         for name, array in arrays:
             file[name] = array
-
-
-def import_h5py(what: str) -> Any:
-    """The library that reads and writes HDF5, from the extra that brings it."""
-    try:
-        import h5py  # type: ignore[import-untyped, unused-ignore]
-    except ImportError:
-        raise ValueError(
-            f"{what}: HDF5 needs h5py. Install it with: pip install 'spacy-elmo[hdf5]'"
-        ) from None
-    return h5py

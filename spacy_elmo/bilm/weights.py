@@ -1,6 +1,6 @@
 """biLMs on disk: a directory with ``config.json`` and ``weights.safetensors``.
 
-Beside them may lie ``vocab.txt`` and ``head.safetensors`` (the language model's softmax),
+Optional are ``vocab.txt`` and ``head.safetensors`` (the language model's softmax),
 ``meta.json`` (name, language, licence, sources) and the card ``README.md`` with ``LICENSE``.
 No file here is ever unpickled.
 """
@@ -55,7 +55,7 @@ class OwnWeights(Weights):
         data = read_json(self.path / CONFIG)
         try:
             config = BiLMConfig.from_dict(data)
-            config.check_whole()
+            config.check_complete()
             return config
         except (TypeError, ValueError) as error:
             raise ValueError(f"{self.path / CONFIG}: {error}") from error
@@ -75,7 +75,7 @@ class OwnWeights(Weights):
     def files(self) -> list[Path]:
         return [self.path / name for name in FILES if (self.path / name).is_file()]
 
-    def others(self) -> list[Traversable]:
+    def extra_files(self) -> list[Traversable]:
         # An installed package has modules beside them; HDF5 files are another model's weights.
         left_out = (".py", ".hdf5", ".h5")
         files = [file for file in self.path.iterdir() if file.is_file()]
@@ -100,8 +100,8 @@ class OwnWeights(Weights):
 def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
     """The tensors of a safetensors file.
 
-    Each is copied from a memory map of its own: the file may be written over later, and no more
-    of it than one tensor is in memory twice.
+    Each is copied from a memory map of its own: the file may be overwritten later, and at most
+    one tensor is in memory twice.
     """
 
     def copy(name: str) -> torch.Tensor:
@@ -129,7 +129,7 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
 
     Args:
         config: its shape.
-        tensors: by parameter name, in any floating type.
+        tensors: by parameter name, of any floating-point type.
         source: where they come from, for errors.
 
     Raises:
@@ -149,8 +149,8 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
 
 
 def _empty(config: BiLMConfig, found: Mapping[str, tuple[int, ...]]) -> BiLM:
-    """A biLM without numbers, with places for what the config says nothing of: a warm state if
-    one was found, and the words of a table, of which it knows how many but not how long."""
+    """A biLM without values, with the tensors that the config does not describe: a warm state if
+    there is one, and the words of a table, whose length in bytes it does not know."""
     with torch.device("meta"):
         model = BiLM(config)
         if "warm_h" in found:
@@ -164,7 +164,7 @@ def _empty(config: BiLMConfig, found: Mapping[str, tuple[int, ...]]) -> BiLM:
 def check_shapes(
     expected: Mapping[str, torch.Tensor], found: Mapping[str, tuple[int, ...]], source: str
 ) -> None:
-    """Raise a ValueError unless what was found has the names and shapes expected."""
+    """Raise a ValueError unless the tensors have the expected names and shapes."""
     missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     if missing or unknown:
         raise ValueError(
@@ -181,20 +181,22 @@ def check_shapes(
 def check_tensors(
     expected: Mapping[str, torch.Tensor], found: Mapping[str, torch.Tensor], source: str
 ) -> None:
-    """Raise a ValueError unless what was found has the names and shapes expected, and holds
-    finite floating-point numbers, or integers of the type expected."""
+    """Raise a ValueError unless the tensors have the expected names and shapes, and finite
+    floating-point values, or integers of the expected type."""
     check_shapes(expected, {name: tuple(tensor.shape) for name, tensor in found.items()}, source)
     for name, tensor in found.items():
-        wanted = expected[name].dtype
-        if not (tensor.is_floating_point() if wanted.is_floating_point else tensor.dtype == wanted):
-            kind = "floats" if wanted.is_floating_point else wanted
-            raise ValueError(f"{source}: tensor '{name}' holds {tensor.dtype}, not {kind}.")
+        dtype = expected[name].dtype
+        if not (tensor.is_floating_point() if dtype.is_floating_point else tensor.dtype == dtype):
+            kind = "floats" if dtype.is_floating_point else dtype
+            raise ValueError(
+                f"{source}: tensor '{name}' is of the type {tensor.dtype}, expected {kind}."
+            )
         if not bool(torch.isfinite(tensor).all()):
-            raise ValueError(f"{source}: tensor '{name}' holds numbers that are not finite.")
+            raise ValueError(f"{source}: tensor '{name}' has values that are not finite.")
 
 
 def compact(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The tensors, numbers in half precision where that loses nothing."""
+    """The tensors, in half precision where that is exact."""
     halves = {name: halved(tensor) for name, tensor in tensors.items()}
     return {
         name: (
@@ -205,12 +207,12 @@ def compact(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def halved(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor in half precision; integers stay what they are."""
+    """A tensor in half precision; integers stay the same."""
     return tensor.half() if tensor.is_floating_point() else tensor
 
 
 def to_bytes(model: BiLM) -> bytes:
-    """A biLM's weights in the safetensors format, half precision where that loses nothing."""
+    """A biLM's weights in the safetensors format, in half precision where that is exact."""
     return save_tensors(compact(model.state_dict()))
 
 
@@ -231,9 +233,9 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
     """Write a biLM's config, weights and card into a directory that exists.
 
     Args:
-        model: the biLM; its warm state goes along if it has one.
+        model: the biLM, with its warm state if it has one.
         path: where to; use `atomic_directory` to have it appear whole or not at all.
-        card: what goes beside the weights.
+        card: written beside the weights.
         half: round the weights to half precision first.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
@@ -246,7 +248,7 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
 
 
 def save_card(card: Card, path: Path) -> None:
-    """Write a card into a directory that exists; nothing where the card is empty."""
+    """Write a card into a directory that exists; an empty one writes no file."""
     if card.meta:
         (path / META).write_text(json.dumps(card.meta, indent=2) + "\n", "utf-8")
     for name, text in card.documents.items():

@@ -21,7 +21,7 @@ END_OF_WORD = b"\xff"  # UTF-8 never has this byte, so a word may have any chara
 
 @dataclass
 class WordTable:
-    """Words and their static vectors, as they come from elsewhere.
+    """Words and their static vectors.
 
     Attributes:
         words: distinct; of any characters.
@@ -29,7 +29,7 @@ class WordTable:
         vectors: ``(n_vectors, vector_dim)``, float32.
 
     Raises:
-        ValueError: they do not go together, there are none, or a number is not finite.
+        ValueError: they do not fit together, there are none, or a value is not finite.
     """
 
     words: list[str]
@@ -41,13 +41,13 @@ class WordTable:
         self.vectors = np.asarray(self.vectors, dtype=np.float32)
         if self.vectors.ndim != 2 or 0 in self.vectors.shape or not self.words:
             raise ValueError(
-                f"A table of word vectors needs one word and one number at least; found "
+                f"A table of word vectors needs at least one word and one dimension; found "
                 f"{len(self.words):,} words and vectors of the shape {self.vectors.shape}."
             )
         check_words(self.words, self.rows, len(self.vectors))
         if not np.isfinite(self.vectors).all():
             row = int(np.flatnonzero(~np.isfinite(self.vectors).all(axis=1))[0])
-            raise ValueError(f"Row {row} of the word vectors holds numbers that are not finite.")
+            raise ValueError(f"Row {row} of the word vectors has values that are not finite.")
 
     def sizes(self) -> dict[str, int]:
         """The settings of a `BiLMConfig` that follow from it."""
@@ -58,33 +58,33 @@ class WordTable:
 class RowIds:
     """The ids of words, as `WordVectors` takes them.
 
-    Case and form count: a word is found as it stands, or it is unknown.
+    Lookups are exact: a word in another case or form is unknown.
     """
 
     def __init__(self, words: Sequence[str], rows: np.ndarray):
-        self.places = dict(zip(words, (rows + FIRST).tolist(), strict=True))
-        self.places |= {BOS: SENTENCE_START, EOS: SENTENCE_END}
+        self.ids = dict(zip(words, (rows + FIRST).tolist(), strict=True))
+        self.ids |= {BOS: SENTENCE_START, EOS: SENTENCE_END}
 
     def __contains__(self, word: object) -> bool:
-        return word in self.places
+        return word in self.ids
 
     def __call__(self, words: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
         """Ids ``(n_words, 1)``, and that each word has that one ``(n_words,)``."""
-        found = [self.places.get(word, UNKNOWN) for word in words]
+        found = [self.ids.get(word, UNKNOWN) for word in words]
         return np.array(found, dtype=np.int32).reshape(-1, 1), np.ones(len(found), dtype=np.int64)
 
 
 class WordVectors(nn.Module):
-    """Looks words up in a table, which does not learn, and projects what it finds.
+    """Looks words up in a table, which is not trained, and projects their vectors.
 
-    The rows of ``<S>``, ``</S>`` and the unknown word, which all unknown words share, do learn.
-    The words lie beside the numbers as a tensor, so wherever the weights go, they go too.
+    The rows of ``<S>``, ``</S>`` and the one row of all unknown words are trained.
+    The words are a tensor beside the vectors, so that they are saved with the weights.
 
     Args:
         config: the sizes; the table is empty until `fill` or `load_state_dict`.
 
     Raises:
-        ValueError: the config does not say how large the table is.
+        ValueError: the config does not have the size of the table.
     """
 
     words: torch.Tensor
@@ -94,7 +94,7 @@ class WordVectors(nn.Module):
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
-        config.check_whole()
+        config.check_complete()
         assert config.n_words and config.n_vectors and config.vector_dim
         # Buffers: no gradient, no state of an optimizer, and `requires_grad_` passes over them.
         self.register_buffer("words", torch.zeros(0, dtype=torch.uint8))
@@ -113,14 +113,14 @@ class WordVectors(nn.Module):
         """Take over a table, of the sizes of the config.
 
         Args:
-            table: its vectors are copied if they are to learn, else shared.
-            learns: make its vectors a parameter.
+            table: its vectors are copied if they are trained, else shared.
+            learns: train the vectors, as a parameter.
         """
         self.words, self.rows = pack_words(table.words), torch.tensor(table.rows)
         vectors = torch.from_numpy(np.require(table.vectors, requirements=["C", "W"]))
         self.table = nn.Parameter(vectors.clone()) if learns else vectors
         with torch.no_grad():
-            self.special.mul_(float(table.vectors.std()))  # of the size of the others
+            self.special.mul_(float(table.vectors.std()))  # as large as the others
         self._to_ids = None
 
     def contents(self) -> WordTable:
@@ -143,20 +143,20 @@ class WordVectors(nn.Module):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """``(n_words, 1)`` ids to ``(n_words, projection_dim)`` vectors."""
-        places = ids[:, 0]
-        special = F.embedding(places.clamp(max=UNKNOWN), self.special)
-        x = F.embedding((places - FIRST).clamp(min=0), self.table)
-        x = torch.where((places < FIRST).unsqueeze(1), special, x)  # (n_words, vector_dim)
+        index = ids[:, 0]
+        special = F.embedding(index.clamp(max=UNKNOWN), self.special)
+        x = F.embedding((index - FIRST).clamp(min=0), self.table)
+        x = torch.where((index < FIRST).unsqueeze(1), special, x)  # (n_words, vector_dim)
         return x if self.projection is None else self.projection(x)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles make their own `to_ids` when they need it."""
+        """Copies and pickles build their own `to_ids` when they need it."""
         return {**self.__dict__, "_to_ids": None}
 
 
 def _read_words(module: WordVectors, _: Any) -> None:
     module._to_ids = None
-    _ = module.to_ids  # now, so that what is damaged is not found at the first Doc
+    _ = module.to_ids  # now: damaged words must not show at the first Doc only
 
 
 def check_words(words: Sequence[str], rows: np.ndarray, n_vectors: int) -> None:

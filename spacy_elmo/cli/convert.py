@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
+from ..bilm.options import to_options
 from .exchange import add_warm_state, output_directory, read_contents, split_paths, write_contents
 from .options import HeadVocab, NoHead, WarmText, WeightsLang, report_errors
 
@@ -65,7 +66,7 @@ def _layout(to: str | None, weights: Weights, half: bool, warm_text: Path | None
     if layout not in LAYOUTS:
         raise ValueError(f"--to is '{layout}'; give 'own' or 'published'.")
     if layout == "published":
-        weights.config().to_options()  # raises if that layout cannot describe the biLM
+        to_options(weights.config())  # raises if that layout cannot describe the biLM
         if warm_text is not None:
             raise ValueError("The published layout has no warm state: no --warm-text.")
         if half:
@@ -81,4 +82,4 @@ def _foreign(names: set[str], weights: Weights) -> set[str]:
     complete = ({own.CONFIG, own.WEIGHTS}, {published.OPTIONS, published.MODEL})
     if not any(kind <= names for kind in complete):
         return names
-    return names - {*own.FILES, *published.FILES, *(file.name for file in weights.others())}
+    return names - {*own.FILES, *published.FILES, *(file.name for file in weights.extra_files())}

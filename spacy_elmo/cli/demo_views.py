@@ -241,7 +241,7 @@ def show_surprises(screen: Screen, lm: LanguageModel | None, doc: Doc) -> None:
     screen.title("What surprises the language model most")
     tokens, bounds = sentence_bounds(doc)
     found = [
-        (surprise, tokens[start + surprise.place])
+        (surprise, tokens[start + surprise.position])
         for start, end in bounds
         for surprise in lm.surprises([doc[int(i)].text for i in tokens[start:end]])
     ]

@@ -205,7 +205,9 @@ def write_contents(
     from ..bilm.weights import save_bilm, save_card
     from ..lm.head import save_head
 
-    for file in contents.weights.others():  # lists of sources: attribution stays with the weights
+    for (
+        file
+    ) in contents.weights.extra_files():  # lists of sources: attribution stays with the weights
         with readable(file):
             data = file.read_bytes()
         (directory / file.name).write_bytes(data)

@@ -1,4 +1,4 @@
-"""The softmax head on disk: ``head.safetensors`` and ``vocab.txt`` beside a biLM's weights."""
+"""The head on disk: ``head.safetensors`` and ``vocab.txt`` beside a biLM's weights."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def save_head(head: SoftmaxHead, vocab: Vocabulary, path: Path, half: bool = Fal
         head: the head.
         vocab: its words.
         path: where to.
-        half: round the weights to half precision; so they are written anyway where it loses
-            nothing.
+        half: round the weights to half precision. Without it they are written in half precision
+            only where that is exact.
     """
     vocab.write(path / VOCAB)
     tensors = {name: tensor.detach().cpu() for name, tensor in head.state_dict().items()}

@@ -1,7 +1,7 @@
-"""A biLM with its head as the language model that it is: what it expects, and what surprises it.
+"""A biLM with its head as a language model: next words, substitutes and surprisal.
 
-The forward language model knows ``p(w | left)``, the backward one ``p(w | right)``. If, given
-the word between them, left and right tell nothing more about each other, then
+The forward language model gives ``p(w | left)``, the backward one ``p(w | right)``. If left and
+right are independent given the word between them, then
 
     p(w | left, right)  ∝  p(left | w) p(right | w) p(w)  ∝  p(w | left) p(w | right) / p(w):
 
@@ -33,7 +33,7 @@ from .softmax import SoftmaxHead, log_uniform
 from .vocabulary import SPECIALS, Vocabulary
 
 BATCH_WORDS = 4096  # tokens read at once
-BLANK = "___"  # stands where a word is to be predicted; it is not read
+BLANK = "___"  # stands for a word to predict; the biLM does not see it
 
 Guesses = list[tuple[str, float]]  # words and their probabilities, the likeliest first
 
@@ -52,9 +52,8 @@ class Surprisal(NamedTuple):
     Attributes:
         forward: ``(n_words,)``, ``-log2 p(w | left)``.
         backward: ``(n_words,)``, ``-log2 p(w | right)``.
-        known: ``(n_words,)``, whether a word is in the vocabulary. All others are one word to the
-            head, ``<UNK>``, so that theirs is how unexpected *some* unknown word is: less than
-            this one.
+        known: ``(n_words,)``, whether a word is in the vocabulary. All others are ``<UNK>`` to
+            the head; their surprisal is that of *some* unknown word, a lower bound for this one.
     """
 
     forward: np.ndarray
@@ -66,41 +65,41 @@ class Surprise(NamedTuple):
     """How unexpected a word is between the words on its left and on its right.
 
     Attributes:
-        place: its index in the sentence.
+        position: its index in the sentence.
         bits: ``-log2 p(w | left, right)``.
         guesses: what was expected there.
     """
 
-    place: int
+    position: int
     bits: float
     guesses: Guesses
 
 
 class LanguageModel:
-    """Predicts words and weighs them. Sentences are lists of words, without boundaries.
+    """Predicts and scores words. Sentences are lists of words, without boundaries.
 
-    What it says of a sentence depends on that sentence alone, not on those that are read with it
+    Results for a sentence depend on that sentence alone, not on the others of its batch
     (up to rounding, about 1e-5 nats on a CPU).
 
     Args:
         model: a biLM in evaluation mode.
         head: its softmax.
         vocab: the V words of the head.
-        card: what goes beside the weights when they are saved.
+        card: saved beside the weights.
     """
 
     def __init__(self, model: BiLM, head: SoftmaxHead, vocab: Vocabulary, card: Card | None = None):
         self.model, self.head, self.vocab = model, head, vocab
         self.card = card or Card()
         self.log_prior = torch.from_numpy(log_uniform(len(vocab))).float().to(model.device)
-        # A blank stands for a word: punctuation marks and special words are no answer to it.
+        # Punctuation marks and special words are no answers for a blank.
         self.no_word = torch.tensor([not word[:1].isalnum() for word in vocab.words])
         self.no_word[: len(SPECIALS)] = True
         self.no_word = self.no_word.to(model.device)
 
     @classmethod
     def load(cls, weights: Setting) -> LanguageModel:
-        """The language model that a ``weights`` setting means.
+        """The language model that a ``weights`` setting names.
 
         Args:
             weights: an embedded or installed name, a directory or a zip; see `find_weights`.
@@ -110,12 +109,12 @@ class LanguageModel:
         """
         configure_worker()
         found = find_weights(weights)
-        head, vocab = load_head(found)  # first: if there is none, the biLM need not be read
+        head, vocab = load_head(found)  # first: without one, the biLM need not be loaded
         return cls(found.load(), head, vocab, found.card())
 
     def save(self, path: Path) -> None:
         """Write a directory that `load` reads, whole or not at all."""
-        self.model.initial_state()  # what is loaded again must not depend on a warm state read now
+        self.model.initial_state()  # a warm state is saved, too, not computed again after loading
         with atomic_directory(path) as directory:
             save_bilm(self.model, directory, self.card)
             save_head(self.head, self.vocab, directory)
@@ -129,7 +128,7 @@ class LanguageModel:
 
         Returns:
             Words and ``p(w | words)`` of the full softmax. ``<UNK>`` and the end of the sentence
-            are not among them, but have their share of the probability.
+            are not among them, but have some of the probability.
 
         Raises:
             ValueError: ``words`` is a string, or n is below 1.
@@ -153,46 +152,46 @@ class LanguageModel:
         _, backward = self._hidden(_checked(words, n, before=[BLANK]))
         return self._following(backward[:1], n)
 
-    def substitutes(self, words: Sequence[str], place: int, n: int = 10) -> Guesses:
-        """The likeliest words for a place in a sentence, given what is on both sides of it.
+    def substitutes(self, words: Sequence[str], position: int, n: int = 10) -> Guesses:
+        """The likeliest words at a position of a sentence, given both sides of it.
 
-        That is ``p(w | left) p(w | right) / p(w)``, a product of the two language models over
-        Zipf's law (see this module), scaled to add up to 1 over all words of the vocabulary that
-        begin with a letter or digit.
+        That is ``p(w | left) p(w | right) / p(w)``, the product of the two language models over
+        Zipf's law (see this module), normalized over all words of the vocabulary that begin with
+        a letter or digit.
 
         Args:
             words: a sentence.
-            place: index of the word to be replaced; what stands there does not matter.
+            position: index of the word to replace; the word itself does not matter.
             n: how many.
 
         Returns:
             Words and their probabilities.
 
         Raises:
-            ValueError: ``words`` is a string, there is no such place, or n is below 1.
+            ValueError: ``words`` is a string, there is no such position, or n is below 1.
         """
-        return self.fill(words, place, n).both
+        return self.fill(words, position, n).both
 
     @torch.no_grad()
-    def fill(self, words: Sequence[str], place: int, n: int = 10) -> Filled:
-        """The likeliest words for a place, by each language model and by both together.
+    def fill(self, words: Sequence[str], position: int, n: int = 10) -> Filled:
+        """The likeliest words at a position, by each language model and by both together.
 
-        Words are those of the vocabulary that begin with a letter or digit; in each of the three
-        ways, their probabilities add up to 1. Arguments and errors: see `substitutes`.
+        Only words that begin with a letter or digit; in each of the three ways, their
+        probabilities are normalized. Arguments and errors: see `substitutes`.
         """
         words = _checked(words, n)
-        if not 0 <= place < len(words):
+        if not 0 <= position < len(words):
             raise ValueError(
-                f"There is no place {place} in a sentence of {len(words)} words; give an index "
-                f"from 0 on that is below that number."
+                f"position is {position}, but the sentence has {len(words)} words; give an index "
+                f"from 0 up to the last word's."
             )
         forward, backward = self._hidden(words)
-        rows = self._expected(forward[place : place + 1], backward[place : place + 1])
+        rows = self._expected(forward[position : position + 1], backward[position : position + 1])
         allowed = (row[0].masked_fill(self.no_word, -torch.inf).log_softmax(0) for row in rows)
         return Filled(*(self._guesses(row, n) for row in allowed))
 
     def surprisal(self, words: Sequence[str]) -> Surprisal:
-        """How unexpected each word of a sentence is, in bits; for many sentences, `surprisals`.
+        """How unexpected each word of a sentence is, in bits; see `surprisals` for many.
 
         Raises:
             ValueError: ``words`` is a string.
@@ -201,7 +200,7 @@ class LanguageModel:
 
     @torch.no_grad()
     def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[Surprisal]:
-        """How unexpected each word of many sentences is, in bits; they are read in batches.
+        """How unexpected each word of many sentences is, in bits, computed in batches.
 
         Args:
             sentences: lists of words; one may be empty.
@@ -212,8 +211,8 @@ class LanguageModel:
         Raises:
             ValueError: a sentence is a string.
         """
-        empty, nothing = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=bool)
-        found = [Surprisal(empty, empty, nothing)] * len(sentences)
+        empty = np.zeros(0, dtype=np.float32)
+        found = [Surprisal(empty, empty, empty.astype(bool))] * len(sentences)
         filled = [i for i, words in enumerate(sentences) if _checked(words)]
         block = self._encode([sentences[i] for i in filled])
         for chosen in block.plan(BATCH_WORDS, None):
@@ -240,7 +239,7 @@ class LanguageModel:
 
         Args:
             words: a sentence.
-            n: guesses for each place.
+            n: guesses for each position.
 
         Raises:
             ValueError: ``words`` is a string.
@@ -253,14 +252,14 @@ class LanguageModel:
         for start in range(0, len(words), at_once):
             part = slice(start, start + at_once)
             *_, rows = self._expected(forward[part], backward[part])
-            for place, (word, row) in enumerate(zip(words[part], rows, strict=True), start):
+            for position, (word, row) in enumerate(zip(words[part], rows, strict=True), start):
                 if self.vocab[word] >= len(SPECIALS):
                     bits = -float(row[self.vocab[word]]) / math.log(2)
-                    yield Surprise(place, bits, self._guesses(row, n))
+                    yield Surprise(position, bits, self._guesses(row, n))
 
     @torch.no_grad()
     def _expected(self, forward: torch.Tensor, backward: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """What is expected in M places, from what each direction has read before, ``(M, P)``.
+        """What is expected at M positions, from the hidden vectors before them, ``(M, P)``.
 
         Returns:
             Log-probabilities ``(M, V)`` of all words, forward, backward and both; special words
@@ -271,7 +270,7 @@ class LanguageModel:
 
     @torch.no_grad()
     def _hidden(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
-        """For each word what each direction has read before it comes to it, ``(n_words, P)``."""
+        """The hidden vector of each direction before each word, ``(n_words, P)``."""
         block = self._encode([words])
         batch = block.batch(np.zeros(1, dtype=np.int64))
         read = predicted(self.model, batch.to(self.model.device))
@@ -302,11 +301,11 @@ class LanguageModel:
 def _checked(
     words: Sequence[str], n: int = 1, before: Sequence[str] = (), after: Sequence[str] = ()
 ) -> list[str]:
-    """A sentence as a list, between others."""
+    """A sentence as a list, with words before and after it."""
     if isinstance(words, str):
         raise ValueError(
             f"A sentence is a list of words, as in {words.split()[:5]}; found the string {words!r}."
         )
     if n < 1:
-        raise ValueError(f"n is {n}; ask for 1 word at least.")
+        raise ValueError(f"n is {n}; give at least 1.")
     return [*before, *words, *after]

@@ -23,7 +23,7 @@ LOGITS_AT_ONCE = 2**25  # bounds memory: 128 MiB, whatever the vocabulary
 
 @dataclass
 class Perplexity:
-    """What a text cost.
+    """How well a text was predicted.
 
     Attributes:
         forward, backward: ``exp`` of the mean loss in nats of each direction. Each sentence's
@@ -51,12 +51,12 @@ class Perplexity:
 
 
 class Predicted(NamedTuple):
-    """What each direction has read before each prediction, and what it should predict.
+    """The hidden vector before each prediction of each direction, and its target.
 
     Attributes:
-        hidden_f, hidden_b: ``(M, P)``; M is the number of tokens less that of sentences.
-        targets_f, targets_b: ``(M,)`` places in the vocabulary.
-        state: in which each direction ended each sentence.
+        hidden_f, hidden_b: ``(M, P)``; M tokens are predicted: N less one for each sentence.
+        targets_f, targets_b: ``(M,)`` indices in the vocabulary.
+        state: of each direction at the end of each sentence.
     """
 
     hidden_f: torch.Tensor
@@ -67,7 +67,7 @@ class Predicted(NamedTuple):
 
 
 def predicted(model: BiLM, batch: Batch, state: State | None = None) -> Predicted:
-    """Read a batch as a language model does.
+    """Hidden vectors and targets of a batch, for both directions.
 
     The forward direction predicts every token but the first of a sentence from the one before
     it, the backward direction every token but the last from the one after it.
@@ -80,9 +80,9 @@ def predicted(model: BiLM, batch: Batch, state: State | None = None) -> Predicte
     layers, state = model(model.token_encoder(batch.ids), batch.tokens, batch.lengths, state)
     forward, backward = layers[-1].chunk(2, dim=1)  # (N, P) each
     ends = np.cumsum(batch.lengths)
-    keep = np.ones(len(batch.tokens), dtype=bool)
-    keep[ends - 1] = False
-    before = to_device(np.flatnonzero(keep), model.device)  # all but each last token
+    predicts = np.ones(len(batch.tokens), dtype=bool)
+    predicts[ends - 1] = False
+    before = to_device(np.flatnonzero(predicts), model.device)  # all but each last token
     after = before + 1  # all but each first one
     targets = batch.targets
     return Predicted(forward[before], targets[after], backward[after], targets[before], state)
@@ -108,7 +108,7 @@ def evaluate(
     """Perplexity of held-out sentences.
 
     Args:
-        model: the biLM; it is put into evaluation mode and left in the mode it was in.
+        model: the biLM; it is put into evaluation mode and back into its mode at the end.
         head: its softmax.
         block: the sentences.
         batch_words: tokens read at once.
@@ -136,8 +136,8 @@ def evaluate(
     n_predicted = n_words = n_unknown = 0
     for batch in _batches(block, plan, model.device):
         if isinstance(state, StreamState):
-            read = predicted(model, batch, state.of(len(batch.lengths)))
-            state.keep(read.state)
+            read = predicted(model, batch, state.first(len(batch.lengths)))
+            state.update(read.state)
         else:
             read = predicted(model, batch, state)
         forward += float(losses(head, read.hidden_f, read.targets_f).sum())

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from ..bilm.packing import to_device
 
-NEVER = -1e30  # a logit that counts for nothing; an infinite one has no gradient if all are
+NEVER = -1e30  # a logit without effect; infinite ones have no gradient where all are
 
 
 class SoftmaxHead(nn.Module):
@@ -25,7 +25,7 @@ class SoftmaxHead(nn.Module):
     def __init__(self, n_words: int, projection_dim: int):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(n_words, projection_dim))
-        # Starting from Zipf's law, the first steps need not spend themselves on frequencies.
+        # Starting from Zipf's law spares the first steps learning frequencies.
         self.bias = nn.Parameter(torch.from_numpy(log_uniform(n_words)).float())
         bound = (3 / projection_dim) ** 0.5  # a variance of 1 / P
         nn.init.uniform_(self.weight, -bound, bound)
@@ -55,15 +55,17 @@ class SoftmaxHead(nn.Module):
         words = candidates.words
         # One gather for candidates and targets: its gradient is as large as the whole table.
         weight = F.embedding(torch.cat([words, targets]), self.weight)
-        of_words, of_targets = weight.split([len(words), len(targets)])
-        negatives = logits(hidden, of_words, self.bias[words] - candidates.log_expected(words))
-        place = torch.full((len(self.weight),), -1, device=hidden.device)
-        place[words] = torch.arange(len(words), device=hidden.device)
-        hits = place[targets].unsqueeze(1)  # (M, 1) a target's place among the candidates, or -1
-        # Adding 0 elsewhere, there is no need to ask the GPU which the hits are.
+        candidate_weight, target_weight = weight.split([len(words), len(targets)])
+        negatives = logits(
+            hidden, candidate_weight, self.bias[words] - candidates.log_expected(words)
+        )
+        index = torch.full((len(self.weight),), -1, device=hidden.device)
+        index[words] = torch.arange(len(words), device=hidden.device)
+        hits = index[targets].unsqueeze(1)  # (M, 1) of a target among the candidates, or -1
+        # 0 is added elsewhere, so that the CPU need not wait for the GPU to know the hits.
         added = torch.where(hits < 0, 0.0, NEVER).to(negatives.dtype)
         negatives.scatter_add_(1, hits.clamp(min=0), added)
-        positives = (hidden * of_targets).sum(dim=1) + self.bias[targets]
+        positives = (hidden * target_weight).sum(dim=1) + self.bias[targets]
         positives = positives - candidates.log_expected(targets)
         total = torch.logaddexp(torch.logsumexp(negatives, dim=1), positives)
         return (total - positives).mean()
@@ -106,7 +108,7 @@ class LogUniformSampler:
 
     Args:
         n_words: size V of the vocabulary.
-        n_candidates: distinct words a draw ends with, fewer than V.
+        n_candidates: distinct words of a draw, fewer than V.
     """
 
     def __init__(self, n_words: int, n_candidates: int):
@@ -120,7 +122,7 @@ class LogUniformSampler:
         self.log_miss = torch.from_numpy(log_miss).float()
 
     def to(self, device: torch.device) -> LogUniformSampler:
-        """Have the candidates on a device, with the table that they share."""
+        """Move the table to a device; candidates are drawn there."""
         self.log_miss = self.log_miss.to(device)
         return self
 
@@ -134,7 +136,7 @@ class LogUniformSampler:
             words, first = np.unique(drawn, return_index=True)
             if len(words) >= self.n_candidates:
                 break
-        kept = np.argsort(first)[: self.n_candidates]
-        tries = int(first[kept[-1]]) + 1  # draws it took to find the last of them
-        ids = to_device(np.sort(words[kept]), self.log_miss.device)
+        chosen = np.argsort(first)[: self.n_candidates]
+        tries = int(first[chosen[-1]]) + 1  # draws it took to find the last of them
+        ids = to_device(np.sort(words[chosen]), self.log_miss.device)
         return Candidates(ids, tries, self.log_miss)

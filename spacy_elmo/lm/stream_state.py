@@ -1,4 +1,4 @@
-"""The states in which streams of sentences have been left, to be gone on from."""
+"""LSTM states that are carried from sentence to sentence, in several streams."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..bilm.model import State
 
 
 class StreamState(nn.Module):
-    """One state for each of several streams; a module, so that checkpoints hold it.
+    """One state for each of several streams; a module, so that checkpoints contain it.
 
     Args:
         config: shape of the biLM.
-        n_streams: streams, zero states at first.
+        n_streams: number of streams; their states are zeros at first.
     """
 
     h: torch.Tensor
@@ -29,11 +29,11 @@ class StreamState(nn.Module):
     def __len__(self) -> int:
         return self.h.shape[2]
 
-    def of(self, n: int) -> State:
+    def first(self, n: int) -> State:
         """The states of the first n streams, ``(L, 2, n, P)`` and ``(L, 2, n, D)``."""
         return self.h[:, :, :n].clone(), self.c[:, :, :n].clone()
 
-    def keep(self, state: State) -> None:
-        """Note the states in which the first streams have been left; no gradient passes."""
+    def update(self, state: State) -> None:
+        """Replace the states of the first streams; no gradient passes."""
         h, c = state
         self.h[:, :, : h.shape[2]], self.c[:, :, : c.shape[2]] = h.detach(), c.detach()

@@ -12,56 +12,60 @@ from ..bilm.layout import read_words
 
 UNK = "<UNK>"
 SPECIALS = (BOS, EOS, UNK)
-UNKNOWN = SPECIALS.index(UNK)  # its place
+UNKNOWN = SPECIALS.index(UNK)
 
 
 class Vocabulary:
-    """Words by their place; places 0, 1 and 2 are ``<S>``, ``</S>`` and ``<UNK>``.
+    """Words and their indices; 0, 1 and 2 are ``<S>``, ``</S>`` and ``<UNK>``.
 
-    The order by frequency is what the sampled softmax takes its probabilities from.
+    They are ordered by frequency, on which the sampled softmax relies.
+
+    Attributes:
+        words: by index.
+        ids: the index of each word.
 
     Raises:
-        ValueError: the first three words are not the special ones, or a word stands twice.
+        ValueError: the first three words are not the special ones, or a word occurs twice.
     """
 
     def __init__(self, words: Sequence[str], source: str = "The vocabulary"):
         self.words = list(words)
-        self.places = {word: place for place, word in enumerate(self.words)}
+        self.ids = {word: index for index, word in enumerate(self.words)}
         if tuple(self.words[:3]) != SPECIALS:
             raise ValueError(
                 f"{source} must begin with {', '.join(SPECIALS)}, one word a line; "
                 f"found {self.words[:3]}."
             )
-        if len(self.places) < len(self.words):
+        if len(self.ids) < len(self.words):
             double = next(word for word, n in Counter(self.words).items() if n > 1)
             raise ValueError(f"{source} has the word {double!r} more than once.")
 
     def __len__(self) -> int:
         return len(self.words)
 
-    __iter__ = None  # or Python would look up 0, 1, 2, … and find an <UNK> for ever
+    __iter__ = None  # or Python would look up 0, 1, 2, … and find <UNK> forever
 
     def __getitem__(self, word: str) -> int:
-        """The place of a word, that of ``<UNK>`` if it is not there."""
-        return self.places.get(word, UNKNOWN)
+        """The index of a word; that of ``<UNK>`` if it is not in the vocabulary."""
+        return self.ids.get(word, UNKNOWN)
 
     @classmethod
     def from_counts(cls, counts: Counter[str], max_size: int, min_count: int) -> Vocabulary:
-        """The most frequent words; equal counts are put in order of the alphabet.
+        """The most frequent words; equal counts are ordered alphabetically.
 
         Args:
             counts: how often each word was seen.
-            max_size: words at the most, the special ones included.
+            max_size: maximal number of words, the special ones included.
             min_count: rarer words are left out.
 
         Raises:
-            ValueError: a word has a line break.
+            ValueError: a word is empty or contains a line break.
         """
         broken = next((word for word in counts if not word or "\n" in word or "\r" in word), None)
         if broken is not None:
             raise ValueError(
-                f"The word {broken!r} of the training text has a line break inside, or nothing: a "
-                f"vocabulary has one word a line. Its reader has to part such words."
+                f"The word {broken!r} of the training text is empty or contains a line break, "
+                f"but a vocabulary has one word a line. Its reader must split such words."
             )
         frequent = sorted(
             (-count, word)
@@ -80,5 +84,5 @@ class Vocabulary:
         return cls(read_words(path), f"The vocabulary {path}")
 
     def write(self, path: Path) -> None:
-        """Write one word a line, the whole file or nothing."""
+        """Write one word a line, the whole file or none."""
         write_text(path, "\n".join(self.words) + "\n")

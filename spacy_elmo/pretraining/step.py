@@ -50,10 +50,10 @@ class BiLMLoss(nn.Module):
         if not batch.lengths:  # every parameter still needs a gradient: other ranks wait for it
             zeros = [0 * p.sum() for p in self.parameters() if p.requires_grad]
             return torch.stack(zeros).sum()
-        state = None if self.streams is None else self.streams.of(len(batch.lengths))
+        state = None if self.streams is None else self.streams.first(len(batch.lengths))
         read = predicted(self.model, batch, state)
         if self.streams is not None:
-            self.streams.keep(read.state)
+            self.streams.update(read.state)
         hidden = F.dropout(torch.cat([read.hidden_f, read.hidden_b]), self.dropout)
         targets = torch.cat([read.targets_f, read.targets_b])
         if candidates is None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from spacy_elmo.bilm.config import MOST_CHARACTERS, MOST_FILTERS, MOST_UNITS, BiLMConfig
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.options import from_options, to_options
 
 from .helpers import make_options
 
@@ -62,13 +63,13 @@ def test_dict_and_json_round_trip(config, initial_state):
 @given(configs)
 @settings(deadline=None)
 def test_options_round_trip(config):
-    options = json.loads(json.dumps(config.to_options()))
-    assert BiLMConfig.from_options(options) == config
-    assert BiLMConfig.from_options(options).to_options() == options
+    options = json.loads(json.dumps(to_options(config)))
+    assert from_options(options) == config
+    assert to_options(from_options(options)) == options
 
 
 def test_published_options():
-    config = BiLMConfig.from_options(PUBLISHED)
+    config = from_options(PUBLISHED)
     assert config.filters[-1] == (7, 1024)
     assert (config.n_filters, config.width) == (2048, 256)
     assert (config.dim, config.n_layers, config.n_highway) == (1024, 2, 1)
@@ -83,7 +84,7 @@ def test_training_options_are_read_too():
     options = json.loads(json.dumps(PUBLISHED))
     options["char_cnn"]["n_characters"] = 261
     options |= {"bidirectional": True, "dropout": 0.1, "n_tokens_vocab": 793471, "n_epochs": 10}
-    assert BiLMConfig.from_options(options) == BiLMConfig.from_options(PUBLISHED)
+    assert from_options(options) == from_options(PUBLISHED)
 
 
 def test_what_options_may_leave_out():
@@ -92,7 +93,7 @@ def test_what_options_may_leave_out():
         del options["lstm"][name]
     for name in ("n_highway", "max_characters_per_token", "n_characters"):
         del options["char_cnn"][name]
-    config = BiLMConfig.from_options(options)
+    config = from_options(options)
     assert config.n_layers == 1
     assert config.cell_clip is None
     assert config.proj_clip is None
@@ -172,12 +173,12 @@ def test_options_without_a_block(block):
     options = make_options()
     del options[block]
     with pytest.raises(ValueError, match=f"no '{block}' block"):
-        BiLMConfig.from_options(options)
+        from_options(options)
 
 
 def test_options_of_one_direction():
     with pytest.raises(ValueError, match="bidirectional"):
-        BiLMConfig.from_options({**make_options(), "bidirectional": False})
+        from_options({**make_options(), "bidirectional": False})
 
 
 def test_the_largest_sizes_overflow_nothing():
@@ -201,7 +202,7 @@ def test_options_with_something_else_for_a_block(name, value):
     (options["char_cnn"] if name == "embedding" else options)[name] = value
     said = re.escape(f"options.json: '{name}' is {value!r}, not a block")
     with pytest.raises(ValueError, match=said):
-        BiLMConfig.from_options(options)
+        from_options(options)
 
 
 @pytest.mark.parametrize(
@@ -218,4 +219,4 @@ def test_options_without_a_setting(block, name):
     options = make_options()
     del options[block][name]
     with pytest.raises(ValueError, match=f"options.json: the setting '{name}' is missing"):
-        BiLMConfig.from_options(options)
+        from_options(options)

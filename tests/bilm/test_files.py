@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.files import atomic_directory, atomic_file, recover_directory, write_text
 from spacy_elmo.bilm.find import find_weights
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.options import from_options
 from spacy_elmo.bilm.weights import save_bilm
 
 from .helpers import make_options
@@ -122,7 +122,7 @@ def test_a_killed_process_loses_no_directory(step: str, then: str, tmp_path: Pat
 def test_weights_are_found_after_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "directory"
     with atomic_directory(path) as temporary:
-        save_bilm(BiLM(BiLMConfig.from_options(make_options())), temporary)
+        save_bilm(BiLM(from_options(make_options())), temporary)
     subprocess.run([sys.executable, "-c", KILLED, path, "between the renames"])
     assert not path.exists()
     assert find_weights(path).load().config.width == 10

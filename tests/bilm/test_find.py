@@ -14,9 +14,9 @@ import pytest
 import spacy
 import torch
 
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.find import EMBEDDED, find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.options import from_options
 from spacy_elmo.bilm.published import write_published
 from spacy_elmo.bilm.weights import save_bilm
 from spacy_elmo.lm.head import load_head
@@ -25,7 +25,7 @@ from ..pipeline.helpers import TEXTS, make_nlp
 from .helpers import fails, make_options, same_weights, write
 
 h5py = pytest.importorskip("h5py")
-CONFIG = BiLMConfig.from_options(make_options(cell_clip=3, proj_clip=3))
+CONFIG = from_options(make_options(cell_clip=3, proj_clip=3))
 WORDS = ["<S>", "</S>", "<UNK>", "the", "a"]
 VOCAB = "".join(f"{word}\n" for word in WORDS).encode()
 OTHERS = {"meta.json": b'{"id": 204}', "README": b"\xff", "LICENSE": b"CC", "more.hdf5": b"more"}
@@ -301,7 +301,7 @@ def test_a_directory_without_weights(tmp_path):
 
 def test_a_directory_with_one_of_two(files, tmp_path):
     fails(make_folder(tmp_path / "a", without(files, "model.hdf5")), "exactly one", "none")
-    fails(make_folder(tmp_path / "b", without(files, "options.json")), "holds no biLM")
+    fails(make_folder(tmp_path / "b", without(files, "options.json")), "is no directory of weights")
     (tmp_path / "a" / "model.hdf5").mkdir()
     fails(tmp_path / "a", "exactly one", "none")
 

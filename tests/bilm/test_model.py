@@ -9,6 +9,7 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.options import from_options
 from spacy_elmo.bilm.published_datasets import to_parameters
 
 from . import reference
@@ -48,7 +49,7 @@ OPTIONS = [make_options(**lstm, **cnn) for lstm, cnn in zip(LSTMS, 2 * CHAR_CNNS
 
 def make_pair(options, seed=0) -> tuple[BiLM, reference.Weights]:
     weights = reference.random_weights(options, np.random.default_rng(seed), scale=2.0)
-    config = BiLMConfig.from_options(options)
+    config = from_options(options)
     model = BiLM(config)
     model.load_state_dict(to_parameters(config, weights))
     return model.eval(), weights
@@ -172,7 +173,7 @@ def test_directions_see_only_their_own_side():
 
 def test_dropout_is_for_training_alone():
     torch.manual_seed(0)
-    config = BiLMConfig.from_options(make_options())
+    config = from_options(make_options())
     model = BiLM(config, dropout=0.5)
     [first], _ = run_bilm(model, SENTENCES[:1])
     [second], _ = run_bilm(model, SENTENCES[:1])

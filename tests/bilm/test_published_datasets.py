@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.options import from_options
 from spacy_elmo.bilm.published_datasets import (
     dataset_shapes,
     identities,
@@ -30,7 +30,7 @@ def make(**changes):
     """Options' config, and random weights for it."""
     options = make_options(**changes)
     weights = reference.random_weights(options, np.random.default_rng(0))
-    return BiLMConfig.from_options(options), weights
+    return from_options(options), weights
 
 
 @pytest.mark.parametrize("changes", SHAPES)

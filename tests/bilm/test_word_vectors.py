@@ -22,6 +22,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.files import atomic_directory
 from spacy_elmo.bilm.find import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.options import from_options
 from spacy_elmo.bilm.published import write_published
 from spacy_elmo.bilm.published_datasets import to_parameters
 from spacy_elmo.bilm.weights import from_bytes, save_bilm, to_bytes
@@ -79,9 +80,7 @@ def test_same_as_the_reference(vector_dim: int, monkeypatch: pytest.MonkeyPatch)
     weights = reference.random_weights(options, np.random.default_rng(0))
     of_lstm = {
         name: value
-        for name, value in to_parameters(
-            BiLMConfig.from_options(options), weights, source=""
-        ).items()
+        for name, value in to_parameters(from_options(options), weights, source="").items()
         if name.startswith("lstm.")
     }
     model.load_state_dict(of_lstm, strict=False)
@@ -236,8 +235,8 @@ def test_the_width_is_in_the_config_file_alone(tmp_path: Path) -> None:
         ({"words": torch.tensor([200, 255] * 11, dtype=torch.uint8)}, "are damaged"),
         ({"rows": torch.full((11,), 8, dtype=torch.int32)}, "from 0 to 7; found 11 rows"),
         ({"rows": torch.zeros(10, dtype=torch.int32)}, "'word_vectors.rows' has the shape (10,)"),
-        ({"rows": torch.zeros(11)}, "holds torch.float32, not torch.int32"),
-        ({"table": torch.zeros(8, 3, dtype=torch.int32)}, "holds torch.int32, not floats"),
+        ({"rows": torch.zeros(11)}, "is of the type torch.float32, expected torch.int32"),
+        ({"table": torch.zeros(8, 3, dtype=torch.int32)}, "torch.int32, expected floats"),
         ({"table": torch.zeros(8, 4)}, "the config asks for (8, 3)"),
         ({"table": torch.full((8, 3), torch.nan)}, "not finite"),
         ({"special": None}, "missing tensors ['word_vectors.special']"),
@@ -285,7 +284,7 @@ def test_settings_that_contradict(changes: dict[str, Any], said: str) -> None:
 def test_what_the_config_lacks(tmp_path: Path) -> None:
     config = replace(make_config(), n_vectors=None, vector_dim=None)
     for build in (WordVectors, BiLM):
-        with pytest.raises(ValueError, match=r"\['n_vectors', 'vector_dim'\] have to say"):
+        with pytest.raises(ValueError, match=r"needs the size.*\['n_vectors', 'vector_dim'\] are"):
             build(config)
     (tmp_path / "config.json").write_text(json.dumps(config.to_dict()))
     (tmp_path / "weights.safetensors").touch()

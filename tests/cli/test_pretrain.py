@@ -52,7 +52,7 @@ def test_from_text_to_a_model(config: Path, shards: Path, tmp_path: Path) -> Non
     assert (written.training.max_steps, written.softmax.kind) == (12, "sampled")
     head, vocab = load_head(out / "model-best")
     assert load_bilm(out / "model-best").config.projection_dim == head.weight.shape[1]
-    assert "harbour" in vocab.places
+    assert "harbour" in vocab.ids
     assert find_weights(out / "model-best").card().meta == {"lang": "en"}
 
 

@@ -84,7 +84,7 @@ def test_other_tensors(directory: Path) -> None:
         load_head(directory)
     whole = {"weight": torch.zeros(6, 8, dtype=torch.int8), "bias": torch.zeros(6)}
     save_file(whole, directory / "head.safetensors")
-    with pytest.raises(ValueError, match=r"'weight' holds torch\.int8, not floats"):
+    with pytest.raises(ValueError, match=r"'weight' is of the type torch\.int8, expected floats"):
         load_head(directory)
 
 
@@ -170,8 +170,8 @@ def test_special_words_in_other_places_are_put_first(order: list[int], published
     assert vocab.words[:3] == ["<S>", "</S>", "<UNK>"]
     assert vocab.words[3:] == [VOCAB.words[i] for i in order if i > 2]  # the others in order
     for place, word in enumerate(vocab.words):
-        assert torch.equal(again.weight[place], head.weight[VOCAB.places[word]])
-        assert torch.equal(again.bias[place], head.bias[VOCAB.places[word]])
+        assert torch.equal(again.weight[place], head.weight[VOCAB.ids[word]])
+        assert torch.equal(again.bias[place], head.bias[VOCAB.ids[word]])
 
 
 @pytest.mark.parametrize(
@@ -208,10 +208,10 @@ def test_the_words_of_another_published_model(words: list[str], published: Path)
         ({"W": "text"}, "'softmax/W' has the shape ()"),
         ({"b": np.zeros(7, "f4")}, "'softmax/b' has the shape (7,)"),
         ({"b": np.zeros((6, 1), "f4")}, "'softmax/b' has the shape (6, 1)"),
-        ({"b": np.zeros(6, int)}, "'softmax/b' holds int64"),
-        ({"b": np.full(6, b"1")}, "'softmax/b' holds |S1"),
-        ({"b": np.full(6, np.nan)}, "'bias' holds numbers that are not finite"),
-        ({"W": np.full((6, 8), 1e300)}, "'weight' holds numbers that are not finite"),
+        ({"b": np.zeros(6, int)}, "'softmax/b' is of the type int64"),
+        ({"b": np.full(6, b"1")}, "'softmax/b' is of the type |S1"),
+        ({"b": np.full(6, np.nan)}, "'bias' has values that are not finite"),
+        ({"W": np.full((6, 8), 1e300)}, "'weight' has values that are not finite"),
     ],
 )
 def test_a_softmax_of_something_else(changes: dict[str, Any], said: str, published: Path) -> None:

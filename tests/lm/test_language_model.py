@@ -159,7 +159,7 @@ def test_a_sentence_is_read_by_itself(
         same_surprisals(found, alone[i])
         assert np.isfinite(found.forward).all() and (found.forward > 0).all()
         assert found.known.tolist() == [
-            word in VOCAB.places and word not in SPECIALS for word in sentences[i]
+            word in VOCAB.ids and word not in SPECIALS for word in sentences[i]
         ]
 
 
@@ -168,7 +168,7 @@ def test_surprises(monkeypatch: pytest.MonkeyPatch, logits_at_once: int) -> None
     monkeypatch.setattr(language_model, "LOGITS_AT_ONCE", logits_at_once)
     forward, backward = log_probabilities(LM.model, LM.head, SENTENCE)
     shares = np.exp(forward + backward - log_uniform(len(VOCAB)))[:, len(SPECIALS) :]
-    found = {surprise.place: surprise for surprise in LM.surprises(SENTENCE, 2)}
+    found = {surprise.position: surprise for surprise in LM.surprises(SENTENCE, 2)}
     assert list(found) == [i for i, word in enumerate(SENTENCE) if word != "unheard"]
     for place, surprise in found.items():
         share = shares[place, VOCAB[SENTENCE[place]] - len(SPECIALS)] / shares[place].sum()
@@ -195,11 +195,11 @@ def test_failures(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="list of words"):
         LM.surprisals(["the sea"])
     for place in (-1, 2):
-        with pytest.raises(ValueError, match=f"no place {place} in a sentence of 2 words"):
+        with pytest.raises(ValueError, match=f"position is {place}, but the sentence has 2 words"):
             LM.substitutes(["the", "sea"], place)
-    with pytest.raises(ValueError, match="no place 0 in a sentence of 0 words"):
+    with pytest.raises(ValueError, match="position is 0, but the sentence has 0 words"):
         LM.fill([], 0)
-    with pytest.raises(ValueError, match="n is 0; ask for 1"):
+    with pytest.raises(ValueError, match="n is 0; give at least 1"):
         LM.next_words(["the"], 0)
     with pytest.raises(ValueError, match="embedded and installed weights are"):
         LanguageModel.load("nowhere")

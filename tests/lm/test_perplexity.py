@@ -63,7 +63,7 @@ def test_unknown_words_are_counted_and_scored_as_such() -> None:
     result = evaluate(*make_model(len(VOCAB)), make_block(sentences, VOCAB))
     words = [word for sentence in sentences for word in sentence]
     assert result.n_predicted == len(words) + len(sentences)
-    assert result.n_unknown == sum(word not in VOCAB.places for word in words) > 0
+    assert result.n_unknown == sum(word not in VOCAB.ids for word in words) > 0
     assert result.unknown_rate == result.n_unknown / len(words)
 
 

@@ -23,12 +23,12 @@ def test_against_the_definition() -> None:
     merged, vocab = restrict_head(head, VOCAB, known, "The file")
     assert vocab.words == [*VOCAB.words[:3], *(word for word in VOCAB.words[3:] if word in known)]
     losses = []
-    others = [i for i, word in enumerate(VOCAB.words) if word not in vocab.places]
+    others = [i for i, word in enumerate(VOCAB.words) if word not in vocab.ids]
     for words in prose():
         for place, row in enumerate(np.exp(log_probabilities(model, head, [*words, "x"])[0])):
             target = [*words, "</S>"][place]
             share = row[VOCAB[target]]
-            if target not in vocab.places:
+            if target not in vocab.ids:
                 share = row[[UNKNOWN, *others]].sum()
             losses.append(-math.log(share))
     result = evaluate(model, merged, make_block(prose(), vocab))
@@ -47,7 +47,8 @@ def test_all_words_change_nothing() -> None:
 
 def test_failures() -> None:
     _, head = make_model(len(VOCAB))
-    with pytest.raises(ValueError, match=r"The file x has 2 words that .*: 'Zug', 'Bahn'\. Leave"):
+    said = r"The file x has 2 words that .*: 'Zug', 'Bahn'\. Give only"
+    with pytest.raises(ValueError, match=said):
         restrict_head(head, VOCAB, ["Zug", "the", "Bahn", "Zug"], "The file x")
     with pytest.raises(ValueError, match=r"7 words .*'4', …\."):
         restrict_head(head, VOCAB, map(str, range(7)), "The file x")

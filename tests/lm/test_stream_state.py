@@ -92,15 +92,15 @@ def test_no_gradient_passes_from_one_batch_to_the_one_before() -> None:
     carried, rng = StreamState(model.config, 5), np.random.default_rng(0)
     first, second = block.streams(5, rng)
     BiLMLoss(model, head, 0.0, carried)(block.batch(first), None)
-    before = carried.of(5)
+    before = carried.first(5)
     BiLMLoss(model, head, 0.0, carried)(block.batch(second), None).backward()
     expected = [p.grad.clone() for p in model.parameters()]
     model.zero_grad()
     fresh = StreamState(model.config, 5)
-    fresh.keep(before)
+    fresh.update(before)
     BiLMLoss(model, head, 0.0, fresh)(block.batch(second), None).backward()
     assert all(torch.equal(p.grad, e) for p, e in zip(model.parameters(), expected, strict=True))
-    assert not any(torch.equal(a, b) for a, b in zip(before, fresh.of(5), strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(before, fresh.first(5), strict=True))
 
 
 def test_what_is_trained_so_starts_warm(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_the_cap_includes_the_special_words() -> None:
 
 
 def test_rare_words_are_left_out() -> None:
-    assert "rare" in Vocabulary.from_counts(COUNTS, 100, 1).places
+    assert "rare" in Vocabulary.from_counts(COUNTS, 100, 1).ids
     assert Vocabulary.from_counts(COUNTS, 100, 2).words == [*SPECIALS, "the", "a", "b", "c"]
     assert Vocabulary.from_counts(COUNTS, 100, 5).words == [*SPECIALS, "the"]
 

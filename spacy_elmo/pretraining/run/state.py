@@ -40,7 +40,7 @@ def initial_state(run: Run, group: ProcessGroup, progress: Progress) -> TrainSta
         streams = StreamState(config.model, settings.n_streams)
     state = TrainState(model, head, settings, group, sampler, streams, progress)
     if streams is not None:
-        model.set_warm_state(streams.of(1))
+        model.set_warm_state(streams.first(1))
     return state
 
 

@@ -1,0 +1,100 @@
+"""Reads HDF5 files safely; whatever is wrong with one becomes one error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def import_h5py(file: str) -> Any:
+    """The library that reads and writes HDF5, from the extra that brings it.
+
+    Args:
+        file: the one to read or write, for the error message.
+    """
+    try:
+        import h5py  # type: ignore[import-untyped, unused-ignore]
+    except ImportError:
+        raise ValueError(
+            f"{file}: HDF5 needs h5py. Install it with: pip install 'spacy-elmo[hdf5]'"
+        ) from None
+    return h5py
+
+
+@contextmanager
+def open_datasets(local: Callable[[], Path], source: str) -> Iterator[Mapping[str, Any]]:
+    """The datasets of a file by their full names; each is read when it is indexed.
+
+    Args:
+        local: gives the file's path.
+        source: the file's name for error messages.
+
+    Raises:
+        ValueError: the file is damaged, or links to other files or around in circles.
+    """
+    h5py = import_h5py(source)
+    path = local()
+    with _intact(source):
+        file = h5py.File(path, "r")
+    with file:
+        with _intact(source):
+            datasets = dict(_collect(h5py, file, source))
+        yield datasets
+
+
+def _collect(
+    h5py: Any, group: Any, source: str, prefix: str = "", around: Sequence[Any] = ()
+) -> Iterator[tuple[str, Any]]:
+    around = [*around, group]
+    for key in group:
+        name, item = f"{prefix}{key}", group.get(key)  # None if it is a link to nowhere
+        if not isinstance(item, h5py.Group | h5py.Dataset):
+            continue
+        is_data = isinstance(item, h5py.Dataset)
+        outside = item.file.filename != group.file.filename
+        if outside or (is_data and (item.external or item.is_virtual)):
+            raise ValueError(
+                f"{source}: '{name}' is stored in another file, which is not read. Write a file "
+                f"that contains all of the weights."
+            )
+        if is_data:
+            yield name, _Dataset(item, source)
+        elif item in around:
+            raise ValueError(
+                f"{source}: '{name}' is a link to a group that it lies in, so the names form a "
+                f"circle. Write a file without that link."
+            )
+        else:
+            yield from _collect(h5py, item, source, f"{name}/", around)
+
+
+class _Dataset:
+    """An open dataset whose errors name the file."""
+
+    def __init__(self, dataset: Any, source: str):
+        self._dataset, self._source = dataset, source
+
+    @property
+    def shape(self) -> Any:
+        return self._dataset.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._dataset.dtype
+
+    def __getitem__(self, part: Any) -> Any:
+        with _intact(self._source):
+            return self._dataset[part]
+
+
+@contextmanager
+def _intact(source: str) -> Iterator[None]:
+    """Whatever HDF5 raises for a broken file becomes one error."""
+    try:
+        yield
+    except (OSError, RuntimeError, KeyError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{source}: cannot be read as HDF5, it may be incomplete or damaged ({error})."
+        ) from error
