@@ -28,7 +28,7 @@ class Progress:
         self.next_line = self.began + LINE_SECONDS
         self.bar: Any = None
         if not quiet and sys.stderr.isatty():
-            self.bar = make_bar(unit, total, done)
+            self.bar = make_bar(unit, total, done, unit_scale=True)
 
     def __enter__(self) -> Progress:
         return self
@@ -76,13 +76,13 @@ def track(
             progress.update(size(item))
 
 
-def make_bar(unit: str, total: int | None, done: int) -> Any:
-    """A tqdm bar, or None if tqdm is not installed."""
+def make_bar(unit: str, total: int | None, done: int, unit_scale: bool = False) -> Any:
+    """A tqdm bar, or None if tqdm is not installed: pretraining runs without it."""
     try:
         from tqdm import tqdm
     except ImportError:
         return None
-    return tqdm(total=total, initial=done, unit=f" {unit}", unit_scale=True, smoothing=0.05)
+    return tqdm(total=total, initial=done, unit=f" {unit}", unit_scale=unit_scale, smoothing=0.05)
 
 
 def duration(seconds: float) -> str:

@@ -43,8 +43,7 @@ def demo_cli(
 
         found = find_weights(weights)
         nlp = blank_pipeline(found, lang, default="en")
-        config = {"store_layers": True, "model": {"weights": weights}}
-        nlp.add_pipe("elmo", config=config)
+        nlp.add_pipe("elmo", config={"store_layers": True, "model": {"weights": weights}})
         lm = LanguageModel.load(found) if found.has_head() else None
         nlp("")  # loads the weights
     from .demo_views import show_built_in, show_text

@@ -38,11 +38,10 @@ def perplexity_cli(
     if as_json:
         print_json(data)
         return
-    unknown = f"{data['unknown']:,} ({data['unknown_rate']:.2%})"
     rows = [
         *((name, f"{data[name]:.2f}") for name in ("forward", "backward", "mean")),
         *((name, f"{data[name]:,}") for name in ("sentences", "words")),
-        ("<UNK> among them", unknown),
+        ("<UNK> among them", f"{data['unknown']:,} ({data['unknown_rate']:.2%})"),
         ("vocabulary", f"{data['vocabulary']:,}"),
     ]
     msg.table(rows, aligns=("l", "r"))

@@ -5,36 +5,31 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from wasabi import msg
+
+from .options import GpuId, Quiet, report_errors
 
 if TYPE_CHECKING:
     from ..pretraining.config import PretrainConfig
 
 
 def pretrain_cli(
-    # fmt: off
     ctx: typer.Context,  # for the overrides of the config
-    config_path: Path = typer.Argument(..., help="Path to config file", metavar="CONFIG"),
-    out: Path = typer.Argument(
-        ..., help="Directory for models, checkpoint, config and log", metavar="OUT"
-    ),
-    gpu_id: int = typer.Option(-1, "--gpu-id", "-g", help="GPU ID or -1 for CPU"),
-    start: str = typer.Option(
-        None,
-        "--from",
-        help="Name, directory or zip of a biLM to start from (default: random initialization)",
-        metavar="NAME",
-    ),
-    resume: bool = typer.Option(False, "--resume", help="Resume from the checkpoint in OUT"),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="Print nothing but errors"),
-    # fmt: on
-) -> None:
+    config_path: Annotated[Path, typer.Argument(help="Path to config file", metavar="CONFIG")],
+    out: Annotated[Path, typer.Argument(help="Directory for models, checkpoint, config and log", metavar="OUT")],
+    gpu_id: GpuId = -1,
+    start: Annotated[str | None, typer.Option("--from", help="Name, directory or zip of a biLM to start from (default: random initialization)", metavar="NAME")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume from the checkpoint in OUT")] = False,
+    quiet: Quiet = False,
+) -> None:  # fmt: skip
     """
-    Train a biLM on sentence shards, as `elmo tokenize` writes them, or on any text for which the
-    config names a reader under [corpora.train] and [corpora.dev].
+    Train a biLM on raw text.
+
+    The text is a corpus of sentence shards, as `elmo tokenize` writes them, or any text for which
+    the config names a reader under [corpora.train] and [corpora.dev].
 
     Override settings of the config after CONFIG and OUT, for example
     `--paths.train ./shards --paths.dev ./dev --training.max_steps 5000`. Ctrl-C stops after the
@@ -66,9 +61,8 @@ def pretrain_cli(
         return replace(config, readers=readers, word_table=table, make_logger=logger)
 
     try:
-        progress = pretrain(read, out, device=device, resume=resume, quiet=quiet)
-    except (ValueError, OSError) as error:
-        msg.fail("Cannot pretrain", str(error), exits=1)
+        with report_errors("Cannot pretrain"):
+            progress = pretrain(read, out, device=device, resume=resume, quiet=quiet)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if progress.step < progress.n_steps:  # it was stopped

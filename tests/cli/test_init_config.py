@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,24 @@ def test_the_default_is_the_embedded_model(tmp_path: Path) -> None:
     assert config.model == model.config
     parameters = sum(p.numel() for p in model.parameters())
     assert f"{parameters / 1e6:.1f} M parameters" in printed
+
+
+def test_the_smallest_size_trains_on_a_small_text(tmp_path: Path) -> None:
+    """With fewer words in its vocabulary than the config's candidates."""
+    text = tmp_path / "text.txt"
+    text.write_text("The bank lent us money. We sat on the bank.\n" * 10, encoding="utf-8")
+    config, corpus, out = tmp_path / "config.cfg", tmp_path / "corpus", tmp_path / "out"
+    steps = ["--training.max_steps", 4, "--training.warmup_steps", 1, "--training.decay_steps", 1]
+    for command in (
+        ["init-config", config, "--size", "xs"],
+        ["tokenize", text, corpus],
+        ["pretrain", config, out, "--paths.train", corpus, "--paths.dev", corpus, *steps],
+    ):
+        result = CliRunner().invoke(app, list(map(str, command)))
+        assert result.exit_code == 0, result.output
+    found = json.loads(CliRunner().invoke(app, ["info", str(out / "model-last"), "-j"]).stdout)
+    assert found["vectors"]["width"] == 128
+    assert found["language model"]["words"] == 13  # 10 and the special words
 
 
 def test_failures(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo import progress
 from spacy_elmo.cli import app
-from spacy_elmo.progress import Progress, track
+from spacy_elmo.progress import Progress, duration, track
 
 from ..pipeline.helpers import write_language_model
 
@@ -97,3 +97,11 @@ def test_commands_report_to_the_error_stream(tmp_path: Path) -> None:
     for command in (["tokenize", text, out], ["perplexity", weights, text]):
         result = CliRunner().invoke(app, list(map(str, [*command, "--quiet"])))
         assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0:00:00"), (61, "0:01:01"), (3599.6, "1:00:00"), (90_000, "25:00:00")],
+)
+def test_duration(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -18,7 +18,7 @@ ARROWS = {
     "bilm": set(),
     "lm": {"bilm"},
     "pipeline": {"lm", "bilm"},
-    "pretraining": {"lm", "bilm"},
+    "pretraining": {"lm", "bilm", "progress"},
 }
 WITHOUT_SPACY = ("bilm", "lm", "pretraining")
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from spacy_elmo.pretraining.run import console
-from spacy_elmo.pretraining.run.console import Console, duration
+from spacy_elmo.pretraining.run.console import Console
 
 
 def run(reporter: Console, total: int = 6, done: int = 2) -> None:
@@ -75,11 +75,3 @@ def test_a_terminal_without_tqdm_gets_lines(
     monkeypatch.setitem(sys.modules, "tqdm", None)
     run(Console())
     assert "step 3 of 6: loss 1.500" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.4, "0:00:00"), (61, "0:01:01"), (3599.6, "1:00:00"), (90_000, "25:00:00")],
-)
-def test_duration(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

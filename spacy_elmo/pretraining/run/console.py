@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-LINE_SECONDS = 30.0  # between plain lines
+from ...progress import LINE_SECONDS, duration, make_bar
 
 
 class Console:
@@ -35,12 +35,7 @@ class Console:
         self.total, self.done, self.began = total, done, time.monotonic()
         self.next_line = 0.0
         if not self.quiet and sys.stderr.isatty():
-            try:
-                from tqdm import tqdm
-            except ImportError:  # PyTorch, NumPy and safetensors are enough
-                pass
-            else:
-                self.bar = tqdm(total=total, initial=done, unit="step", smoothing=0.05)
+            self.bar = make_bar("steps", total, done)
         try:
             yield
         finally:
@@ -65,9 +60,3 @@ class Console:
                 f"step {step:,} of {self.total:,}: loss {loss:.3f}, {speed:,.0f} words/s, "
                 f"{duration(left)} left"
             )
-
-
-def duration(seconds: float) -> str:
-    """Hours, minutes and seconds, as in 1:02:03."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

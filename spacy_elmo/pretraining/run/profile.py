@@ -11,9 +11,9 @@ from itertools import chain, islice
 import torch
 
 from ...lm.batches import Batch
+from ...progress import duration
 from ..data.corpus import CorpusPosition
 from ..step import TrainState, train_step
-from .console import duration
 
 N_STEPS = 3
 ADAM = 2  # values that the optimizer stores for each weight
