@@ -1,10 +1,11 @@
-"""The pipeline component: reads Docs with a biLM and writes contextual vectors to them."""
+"""The pipeline component: runs a biLM over Docs and writes contextual vectors to them."""
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Union  # noqa: UP035
 
+import numpy as np
+import srsly
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
@@ -14,17 +15,14 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
 from . import extensions
-from .checks import (
-    check_widths,
-    warn_of_other_tensors,
-    warn_of_settings_without_effect,
-)
-from .gradients import Gradients
-from .kept import keep_layers
-from .listener import ElmoListener, is_linked, link
+from .checks import check_widths, warn_of_settings_without_effect
+from .doc_layers import Batch, DocLayers
+from .doc_vectors import get_owners, set_vectors
+from .listener import ElmoListener, elmo_listeners
 from .mixed import ReplacedConfig
 from .scalar_mix import set_up
 from .shim import BiLMShim
+from .surroundings import Surroundings, tok2vec_listeners
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
@@ -34,7 +32,7 @@ CHUNK_SIZE = 2**23  # 32 MiB of layers, or those of batch_words if they take mor
 
 
 class Output(NamedTuple):
-    """What the component has to say of one Doc.
+    """The component's predictions for one Doc.
 
     Attributes:
         tensor: mixed vectors ``(n_tokens, 2P)``.
@@ -46,22 +44,28 @@ class Output(NamedTuple):
 
 
 class Elmo(Tok2Vec):
-    """Gives each token a vector that depends on its sentence.
+    """Gives each token a vector that depends on its sentence (Peters et al. 2018).
 
     Writes ``doc.tensor`` and the extensions ``._.elmo``; other components can learn from it
     through `spacy-elmo.ElmoListener.v1` or `spacy.Tok2VecListener.v1`.
 
     Args:
-        vocab: the pipeline's.
+        vocab: the pipeline's vocabulary.
         model: a `spacy-elmo.Elmo.v1` model.
         name: the component's name.
-        store_layers: keep all layers on each Doc, as ``doc._.elmo_layers``.
+        store_layers: store all layers on each Doc, as ``doc._.elmo_layers``.
         vectors: whether ``vector`` and ``similarity`` of Docs, Spans and Tokens come from ELMo:
             ``"elmo"``, ``"vocab"`` (never), or ``"auto"``, if the vocab has no vectors.
 
     Raises:
-        ValueError: a setting is unknown, or the model is another.
+        ValueError: a setting is unknown, or the model is not `spacy-elmo.Elmo.v1`.
+
+    Attributes:
+        doc_layers: what it shares with its `ElmoListener`s.
+        surroundings: what it knows of the pipeline that it is in.
     """
+
+    hide_labels = True  # there are none, and nlp.meta should not list them
 
     def __init__(
         self,
@@ -86,116 +90,113 @@ class Elmo(Tok2Vec):
         model.attrs["replace_listener_cfg"] = ReplacedConfig(name)
         self.store_layers = store_layers
         self.vectors = vectors
-        self.pipeline_meta: Dict[str, Any] = {}
-        self._gradients = Gradients()
+        self.doc_layers = DocLayers(name)
+        self.surroundings = Surroundings()
 
     @property
     def shim(self) -> BiLMShim:
-        """What holds the biLM."""
+        """The model's shim, which loads and runs the biLM."""
         return self.model.get_ref("bilm").shims[0]  # type: ignore[return-value]
 
     @property
     def elmo_listeners(self) -> List[ElmoListener]:
-        """Those that get the layers, each for a mix of its own."""
+        """Listeners that get the layers, each with a mix of its own."""
         every: List[Any] = self.listeners  # spaCy's annotation knows its own kind only
         return [listener for listener in every if isinstance(listener, ElmoListener)]
 
     @property
-    def _is_listened_to(self) -> bool:
-        """Whether layers are needed, if only in another pipeline that this component is in."""
-        return bool(self.elmo_listeners) or is_linked(self)
-
-    @property
     def tok2vec_listeners(self) -> List[Tok2VecListener]:
-        """spaCy's, that get ``doc.tensor`` and share the component's mix."""
+        """spaCy's listeners, which get ``doc.tensor`` and share the component's mix."""
         return [listener for listener in self.listeners if isinstance(listener, Tok2VecListener)]
 
     def find_listeners(self, component: Any) -> None:
         """Link the listeners in a component's model that name this one; spaCy calls this.
 
-        An `ElmoListener` learns the shape of the layers here, from the config of the weights
-        alone. If they cannot be found, that is reported when they are needed.
+        An `ElmoListener` gets the shape of the layers here, from the config of the weights alone.
+        Weights that cannot be found are reported when they are needed: a saved pipeline contains
+        its own.
+
+        Raises:
+            ValueError: the weights do not fit a setting, or their config is damaged.
         """
+        self.doc_layers.name = self.name
         self.model.attrs["replace_listener_cfg"].component = self.name  # it may have another now
-        super().find_listeners(component)
-        if not isinstance(getattr(component, "model", None), Model):
-            return
-        for node in component.model.walk():
-            if isinstance(node, ElmoListener) and node.upstream == self.name:
-                self.add_listener(node, component.name)  # type: ignore[arg-type]
-                link(node, self)
-                node.samples.clear()  # spaCy calls this, too, when all are initialized
-                with contextlib.suppress(ValueError):
-                    config = self.shim.config
-                    node.set_shape(config.n_layers + 1, config.width)
+        names = ("*", self.name) if self.surroundings.writes_last(self) else (self.name,)
+        for listener in tok2vec_listeners(component):
+            if listener.upstream_name in names:
+                self.add_listener(listener, component.name)
+        for own in elmo_listeners(component):
+            own.note(self.doc_layers)
+            if own.upstream == self.name:
+                self.add_listener(own, component.name)  # type: ignore[arg-type]
+                own.link(self.doc_layers)
+                own.samples.clear()  # spaCy links again when all components are initialized
+                config = self.shim.find_config()
+                if config is not None:
+                    own.set_shape(config.n_layers + 1, config.width)
+            elif own.doc_layers is self.doc_layers:  # this component was renamed
+                own.link(None)
+        self.surroundings.link(self, component)
 
     def remove_listener(self, listener: Any, component_name: str) -> bool:
         """Unlink a listener; spaCy calls this while it goes over the component's list of them."""
         before = self.listener_map.get(component_name, [])
-        kept = [other for other in before if other is not listener]
-        if kept:
-            self.listener_map[component_name] = kept
+        others = [other for other in before if other is not listener]
+        if others:
+            self.listener_map[component_name] = others
         else:
             self.listener_map.pop(component_name, None)
-        return len(kept) < len(before)
-
-    @property
-    def hide_labels(self) -> bool:
-        """True: there are no labels.
-
-        spaCy asks for this when it assembles ``nlp.meta``, also to save it, which is the moment
-        to name the sources of weights that nothing has needed so far.
-        """
-        self._name_sources()
-        return True
-
-    def _name_sources(self) -> None:
-        """Add the sources of the weights to ``nlp.meta["sources"]``."""
-        try:
-            card = self.shim.card.meta
-        except ValueError:
-            return  # weights that cannot be found are reported when they are needed
-        sources = self.pipeline_meta.get("sources") or []
-        new = [source for source in card.get("sources", []) if source not in sources]
-        self.pipeline_meta["sources"] = [*sources, *new]
+        if isinstance(listener, ElmoListener):
+            listener.link(None)
+        return len(others) < len(before)
 
     def predict(self, docs: Iterable[Doc]) -> List[Output]:
         """Vectors of Docs, which are not changed.
 
         Args:
-            docs: any number of them; they are read some thousand words at a time.
+            docs: any number of Docs; the biLM reads some thousand words at a time.
 
         Returns:
             An `Output` for each.
+
+        Raises:
+            ValueError: the weights are missing or damaged, or a component behind this one would
+                read other vectors than it learned from.
         """
+        docs = list(docs)
+        if docs:
+            self.surroundings.check(self, docs[0].vocab)
         bilm, mix = self.model.get_ref("bilm"), self.model.get_ref("mix")
         if self.model.has_dim("nO") is None:
             self.model.set_dim("nO", self.shim.config.width)
         check_widths(self.name, self.shim.config.width, self.listener_map)
         outputs: List[Output] = []
-        keeps = self.store_layers or self._is_listened_to
+        with_layers = self.store_layers or self.doc_layers.listeners
         config, batch_words = self.shim.config, self.shim.settings.batch_words
         fitting = CHUNK_SIZE // ((config.n_layers + 1) * config.width)
         for chunk in _chunks(docs, min(max(fitting, batch_words), 4 * batch_words)):
             layers = bilm.predict(chunk)
             tensors = mix.predict(layers)
-            kept = layers if keeps else [None] * len(chunk)
-            outputs.extend(map(Output, tensors, kept))
+            outputs.extend(map(Output, tensors, layers if with_layers else [None] * len(chunk)))
+        self._name_sources()
         return outputs
 
     def set_annotations(self, docs: Sequence[Doc], outputs: Sequence[Output]) -> None:
-        """Write vectors, and layers if they are to be stored, to Docs.
+        """Write vectors, and layers if they are stored, to Docs.
 
         Args:
             docs: the Docs.
             outputs: from `predict`.
         """
+        self.doc_layers.cache = self.shim.cache
         for doc, output in zip(docs, outputs, strict=True):
             doc.tensor = output.tensor  # type: ignore[assignment]
+            owners = dict.fromkeys([self.doc_layers, *get_owners(doc)])
+            set_vectors(doc, output.tensor, tuple(owners), weak=self.surroundings.is_cleaned)
             if self.store_layers:
                 extensions.set_layers(doc, output.layers, self.name)  # type: ignore[arg-type]
-            if output.layers is not None and self._is_listened_to:
-                keep_layers(doc, self.name, output.layers, self.shim.cache)
+            if output.layers is not None and self.doc_layers.listeners:
+                self.doc_layers.add(doc, output.layers)
             if self.vectors == "elmo" or (self.vectors == "auto" and not doc.vocab.vectors.size):
                 extensions.set_vector_hooks(doc)
 
@@ -207,17 +208,17 @@ class Elmo(Tok2Vec):
         sgd: Optional[Optimizer] = None,
         losses: Optional[Dict[str, float]] = None,
     ) -> Dict[str, float]:
-        """Read a batch for the listeners, which leave their gradients here.
+        """Run the biLM over a batch for the listeners, which accumulate their gradients here.
 
-        What they leave is backpropagated in `finish_update`, or here with the next batch, if
-        gradients are accumulated over several. So it does not matter which of the listeners
-        learn something from a batch.
+        These are backpropagated in `finish_update`, or with the next batch if gradients are
+        accumulated over several. So it does not matter which listeners learn from a batch.
 
         Args:
             examples: the batch.
-            drop: not used; what is dropped is a setting of each mix.
-            sgd: an optimizer, to change the weights after what was left before.
-            losses: gets the squared gradients of the listeners under the component's name.
+            drop: not used; dropout is a setting of each mix.
+            sgd: an optimizer, for a step by the gradients of the batch before.
+            losses: gets the squared gradients of the listeners under the component's name; on a
+                GPU as an array there.
 
         Returns:
             ``losses``.
@@ -227,27 +228,27 @@ class Elmo(Tok2Vec):
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
         check_widths(self.name, self.shim.config.width, self.listener_map)
-        self._gradients.backpropagate()
-        self._gradients.drop()  # also if nobody had anything to say
+        self.doc_layers.batch.backprop()
+        self.doc_layers.batch.close()  # also where no listener had a gradient
         docs = [example.predicted for example in examples]
         layers, backprop_layers = self.model.get_ref("bilm").begin_update(docs)
 
-        def add_loss(loss: float) -> None:
-            losses[self.name] += loss
+        def add_loss(loss: Any) -> None:
+            # CuPy's stay where they are until somebody prints them: the GPU need not be waited for.
+            losses[self.name] += float(loss) if isinstance(loss, np.generic) else loss
 
-        self._gradients = Gradients(
-            docs, layers, backprop_layers if self.shim.is_trainable else None, add_loss
-        )
-        for doc, of_doc in zip(docs, layers, strict=True):
-            keep_layers(doc, self.name, of_doc, self.shim.cache, self._gradients)
-        self._gradients.hand_tensors(self.tok2vec_listeners, self.model.get_ref("mix"))
+        batch = Batch(docs, layers, backprop_layers if self.shim.is_trainable else None, add_loss)
+        self.doc_layers.batch, self.doc_layers.cache = batch, self.shim.cache
+        for doc, doc_layers in zip(docs, layers, strict=True):
+            self.doc_layers.add(doc, doc_layers)
+        batch.send_tensors(self.tok2vec_listeners, self.model.get_ref("mix"))
         if sgd:
             self.finish_update(sgd)
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Change the weights by the gradients of all batches since the last time."""
-        self._gradients.backpropagate()
+        """Make a step by the gradients of all batches since the last one."""
+        self.doc_layers.batch.backprop()
         super().finish_update(sgd)
 
     def initialize(
@@ -263,13 +264,15 @@ class Elmo(Tok2Vec):
             nlp: the pipeline.
 
         Raises:
-            ValueError: the weights are missing or damaged, or do not fit a setting.
+            ValueError: the weights are missing or damaged, or do not fit a setting; or a component
+                behind this one would read other vectors than it learns from.
         """
         if nlp is not None:
-            self.pipeline_meta = nlp._meta
+            self.surroundings.nlp = nlp
+            self.surroundings.check(self, nlp.vocab)
         self.shim.bilm  # noqa: B018  # now rather than in the middle of the training
-        self.shim.unfreeze_top(None)  # what an earlier training has held back
-        self._gradients.drop()  # and what it has left
+        self.shim.unfreeze_top(None)  # what an earlier training has frozen
+        self.doc_layers.batch.close()  # and its gradients
         for own in self.elmo_listeners:
             own.set_shape(self.shim.config.n_layers + 1, self.shim.config.width)
             set_up(own.layers[0], own.n_layers, own.get_dim("nO"))
@@ -279,10 +282,9 @@ class Elmo(Tok2Vec):
             self.shim.settings.frozen,
             self.model.get_ref("mix").attrs["settings"],
             self.listener_map,
-            is_linked(self),
+            bool(self.doc_layers.listeners),
         )
-        if nlp is not None:
-            warn_of_other_tensors(self.name, nlp.pipeline, self.listener_map)
+        self._name_sources()
         super().initialize(get_examples, nlp=nlp)
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
@@ -292,6 +294,38 @@ class Elmo(Tok2Vec):
             return
         for name, text in self.shim.card.documents.items():
             (Path(path) / name).write_text(text, encoding="utf-8")
+        if self._name_sources():  # only now: spaCy has written the pipeline's meta.json before
+            self._name_sources_in(Path(path).parent / "meta.json")
+
+    def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
+        """Load the component with its weights."""
+        super().from_disk(path, exclude=exclude)
+        self._name_sources()
+        return self
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "Elmo":
+        """Load the component with its weights."""
+        super().from_bytes(bytes_data, exclude=exclude)
+        self._name_sources()
+        return self
+
+    def _name_sources(self) -> bool:
+        """Add the sources of loaded weights to ``nlp.meta["sources"]``; whether there are new."""
+        nlp = self.surroundings.nlp
+        if nlp is None or not self.shim.is_loaded:
+            return False
+        sources = nlp._meta.get("sources") or []  # nlp.meta would go over all components
+        new = [source for source in self.shim.card.meta.get("sources", []) if source not in sources]
+        if new:
+            nlp._meta["sources"] = [*sources, *new]
+        return bool(new)
+
+    def _name_sources_in(self, meta_json: Path) -> None:
+        """Add them to the saved meta of the pipeline that the component is saved with."""
+        meta = srsly.read_json(meta_json) if meta_json.is_file() else {}
+        nlp = self.surroundings.nlp
+        if nlp is not None and self.name in meta.get("components", ()):
+            srsly.write_json(meta_json, {**meta, "sources": nlp._meta["sources"]})
 
 
 def _chunks(docs: Iterable[Doc], n_words: int) -> Iterator[List[Doc]]:

@@ -17,20 +17,16 @@ from spacy.tokens import Doc, Span, Token
 from thinc.api import get_array_module, to_numpy
 from thinc.types import Floats1d, Floats3d
 
-from .kept import drop_layers, kept_layers
+from .doc_vectors import HOOK, KEY, NotOnDocError, clear_vectors, get_owners, get_vectors
 
 # Where spaCy itself keeps the values of a Doc's extensions.
 LAYERS: Any = ("._.", "elmo_layers", None, None)
 
 
-class NoLayersError(ValueError, AttributeError):
-    """A Doc has no layers; also for ``hasattr``, with which spaCy's ``doc_cleaner`` looks."""
-
-
 def register() -> None:
     """Make the extensions known to spaCy, once in a process."""
     if not Doc.has_extension("elmo"):
-        Doc.set_extension("elmo", getter=doc_vector, setter=refuse)
+        Doc.set_extension("elmo", getter=doc_vector, setter=remove_vectors)
         Span.set_extension("elmo", getter=span_vector, setter=refuse)
         Token.set_extension("elmo", getter=token_vector, setter=refuse)
         Doc.set_extension("elmo_layers", getter=get_layers, setter=clear_layers)
@@ -40,8 +36,19 @@ def refuse(obj: Doc | Span | Token, value: Any) -> NoReturn:
     """A setter."""
     raise ValueError(
         "The extensions '._.elmo' and '._.elmo_layers' are written by the elmo component; they "
-        "cannot be set (but layers be removed: doc._.elmo_layers = None)."
+        "cannot be set, only removed from a Doc: doc._.elmo = None, doc._.elmo_layers = None."
     )
+
+
+def remove_vectors(doc: Doc, value: Any) -> None:
+    """``doc._.elmo = None`` removes the vectors; ``doc.tensor`` stays as it is.
+
+    Raises:
+        ValueError: another value.
+    """
+    if value is not None:
+        refuse(doc, value)
+    clear_vectors(doc)
 
 
 def doc_vector(doc: Doc) -> Floats1d:
@@ -56,72 +63,49 @@ def span_vector(span: Span) -> Floats1d:
 
 def token_vector(token: Token) -> Floats1d:
     """``token._.elmo``: the token's vector, ``(2P,)``; zeros for whitespace."""
-    return _tensor(token.doc)[token.i]
-
-
-def _tensor(doc: Doc) -> Any:
-    """``doc.tensor``, if it has one row for each token.
-
-    Raises:
-        ValueError: no component has set it, or the Doc was retokenized since.
-    """
-    tensor = doc.tensor
-    if tensor is None:
-        raise ValueError(
-            "This Doc's ELMo vectors were removed: remove 'tensor' from what the 'doc_cleaner' of "
-            "the pipeline cleans, or the component itself, to keep them."
-        )
-    if tensor.ndim != 2 or (tensor.size == 0 and len(doc) > 0):
-        raise ValueError(
-            "This Doc has no ELMo vectors: run it through a pipeline with the 'elmo' component "
-            "first."
-        )
-    if len(tensor) != len(doc):
-        raise ValueError(
-            f"This Doc was retokenized after the elmo component: it has {len(doc)} tokens, but "
-            f"vectors for {len(tensor)}. Run the component on it again."
-        )
-    return tensor
+    return get_vectors(token.doc)[token.i]
 
 
 def _mean(doc: Doc, start: int, end: int) -> Floats1d:
-    tensor = _tensor(doc)
+    vectors = get_vectors(doc)
     words = np.flatnonzero(doc.to_array([IS_SPACE])[start:end] == 0) + start
     if len(words) == 0:
-        return get_array_module(tensor).zeros(tensor.shape[1], dtype="float32")
-    return tensor[words].mean(axis=0)
+        return get_array_module(vectors).zeros(vectors.shape[1], dtype="float32")
+    return vectors[words].mean(axis=0)
 
 
 def set_layers(doc: Doc, layers: Floats3d, component: str) -> None:
-    """Keep all layers on a Doc, with who has read them, and a mark of their tokens."""
+    """Store all layers on a Doc, with the component's name and a mark of the tokens."""
     doc.user_data[LAYERS] = {"layers": layers, "component": component, "tokens": _mark(doc)}
 
 
 def stored_by(doc: Doc) -> str | None:
-    """The component whose layers are on a Doc."""
+    """Name of the component whose layers are stored on a Doc."""
     return doc.user_data.get(LAYERS, {}).get("component")
 
 
 def get_layers(doc: Doc) -> Floats3d:
     """``doc._.elmo_layers``: all layers ``(L + 1, n_tokens, 2P)``.
 
-    They are on the Doc if the component stores them, and at hand in the same process while
-    another component listens to it.
+    They are on the Doc if the component stores them; in the same process there are layers, too,
+    while another component listens to it.
 
     Raises:
-        NoLayersError: there are none, or the Doc was retokenized since.
+        NotOnDocError: there are none.
+        ValueError: the Doc was retokenized since.
     """
     stored = doc.user_data.get(LAYERS)
     if stored is None:
-        for found in kept_layers(doc).values():
-            if found.layers.shape[1] == len(doc):
-                return found.layers
-        raise NoLayersError(
-            "This Doc has no ELMo layers: they are kept only if the elmo component's setting "
+        for owner in get_owners(doc):
+            layers = owner.get(doc)
+            if layers is not None and layers.shape[1] == len(doc):
+                return layers
+        raise NotOnDocError(
+            "This Doc has no ELMo layers: they are stored only if the elmo component's setting "
             "store_layers is true, as in nlp.add_pipe('elmo', config={'store_layers': True})."
         )
     if stored["tokens"] != _mark(doc):
-        raise NoLayersError(
+        raise NotOnDocError(
             "This Doc was retokenized after the elmo component stored its layers, which no longer "
             "fit its tokens. Run the component on it again."
         )
@@ -137,27 +121,31 @@ def clear_layers(doc: Doc, value: Any) -> None:
     if value is not None:
         refuse(doc, value)
     doc.user_data.pop(LAYERS, None)
-    drop_layers(doc)
+    for owner in get_owners(doc):
+        owner.remove(doc)
+    if doc.tensor is None:  # the vectors were removed, too
+        clear_vectors(doc)  # type: ignore[unreachable]
 
 
 def _mark(doc: Doc) -> bytes:
-    """What identifies a Doc's tokens, in little room."""
+    """Number and hash of a Doc's tokens."""
     hashes = doc.to_array([ORTH]).astype(np.uint64)
-    places = np.arange(1, len(hashes) + 1, dtype=np.uint64)
-    return np.uint64(len(hashes)).tobytes() + (hashes * (2 * places + 1)).sum().tobytes()
+    positions = np.arange(1, len(hashes) + 1, dtype=np.uint64)
+    return np.uint64(len(hashes)).tobytes() + (hashes * (2 * positions + 1)).sum().tobytes()
 
 
 def set_vector_hooks(doc: Doc) -> None:
-    """Let ``vector``, ``has_vector``, ``vector_norm`` and ``similarity`` come from ELMo."""
+    """Take ``vector``, ``has_vector``, ``vector_norm`` and ``similarity`` from ELMo."""
     hooks: list[tuple[dict[str, Callable[..., Any]], Callable[..., Any]]] = [
         (doc.user_hooks, doc_vector),
         (doc.user_span_hooks, span_vector),
         (doc.user_token_hooks, token_vector),
     ]
-    for of_object, vector in hooks:
-        of_object.update(vector=vector, has_vector=has_vector, similarity=similarity)
+    for hook, vector in hooks:
+        hook.update(vector=vector, has_vector=has_vector, similarity=similarity)
     # Spans and Tokens compute it from `vector` (and Spans would call the wrong hook for it).
     doc.user_hooks["vector_norm"] = vector_norm
+    doc.user_hooks[HOOK] = doc.user_data[KEY]
     if multiprocessing.parent_process() is not None:
         ignore_hook_warning()
 
@@ -187,8 +175,8 @@ def similarity(obj: Doc | Span | Token, other: Any) -> float:
     a, b = to_numpy(obj.vector), to_numpy(other.vector)
     if a.shape != b.shape:
         raise ValueError(
-            f"Cannot compare an ELMo vector of {a.shape[0]} numbers with one of {b.shape[0]}: run "
-            f"both texts through the same pipeline."
+            f"Cannot compare a {a.shape[0]}-dimensional ELMo vector with a "
+            f"{b.shape[0]}-dimensional one: run both texts through the same pipeline."
         )
     norms = _norm(a) * _norm(b)
     return float(a.dot(b)) / norms if norms > 0 else 0.0

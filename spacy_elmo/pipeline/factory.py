@@ -46,5 +46,5 @@ def make_elmo(
             f'nlp.add_pipe("elmo", config={{"model": {{"weights": {json.dumps(weights)}}}}}).'
         )
     elmo = Elmo(nlp.vocab, model, name, store_layers=store_layers, vectors=vectors)
-    elmo.pipeline_meta = nlp._meta  # the same as nlp.meta, which would ask each component
+    elmo.surroundings.nlp = nlp
     return elmo

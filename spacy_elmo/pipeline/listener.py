@@ -4,141 +4,175 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary, ref
 
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from . import extensions
-from .gradients import Gradients
-from .kept import Kept, kept_layers
-
-# The components that listeners are linked to. spaCy's own list of a component's listeners is that
-# of the last pipeline that it was put into.
-_components: WeakKeyDictionary[ElmoListener, ref[Any]] = WeakKeyDictionary()
-
-
-def link(listener: ElmoListener, component: Any) -> None:
-    """Note that a listener is to get its layers from a component."""
-    _components[listener] = ref(component)
-
-
-def is_linked(component: Any) -> bool:
-    """Whether there is a listener that is to get its layers from a component."""
-    return any(linked() is component for linked in list(_components.values()))
+from .doc_layers import Batch, DocLayers
 
 
 class ElmoListener(Model[list[Doc], list[Floats2d]]):
-    """Gets the layers of a biLM from an elmo component earlier in the pipeline, and mixes them.
+    """Mixes the layers that an elmo component earlier in the pipeline has computed.
 
-    They are those that the component has kept of each Doc; while both are trained, it has noted
-    there, too, where the gradients go.
+    It takes them from the component that it is linked to and from no other. In training its
+    gradients go into the component's current batch.
 
     Args:
         upstream: name of the component.
         mix: `scalar_mix.ScalarMix`, this listener's own.
 
     Attributes:
-        samples: Docs that shapes are being inferred with, which no component has read.
+        doc_layers: those of the component that it is linked to, None if there is none.
+        before: those of all elmo components that were before it in a pipeline.
+        samples: Docs that shapes are inferred with, which no component has read.
     """
 
     def __init__(self, upstream: str, mix: Model[list[Floats3d], list[Floats2d]]):
         super().__init__("elmo-listener", forward, init=init, layers=[mix], dims={"nO": None})
         self.upstream = upstream
         self.n_layers = 0
+        self.doc_layers: DocLayers | None = None
+        self.before: list[DocLayers] = []
         self.samples: list[Doc] = []
+
+    def link(self, doc_layers: DocLayers | None) -> None:
+        """Take layers from a component, or from none."""
+        if self.doc_layers is not None:
+            self.doc_layers.listeners.discard(self)
+        self.doc_layers = doc_layers
+        if doc_layers is not None:
+            doc_layers.listeners.add(self)
+
+    def note(self, doc_layers: DocLayers) -> None:
+        """Remember an elmo component before the listener, to name it in errors."""
+        if doc_layers not in self.before:
+            self.before.append(doc_layers)
 
     def _copy(self, seen: dict[int, Any] | None = None) -> ElmoListener:
         # What `Model.copy` calls, also for the parts of a larger model.
         copied = ElmoListener(self.upstream, self.layers[0]._copy(seen))
         if self.has_dim("nO"):
             copied.set_dim("nO", self.get_dim("nO"))
-        copied.n_layers = self.n_layers
+        copied.n_layers, copied.before = self.n_layers, list(self.before)
+        copied.link(self.doc_layers)
         return copied
 
+    def __setstate__(self, state: tuple[dict[str, Any] | None, dict[str, Any]]) -> None:
+        # For pickle and deepcopy, whose DocLayers have no listeners.
+        for attributes in state:
+            for name, value in (attributes or {}).items():
+                setattr(self, name, value)
+        self.link(self.doc_layers)
+
     def set_dim(self, name: str, value: int, *, force: bool = False) -> None:
-        """As thinc's; a width that is not yet that of a mix with weights can be changed."""
+        """As thinc's, but the width can change until the mix has weights."""
         super().set_dim(name, value, force=force or not self.layers[0].has_param("w"))
 
     def set_shape(self, n_layers: int, width: int) -> None:
-        """What the component says of its biLM when they are linked.
+        """Set the shape of the component's layers, if the mix has no weights yet.
 
-        Other weights may be loaded after that, so the mix gets its own when it reads layers.
+        Other weights may be loaded after that, so the mix gets its own when it sees layers.
         """
         self.n_layers = n_layers
         if not self.layers[0].has_param("w"):
             self.set_dim("nO", width)
 
-    def find(self, doc: Doc) -> Kept:
-        """What the component has read of a Doc.
+    def find(self, doc: Doc, batch: Batch | None) -> Floats3d:
+        """The component's layers of a Doc, ``(L + 1, n_tokens, 2P)``.
+
+        Args:
+            doc: the Doc.
+            batch: the component's batch that it is in, if any.
 
         Raises:
-            ValueError: it has read nothing of it, or the Doc was retokenized since.
+            ValueError: the component has not read the Doc, or it was retokenized since.
         """
-        found = kept_layers(doc).get(self.upstream)
-        if found is None and extensions.stored_by(doc) == self.upstream:
-            found = Kept(extensions.get_layers(doc))
-        if found is None and any(doc is sample for sample in self.samples):
-            # Shapes are being inferred; the numbers do not matter.
-            found = Kept(self.ops.alloc3f(self.n_layers, len(doc), self.get_dim("nO")))
-        if found is None:
+        layers: Any = None
+        if batch is not None:
+            layers = batch.layers(doc)
+        elif self.doc_layers is not None:
+            layers = self.doc_layers.get(doc)
+        if layers is None and extensions.stored_by(doc) == self.upstream:
+            layers = extensions.get_layers(doc)
+        if layers is None and any(doc is sample for sample in self.samples):
+            # Shapes are being inferred; the values do not matter.
+            layers = self.ops.alloc3f(self.n_layers, len(doc), self.get_dim("nO"))
+        if layers is None:
             raise ValueError(self._not_read())
-        if found.layers.shape[1] != len(doc):
+        if layers.shape[1] != len(doc):
             raise ValueError(
                 f"A Doc has {len(doc)} tokens, but the elmo component '{self.upstream}' has "
-                f"read {found.layers.shape[1]}: it was retokenized since. Put what retokenizes "
-                f"before '{self.upstream}'."
+                f"read {layers.shape[1]}: it was retokenized since. Put the component that "
+                f"retokenizes before '{self.upstream}'."
             )
-        return found
+        return self.ops.asarray3f(layers)  # from bytes they are NumPy's
 
-    def batch_of(self, kept: Sequence[Kept]) -> Gradients | None:
-        """Where the gradients of Docs go; None if the component does not learn from them.
+    def find_batch(self, docs: Sequence[Doc]) -> Batch | None:
+        """The component's batch that the Docs belong to; None if it only annotates them.
 
         Raises:
-            ValueError: it learns from some of them only.
+            ValueError: some of them belong to it, others do not.
         """
-        batches = {found.gradients for found in kept}
-        if len(batches) > 1:
+        batch = None if self.doc_layers is None else self.doc_layers.batch
+        if batch is None or not any(doc in batch for doc in docs):
+            return None
+        if not all(doc in batch for doc in docs):
             raise ValueError(
                 f"A component learns from Docs that are not in the batch that '{self.upstream}' "
-                f"has read. It has to learn from the Docs of the batch itself."
+                f"was updated with. Let it learn from the Docs of that batch only."
             )
-        return next(iter(batches), None)
+        return batch
 
     def check(self, layers: Sequence[Floats3d]) -> None:
         """Raise a ValueError if the mix was made for layers of another number or width."""
         mix = self.layers[0]
+        if not mix.has_param("w"):
+            return
+        expected = (len(mix.get_param("w")), mix.get_dim("nO"))
         for found in layers:
-            if mix.has_param("w") and found.shape[::2] != (
-                len(mix.get_param("w")),
-                mix.get_dim("nO"),
-            ):
+            if found.shape[::2] != expected:
                 raise ValueError(
-                    f"A listener has learned from a biLM with {len(mix.get_param('w'))} layers of "
-                    f"{mix.get_dim('nO')} numbers, but '{self.upstream}' has {found.shape[0]} of "
-                    f"{found.shape[2]}. Use the weights that it was trained with, or train it anew."
+                    f"A listener was trained with a biLM of {expected[0]} layers, "
+                    f"{expected[1]}-dimensional, but '{self.upstream}' has {found.shape[0]} "
+                    f"layers, {found.shape[2]}-dimensional. Use the weights that it was trained "
+                    f"with, or train it again."
                 )
 
     def _not_read(self) -> str:
         return (
             f"A component listens to '{self.upstream}', which has not read the Doc: put an elmo "
             f"component of that name before it in the pipeline (or set the listener's 'upstream' "
-            f"to its name), and do not disable it. If it is among the frozen_components of a "
-            f"training, it has to be in annotating_components too. (A component that reads parts "
-            f"of Docs as Docs of their own, as the entity_linker does, can listen through "
-            f"spacy.Tok2VecListener.v1.)"
+            f"to the name of one; {self.names_before}), and do not disable it. If it is among the "
+            f"frozen_components of a training, add it to annotating_components too. (A component "
+            f"that applies its model to parts of Docs as Docs of their own, as the entity_linker "
+            f"does, can listen through spacy.Tok2VecListener.v1.)"
         )
+
+    @property
+    def names_before(self) -> str:
+        """The elmo components before the listener, for errors."""
+        names = ", ".join(f"'{doc_layers.name}'" for doc_layers in self.before)
+        return f"before it: {names}" if names else "there is none before it"
+
+
+def elmo_listeners(component: Any) -> list[ElmoListener]:
+    """The `ElmoListener`s in a component's model."""
+    model = getattr(component, "model", None)
+    nodes = model.walk() if isinstance(model, Model) else ()
+    return [node for node in nodes if isinstance(node, ElmoListener)]
 
 
 def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
-    """The Docs of this call are samples, which no component has read."""
+    """Note the Docs of this call as samples, which no component has read."""
     if X is None:
         return
     if model.has_dim("nO") is None:
         raise ValueError(
             f"A component listens to '{model.upstream}', but there is no elmo component of that "
-            f"name before it in the pipeline, or its weights cannot be found."
+            f"name before it in the pipeline ({model.names_before}), or its weights cannot be "
+            f"found."
         )
     model.samples = list(X)
 
@@ -147,22 +181,17 @@ def forward(
     model: Any, docs: Sequence[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
     mix: Model[list[Floats3d], list[Floats2d]] = model.layers[0]
-    kept = [model.find(doc) for doc in docs]
-    gradients = model.batch_of(kept) if is_train else None
-    if gradients is not None:
-        layers = [gradients.layers(doc) for doc in docs]
-    else:
-        layers = [model.ops.asarray3f(found.layers) for found in kept]  # NumPy's, from bytes
-        for found in kept if is_train else ():
-            if found.cache is not None:  # of a component that is not told that something learns
-                found.cache.enable()
+    batch: Batch | None = model.find_batch(docs) if is_train else None
+    layers = [model.find(doc, batch) for doc in docs]
     model.check(layers)
+    if is_train and batch is None and model.doc_layers is not None:
+        model.doc_layers.turn_on_cache()
     Y, backprop_mix = mix(layers, is_train)
 
     def backprop(dY: list[Floats2d]) -> list[Doc]:
         d_layers = backprop_mix(dY)
-        if gradients is not None:
-            gradients.hear(docs, d_layers, mix)
+        if batch is not None:
+            batch.add_d_layers(docs, d_layers, mix)
         return []
 
     return Y, backprop

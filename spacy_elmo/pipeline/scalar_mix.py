@@ -141,13 +141,13 @@ def forward(
     return Y, backprop
 
 
-def penalty(model: Model[List[Floats3d], List[Floats2d]]) -> float:
+def penalty(model: Model[List[Floats3d], List[Floats2d]]) -> Any:
     """``λ‖w‖²`` of a mix, 0 if it is not trained."""
     settings: Settings = model.attrs["settings"]
     if not (settings.l2 and settings.trainable and model.has_param("w")):
         return 0.0
     w: Any = model.get_param("w")
-    return settings.l2 * float((w * w).sum())
+    return settings.l2 * (w * w).sum()
 
 
 def softmax(ops: Ops, w: Any) -> Any:

@@ -81,14 +81,17 @@ def make_nlp(
 
 
 def add_elmo(nlp: Language, weights: Path | str, name: str = "elmo", **settings: Any) -> Any:
-    """Add the component; settings go to the block that knows them."""
+    """Add the component, perhaps before others; settings go to the block that knows them."""
+    where: dict[str, Any] = {}
     blocks: dict[str, dict[str, Any]] = {
         "component": {},
         "model": {"weights": str(weights)},
         "mix": {},
     }
     for key, value in settings.items():
-        if key in ("store_layers", "vectors"):
+        if key in ("first", "last", "before", "after"):
+            where[key] = value
+        elif key in ("store_layers", "vectors"):
             blocks["component"][key] = value
         elif key in ("initial_weights", "gamma", "layer_norm", "dropout", "l2", "trainable"):
             blocks["mix"][key] = value
@@ -96,7 +99,8 @@ def add_elmo(nlp: Language, weights: Path | str, name: str = "elmo", **settings:
             blocks["model"][key] = value
     if blocks["mix"]:
         blocks["model"]["mix"] = {"@architectures": "spacy-elmo.ScalarMix.v1", **blocks["mix"]}
-    return nlp.add_pipe("elmo", name=name, config={**blocks["component"], "model": blocks["model"]})
+    config = {**blocks["component"], "model": blocks["model"]}
+    return nlp.add_pipe("elmo", name=name, config=config, **where)
 
 
 def vectors_of(docs: Sequence[Doc]) -> list[np.ndarray]:

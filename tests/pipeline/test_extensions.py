@@ -142,7 +142,7 @@ def test_similarity(nlp):
 def test_similarity_of_other_vectors(nlp):
     other = spacy.blank("en")
     other.vocab.set_vector("word", np.ones(3, dtype="float32"))
-    with pytest.raises(ValueError, match=f"{WIDTH} numbers with one of 3"):
+    with pytest.raises(ValueError, match=f"{WIDTH}-dimensional ELMo vector with a 3-dim"):
         nlp("word").similarity(other("word"))
 
 
@@ -180,10 +180,12 @@ def test_docs_travel(nlp_with_layers):
 
 
 def test_docs_travel_in_a_docbin(nlp_with_layers):
-    """A DocBin keeps no tensor, as spaCy's documentation says; it keeps the layers."""
+    """A DocBin stores no tensor, as spaCy's documentation says; it stores ELMo's vectors."""
     doc = nlp_with_layers(TEXT)
     (loaded,) = DocBin(docs=[doc], store_user_data=True).get_docs(doc.vocab)
-    np.testing.assert_array_equal(loaded._.elmo_layers, doc._.elmo_layers)
+    same(loaded, doc)
+    assert loaded.tensor.size == 0
+    (loaded,) = DocBin(docs=[doc]).get_docs(doc.vocab)
     with pytest.raises(ValueError, match="no ELMo vectors"):
         _ = loaded._.elmo
 

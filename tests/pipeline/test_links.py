@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import pickle
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +15,7 @@ import pytest
 import spacy
 import torch
 from spacy.language import Language
+from spacy.tokens import Doc
 from thinc.api import SGD, Adam
 
 from .helpers import WIDTH, add_elmo, make_nlp, max_difference, write_weights
@@ -211,45 +215,204 @@ def test_copied(weights: Path, tok2vec: dict) -> None:
 # spaCy's listeners read doc.tensor
 
 
+def add_tok2vec(nlp: Language, name: str = "tok2vec", width: int = WIDTH, **where: Any) -> None:
+    model = {"@architectures": "spacy.HashEmbedCNN.v2", "width": width, "depth": 1,
+             "embed_size": 50, "window_size": 1, "maxout_pieces": 2,
+             "subword_features": True, "pretrained_vectors": None}  # fmt: skip
+    nlp.add_pipe("tok2vec", name=name, config={"model": model}, **where)
+
+
 def with_two(weights: Path, upstream: str, order: list[str]) -> Language:
     nlp = spacy.blank("en")
     for name in order:
         if name == "tagger":
             nlp.add_pipe("tagger", config=tagger_config({**LISTENER, "upstream": upstream}))
         elif name == "tok2vec":
-            model = {"@architectures": "spacy.HashEmbedCNN.v2", "width": WIDTH, "depth": 1,
-                     "embed_size": 50, "window_size": 1, "maxout_pieces": 2,
-                     "subword_features": True, "pretrained_vectors": None}  # fmt: skip
-            nlp.add_pipe("tok2vec", config={"model": model})
+            add_tok2vec(nlp)
         else:
             add_elmo(nlp, weights, name)
     return nlp
 
 
-@pytest.mark.parametrize(
-    ("upstream", "order", "said"),
-    [
-        ("elmo", ["elmo", "other", "tagger"], r"'tagger' learns from 'elmo'.*'other' has written"),
-        ("elmo", ["elmo", "tok2vec", "tagger"], "'tok2vec' has written"),
-        ("*", ["tok2vec", "elmo", "tagger"], r'upstream = "\*", and \'elmo\' is not the only one'),
-        ("elmo", ["other", "elmo", "tagger"], None),
-        ("elmo", ["elmo", "tagger", "tok2vec"], None),
-        ("*", ["elmo", "tagger"], None),
-        ("*", ["elmo", "tagger", "tok2vec"], None),
-    ],
-)
-def test_tensors_of_another(
-    weights: Path, upstream: str, order: list[str], said: str | None
-) -> None:
-    nlp = with_two(weights, upstream, order)
+CONFLICTS = [
+    ("elmo", ["elmo", "other", "tagger"], r"'tagger' learns from 'elmo'.*'other' has replaced"),
+    ("elmo", ["elmo", "tok2vec", "tagger"], r"'tok2vec' has replaced.*ElmoListener"),
+    ("tok2vec", ["tok2vec", "elmo", "tagger"], r"'tagger' learns from 'tok2vec'.*'elmo' has repl"),
+    (
+        "*",
+        ["tok2vec", "elmo", "tagger"],
+        r'upstream = "\*", and both \'tok2vec\' and \'elmo\' make',
+    ),
+]
+HARMLESS = [
+    ("elmo", ["other", "elmo", "tagger"]),
+    ("elmo", ["tok2vec", "elmo", "tagger"]),
+    ("elmo", ["elmo", "tagger", "tok2vec"]),
+    ("tok2vec", ["elmo", "tok2vec", "tagger"]),
+    ("tok2vec", ["tok2vec", "tagger", "elmo"]),
+    ("*", ["elmo", "tagger"]),
+    ("*", ["elmo", "tagger", "tok2vec"]),
+    ("*", ["elmo", "tok2vec", "tagger"]),
+]
+
+
+def refuses(nlp: Language, said: str) -> None:
+    """The first Doc, `initialize` and annotating training raise."""
     examples = make_examples(nlp)
-    if said is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            nlp.initialize(lambda: examples)
-    else:
-        with pytest.warns(UserWarning, match=said):
-            nlp.initialize(lambda: examples)
+    for use in (
+        lambda: nlp(TEXT),
+        lambda: list(nlp.pipe([TEXT])),
+        lambda: nlp.initialize(lambda: examples),
+        lambda: nlp.update(examples, sgd=False, exclude=nlp.pipe_names, annotates=nlp.pipe_names),
+    ):
+        with pytest.raises(ValueError, match=said):
+            use()
+
+
+def accepts(nlp: Language) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        start(nlp)
+        step(nlp, make_examples(nlp), Adam(0.01))
+        doc = nlp(TEXT)
+    assert doc[0]._.elmo.any()
+
+
+def initialize_others(nlp: Language) -> Language:
+    examples = make_examples(nlp)
+    for name in ("tok2vec", "tagger"):
+        if nlp.has_pipe(name):
+            nlp.get_pipe(name).initialize(lambda: examples, nlp=nlp)
+    return nlp
+
+
+@pytest.mark.parametrize(("upstream", "order", "said"), CONFLICTS)
+def test_tensors_of_another(weights: Path, upstream: str, order: list[str], said: str) -> None:
+    with pytest.warns(UserWarning, match=said) as caught:
+        nlp = with_two(weights, upstream, order)
+    n_elmos = len({"elmo", "other"} & set(order))  # each warns once, however often spaCy links
+    assert len([w for w in caught if w.category is UserWarning]) == n_elmos
+    initialize_others(nlp)
+    refuses(nlp, said)
+    for disabled in order:  # without any one of them there is nothing wrong, but for one's upstream
+        if disabled == upstream:
+            continue
+        with nlp.select_pipes(disable=disabled):
+            nlp(TEXT)
+    refuses(nlp, said)
+
+
+@pytest.mark.parametrize(("upstream", "order"), HARMLESS)
+def test_tensors_of_its_own(weights: Path, upstream: str, order: list[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nlp = with_two(weights, upstream, order)
+    accepts(nlp)
+
+
+def test_a_disabled_upstream(weights: Path) -> None:
+    """The tagger would read ELMo's tensor for that of a disabled tok2vec."""
+    nlp = with_two(weights, "tok2vec", ["elmo", "tok2vec", "tagger"])
+    accepts(nlp)
+    nlp.disable_pipe("tok2vec")
+    with pytest.raises(ValueError, match=r"learns from 'tok2vec'.*'elmo' has replaced"):
+        nlp(TEXT)
+    nlp.enable_pipe("tok2vec")
+    nlp(TEXT)
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda nlp: pickle.loads(pickle.dumps(nlp))])
+@pytest.mark.parametrize(("upstream", "order", "said"), CONFLICTS)
+def test_tensors_of_another_in_a_copy(
+    weights: Path, upstream: str, order: list[str], said: str, way: Callable[[Language], Language]
+) -> None:
+    with pytest.warns(UserWarning, match=said):
+        nlp = with_two(weights, upstream, order)
+    initialize_others(nlp)
+    with pytest.raises(ValueError, match=said):
+        way(nlp)(TEXT)
+
+
+@pytest.mark.parametrize(("upstream", "order", "said"), CONFLICTS[:3])
+def test_tensors_of_another_where_all_are_sourced(
+    weights: Path, upstream: str, order: list[str], said: str
+) -> None:
+    whole = initialize_others(with_two(weights, upstream, [order[1], order[0], "tagger"]))
+    nlp = spacy.blank("en")
+    with pytest.warns(UserWarning, match=said):
+        for name in order:
+            nlp.add_pipe(name, source=whole)
+    del whole
+    gc.collect()
+    with pytest.raises(ValueError, match=said):
+        nlp(TEXT)
+
+
+def test_listeners_replaced(weights: Path) -> None:
+    """Before the component comes between, or after."""
+    nlp = with_two(weights, "tok2vec", ["tok2vec", "tagger"])
+    start(nlp)
+    expected = nlp.get_pipe("tagger").predict([nlp(TEXT)])
+    with pytest.warns(UserWarning, match="'elmo' has replaced by then.*replace_listeners"):
+        add_elmo(nlp, weights, before="tagger")
+    with pytest.raises(ValueError, match="'elmo' has replaced"):
+        nlp(TEXT)
+    nlp.replace_listeners("tok2vec", "tagger", ["model.tok2vec"])
+    found = nlp.get_pipe("tagger").predict([nlp(TEXT)])
+    np.testing.assert_array_equal(found[0], expected[0])
+    nlp.remove_pipe("elmo")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        add_elmo(nlp, weights, before="tagger")
+    found = nlp.get_pipe("tagger").predict([nlp(TEXT)])
+    np.testing.assert_array_equal(found[0], expected[0])
+
+
+def test_frozen_between(weights: Path) -> None:
+    """A tok2vec and its tagger that are not initialized, as the frozen ones of a training."""
+    nlp = with_two(weights, "tok2vec", ["tok2vec", "tagger"])
+    examples, optimizer = start(nlp)
+    with pytest.warns(UserWarning, match="'elmo' has replaced"):
+        add_elmo(nlp, weights, before="tagger")
+    nlp.add_pipe("morphologizer", config=tagger_config(listening()))
+    for example in examples:
+        for token in example.reference:
+            token.set_morph("Number=Sing")
+    frozen = ["tok2vec", "tagger"]
+    with nlp.select_pipes(disable=frozen):
+        nlp.initialize(lambda: examples)
+    nlp.update(examples, sgd=optimizer, exclude=frozen)
+    with pytest.raises(ValueError, match="'elmo' has replaced"):
+        nlp.update(examples, sgd=optimizer, exclude=[*frozen, "elmo"], annotates=["elmo"])
+    with pytest.raises(ValueError, match="'elmo' has replaced"):
+        nlp.evaluate(examples)
+
+
+@pytest.mark.parametrize("place", ["first", "ner", "last"])
+def test_beside_tok2vecs(weights: Path, place: str) -> None:
+    """A tok2vec, its tagger, and an NER with a tok2vec of its own, as in spaCy's pipelines."""
+    nlp = spacy.blank("en")
+    add_tok2vec(nlp, width=24)
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 24, "upstream": "tok2vec"}
+    nlp.add_pipe("tagger", config=tagger_config(listener))
+    nlp.add_pipe("ner").add_label("X")
+    start(nlp)
+    before = nlp(TEXT)
+    expected = [nlp.get_pipe(name).model.predict([before])[0] for name in ("tagger",)]
+    alone = make_nlp(weights)(TEXT).tensor
+    add_elmo(
+        nlp, weights, **{"first": {"first": True}, "ner": {"before": "ner"}, "last": {}}[place]
+    )
+    doc = nlp(TEXT)
+    assert [token.tag_ for token in doc] == [token.tag_ for token in before]
+    np.testing.assert_array_equal([token._.elmo for token in doc], alone)
+    np.testing.assert_array_equal([token.vector for token in doc], alone)
+    assert (doc.tensor.shape[1] == 24) == (place == "first")
+    arrived = Doc(nlp.vocab).from_bytes(doc.to_bytes(exclude=["user_hooks"]))
+    np.testing.assert_array_equal([token._.elmo for token in arrived], alone)
+    assert expected[0].shape[0] == len(doc)
+    with nlp.select_pipes(disable="elmo"), pytest.raises(ValueError, match="no ELMo vectors"):
+        nlp(TEXT)[0]._.elmo  # noqa: B018
 
 
 def test_the_wrong_width_of_one_that_names_nobody(weights: Path) -> None:

@@ -19,7 +19,6 @@ from spacy.training import Example
 from thinc.api import Adam, Model
 
 from spacy_elmo.architectures import ElmoListener as make_listener
-from spacy_elmo.pipeline import kept
 from spacy_elmo.pipeline.scalar_mix import softmax
 
 from .helpers import (
@@ -215,7 +214,7 @@ def test_a_batch_without_gold_for_some(weights: Path, last: str) -> None:
         nlp.update(examples, sgd=False)
         noted: dict[str, np.ndarray] = {}
         elmo = nlp.get_pipe("elmo")
-        elmo._gradients.backpropagate()
+        elmo.doc_layers.batch.backprop()
         for parameter, value in bilm_of(elmo.model).named_parameters():
             assert value.grad is not None, parameter
             noted[parameter] = value.grad.numpy().copy()
@@ -237,7 +236,7 @@ def test_every_parameter_of_the_biLM_gets_its_gradient(weights: Path) -> None:
     Y, backprop = tok2vec.begin_update(docs)
     dY = [rng.normal(size=y.shape).astype("float32") for y in Y]
     backprop(dY)
-    elmo._gradients.backpropagate()
+    elmo.doc_layers.batch.backprop()
 
     def loss() -> float:
         elmo.set_annotations(docs, elmo.predict(docs))
@@ -360,9 +359,10 @@ def test_layers_are_kept_as_long_as_their_doc_and_travel_nowhere(weights: Path) 
     nlp = make_pipeline(weights, listening())
     start(nlp)
     gc.collect()
-    before = len(kept._kept)
+    doc_layers = nlp.get_pipe("elmo").doc_layers
+    before = len(doc_layers._layers)
     doc = nlp(TEXT)
-    assert len(kept._kept) == before + 1
+    assert len(doc_layers._layers) == before + 1
     assert not any("layers" in str(key) for key in doc.user_data)
     tagger = nlp.get_pipe("tagger")
     np.testing.assert_array_equal(tagger.predict([doc]), tagger.predict([doc]))  # and again
@@ -371,7 +371,7 @@ def test_layers_are_kept_as_long_as_their_doc_and_travel_nowhere(weights: Path) 
         tagger.predict([arrived])
     del doc
     gc.collect()
-    assert len(kept._kept) == before
+    assert len(doc_layers._layers) == before
 
 
 @pytest.mark.parametrize("store_layers", [False, True])
@@ -384,7 +384,7 @@ def test_doc_cleaner_drops_layers(weights: Path, store_layers: bool) -> None:
     cleaned = nlp(TEXT)
     assert tags(cleaned) == tags(doc)
     assert not cleaned.user_data
-    assert cleaned not in kept._kept
+    assert nlp.get_pipe("elmo").doc_layers.get(cleaned) is None
     with pytest.raises(ValueError, match="has no ELMo layers"):
         cleaned._.elmo_layers  # noqa: B018
     nlp.remove_pipe("tagger")
@@ -423,7 +423,7 @@ def test_a_biLM_of_another_shape_than_it_has_learned_from(weights: Path, tmp_pat
     config = dataclasses.replace(CONFIG, projection_dim=12)
     other = make_nlp(write_weights(tmp_path / "larger", config=config))
     other.add_pipe("tagger", source=nlp)
-    with pytest.raises(ValueError, match=r"3 layers of 16 numbers, but 'elmo' has 3 of 24"):
+    with pytest.raises(ValueError, match=r"3 layers, 16-dim.* 'elmo' has 3 layers, 24-dim"):
         other(TEXT)
 
 

@@ -153,6 +153,7 @@ def test_card_and_licence_go_along(own_weights, tmp_path):
 def test_sources(own_weights, tmp_path, way):
     nlp = make_nlp(own_weights)
     nlp.meta["sources"] = [{"name": "Another corpus"}]
+    nlp("Some words.")
     expected = [{"name": "Another corpus"}, *CARD.meta["sources"]]
     assert nlp.meta["sources"] == expected
     assert nlp.meta["sources"] == expected  # once each

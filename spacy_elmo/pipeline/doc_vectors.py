@@ -1,0 +1,218 @@
+"""ELMo's vectors of a Doc: the array that is its tensor until another component replaces that."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import ref
+
+import numpy as np
+import srsly
+from spacy.attrs import IDX, LENGTH
+from spacy.tokens import Doc, DocBin
+from thinc.api import get_array_module, to_numpy
+from thinc.types import Floats2d
+
+from .doc_layers import DocLayers
+
+# As spaCy keeps an extension of the Doc's first token: of those alone `Doc.from_docs` moves the
+# values of all Docs to where they start in the joined Doc, and without a warning.
+KEY: Any = ("._.", "elmo", 0, None)
+HOOK = "elmo"  # `Span.as_doc` copies no user data, but hooks
+
+
+class NotOnDocError(ValueError, AttributeError):
+    """Vectors or layers are missing; also for ``hasattr``, as spaCy's ``doc_cleaner`` uses it."""
+
+
+class DocVectors:
+    """The entry in a Doc's ``user_data``: its vectors, and which characters they belong to.
+
+    Where the vectors still are ``doc.tensor``, pickles, copies and bytes contain a checksum of
+    each row instead: spaCy serializes the tensor itself.
+
+    Args:
+        doc: the Doc.
+        vectors: ``(n_tokens, 2P)``.
+        owners: the `DocLayers` of the components that have read the Doc.
+        weak: let the array go with ``doc.tensor``.
+    """
+
+    def __init__(
+        self, doc: Doc, vectors: Floats2d, owners: Sequence[DocLayers] = (), weak: bool = False
+    ):
+        self.owners = tuple(owners)
+        self.ends = _token_ends(doc)
+        self._doc = ref(doc)
+        self._vectors: Callable[[], Any] = ref(vectors) if weak else lambda: vectors
+
+    @property
+    def vectors(self) -> Any:
+        """The array ``(n_tokens, 2P)``; None if it has gone with the tensor."""
+        return self._vectors()
+
+    def fits(self, doc: Doc) -> bool:
+        """Whether these are the vectors of a Doc, row by row, as when they were written."""
+        vectors = self.vectors
+        if vectors is None or doc.tensor is None:
+            return False
+        if self._doc() is not doc or len(vectors) != len(doc):
+            return False
+        return vectors is doc.tensor or np.array_equal(self.ends, _token_ends(doc))
+
+    def overlaps(self, tensor: Any) -> bool:
+        """Whether an array is a view of the vectors."""
+        vectors = self.vectors
+        if vectors is None or type(tensor) is not type(vectors):
+            return False
+        return bool(get_array_module(vectors).may_share_memory(tensor, vectors))
+
+    def state(self) -> dict[str, Any]:
+        """``ends``, ``vectors`` and ``sums`` of their rows; None for vectors that have gone."""
+        vectors = self.vectors
+        sums = None if vectors is None else _row_sums(vectors)
+        return {"ends": self.ends, "sums": sums, "vectors": vectors}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The state as it is serialized, without vectors that are serialized with the Doc."""
+        state, doc = self.state(), self._doc()
+        if state["vectors"] is not None:
+            state["vectors"] = to_numpy(state["vectors"])
+            if doc is not None and doc.tensor is self.vectors and not _fills_docbin():
+                state["vectors"] = None
+        return state
+
+    def __reduce__(self) -> Any:
+        return dict, (self.to_dict(),)
+
+    def __copy__(self) -> DocVectors:
+        return self  # for `Doc.from_docs` and `Span.as_doc`; nothing changes it
+
+
+@srsly.msgpack_encoders("spacy-elmo.DocVectors")
+def encode(obj: Any, chain: Callable[[Any], Any] | None = None) -> Any:
+    """For a Doc's ``user_data`` in bytes; what comes back is a plain dict."""
+    if isinstance(obj, DocVectors):
+        return obj.to_dict()
+    return obj if chain is None else chain(obj)
+
+
+def get_vectors(doc: Doc) -> Any:
+    """ELMo's vectors of a Doc, ``(n_tokens, 2P)``, whatever has become of its tensor.
+
+    Raises:
+        NotOnDocError: no elmo component has read the Doc, or its vectors were removed.
+        ValueError: the Doc was retokenized or its tensor replaced since, so that there are no
+            vectors for some tokens.
+    """
+    entry = doc.user_data.get(KEY)
+    if isinstance(entry, DocVectors) and entry.fits(doc):
+        return entry.vectors
+    if doc.tensor is None:
+        clear_vectors(doc)  # type: ignore[unreachable]
+        raise NotOnDocError(
+            "This Doc's ELMo vectors were removed: remove 'tensor' from what the 'doc_cleaner' of "
+            "the pipeline cleans, or the component itself, to keep them."
+        )
+    if isinstance(entry, DocVectors) and entry.overlaps(doc.tensor) and len(doc.tensor) == len(doc):
+        return doc.tensor  # on a GPU spaCy merges the rows of tokens in place
+    keys: list[Any] = sorted(key for key in doc.user_data if _is_entry(key))
+    vectors = _join(doc, keys) if keys else _slice(doc)
+    set_vectors(doc, vectors, get_owners(doc))
+    return vectors
+
+
+def set_vectors(
+    doc: Doc, vectors: Floats2d, owners: Sequence[DocLayers] = (), weak: bool = False
+) -> None:
+    """Write a Doc's entry, see `DocVectors`; it replaces earlier ones."""
+    _remove_entries(doc)
+    doc.user_data[KEY] = DocVectors(doc, vectors, owners, weak)
+
+
+def _remove_entries(doc: Doc) -> None:
+    """Its entry, and those of the Docs that it was joined from."""
+    for key in [key for key in doc.user_data if _is_entry(key)]:
+        del doc.user_data[key]
+
+
+def clear_vectors(doc: Doc) -> None:
+    """Remove a Doc's vectors; its tensor stays as it is."""
+    _remove_entries(doc)
+    doc.user_hooks.pop(HOOK, None)
+
+
+def get_owners(doc: Doc) -> tuple[DocLayers, ...]:
+    """The `DocLayers` of the components that have read a Doc in this process."""
+    entry = doc.user_data.get(KEY)
+    return entry.owners if isinstance(entry, DocVectors) else ()
+
+
+def _join(doc: Doc, keys: Sequence[Any]) -> Any:
+    """Vectors by where tokens end, from the entries of one or several Docs."""
+    entries = [doc.user_data[key] for key in keys]
+    states = [entry.state() if isinstance(entry, DocVectors) else entry for entry in entries]
+    ends = np.concatenate([state["ends"] + key[2] for key, state in zip(keys, states, strict=True)])
+    own = _token_ends(doc)
+    rows = np.arange(len(own)) if np.array_equal(ends, own) else np.searchsorted(ends, own)
+    if len(own) and (rows.max() >= len(ends) or not np.array_equal(ends[rows], own)):
+        raise ValueError(
+            f"This Doc was retokenized after the elmo component, or joined from Docs that it has "
+            f"not all read: there are vectors for {len(ends)} tokens, but not for each of its "
+            f"{len(doc)}. Run the component on it again."
+        )
+    if all(state["sums"] is not None for state in states):
+        sums = np.concatenate([state["sums"] for state in states])[rows]
+        if doc.tensor.ndim == 2 and np.array_equal(_row_sums(doc.tensor), sums):
+            return doc.tensor  # the array that spaCy has copied, sliced, merged or loaded
+    arrays = [state["vectors"] for state in states]
+    if any(array is None for array in arrays):
+        raise ValueError(
+            "This Doc's ELMo vectors were those of doc.tensor, which was replaced since. Run the "
+            "elmo component on it again, and read ._.elmo before the tensor is replaced."
+        )
+    return get_array_module(arrays[0]).concatenate(arrays)[rows]
+
+
+def _slice(doc: Doc) -> Any:
+    """The tensor of a Doc that `Span.as_doc` made, if it is a part of the whole Doc's vectors."""
+    entry: Any = doc.user_hooks.get(HOOK)
+    sums = (entry.state() if isinstance(entry, DocVectors) else entry or {}).get("sums")
+    if (
+        sums is None
+        or doc.tensor.ndim != 2
+        or len(doc.tensor) != len(doc)
+        or not np.isin(_row_sums(doc.tensor), sums).all()
+    ):
+        raise NotOnDocError(
+            "This Doc has no ELMo vectors: run it through a pipeline with the 'elmo' component "
+            "first. (If it is a part of one: span.as_doc(copy_user_data=True) has them.)"
+        )
+    return doc.tensor
+
+
+def _is_entry(key: Any) -> bool:
+    return isinstance(key, tuple) and len(key) == 4 and key[:2] == KEY[:2] and key[3] is None
+
+
+def _token_ends(doc: Doc) -> np.ndarray:
+    """Where each token ends, in characters, ``(n_tokens,)``."""
+    return doc.to_array([IDX, LENGTH]).reshape(-1, 2).sum(axis=1).astype("int32")
+
+
+def _row_sums(vectors: Any) -> np.ndarray:
+    """A checksum of each row, ``(n_tokens,)``."""
+    array = np.ascontiguousarray(to_numpy(vectors), dtype="float32")
+    return array.view("uint32").sum(axis=1, dtype="uint32")
+
+
+def _fills_docbin() -> bool:
+    """Whether a `DocBin`, which leaves out tensors, asks for what is serialized.
+
+    It serializes ``user_data`` just as a Doc does; only the call tells them apart.
+    """
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code is not DocBin.add.__code__:
+        frame = frame.f_back
+    return frame.f_code is DocBin.add.__code__
