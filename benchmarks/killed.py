@@ -3,7 +3,7 @@
     python benchmarks/killed.py [--times 20]
 
 Trains a tiny biLM in a process of its own, kills it (SIGKILL) at random moments, from the start of
-the process to its last write, goes on with --resume, and compares the weights at the end, bit for
+the process to its last write, resumes it, and compares the weights at the end, bit for
 bit. Prints how far each process had come.
 """
 
@@ -81,7 +81,7 @@ def main() -> None:
         checkpoint = folder / "killed" / CHECKPOINT
         kills = 0
         while True:
-            # Before that there is nothing to go on from.
+            # Before that there is nothing to resume.
             resume = ["--resume"] if (folder / "killed" / VOCAB).exists() else []
             process = subprocess.Popen(command(folder, "killed", *resume))
             with contextlib.suppress(subprocess.TimeoutExpired):

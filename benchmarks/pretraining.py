@@ -207,15 +207,8 @@ def main() -> None:
     text = Shards(arguments.shard)
     counts = Counter(word for sentence in text.sentences() for word in sentence)
     vocab = Vocabulary.from_counts(counts, config.vocab.max_size, 1)
-    corpus = Corpus(
-        text,
-        vocab,
-        buffer_words=4_000_000,
-        batch_words=config.training.batch_words,
-        max_words=config.corpus.max_words,
-        to_ids=CharacterIds(config.model.max_width, config.model.max_characters_per_token),
-        seed=0,
-    )
+    to_ids = CharacterIds(config.model.max_width, config.model.max_characters_per_token)
+    corpus = Corpus(text, vocab, to_ids, config.corpus, config.training)
     sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
     torch.manual_seed(0)
     ours = BiLM(config.model, config.training.dropout).train()
@@ -230,25 +223,25 @@ def main() -> None:
         its_head.load_state_dict(head.state_dict())
         trainers[name] = Trainer(PlainBiLM(ours, distinct), its_head, config)
 
-    loss_of_ours = BiLMLoss(ours, head, config.training.dropout)
+    our_loss = BiLMLoss(ours, head, config.training.dropout)
 
     def loss_of(name: str, batch: Batch, step: int) -> torch.Tensor:
         trainer, rng = trainers[name], np.random.default_rng(step)
         if name == "ours":
-            return loss_of_ours(batch, sampler.sample(rng))
+            return our_loss(batch, sampler.sample(rng))
         return plain_loss(trainer.model, trainer.head, batch, sampler, rng)  # type: ignore[arg-type]
 
     batches = corpus.batches(CorpusPosition())
     first, _ = next(batches)
     for name in trainers:
         loss_of(name, first, 0).backward()
-    of_ours = head.weight.grad
-    of_chars = ours.char_cnn.embedding.weight.grad
+    our_gradient = head.weight.grad
+    our_characters = ours.char_cnn.embedding.weight.grad
     for name in list(trainers)[1:]:
         model, its_head = trainers[name].model, trainers[name].head
         pairs = [
-            (of_ours, its_head.weight.grad),
-            (of_chars, model.chars.embedding.weight.grad),  # type: ignore[union-attr]
+            (our_gradient, its_head.weight.grad),
+            (our_characters, model.chars.embedding.weight.grad),  # type: ignore[union-attr]
             (ours.lstm[0].weight_hh.grad[1], model.lstm[0][1].weight_hh_l0.grad),  # type: ignore
         ]
         apart = max(float((a - b).abs().max() / a.abs().max()) for a, b in pairs)
@@ -277,9 +270,9 @@ def main() -> None:
         )
     step_seconds = statistics.median(trainers["ours"].seconds[1:])
     print(f"a step of ours: {1000 * step_seconds:.0f} ms, of which")
-    of_parts = {name: statistics.median(p[name] for p in parts[1:]) for name in parts[0]}
-    of_parts["optimizer"] = max(0.0, step_seconds - sum(of_parts.values()))
-    for name, seconds in of_parts.items():
+    part_seconds = {name: statistics.median(p[name] for p in parts[1:]) for name in parts[0]}
+    part_seconds["optimizer"] = max(0.0, step_seconds - sum(part_seconds.values()))
+    for name, seconds in part_seconds.items():
         print(f"  {name:10} {seconds / step_seconds:5.0%}")
     print(f"  data       {statistics.median(data_seconds[1:]) / step_seconds:5.0%} (beside it)")
 

@@ -6,7 +6,7 @@ Trains two small biLMs of the same shape, for the same number of steps, on the s
 of `python -m spacy elmo tokenize`): one whose sentences start from zeros, as ours do, and one
 that carries its state from sentence to sentence, as the published ones did. Then prints the
 perplexity of the held-out sentences for each, started from zeros, from its warm state, and from
-the state of the sentence before. Runs that were stopped are gone on with.
+the state of the sentence before. Runs that were stopped are resumed.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Writes a synthetic text of a million distinct words to shards (some files under many names, so the
 disk holds a part of it), and reads it as the trainer does: once to count its words, then in batches
-through the buffer. Prints the resident memory as both go on, and the highest of all. --words: stop
+through the buffer. Prints the resident memory during both, and its peak. --words: stop
 each after so many words of the text.
 """
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.lm.vocabulary import Vocabulary
+from spacy_elmo.pretraining.config import CorpusSettings, TrainingSettings
 from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
 from spacy_elmo.pretraining.data.shards import Shards, write_shards
 from spacy_elmo.pretraining.data.stats import count_corpus
@@ -118,13 +119,7 @@ def main() -> None:
         watch.end()
         vocab = Vocabulary.from_counts(found.counts, 50_000, 2)
         corpus = Corpus(
-            source,
-            vocab,
-            buffer_words=4_000_000,
-            batch_words=1024,
-            max_words=100,
-            to_ids=CharacterIds(6, 50),
-            seed=0,
+            source, vocab, CharacterIds(6, 50), CorpusSettings(), TrainingSettings(batch_words=1024)
         )
         watch = Watch("batches", arguments.words // ROWS)
         for batch, _ in corpus.batches(CorpusPosition()):

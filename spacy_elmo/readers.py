@@ -46,7 +46,7 @@ class Texts(CorpusReader):
         return [f for path in self.paths for f in find_files(path, ENDINGS, "texts", FORMS)]
 
     def read(self, file: Path) -> Iterator[list[str]]:
-        return read_sentences_of(self.nlp, [file], n_process=1)
+        return tokenize_files(self.nlp, [file], n_process=1)
 
     def card(self) -> dict[str, str]:
         tokenizer = {} if self.tokenizer is None else {"tokenizer": self.tokenizer}
@@ -77,7 +77,7 @@ def blank(lang: str, tokenizer: str | None = None) -> Language:
         raise ValueError(text) from error
 
 
-def read_sentences_of(nlp: Language, texts: Iterable[Path], n_process: int) -> Iterator[list[str]]:
+def tokenize_files(nlp: Language, texts: Iterable[Path], n_process: int) -> Iterator[list[str]]:
     """The sentences of several texts.
 
     Args:
@@ -91,7 +91,7 @@ def read_sentences_of(nlp: Language, texts: Iterable[Path], n_process: int) -> I
     """
     for is_docs, files in groupby(texts, lambda text: text.suffix == ".spacy"):
         if is_docs:
-            yield from chain.from_iterable(sentences_of_docs(nlp, file) for file in files)
+            yield from chain.from_iterable(read_docs(nlp, file) for file in files)
         else:
             yield from split_text(nlp, chain.from_iterable(map(read_paragraphs, files)), n_process)
 
@@ -122,7 +122,7 @@ def read_paragraphs(path: Path) -> Iterator[str]:
         yield from text.splitlines()
 
 
-def sentences_of_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
+def read_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
     """The sentences of the Docs in a DocBin.
 
     Raises:

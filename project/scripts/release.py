@@ -2,9 +2,9 @@
 
     python scripts/release.py RUN OUT --train SHARDS [--words 20000] [--steps 300]
 
-Takes ``model-best`` of a run of ``python -m spacy elmo pretrain``. The head keeps its most
-frequent words; the row of <UNK>, which now also stands for the words left out, is fitted anew on
-the training text, all else staying as it was. The log and the config (without its paths) go along.
+Takes ``model-best`` of a run of ``python -m spacy elmo pretrain``. The head is restricted to its
+most frequent words; the row of <UNK>, which now also stands for the words left out, is refitted on
+the training text, and all else stays as it is. The log and the config (without its paths) go along.
 A card, licence and meta.json that are in OUT already stay there.
 """
 
@@ -27,12 +27,12 @@ from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.perplexity import predicted
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import UNKNOWN, Vocabulary
-from spacy_elmo.pretraining.config import Paths
+from spacy_elmo.pretraining.config import Paths, TrainingSettings
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
 from spacy_elmo.pretraining.data.shards import Shards, find_shards
 
-KEPT = (*DOCUMENTS, META, "pages.txt.xz", "books.txt")
+COPIED = (*DOCUMENTS, META, "pages.txt.xz", "books.txt")
 
 
 def fit_unknown(
@@ -48,11 +48,9 @@ def fit_unknown(
     corpus = Corpus(
         Shards(shards),
         vocab,
-        buffer_words=1_000_000,
-        batch_words=1024,
-        max_words=config.corpus.max_words,
-        to_ids=model.token_encoder.to_ids,
-        seed=1,
+        model.token_encoder.to_ids,
+        replace(config.corpus, buffer_words=1_000_000),
+        TrainingSettings(batch_words=1024, seed=1),
     )
     optimizer = torch.optim.Adam([row], lr=0.02)
     batches = corpus.batches(CorpusPosition())
@@ -98,7 +96,7 @@ def main() -> None:
         (directory / "training.cfg").write_text(text, encoding="utf-8")
         lines = [json.dumps(entry) + "\n" for entry in entries]
         (directory / "training.jsonl").write_text("".join(lines), encoding="utf-8")
-        for name in KEPT:
+        for name in COPIED:
             if (out / name).exists():
                 shutil.copy2(out / name, directory / name)
     print(f"{out}: {len(vocab):,} words in the head")

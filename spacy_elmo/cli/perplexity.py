@@ -105,7 +105,7 @@ def read_text(
 ) -> Iterator[list[str]]:
     """The sentences of a text, raw or tokenized."""
     from ..pretraining.data.shards import find_shards, read_sentences
-    from ..readers import read_sentences_of
+    from ..readers import tokenize_files
     from .language import blank_pipeline
 
     if not text.exists():
@@ -114,4 +114,4 @@ def read_text(
         for shard in find_shards(text):
             yield from read_sentences(shard)
         return
-    yield from read_sentences_of(blank_pipeline(weights, lang), [text], 1)
+    yield from tokenize_files(blank_pipeline(weights, lang), [text], 1)

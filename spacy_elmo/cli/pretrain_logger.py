@@ -9,11 +9,11 @@ from typing import Any
 from confection import Config
 from spacy.language import Language
 
-from ..pretraining.config import PretrainConfig
+from ..pretraining.config import Entries, PretrainConfig
 
 
 class SpacyLogger:
-    """Passes the entries of a run's log on to a logger; a context that ends with it.
+    """Passes the steps of a run on to a logger; a context that ends with it.
 
     The logger receives what it receives in ``spacy train``: at each evaluation a dictionary with
     the ``step``, ``epoch`` and number of ``words``; under ``losses`` the mean loss since the
@@ -27,7 +27,7 @@ class SpacyLogger:
         entries: those that the log has already.
     """
 
-    def __init__(self, setup: Any, config: PretrainConfig, entries: list[dict[str, Any]]):
+    def __init__(self, setup: Any, config: PretrainConfig, entries: Entries):
         nlp = Language()
         data = config.to_dict()
         data["training"] |= {"eval_frequency": config.training.eval_every, "score_weights": {}}
@@ -36,46 +36,34 @@ class SpacyLogger:
         self.losses: list[float] = []
         self.mean_loss: dict[str, float] = {}
         self.checkpoints: list[tuple[float, int]] = []
-        self.is_step_open = False
-        self.log_step: Callable[[dict[str, Any] | None], None] = lambda info: None
-        for entry in entries:
-            self.receive(entry)
+        self._info(entries)
         self.log_step, self.finalize = setup(nlp, sys.stdout, sys.stderr)
 
-    def __enter__(self) -> Callable[[dict[str, Any]], None]:
-        return self.receive
+    def __enter__(self) -> Callable[[Entries], None]:
+        return lambda entries: self.log_step(self._info(entries))
 
     def __exit__(self, *error: object) -> None:
-        self._end_step()
         self.finalize()
 
-    def receive(self, entry: dict[str, Any]) -> None:
-        """Take an entry, or a step as an entry with its number only."""
-        if "model" in entry:  # of the final table
-            return
-        self.state.update((name, entry[name]) for name in self.state if name in entry)
-        if "loss" in entry:
-            self.losses.append(entry["loss"])
-            self.mean_loss = {"bilm": sum(self.losses) / len(self.losses)}
-        elif "mean" in entry:
-            self.is_step_open = False
-            self.losses.clear()
-            self.checkpoints.append((-entry["mean"], entry["step"]))
-            names = ("mean", "forward", "backward")
-            info = {
-                **self.state,
-                "score": -entry["mean"],
-                "other_scores": {f"perplexity_{name}": entry[name] for name in names},
-                "losses": self.mean_loss,
-                "checkpoints": list(self.checkpoints),
-            }
-            self.log_step(info)
-        else:
-            self._end_step()
-            self.is_step_open = True
-
-    def _end_step(self) -> None:
-        """Log the previous step, if there was no evaluation at it."""
-        if self.is_step_open:
-            self.log_step(None)
-        self.is_step_open = False
+    def _info(self, entries: Entries) -> dict[str, Any] | None:
+        """What is logged of the last evaluation in some entries; None if there is none."""
+        info = None
+        for entry in entries:
+            if "model" in entry:  # of the final table
+                continue
+            self.state.update((name, entry[name]) for name in self.state if name in entry)
+            if "loss" in entry:
+                self.losses.append(entry["loss"])
+                self.mean_loss = {"bilm": sum(self.losses) / len(self.losses)}
+            else:
+                self.losses.clear()
+                self.checkpoints.append((-entry["mean"], entry["step"]))
+                names = ("mean", "forward", "backward")
+                info = {
+                    **self.state,
+                    "score": -entry["mean"],
+                    "other_scores": {f"perplexity_{name}": entry[name] for name in names},
+                    "losses": self.mean_loss,
+                    "checkpoints": list(self.checkpoints),
+                }
+        return info

@@ -31,7 +31,7 @@ def tokenize_cli(
     """
     from ..pretraining.data.shards import write_meta, write_shards
     from ..progress import track
-    from ..readers import blank, read_sentences_of
+    from ..readers import blank, tokenize_files
 
     with report_errors("Cannot tokenize"):
         *texts, out = paths
@@ -46,7 +46,7 @@ def tokenize_cli(
             )
         if out.is_dir() and any(out.iterdir()):
             raise ValueError(f"The directory '{out}' is not empty. Remove it or choose another.")
-        sentences = read_sentences_of(blank(lang, tokenizer), texts, n_process)
+        sentences = tokenize_files(blank(lang, tokenizer), texts, n_process)
         sentences = track(sentences, "words", len, quiet)
         n_sentences, n_words = write_shards(sentences, out, compression, words_per_shard)
         write_meta(out, lang, tokenizer)

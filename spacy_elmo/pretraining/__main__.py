@@ -24,7 +24,10 @@ def main() -> None:
     parser.add_argument("--from", dest="start", metavar="NAME", help="biLM to start from")
     parser.add_argument("--resume", action="store_true", help="resume from the checkpoint in OUT")
     parser.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
-    overrides, others = split_overrides(sys.argv[1:])
+    try:
+        overrides, others = split_overrides(sys.argv[1:])
+    except ValueError as error:
+        parser.error(str(error))
     options = parser.parse_args(others)
     device = "cpu" if options.gpu_id < 0 else f"cuda:{options.gpu_id}"
     resumed = options.out if options.resume and (options.out / CHECKPOINT).exists() else None

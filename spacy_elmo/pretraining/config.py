@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 STATES = {"zero": "zero", "carried": "warm"}  # [training] state: [model] initial_state
 CORPORA = ("train", "dev")
-# Makes a context from the entries that a resumed run has logged; it receives each further entry.
-Logger = Callable[[list[dict[str, Any]]], AbstractContextManager[Callable[[dict[str, Any]], None]]]
+Entries = list[dict[str, Any]]  # of a log
+# From the entries of a resumed run, makes a context that receives those of each further step.
+Logger = Callable[[Entries], AbstractContextManager[Callable[[Entries], None]]]
 
 
 @dataclass(frozen=True)

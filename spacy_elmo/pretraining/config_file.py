@@ -106,16 +106,23 @@ def start_from(weights: str | None) -> list[str]:
 
 
 def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split a command line into ``--section.name value`` overrides and all other arguments."""
-    overrides: list[str] = []
-    others: list[str] = []
+    """Split a command line into overrides, each as ``--section.name=value``, and other arguments.
+
+    Raises:
+        ValueError: an override has no value.
+    """
+    overrides, others = [], []
     rest = iter(arguments)
     for argument in rest:
         key, equals, _ = argument.partition("=")
-        is_override = key.startswith("--") and "." in key
-        (overrides if is_override else others).append(argument)
-        if is_override and not equals:
-            overrides.extend(value for value in [next(rest, None)] if value is not None)
+        if not (key.startswith("--") and "." in key):
+            others.append(argument)
+        elif equals:
+            overrides.append(argument)
+        elif (value := next(rest, None)) is not None:
+            overrides.append(f"{argument}={value}")
+        else:
+            raise ValueError(f"The argument '{argument}' has no value.")
     return overrides, others
 
 
@@ -126,19 +133,16 @@ def parse_overrides(arguments: Sequence[str]) -> list[tuple[str, str, str]]:
     Raises:
         ValueError: an argument has another form.
     """
+    overrides, others = split_overrides(arguments)
+    if others:
+        raise ValueError(
+            f"Unknown argument '{others[0]}'; after CONFIG and OUT, override settings of the "
+            f"config as --section.name value."
+        )
     parsed = []
-    rest = iter(arguments)
-    for argument in rest:
-        key, equals, text = argument.partition("=")
-        section, dot, name = key.removeprefix("--").rpartition(".")
-        if not key.startswith("--") or not dot:
-            raise ValueError(
-                f"Unknown argument '{argument}'; after CONFIG and OUT, override settings of the "
-                f"config as --section.name value."
-            )
-        value = text if equals else next(rest, None)
-        if value is None:
-            raise ValueError(f"The argument '{argument}' has no value.")
+    for override in overrides:
+        key, _, value = override.removeprefix("--").partition("=")
+        section, _, name = key.rpartition(".")
         try:
             json.loads(value)
         except ValueError:

@@ -75,14 +75,14 @@ def pretrain(
 
         def read() -> tuple[Run, Progress]:
             settings = config() if callable(config) else config
-            return set_up(settings, out, group, resume, console.say)
+            return set_up(settings, out, group, resume, console.print)
 
         run, progress = group.run_on_all_ranks(read)
         state = initial_state(run, group, progress)
-        console.say(describe_state(state))
+        console.print(describe_state(state))
         group.run_on_all_ranks(lambda: load_state(state, run))
         if run.resumed:
-            console.say(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
+            console.print(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
         make_logger = run.config.make_logger if group.is_first else None
         logger = group.run_on_all_ranks(
             lambda: nullcontext() if make_logger is None else make_logger(run.log)
@@ -111,18 +111,18 @@ def pretrain(
                 if not quiet and not run.schedule.has_ended(progress):  # the same on all ranks
                     profile, batches = profile_steps(state, batches)
                     n_steps = run.schedule.n_steps - progress.step
-                    console.say(profile.describe(n_steps, run.schedule.epoch_steps))
+                    console.print(profile.describe(n_steps, run.schedule.epoch_steps))
                 take_steps(run, state, batches, console, log, stopped)
                 if group.is_first:
                     update_warm_state(state, run)
                     write_checkpoint(state, run)
                     write_model(state, run, LAST)
             if not run.schedule.has_ended(progress):
-                console.say(f"Stopped after step {progress.step:,}; resume with --resume")
+                console.print(f"Stopped after step {progress.step:,}; resume with --resume")
             else:
                 progress.n_steps = progress.step
                 if group.is_first:
-                    console.say(f"Finished {progress.step:,} steps; evaluating on the dev text …")
+                    console.print(f"Finished {progress.step:,} steps; evaluating on the dev text …")
                     write_results(run, state, console, log)
         group.barrier()
         return progress
@@ -151,8 +151,9 @@ def take_steps(
     )  # fmt: skip
     if progress.step == 0 and progress.before is not None and not run.log:
         before = Perplexity(**progress.before)
-        console.say(f"before: {describe(before)}")
+        console.print(f"before: {describe(before)}")
         log.write(step=0, words=0, **perplexities(before))
+        log.end_step()
     losses: list[torch.Tensor] = []  # on the device until they are printed
     shown_words, shown_seconds = progress.words, progress.seconds
     last_checkpoint = time.monotonic()
@@ -166,7 +167,6 @@ def take_steps(
         losses.append(train_step(state, parts, rate))
         progress.seconds += time.monotonic() - started
         console.step()
-        log.pass_on({"step": progress.step})
         is_last = schedule.has_ended(progress)
         if progress.step % settings.log_every == 0 or is_last:
             loss = group.sum(float(torch.stack(losses).mean()))
@@ -193,7 +193,7 @@ def take_steps(
             seconds = time.monotonic() - started
             progress.seconds += seconds
             shown_seconds += seconds
-            console.say(f"step {progress.step:,}: {describe(result)}")
+            console.print(f"step {progress.step:,}: {describe(result)}")
             log.write(step=progress.step, words=progress.words, **perplexities(result))
             if progress.best is None or result.mean < progress.best:
                 progress.best = result.mean
@@ -202,6 +202,7 @@ def take_steps(
         if is_evaluation or time.monotonic() - last_checkpoint > settings.checkpoint_seconds:
             write_checkpoint(state, run)
             last_checkpoint = time.monotonic()
+        log.end_step()
 
 
 def write_results(run: Run, state: TrainState, console: Console, log: Log) -> None:
@@ -217,7 +218,7 @@ def write_results(run: Run, state: TrainState, console: Console, log: Log) -> No
             f"{name:<12}{result.forward:>10.2f}{result.backward:>10.2f}{result.mean:>10.2f}"
             f"{result.n_predicted:>12,}{result.unknown_rate:>8.2%}"
         )
-    console.say("\n".join(lines))
+    console.print("\n".join(lines))
 
 
 def describe(result: Perplexity) -> str:

@@ -156,8 +156,10 @@ def test_wrong_overrides_are_refused(path: Path, arguments: list[str], message: 
 
 
 def test_overrides_may_stand_anywhere_on_the_command_line() -> None:
-    line = ["cfg", "--paths.train", "x", "out.d", "--resume", "--a.b=c", "-g", "0", "--paths.dev"]
+    line = ["cfg", "--paths.train", "x", "out.d", "--resume", "--a.b=c", "-g", "0"]
     assert split_overrides(line) == (
-        ["--paths.train", "x", "--a.b=c", "--paths.dev"],
+        ["--paths.train=x", "--a.b=c"],
         ["cfg", "out.d", "--resume", "-g", "0"],
     )
+    with pytest.raises(ValueError, match=r"'--paths\.dev' has no value"):
+        split_overrides([*line, "--paths.dev"])

@@ -9,14 +9,14 @@ from spacy_elmo.pretraining.run.console import Console
 
 
 def run(reporter: Console, total: int = 6, done: int = 2) -> None:
-    reporter.say("before")
+    reporter.print("before")
     with reporter.steps(total, done):
         for step in range(done + 1, total + 1):
             reporter.step()
             reporter.show(step, loss=1.5, speed=1234.5)
             if step == 4:
-                reporter.say("a message")
-    reporter.say("after")
+                reporter.print("a message")
+    reporter.print("after")
 
 
 def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from spacy_elmo.bilm.batches import id_tensor
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
 from spacy_elmo.lm.batches import Batch
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
+from spacy_elmo.pretraining.config import CorpusSettings, TrainingSettings
 from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
 from spacy_elmo.pretraining.data.shards import Shards
 
@@ -38,15 +39,9 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def make_corpus(shards: list[Path], buffer_words: int = 250, seed: int = 0) -> Corpus:
-    return Corpus(
-        Shards(shards),
-        VOCAB,
-        buffer_words=buffer_words,
-        batch_words=BATCH_WORDS,
-        max_words=100,
-        to_ids=CharacterIds(2),
-        seed=seed,
-    )
+    settings = CorpusSettings(buffer_words=buffer_words)
+    training = TrainingSettings(batch_words=BATCH_WORDS, seed=seed)
+    return Corpus(Shards(shards), VOCAB, CharacterIds(2), settings, training)
 
 
 def read_words(batch: Batch) -> list[list[str]]:

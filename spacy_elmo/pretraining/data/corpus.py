@@ -10,6 +10,7 @@ import numpy as np
 
 from ...lm.batches import Batch, EncodedSentences, ToIds
 from ...lm.vocabulary import Vocabulary
+from ..config import CorpusSettings, TrainingSettings
 from .reader import CorpusReader
 
 
@@ -42,21 +43,17 @@ class Corpus:
     Attributes:
         reader: of the text.
         vocab: the words that are predicted.
-        buffer_words: words in memory; the sentence that reaches this number is still taken.
-        batch_words: tokens of a batch, boundaries included.
-        max_words, to_ids: see `EncodedSentences`.
-        seed: of every order.
-        n_streams: deal the sentences out to so many streams, instead of sorting them by length.
+        to_ids: of the biLM's token encoder, see `EncodedSentences`.
+        settings: [corpus]; the sentence that fills a buffer is still taken.
+        training: [training], for the seed and the size of batches; where its state is "carried",
+            sentences are dealt out to streams instead of sorted by length.
     """
 
     reader: CorpusReader
     vocab: Vocabulary
-    buffer_words: int
-    batch_words: int
-    max_words: int
     to_ids: ToIds
-    seed: int
-    n_streams: int | None = None
+    settings: CorpusSettings
+    training: TrainingSettings
 
     def batches(
         self, position: CorpusPosition, share: tuple[int, int] = (0, 1)
@@ -70,26 +67,27 @@ class Corpus:
         Raises:
             ValueError: the text has become empty.
         """
-        all_files = self.reader.files()
+        all_files, seed = self.reader.files(), self.training.seed
         while True:
-            order = np.random.default_rng([self.seed, position.epoch]).permutation(len(all_files))
+            order = np.random.default_rng([seed, position.epoch]).permutation(len(all_files))
             files = [all_files[i] for i in order]
             epoch = Pass(self.reader, files, position.file, position.sentence)
             if not epoch.has_more():
                 raise ValueError(f"The training text is empty now: {all_files[0]} and others.")
             while epoch.has_more():
                 start = (position.epoch, epoch.file, epoch.sentence)
+                sentences = epoch.take(self.settings.buffer_words)
                 buffer = EncodedSentences(
-                    epoch.take(self.buffer_words), self.vocab, self.max_words, self.to_ids
+                    sentences, self.vocab, self.settings.max_words, self.to_ids
                 )
                 after = CorpusPosition(position.epoch, epoch.file, epoch.sentence)
                 if not epoch.has_more():
                     after = CorpusPosition(position.epoch + 1)
-                rng = np.random.default_rng([self.seed, *start])
-                if self.n_streams is None:
-                    plan = buffer.plan(self.batch_words, rng)
+                rng = np.random.default_rng([seed, *start])
+                if self.training.state == "carried":
+                    plan = buffer.streams(self.training.n_streams, rng)
                 else:
-                    plan = buffer.streams(self.n_streams, rng)
+                    plan = buffer.plan(self.training.batch_words, rng)
                 for b in range(position.batch, len(plan)):
                     is_last = b + 1 == len(plan)
                     yield (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from queue import Empty, Full, Queue
 from typing import TypeVar
 
 import torch
@@ -14,7 +14,6 @@ from ...lm.batches import Batch
 from .corpus import CorpusPosition
 
 N_AHEAD = 4
-POLL_SECONDS = 0.1  # how often a waiting thread checks whether it should stop
 
 T = TypeVar("T")
 
@@ -35,52 +34,32 @@ def batches_for(
 
 
 @contextmanager
-def prefetch(items: Iterable[T], n_ahead: int = N_AHEAD) -> Iterator[Iterator[T]]:
+def prefetch(items: Iterator[T], n_ahead: int = N_AHEAD) -> Iterator[Iterator[T]]:
     """A context in which a thread reads items ahead; it ends with the context.
 
     Args:
         items: read in this thread only. An error there is raised where the item would be.
         n_ahead: how many may wait to be taken.
     """
-    queue: Queue[tuple[T] | BaseException | None] = Queue(n_ahead)  # None: the end
-    closed = threading.Event()
+    waiting: deque[Future[tuple[T] | None]] = deque()
 
-    def put(entry: tuple[T] | BaseException | None) -> None:
-        while not closed.is_set():
-            try:
-                return queue.put(entry, timeout=POLL_SECONDS)
-            except Full:
-                pass
-
-    def read() -> None:
-        try:
-            for item in items:
-                put((item,))
-                if closed.is_set():
-                    return
-            put(None)
-        except BaseException as error:
-            put(error)
+    def read() -> tuple[T] | None:
+        for item in items:
+            return (item,)
+        return None
 
     def take() -> Iterator[T]:
-        while True:
-            try:
-                entry = queue.get(timeout=POLL_SECONDS)  # with a timeout, Ctrl-C ends it
-            except Empty:
-                continue
-            if entry is None:
-                return
-            if isinstance(entry, BaseException):
-                raise entry
-            yield entry[0]
+        while (item := waiting.popleft().result()) is not None:
+            waiting.append(thread.submit(read))
+            yield item[0]
 
-    thread = threading.Thread(target=read, name="prefetch", daemon=True)
-    thread.start()
-    try:
-        yield take()
-    finally:
-        closed.set()
-        thread.join()
+    with ThreadPoolExecutor(1, "prefetch") as thread:
+        waiting.extend(thread.submit(read) for _ in range(n_ahead))
+        try:
+            yield take()
+        finally:
+            for item in waiting:
+                item.cancel()
 
 
 def _pinned(

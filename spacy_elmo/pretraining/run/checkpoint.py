@@ -186,7 +186,7 @@ def load_checkpoint(
 
 
 def check_resumable(
-    before: dict[str, dict[str, Any]], config: PretrainConfig, say: Callable[[str], None]
+    before: dict[str, dict[str, Any]], config: PretrainConfig, notify: Callable[[str], None]
 ) -> None:
     """Compare a checkpoint's config with the present one, and print what differs.
 
@@ -213,4 +213,4 @@ def check_resumable(
             f"{'; '.join(fixed)}. Set them back, or start a new run in another directory."
         )
     for line in changed:
-        say(f"Changed since the checkpoint: {line}")
+        notify(f"Changed since the checkpoint: {line}")

@@ -22,7 +22,7 @@ class Console:
         self.quiet = quiet
         self.bar: Any = None
 
-    def say(self, text: str) -> None:
+    def print(self, text: str) -> None:
         """A message, above the bar if there is one."""
         if self.bar is not None:
             self.bar.write(text, file=sys.stderr)
@@ -56,7 +56,7 @@ class Console:
         elif step == self.total or now >= self.next_line:
             self.next_line = now + LINE_SECONDS
             left = now / max(1, step - self.done) * (self.total - step)
-            self.say(
+            self.print(
                 f"step {step:,} of {self.total:,}: loss {loss:.3f}, {speed:,.0f} words/s, "
                 f"{duration(left)} left"
             )

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...bilm.files import write_text
+from ..config import Entries
 
 LOG = "log.jsonl"
 
 
-def read_log(path: Path) -> list[dict[str, Any]]:
+def read_log(path: Path) -> Entries:
     """The entries of a log; none if it is missing. An incomplete last line is left out.
 
     Raises:
@@ -43,29 +44,29 @@ class Log:
 
     Args:
         file: the open log; None to write none.
-        follow: receives each entry, too.
+        follow: receives the entries of each step.
     """
 
-    def __init__(self, file: IO[str] | None, follow: Callable[[dict[str, Any]], None] | None):
+    def __init__(self, file: IO[str] | None, follow: Callable[[Entries], None] | None):
         self.file, self.follow = file, follow
+        self.entries: Entries = []
 
     def write(self, **entry: Any) -> None:
         """Write an entry."""
         if self.file is not None:
             print(json.dumps(entry), file=self.file, flush=True)
-        self.pass_on(entry)
+        self.entries.append(entry)
 
-    def pass_on(self, entry: dict[str, Any]) -> None:
-        """Pass an entry on that is not written: a step has been taken."""
+    def end_step(self) -> None:
+        """Pass on what has been written since the last step, perhaps nothing."""
+        entries, self.entries = self.entries, []
         if self.follow is not None:
-            self.follow(entry)
+            self.follow(entries)
 
 
 @contextmanager
 def open_log(
-    path: Path | None,
-    entries: list[dict[str, Any]],
-    follow: Callable[[dict[str, Any]], None] | None = None,
+    path: Path | None, entries: Entries, follow: Callable[[Entries], None] | None = None
 ) -> Iterator[Log]:
     """A context with a log that begins with some entries; without a path, nothing is written."""
     if path is None:

@@ -55,15 +55,19 @@ def plot_log(log: Path, file: Path) -> None:
 def draw(figure: Any, entries: list[dict[str, Any]]) -> None:
     """Three panels over one axis of steps."""
     panels = figure.subplots(3, 1, sharex=True, height_ratios=[3, 3, 2])
+    labels = ("training loss (nats)", "held-out perplexity", "learning rate")
+    for panel, label in zip(panels, labels, strict=True):
+        panel.set_ylabel(label)
+        panel.grid(True, linewidth=0.3, alpha=0.5)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.tick_params(labelsize="small")
     loss, perplexity, rate = panels
     loss.plot(*curve(entries, "loss"), color=COLOURS["mean"], **LINE)
-    loss.set_ylabel("training loss (nats)")
 
     # The final models have entries of their own, on the whole text instead of a sample.
     during = [entry for entry in entries if "model" not in entry]
     for name, colour in COLOURS.items():
         perplexity.plot(*curve(during, name), ".-", color=colour, label=name, **LINE)
-    perplexity.set_ylabel("held-out perplexity")
     perplexity.set_yscale("log")
     steps, means = curve(during, "mean")
     _plain_ticks(perplexity, means)
@@ -74,16 +78,11 @@ def draw(figure: Any, entries: list[dict[str, Any]]) -> None:
         perplexity.set_title(title, fontsize="small", loc="right")
 
     rate.plot(*curve(entries, "lr"), color=COLOURS["mean"], **LINE)
-    rate.set_ylabel("learning rate")
     rate.set_ylim(bottom=0)
     rate.yaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
     rate.set_xlabel("step")
     rate.locator_params(axis="x", nbins=5)
     rate.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    for panel in panels:
-        panel.grid(True, linewidth=0.3, alpha=0.5)
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(labelsize="small")
     figure.align_ylabels()
 
 

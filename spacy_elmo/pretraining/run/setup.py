@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from ...bilm.characters import CharacterIds
 from ...bilm.layout import VOCAB, Card
 from ...bilm.word_vectors import RowIds, WordTable
 from ...lm.batches import EncodedSentences, ToIds
 from ...lm.vocabulary import Vocabulary
-from ..config import CORPORA, PretrainConfig
+from ..config import CORPORA, Entries, PretrainConfig
 from ..config_file import CONFIG
 from ..data.corpus import Corpus
 from ..data.reader import CorpusReader
@@ -23,7 +22,7 @@ from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
 from .distributed import LAUNCH, ProcessGroup
 from .log import LOG, read_log
 from .schedule import Schedule
-from .start import Say, candidates_for, resumed_vocabulary, starting_card, starting_vocabulary
+from .start import Notify, candidates_for, resumed_vocabulary, starting_card, starting_vocabulary
 
 BEST, LAST = "model-best", "model-last"
 WARM_UP_SENTENCES = 64
@@ -56,12 +55,12 @@ class Run:
     corpus: Corpus
     dev: EncodedSentences
     warm_up_text: list[list[str]]
-    log: list[dict[str, Any]]
+    log: Entries
     resumed: bool
 
 
 def set_up(
-    config: PretrainConfig, out: Path, group: ProcessGroup, resume: bool, say: Say
+    config: PretrainConfig, out: Path, group: ProcessGroup, resume: bool, notify: Notify
 ) -> tuple[Run, Progress]:
     """Read and check all that a config and a directory name; nothing is written.
 
@@ -70,7 +69,7 @@ def set_up(
         out: the directory of the run.
         group: the processes that train.
         resume: from the checkpoint, or from the beginning if the run ended before its first one.
-        say: prints the statistics of the texts, and all that is noteworthy.
+        notify: prints the statistics of the texts, and all that is noteworthy.
 
     Raises:
         ValueError: something is missing, empty, damaged, or contradicts something else.
@@ -83,7 +82,7 @@ def set_up(
         )
     resume = resume or group.has_claimed(out)
     if resume and _is_only_begun(out):
-        say(f"'{out}' has no checkpoint yet: the run starts from the beginning")
+        notify(f"'{out}' has no checkpoint yet: the run starts from the beginning")
         resume = False
     elif not resume:
         _check_new(out)
@@ -96,15 +95,15 @@ def set_up(
     train_reader, dev_reader = (find_reader(config, name) for name in CORPORA)
     meta = train_reader.card()
     if "lang" not in meta:
-        say("The language of the training text is not known: the biLM will name none")
+        notify("The language of the training text is not known: the biLM will name none")
     elif dev_reader.card() not in ({}, meta):
-        say(f"The held-out text is {dev_reader.card()}, but the training text {meta}")
+        notify(f"The held-out text is {dev_reader.card()}, but the training text {meta}")
     max_words, to_ids = config.corpus.max_words, _ids_for(config, table)
     known = to_ids if isinstance(to_ids, RowIds) else None
     if table is not None:
         n_words, n_vectors, vector_dim = table.sizes().values()
         frozen = "trained, too" if settings.train_vectors else "frozen"
-        say(f"{n_words:,} words with {n_vectors:,} {vector_dim}-dimensional vectors, {frozen}")
+        notify(f"{n_words:,} words with {n_vectors:,} {vector_dim}-dimensional vectors, {frozen}")
 
     stats = None
     if not resume or settings.max_epochs:
@@ -112,7 +111,7 @@ def set_up(
         _check_words("train", train_reader, stats)
     schedule = Schedule.plan(config, stats)
     if settings.max_epochs:
-        say(
+        notify(
             f"{schedule.n_steps:,} steps: max_epochs is {settings.max_epochs}, and an epoch has "
             f"about {schedule.epoch_steps:,}"
         )
@@ -120,10 +119,10 @@ def set_up(
     progress.train_fingerprint = train_reader.fingerprint()
     progress.dev_fingerprint = dev_reader.fingerprint()
     if resume:
-        progress = _read_progress(config, progress, out, say)
+        progress = _read_progress(config, progress, out, notify)
         if schedule.has_ended(progress):
             advice = "max_steps" if progress.step >= schedule.n_steps else "max_epochs"
-            say(
+            notify(
                 f"The run has finished its {progress.step:,} steps already; to train longer, set a "
                 f"higher --training.{advice}"
             )
@@ -131,45 +130,35 @@ def set_up(
         log = _log_until(read_log(out / LOG), progress.step, schedule.n_steps)
         vocab = resumed_vocabulary(config, out)
         if progress.world_size != group.world_size:
-            say(f"Processes: {progress.world_size} until now, {group.world_size} from now on")
+            notify(f"Processes: {progress.world_size} until now, {group.world_size} from now on")
     elif stats is not None:
-        vocab, new_head = starting_vocabulary(config, stats, say)
+        vocab, new_head = starting_vocabulary(config, stats, notify)
         card = Card(dict(meta))
         if config.start is not None:
-            card = starting_card(config.start, meta, say)
+            card = starting_card(config.start, meta, notify)
             progress.head_first = schedule.head_first if new_head else 0
             if progress.head_first >= schedule.n_steps:
-                say("The biLM itself stays frozen: head_first takes all steps")
+                notify("The biLM itself stays frozen: head_first takes all steps")
         progress.card = asdict(card)
         described = stats.describe(vocab, config.model.max_characters_per_token, known)
-        say(f"train: {described}; vocabulary of {len(vocab):,}")
+        notify(f"train: {described}; vocabulary of {len(vocab):,}")
     progress.n_steps, progress.world_size = schedule.n_steps, group.world_size
 
     dev_stats = CorpusStats(max_words)
     dev = EncodedSentences(dev_stats.count(dev_reader.sentences()), vocab, max_words, to_ids)
     _check_words("dev", dev_reader, dev_stats)
-    say(f"dev: {dev_stats.describe(vocab, config.model.max_characters_per_token, known)}")
-    is_carried = settings.state == "carried"
-    corpus = Corpus(
-        train_reader,
-        vocab,
-        buffer_words=config.corpus.buffer_words,
-        batch_words=settings.batch_words,
-        max_words=max_words,
-        to_ids=to_ids,
-        seed=settings.seed,
-        n_streams=settings.n_streams if is_carried else None,
-    )
+    notify(f"dev: {dev_stats.describe(vocab, config.model.max_characters_per_token, known)}")
+    n_warm_up = WARM_UP_SENTENCES if settings.state == "carried" else 0
     run = Run(
         out=out,
         config=config,
         schedule=schedule,
         vocab=vocab,
-        n_candidates=candidates_for(config, vocab, say),
+        n_candidates=candidates_for(config, vocab, notify),
         table=table,
-        corpus=corpus,
+        corpus=Corpus(train_reader, vocab, to_ids, config.corpus, settings),
         dev=dev,
-        warm_up_text=list(islice(train_reader.sentences(), WARM_UP_SENTENCES * is_carried)),
+        warm_up_text=list(islice(train_reader.sentences(), n_warm_up)),
         log=log,
         resumed=resume,
     )
@@ -201,20 +190,20 @@ def _ids_for(config: PretrainConfig, table: WordTable | None) -> ToIds:
     return CharacterIds(config.model.max_width, config.model.max_characters_per_token)
 
 
-def _read_progress(config: PretrainConfig, now: Progress, out: Path, say: Say) -> Progress:
+def _read_progress(config: PretrainConfig, now: Progress, out: Path, notify: Notify) -> Progress:
     """The progress of the run in a directory.
 
     Args:
         config: the settings now.
         now: has the fingerprints of the texts now.
         out: the directory.
-        say: prints what has changed.
+        notify: prints what has changed.
 
     Raises:
         ValueError: there is no complete checkpoint, or the run cannot be resumed from it.
     """
     progress, before = read_progress(out / CHECKPOINT)
-    check_resumable(before, config, say)
+    check_resumable(before, config, notify)
     if progress.train_fingerprint != now.train_fingerprint:
         raise ValueError(
             "Cannot resume: the training text is not the one that the run was started with. Its "
@@ -222,7 +211,7 @@ def _read_progress(config: PretrainConfig, now: Progress, out: Path, say: Say) -
             "it back, or start a new run in another directory."
         )
     if progress.dev_fingerprint != now.dev_fingerprint:
-        say("The held-out text has changed: the best model is chosen again")
+        notify("The held-out text has changed: the best model is chosen again")
         progress.best, progress.dev_fingerprint = None, now.dev_fingerprint
     if not (out / BEST).exists():
         progress.best = None
@@ -258,7 +247,7 @@ def _check_words(name: str, reader: CorpusReader, stats: CorpusStats) -> None:
         raise ValueError(f"There are no words in the {name} text: {files}.")
 
 
-def _log_until(entries: list[dict[str, Any]], step: int, n_steps: int) -> list[dict[str, Any]]:
+def _log_until(entries: Entries, step: int, n_steps: int) -> Entries:
     """Entries up to a step; the final evaluation will be repeated."""
     return [
         entry

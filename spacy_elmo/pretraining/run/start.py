@@ -11,18 +11,18 @@ from ...lm.vocabulary import SPECIALS, Vocabulary
 from ..config import PretrainConfig
 from ..data.stats import CorpusStats
 
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 def starting_vocabulary(
-    config: PretrainConfig, stats: CorpusStats, say: Say
+    config: PretrainConfig, stats: CorpusStats, notify: Notify
 ) -> tuple[Vocabulary, bool]:
     """The vocabulary of a new run, and whether its head is new, too.
 
     Args:
         config: all settings.
         stats: of the training text.
-        say: prints why the head is new although the run starts from a biLM.
+        notify: prints why the head is new although the run starts from a biLM.
 
     Raises:
         ValueError: a vocabulary cannot be read, or it would be empty.
@@ -36,9 +36,9 @@ def starting_vocabulary(
         vocab = Vocabulary(words if order is None else [words[i] for i in order])
         if given is None or given.words == vocab.words:
             return vocab, False
-        say(f"[paths] vocab differs from the vocabulary of '{start.where}': the head is new")
+        notify(f"[paths] vocab differs from the vocabulary of '{start.where}': the head is new")
     elif start is not None:
-        say(f"'{start.where}' has no head: a new one is trained first")
+        notify(f"'{start.where}' has no head: a new one is trained first")
     if given is None:
         settings = config.vocab
         given = Vocabulary.from_counts(stats.counts, settings.max_size, settings.min_count)
@@ -68,7 +68,7 @@ def resumed_vocabulary(config: PretrainConfig, out: Path) -> Vocabulary:
     return vocab
 
 
-def candidates_for(config: PretrainConfig, vocab: Vocabulary, say: Say) -> int | None:
+def candidates_for(config: PretrainConfig, vocab: Vocabulary, notify: Notify) -> int | None:
     """How many candidates a step draws; None for the full softmax."""
     n = config.softmax.n_candidates
     if config.softmax.kind == "full":
@@ -76,22 +76,24 @@ def candidates_for(config: PretrainConfig, vocab: Vocabulary, say: Say) -> int |
     if n >= len(vocab):
         # Half of it, for the last rare words would take thousands of draws.
         n = len(vocab) // 2
-        say(f"Using {n:,} candidates: the vocabulary has only {len(vocab):,} words")
+        notify(f"Using {n:,} candidates: the vocabulary has only {len(vocab):,} words")
     return n
 
 
-def starting_card(start: Weights, text: dict[str, str], say: Say) -> Card:
+def starting_card(start: Weights, text: dict[str, str], notify: Notify) -> Card:
     """The card of a biLM that starts from another: its language, licence and sources.
 
     Args:
         start: the weights to start from.
         text: the card of the training text.
-        say: prints that their languages differ.
+        notify: prints that their languages differ.
     """
     card = start.card()
     lang, start_lang = text.get("lang"), card.meta.get("lang")
     if lang and start_lang and lang != start_lang:
-        say(f"The training text has the language '{lang}', but '{start.where}' has '{start_lang}'")
+        notify(
+            f"The training text has the language '{lang}', but '{start.where}' has '{start_lang}'"
+        )
     inherited = ("license", "sources", "lang", "tokenizer")
     meta = {name: card.meta[name] for name in inherited if name in card.meta}
     if "name" in card.meta:
