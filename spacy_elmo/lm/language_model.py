@@ -93,9 +93,8 @@ class LanguageModel:
         self.card = card or Card()
         self.log_prior = torch.from_numpy(log_uniform(len(vocab))).float().to(model.device)
         # Punctuation marks and special words are no answers for a blank.
-        self.no_word = torch.tensor([not word[:1].isalnum() for word in vocab.words])
-        self.no_word[: len(SPECIALS)] = True
-        self.no_word = self.no_word.to(model.device)
+        no_word = [i < len(SPECIALS) or not w[:1].isalnum() for i, w in enumerate(vocab.words)]
+        self.no_word = torch.tensor(no_word, device=model.device)
 
     @classmethod
     def load(cls, weights: Setting) -> LanguageModel:
@@ -133,7 +132,7 @@ class LanguageModel:
         Raises:
             ValueError: ``words`` is a string, or n is below 1.
         """
-        forward, _ = self._hidden(_checked(words, n, after=[BLANK]))
+        forward, _ = self._hidden([*_checked(words, n), BLANK])
         return self._following(forward[-1:], n)
 
     def previous_words(self, words: Sequence[str], n: int = 10) -> Guesses:
@@ -149,7 +148,7 @@ class LanguageModel:
         Raises:
             ValueError: ``words`` is a string, or n is below 1.
         """
-        _, backward = self._hidden(_checked(words, n, before=[BLANK]))
+        _, backward = self._hidden([BLANK, *_checked(words, n)])
         return self._following(backward[:1], n)
 
     def substitutes(self, words: Sequence[str], position: int, n: int = 10) -> Guesses:
@@ -219,13 +218,7 @@ class LanguageModel:
             batch = block.batch(chosen)
             read = predicted(self.model, batch.to(self.model.device))
             sizes = [length - 1 for length in batch.lengths]
-            bits = [
-                (losses(self.head, hidden, targets) / math.log(2)).cpu().split(sizes)
-                for hidden, targets in (
-                    (read.hidden_f, read.targets_f),
-                    (read.hidden_b, read.targets_b),
-                )
-            ]
+            bits = [(nats / math.log(2)).cpu().split(sizes) for nats in losses(self.head, read)]
             targets = batch.targets.split(batch.lengths)
             # Forward the last is the sentence's end, backward the first its start.
             for i, forward, backward, words in zip(chosen, *bits, targets, strict=True):
@@ -257,7 +250,6 @@ class LanguageModel:
                     bits = -float(row[self.vocab[word]]) / math.log(2)
                     yield Surprise(position, bits, self._guesses(row, n))
 
-    @torch.no_grad()
     def _expected(self, forward: torch.Tensor, backward: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """What is expected at M positions, from the hidden vectors before them, ``(M, P)``.
 
@@ -271,8 +263,7 @@ class LanguageModel:
     @torch.no_grad()
     def _hidden(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """The hidden vector of each direction before each word, ``(n_words, P)``."""
-        block = self._encode([words])
-        batch = block.batch(np.zeros(1, dtype=np.int64))
+        batch = self._encode([words]).batch(np.zeros(1, dtype=np.int64))
         read = predicted(self.model, batch.to(self.model.device))
         return read.hidden_f[:-1], read.hidden_b[1:]  # without the sentence's end and start
 
@@ -298,14 +289,12 @@ class LanguageModel:
         return [(self.vocab.words[i], p) for p, i in pairs if p > 0.0]
 
 
-def _checked(
-    words: Sequence[str], n: int = 1, before: Sequence[str] = (), after: Sequence[str] = ()
-) -> list[str]:
-    """A sentence as a list, with words before and after it."""
+def _checked(words: Sequence[str], n: int = 1) -> list[str]:
+    """A sentence as a list."""
     if isinstance(words, str):
         raise ValueError(
             f"A sentence is a list of words, as in {words.split()[:5]}; found the string {words!r}."
         )
     if n < 1:
         raise ValueError(f"n is {n}; give at least 1.")
-    return [*before, *words, *after]
+    return list(words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -88,11 +88,15 @@ def predicted(model: BiLM, batch: Batch, state: State | None = None) -> Predicte
     return Predicted(forward[before], targets[after], backward[after], targets[before], state)
 
 
-def losses(head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Cross-entropies ``(M,)`` in nats of the full softmax, some rows at a time."""
+def losses(head: SoftmaxHead, read: Predicted) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cross-entropies in nats of the full softmax, forward and backward ``(M,)``."""
     rows = max(1, LOGITS_AT_ONCE // len(head.weight))
-    parts = zip(hidden.split(rows), targets.split(rows), strict=True)
-    return torch.cat([F.cross_entropy(head(h), t, reduction="none") for h, t in parts])
+
+    def direction(hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        parts = zip(hidden.split(rows), targets.split(rows), strict=True)
+        return torch.cat([F.cross_entropy(head(h), t, reduction="none") for h, t in parts])
+
+    return direction(read.hidden_f, read.targets_f), direction(read.hidden_b, read.targets_b)
 
 
 @torch.no_grad()
@@ -134,14 +138,16 @@ def evaluate(
         plan = plan[: max(1, int((sizes <= max_words).sum()))]
     forward = backward = 0.0
     n_predicted = n_words = n_unknown = 0
-    for batch in _batches(block, plan, model.device):
+    for sentences in plan:
+        batch = block.batch(sentences).to(model.device)
         if isinstance(state, StreamState):
             read = predicted(model, batch, state.first(len(batch.lengths)))
             state.update(read.state)
         else:
             read = predicted(model, batch, state)
-        forward += float(losses(head, read.hidden_f, read.targets_f).sum())
-        backward += float(losses(head, read.hidden_b, read.targets_b).sum())
+        nats = losses(head, read)
+        forward += float(nats[0].sum())
+        backward += float(nats[1].sum())
         n_predicted += len(read.targets_f)
         n_words += batch.n_words
         n_unknown += int((read.targets_f == UNKNOWN).sum())
@@ -150,9 +156,3 @@ def evaluate(
     with np.errstate(over="ignore"):
         means = np.exp([forward / n_predicted, backward / n_predicted])
     return Perplexity(float(means[0]), float(means[1]), n_predicted, n_words, n_unknown)
-
-
-def _batches(
-    block: EncodedSentences, plan: list[np.ndarray], device: torch.device
-) -> Iterable[Batch]:
-    return (block.batch(sentences).to(device) for sentences in plan)

@@ -61,3 +61,14 @@ def test_no_import_circles() -> None:
         graph[module] = [name for name in imported(module, tree) if name in MODULES]
     assert sum(map(len, graph.values())) > 100
     TopologicalSorter(graph).prepare()
+
+
+@pytest.mark.parametrize("folder", ["bilm", "lm", "pretraining", "cli"])
+def test_files_fit_on_a_few_screens(folder: str) -> None:
+    lengths = {
+        str(path): len(path.read_text(encoding="utf-8").splitlines())
+        for module, path in MODULES.items()
+        if module[0] == folder
+    }
+    assert lengths
+    assert {name: n for name, n in lengths.items() if n > 300} == {}
