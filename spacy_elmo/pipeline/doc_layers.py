@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+import numpy as np
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -43,6 +44,12 @@ class DocLayers:
 
     def __reduce__(self) -> tuple[type[DocLayers], tuple[str]]:
         return DocLayers, (self.name,)
+
+    def start(self, batch: Batch, cache: LayerCache) -> None:
+        """Take over a batch that the component has just been updated with."""
+        self.batch, self.cache = batch, cache
+        for doc in batch.docs:
+            self.add(doc, batch.layers(doc))
 
     def add(self, doc: Doc, layers: Floats3d) -> None:
         """Store the layers ``(L + 1, n_tokens, 2P)`` of a Doc, for as long as it exists."""
@@ -84,7 +91,7 @@ class Batch:
         backprop_layers: Callable[[list[Floats3d]], list[Doc]] | None = None,
         add_loss: AddLoss = lambda loss: None,
     ):
-        self._docs, self._layers, self._backprop_layers = docs, layers, backprop_layers
+        self.docs, self._layers, self._backprop_layers = docs, layers, backprop_layers
         self._add_loss = add_loss
         self._index = {id(doc): i for i, doc in enumerate(docs)}
         self._has_gradients = False
@@ -127,7 +134,7 @@ class Batch:
             return
         self._listeners = listeners
         self._tensors, self._backprop_tensors = mix.begin_update(list(self._layers))
-        batch_id = Tok2VecListener.get_batch_id(self._docs)
+        batch_id = Tok2VecListener.get_batch_id(self.docs)
         for listener in listeners:
             add: Any = partial(self._add_d_tensors, listener, mix)
             listener.receive(batch_id, self._tensors, add)
@@ -161,6 +168,11 @@ class Batch:
         for listener in self._listeners:
             listener.receive(None, None, None)  # type: ignore[arg-type]
         self.__init__()  # type: ignore[misc]
+
+
+def add_loss(losses: dict[str, Any], name: str, loss: Any) -> None:
+    """Add to a component's loss. CuPy's numbers stay on the GPU until somebody prints them."""
+    losses[name] = losses[name] + (float(loss) if isinstance(loss, np.generic) else loss)
 
 
 def _sum_of_squares(arrays: Sequence[Any]) -> Any:

@@ -11,6 +11,7 @@ from thinc.types import Floats2d, Floats3d
 
 from . import extensions
 from .doc_layers import Batch, DocLayers
+from .doc_vectors import get_owners
 
 
 class ElmoListener(Model[list[Doc], list[Floats2d]]):
@@ -45,10 +46,17 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         if doc_layers is not None:
             doc_layers.listeners.add(self)
 
-    def note(self, doc_layers: DocLayers) -> None:
-        """Remember an elmo component before the listener, to name it in errors."""
+    def accepts(self, doc_layers: DocLayers) -> bool:
+        """Link the listener to a component before it if it names it, and return whether it does."""
         if doc_layers not in self.before:
             self.before.append(doc_layers)
+        if self.upstream == doc_layers.name:
+            self.link(doc_layers)
+            self.samples.clear()  # spaCy links again when all components are initialized
+            return True
+        if self.doc_layers is doc_layers:  # the component was renamed
+            self.link(None)
+        return False
 
     def _copy(self, seen: dict[int, Any] | None = None) -> ElmoListener:
         # What `Model.copy` calls, also for the parts of a larger model.
@@ -94,7 +102,7 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             layers = batch.layers(doc)
         elif self.doc_layers is not None:
             layers = self.doc_layers.get(doc)
-        if layers is None and extensions.stored_by(doc) == self.upstream:
+        if layers is None and self._may_be_own(doc):
             layers = extensions.get_layers(doc)
         if layers is None and any(doc is sample for sample in self.samples):
             # Shapes are being inferred; the values do not matter.
@@ -108,6 +116,13 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
                 f"retokenizes before '{self.upstream}'."
             )
         return self.ops.asarray3f(layers)  # from bytes they are NumPy's
+
+    def _may_be_own(self, doc: Doc) -> bool:
+        """Whether the layers stored on a Doc are its component's; of another process's Docs only
+        the name is known."""
+        owners = get_owners(doc)
+        is_owner = not owners or self.doc_layers in owners
+        return is_owner and extensions.stored_by(doc) == self.upstream
 
     def find_batch(self, docs: Sequence[Doc]) -> Batch | None:
         """The component's batch that the Docs belong to; None if it only annotates them.
@@ -146,8 +161,10 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             f"component of that name before it in the pipeline (or set the listener's 'upstream' "
             f"to the name of one; {self.names_before}), and do not disable it. If it is among the "
             f"frozen_components of a training, add it to annotating_components too. (A component "
-            f"that applies its model to parts of Docs as Docs of their own, as the entity_linker "
-            f"does, can listen through spacy.Tok2VecListener.v1.)"
+            f"that was sourced listens to the '{self.upstream}' of the pipeline that it was added "
+            f"to last: load the other one again. One that applies its model to parts of Docs as "
+            f"Docs of their own, as the entity_linker does, can listen through "
+            f"spacy.Tok2VecListener.v1.)"
         )
 
     @property

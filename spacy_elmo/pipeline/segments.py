@@ -74,6 +74,20 @@ def _starts_by_punctuation(doc: Doc, attributes: np.ndarray) -> np.ndarray:
     return np.append(0, starts)
 
 
+def chunks(docs: Iterable[Doc], n_words: int) -> Iterator[list[Doc]]:
+    """Docs in order, in lists that end with the one that reaches ``n_words`` tokens."""
+    chunk: list[Doc] = []
+    size = 0
+    for doc in docs:
+        chunk.append(doc)
+        size += len(doc)
+        if size >= n_words:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
 class Passage(NamedTuple):
     """A sentence, or a window of a long one: what the biLM reads at once.
 

@@ -58,19 +58,6 @@ class BiLMShim(PyTorchShim):
         assert self._config is not None
         return self._config
 
-    def find_config(self) -> BiLMConfig | None:
-        """The biLM's shape; None if its weights cannot be found.
-
-        Raises:
-            ValueError: they are found, but do not fit the expected width or are damaged.
-        """
-        if self._config is None:
-            try:
-                find_weights(self.settings.weights)
-            except ValueError:
-                return None
-        return self.config
-
     @property
     def card(self) -> Card:
         """Name, language, licence and sources of the weights."""

@@ -8,14 +8,16 @@ import warnings
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
+from thinc.api import to_numpy, use_ops
 
-from .helpers import WIDTH, add_elmo, make_nlp
+from .helpers import TOLERANCE, WIDTH, add_elmo, make_nlp
 from .learning import listening, make_pipeline, start
 from .test_links import add_tok2vec
 
@@ -256,3 +258,26 @@ def test_listeners_of_docs_whose_tensor_was_replaced(weights: Path) -> None:
     doc = nlp(TEXT)
     expected = [token.tag_ for token in doc]
     assert [token.tag_ for token in nlp.get_pipe("tagger")(replaced(doc))] == expected
+
+
+@pytest.mark.gpu
+def test_on_a_gpu(weights: Path) -> None:
+    """CuPy's arrays, which spaCy merges in place, and a loss that nobody has waited for."""
+    expected = rows(make_nlp(weights)(TEXT))
+    with use_ops("cupy"):
+        nlp = make_pipeline(weights, listening())
+        examples, _ = start(nlp)
+        losses: dict[str, Any] = {}
+        nlp.update(examples, sgd=False, losses=losses)
+        assert not isinstance(losses["elmo"], float) and float(losses["elmo"]) > 0
+        nlp = make_nlp(weights)
+        doc = nlp(TEXT)
+        assert weakref.ref(doc.tensor)() is doc.tensor
+        for way in (lambda doc: doc, *WAYS):
+            found = way(nlp(TEXT))
+            vectors = np.stack([to_numpy(token._.elmo) for token in found])
+            assert np.abs(vectors - expected).max() <= TOLERANCE
+        with doc.retokenize() as retokenizer:
+            retokenizer.merge(doc[0:2])
+        merged = np.stack([to_numpy(token._.elmo) for token in doc])
+        assert np.abs(merged - expected[1:]).max() <= TOLERANCE

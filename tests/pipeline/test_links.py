@@ -212,6 +212,88 @@ def test_copied(weights: Path, tok2vec: dict) -> None:
     assert mixes[0][0] is not mixes[1][0]
 
 
+# A listener and its component
+
+
+@pytest.mark.parametrize("store_layers", [False, True])
+def test_another_pipelines_component_of_the_same_name(
+    weights: Path, tmp_path: Path, store_layers: bool
+) -> None:
+    nlp = make_pipeline(weights, listening())
+    other = make_nlp(write_weights(tmp_path / "other", seed=1), store_layers=store_layers)
+    other.add_pipe("tagger", config=tagger_config(listening()))
+    start(nlp)
+    start(other)
+    doc = other(TEXT)
+    tagger = nlp.get_pipe("tagger")
+    with pytest.raises(ValueError, match="'elmo', which has not read the Doc"):
+        tagger.predict([doc])
+    expected = tagger.predict([nlp(TEXT)])
+    np.testing.assert_array_equal(tagger.predict([nlp(doc)])[0], expected[0])
+    examples = make_examples(nlp)
+    other.get_pipe("elmo").update(examples)
+    with pytest.raises(ValueError, match="'elmo', which has not read the Doc"):
+        tagger.update(examples)
+
+
+def test_renamed(weights: Path) -> None:
+    nlp = make_pipeline(weights, listening())
+    start(nlp)
+    nlp.rename_pipe("elmo", "context")
+    with pytest.raises(ValueError, match=r"'elmo', which has not .*; before it: 'context'\)"):
+        nlp(TEXT)
+    nlp.rename_pipe("context", "elmo")
+    assert nlp(TEXT)[0].tag_
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda nlp: pickle.loads(pickle.dumps(nlp))])
+def test_copied_pipelines(weights: Path, way: Callable[[Language], Language]) -> None:
+    """Even if spaCy's list of the component's listeners is that of another pipeline by then."""
+    nlp = trained(weights)
+    spacy.blank("en").add_pipe("elmo", source=nlp)
+    doc = nlp(TEXT)
+    copied = way(nlp)
+    with pytest.raises(ValueError, match="has not read the Doc"):
+        copied.get_pipe("tagger").predict([doc])
+    assert [token.tag_ for token in copied(TEXT)] == [token.tag_ for token in doc]
+    before = [numbers(each.get_pipe("elmo").model) for each in (nlp, copied)]
+    copied._link_components()
+    for _ in range(2):
+        step(copied, make_examples(copied), Adam(0.01))
+    after = [numbers(each.get_pipe("elmo").model) for each in (nlp, copied)]
+    assert all(np.array_equal(after[0][name], value) for name, value in before[0].items())
+    assert all(not np.array_equal(after[1][name], value) for name, value in before[1].items())
+
+
+def test_sourced_to_another_component(weights: Path, tmp_path: Path) -> None:
+    """The tagger is one object in two pipelines, as spaCy has it; the last one counts."""
+    nlp = make_pipeline(weights, listening())
+    start(nlp)
+    other = make_nlp(write_weights(tmp_path / "other", seed=1))
+    other.add_pipe("tagger", source=nlp)
+    assert other(TEXT)[0].tag_
+    with pytest.raises(ValueError, match=r"sourced listens to the 'elmo' of the pipeline that it"):
+        nlp(TEXT)
+
+
+def test_a_pickled_listener_brings_no_biLM(weights: Path) -> None:
+    nlp = make_pipeline(weights, listening())
+    start(nlp)
+    nlp(TEXT)
+    tagger = pickle.loads(pickle.dumps(nlp.get_pipe("tagger").model))
+    with pytest.raises(ValueError, match="has not read the Doc"):
+        tagger.predict([nlp(TEXT)])
+    size = len(pickle.dumps(nlp.get_pipe("tagger").model))
+    assert size < len(nlp.get_pipe("elmo").shim.to_bytes())
+
+
+def test_a_wrong_width_is_reported_when_linking(weights: Path, tmp_path: Path) -> None:
+    """Missing weights are not: a saved pipeline does not need those it was made from."""
+    with pytest.raises(ValueError, match="width = 1024 does not fit"):
+        make_pipeline(weights, listening(), width=1024)
+    make_pipeline(tmp_path / "nowhere", listening(), width=1024)
+
+
 # spaCy's listeners read doc.tensor
 
 
