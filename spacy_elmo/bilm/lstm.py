@@ -18,6 +18,7 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 
 from .config import BiLMConfig
+from .kernel import BLOCK, KernelLSTM, load_kernel
 from .packing import Packing
 from .precision import require_ieee_float32
 
@@ -26,13 +27,21 @@ BYTES_AT_ONCE = 2**23  # of gates, where no gradient needs those of all steps
 
 
 class LSTMLayer(nn.Module):
-    """LSTMs of both directions for one layer; the first axis is the direction (0: forward)."""
+    """LSTMs of both directions for one layer; the first axis is the direction (0: forward).
 
-    def __init__(self, config: BiLMConfig):
+    Args:
+        config: shape of the biLM.
+        compiled: compute with the compiled kernel on a CPU, see `kernel.load_kernel`. Its products
+            take bfloat16 operands under autocast, and where PyTorch's float32 matmul precision is
+            "medium".
+    """
+
+    def __init__(self, config: BiLMConfig, compiled: bool = False):
         super().__init__()
         P, D = config.projection_dim, config.dim
         self.cell_clip = config.cell_clip
         self.proj_clip = config.proj_clip
+        self.compiled = compiled
         self.weight_ih = nn.Parameter(torch.empty(2, 4 * D, P))  # rows: i, f, g, o
         self.weight_hh = nn.Parameter(torch.empty(2, 4 * D, P))
         self.bias = nn.Parameter(torch.zeros(2, 4 * D))
@@ -69,11 +78,29 @@ class LSTMLayer(nn.Module):
         if is_plain and _has_cudnn(x):
             return self.forward_torch(x, packing, h0, c0, bias)
         with torch.autocast(device, enabled=False):
+            bfloat16 = product_type == torch.bfloat16 or (
+                product_type == torch.float32 and torch.get_float32_matmul_precision() == "medium"
+            )
+            kernel = self._kernel(x, bfloat16)
+            if kernel is not None:
+                return KernelLSTM.apply(
+                    x, h0, c0, self.weight_ih, self.weight_hh, bias, self.weight_hr,
+                    kernel, packing.batch_sizes, (self.cell_clip or 0.0, self.proj_clip or 0.0),
+                    torch.is_grad_enabled(), bfloat16,
+                )  # fmt: skip
             out, h_n, c_n = _LSTM.apply(
                 x, h0, c0, self.weight_ih, self.weight_hh, bias, self.weight_hr,
                 packing, self.cell_clip, self.proj_clip, torch.is_grad_enabled(), product_type,
             )  # fmt: skip
         return out, h_n, c_n
+
+    def _kernel(self, x: torch.Tensor, bfloat16: bool) -> Any:
+        """The compiled kernel, or None where it is not wanted or cannot compute this layer."""
+        P, D = self.weight_ih.shape[2], self.weight_ih.shape[1] // 4
+        fits = D % BLOCK == 0 and P % 2 == 0  # bfloat16 operands are packed in pairs
+        if not (self.compiled and fits and x.device.type == "cpu" and x.dtype == torch.float32):
+            return None
+        return load_kernel(bfloat16)
 
     def forward_torch(
         self,

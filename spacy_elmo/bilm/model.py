@@ -32,6 +32,7 @@ class BiLM(nn.Module):
     Args:
         config: its shape. The weights are initialized randomly.
         dropout: on the input of each LSTM layer, in training mode only.
+        compiled: see `LSTMLayer`.
 
     Attributes:
         warm_h, warm_c: the warm state, ``(L, 2, 1, P)`` and ``(L, 2, 1, D)``, saved with the
@@ -41,7 +42,7 @@ class BiLM(nn.Module):
     warm_h: torch.Tensor | None
     warm_c: torch.Tensor | None
 
-    def __init__(self, config: BiLMConfig, dropout: float = 0.0):
+    def __init__(self, config: BiLMConfig, dropout: float = 0.0, compiled: bool = False):
         super().__init__()
         self.config = config
         self.dropout = dropout
@@ -50,7 +51,7 @@ class BiLM(nn.Module):
             self.word_vectors = WordVectors(config)
         else:
             self.char_cnn = CharCNN(config)
-        self.lstm = nn.ModuleList(LSTMLayer(config) for _ in range(config.n_layers))
+        self.lstm = nn.ModuleList(LSTMLayer(config, compiled) for _ in range(config.n_layers))
         self.register_buffer("warm_h", None)
         self.register_buffer("warm_c", None)
         self.register_load_state_dict_post_hook(_clear_word_cache)

@@ -96,6 +96,11 @@ class TrainingSettings(Section):
     ``train_vectors``: whether a table of word vectors is trained, all of it; false freezes it. The
     rows of the boundaries and of the unknown word are always trained.
 
+    ``compiled_lstm``: compute the LSTM layers on a CPU with a kernel that is compiled at the start
+    of the run (extra ``compile``, and a C++ compiler); its products take bfloat16 operands where
+    ``matmul_precision`` is "medium" or ``mixed_precision`` is on. Where the kernel is not
+    available, one line says so, and PyTorch's operators compute.
+
     ``logger``: a block ``[training.logger]`` that names one of spaCy's registered loggers, which
     then receives all that is logged.
     """
@@ -122,6 +127,7 @@ class TrainingSettings(Section):
     state: str = one_of(*STATES)
     n_streams: int = at_least(1, 64)
     train_vectors: bool = False
+    compiled_lstm: bool = False
     logger: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:

@@ -29,7 +29,7 @@ def initial_state(run: Run, group: ProcessGroup, progress: Progress) -> TrainSta
     """The biLM and its head at random initialization, and their optimizer."""
     config, settings = run.config, run.config.training
     torch.manual_seed(settings.seed)
-    model = BiLM(config.model, settings.dropout)
+    model = BiLM(config.model, settings.dropout, settings.compiled_lstm)
     if run.table is not None:
         model.word_vectors.fill(run.table, learns=settings.train_vectors)
     head = SoftmaxHead(len(run.vocab), config.model.projection_dim)
