@@ -118,7 +118,8 @@ class BiLM(nn.Module):
         """
         packing = Packing(lengths, self.device)
         x = types[tokens]  # (N, P)
-        layers = [torch.cat([x, x], dim=1)]
+        layers = LayerStack(self.config, x)
+        layers.append(x, x)
         state = self.initial_state() if state is None else state
         h0, c0 = (s.expand(-1, -1, len(lengths), -1)[:, :, packing.order] for s in state)
         h_n, c_n = [], []
@@ -127,11 +128,11 @@ class BiLM(nn.Module):
             out, h, c = lstm(F.dropout(x, self.dropout, self.training), packing, h0[j], c0[j])
             # The skip is outside the recurrence: h_{t-1} and the state never contain it.
             x = out + x if j > 0 and self.config.use_skip_connections else out
-            layers.append(torch.cat([x[0][packing.target[0]], x[1][packing.target[1]]], dim=1))
+            layers.append(x[0][packing.target[0]], x[1][packing.target[1]])
             h_n.append(h)
             c_n.append(c)
         back = torch.argsort(packing.order)
-        return torch.stack(layers), (
+        return layers.stack(), (
             torch.stack(h_n)[:, :, back],
             torch.stack(c_n)[:, :, back],
         )
@@ -191,6 +192,28 @@ class BiLM(nn.Module):
             c_n.append(c)
         back = torch.from_numpy(np.argsort(np.concatenate(plan)))
         return results, (torch.cat(h_n, dim=2)[:, :, back], torch.cat(c_n, dim=2)[:, :, back])
+
+
+class LayerStack:
+    """Layers ``(L + 1, N, 2P)``, without a gradient written where they stay: no second copy."""
+
+    def __init__(self, config: BiLMConfig, x: torch.Tensor):
+        self.layers: list[torch.Tensor] = []
+        self.out: torch.Tensor | None = None
+        if not torch.is_grad_enabled():
+            self.out = x.new_empty(config.n_layers + 1, len(x), config.width)
+
+    def append(self, forward: torch.Tensor, backward: torch.Tensor) -> None:
+        """Add a layer, ``(N, P)`` of each direction."""
+        if self.out is None:
+            self.layers.append(torch.cat([forward, backward], dim=1))
+        else:
+            layer = self.out[len(self.layers)]
+            self.layers.append(torch.cat([forward, backward], dim=1, out=layer))
+
+    def stack(self) -> torch.Tensor:
+        """All of them."""
+        return torch.stack(self.layers) if self.out is None else self.out
 
 
 def _clear_word_cache(bilm: BiLM, _: Any) -> None:

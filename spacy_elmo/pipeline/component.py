@@ -171,8 +171,9 @@ class Elmo(Tok2Vec):
         fitting = CHUNK_SIZE // ((config.n_layers + 1) * config.width)
         for chunk in chunks(docs, min(max(fitting, batch_words), 4 * batch_words)):
             layers = bilm.predict(chunk)
-            tensors = mix.predict(layers)
-            outputs.extend(map(Output, tensors, layers if with_layers else [None] * len(chunk)))
+            stored = layers if with_layers else [None] * len(chunk)
+            outputs.extend(map(Output, mix.predict(layers), stored))
+            del layers, stored  # before those of the next chunk are there
         self._name_sources()
         return outputs
 
