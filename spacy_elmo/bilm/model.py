@@ -127,7 +127,10 @@ class BiLM(nn.Module):
         for j, lstm in enumerate(self.lstm):
             out, h, c = lstm(F.dropout(x, self.dropout, self.training), packing, h0[j], c0[j])
             # The skip is outside the recurrence: h_{t-1} and the state never contain it.
-            x = out + x if j > 0 and self.config.use_skip_connections else out
+            if j > 0 and self.config.use_skip_connections:
+                x = out + x if torch.is_grad_enabled() else out.add_(x)
+            else:
+                x = out
             layers.append(x[0][packing.target[0]], x[1][packing.target[1]])
             h_n.append(h)
             c_n.append(c)
@@ -190,6 +193,7 @@ class BiLM(nn.Module):
                 results[i] = part[:, 1:-1]
             h_n.append(h)
             c_n.append(c)
+            del layers, part  # but for the parts in the results
         back = torch.from_numpy(np.argsort(np.concatenate(plan)))
         return results, (torch.cat(h_n, dim=2)[:, :, back], torch.cat(c_n, dim=2)[:, :, back])
 

@@ -31,7 +31,8 @@ from .surroundings import Surroundings, tok2vec_listeners
 # ruff: noqa: UP006, UP007, UP045
 
 VECTORS = ("auto", "elmo", "vocab")
-CHUNK_SIZE = 2**23  # 32 MiB of layers, or those of batch_words if they take more
+CHUNK_SIZE = 2**23  # 32 MiB of layers, or those of batch_words if they are wide
+WIDE_WORDS = 2730  # bounds the memory with weights of the original's size
 
 
 class Output(NamedTuple):
@@ -169,7 +170,7 @@ class Elmo(Tok2Vec):
         with_layers = self.store_layers or self.doc_layers.listeners
         config, batch_words = self.shim.config, self.shim.settings.batch_words
         fitting = CHUNK_SIZE // ((config.n_layers + 1) * config.width)
-        for chunk in chunks(docs, min(max(fitting, batch_words), 4 * batch_words)):
+        for chunk in chunks(docs, min(max(fitting, min(batch_words, WIDE_WORDS)), 4 * batch_words)):
             layers = bilm.predict(chunk)
             stored = layers if with_layers else [None] * len(chunk)
             outputs.extend(map(Output, mix.predict(layers), stored))
