@@ -32,7 +32,7 @@ from .surroundings import Surroundings, tok2vec_listeners
 
 VECTORS = ("auto", "elmo", "vocab")
 CHUNK_SIZE = 2**23  # 32 MiB of layers, or those of batch_words if they are wide
-WIDE_WORDS = 2730  # bounds the memory with weights of the original's size
+WIDE_WORDS = 1536  # bounds the memory with weights of the original's size
 
 
 class Output(NamedTuple):
@@ -169,7 +169,7 @@ class Elmo(Tok2Vec):
         outputs: List[Output] = []
         with_layers = self.store_layers or self.doc_layers.listeners
         config, batch_words = self.shim.config, self.shim.settings.batch_words
-        fitting = CHUNK_SIZE // ((config.n_layers + 1) * config.width)
+        fitting = CHUNK_SIZE // 2 // ((config.n_layers + 1) * config.width)
         for chunk in chunks(docs, min(max(fitting, min(batch_words, WIDE_WORDS)), 4 * batch_words)):
             layers = bilm.predict(chunk)
             stored = layers if with_layers else [None] * len(chunk)
