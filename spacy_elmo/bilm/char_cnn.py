@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional as F
 
-from .characters import N_CHARACTERS, CharacterIds
+from .characters import N_CHARACTERS, PADDING, CharacterIds
 from .config import BiLMConfig
+from .packing import to_device
 from .precision import require_ieee_float32
 
-WORDS_AT_ONCE, FEATURES_AT_ONCE = 512, 2**21  # bound padding and memory
+FEATURES_AT_ONCE = 2**21  # 8 MiB of them in float32, near what a core's cache holds
+GROUPS = 4  # of words of similar length
 
 
 class Highway(nn.Module):
@@ -32,14 +36,13 @@ class CharCNN(nn.Module):
 
     Attributes:
         to_ids: words to the ids that `forward` takes.
-        words_at_once: words that `BiLM.encode` passes to `forward` together.
+        positions_at_once: positions of words that `BiLM.encode` passes to `forward` together.
     """
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
         self.to_ids = CharacterIds(config.max_width, config.max_characters_per_token)
-        widest = max(number for _, number in config.filters) * config.max_characters_per_token
-        self.words_at_once = max(1, min(WORDS_AT_ONCE, FEATURES_AT_ONCE // widest))
+        self.positions_at_once = FEATURES_AT_ONCE // config.n_filters
         self.activation = torch.relu if config.activation == "relu" else torch.tanh
         # Ids start at 1, 0 is "no token": row 0 is not a parameter, so it is not here.
         # The published initialisation: bytes spread over [-1, 1].
@@ -48,6 +51,7 @@ class CharCNN(nn.Module):
         self.convolutions = nn.ModuleList(
             nn.Conv1d(config.char_dim, number, width) for width, number in config.filters
         )
+        self.widths = np.repeat(*np.transpose(config.filters))  # (n_filters,)
         self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.n_highway))
         self.projection = (
             nn.Linear(config.n_filters, config.projection_dim)
@@ -58,18 +62,50 @@ class CharCNN(nn.Module):
     def forward(self, char_ids: torch.Tensor) -> torch.Tensor:
         """``(n_words, n_positions)`` ids to ``(n_words, projection_dim)`` vectors."""
         require_ieee_float32(char_ids)
-        chars = self.embedding(char_ids - 1).transpose(1, 2)  # (n_words, char_dim, n_positions)
-        x = torch.cat([_maximum(conv(chars)) for conv in self.convolutions], dim=1)
-        x = self.activation(x)  # (n_words, n_filters)
+        x = self.activation(self._maxima(char_ids))  # (n_words, n_filters)
         for highway in self.highways:
             x = highway(x)
         return x if self.projection is None else self.projection(x)
 
+    def _maxima(self, char_ids: torch.Tensor) -> torch.Tensor:
+        """The maximum of each filter over the positions of each word, ``(n_words, n_filters)``."""
+        weight, bias = self._filters()
+        if char_ids.is_cuda:  # where the sizes would have to be waited for
+            return self._convolve(char_ids, weight) + bias
+        sizes = self.to_ids.sizes((char_ids != PADDING).sum(dim=1))
+        sizes, order = sizes.sort(stable=True)
+        groups = [
+            self._convolve(char_ids[words, : int(size[-1])], weight)
+            for words, size in zip(order.chunk(GROUPS), sizes.chunk(GROUPS), strict=True)
+        ]
+        return torch.cat(groups)[torch.argsort(order)] + bias
 
-def _maximum(x: torch.Tensor) -> torch.Tensor:
-    """The maximum over positions, ``(n_words, n, n_positions)`` to ``(n_words, n)``.
+    def _filters(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """All filters as one matrix ``(n_filters, max_width · char_dim)``, and their biases.
 
-    The gradient of `amax` is shared among equal values, which costs more than all else here.
-    Values are equal where the bytes are (the padding), so that no parameter's gradient changes.
-    """
-    return x.max(dim=2).values if x.requires_grad else x.amax(dim=2)
+        One product with all of them is much quicker than a convolution for each width.
+        """
+        longest = self.to_ids.max_width
+        weights, biases = [], []
+        for convolution in self.convolutions:
+            assert isinstance(convolution, nn.Conv1d) and convolution.bias is not None
+            by_position = convolution.weight.mT  # (number, width, char_dim)
+            missing = longest - by_position.shape[1]
+            weights.append(F.pad(by_position, (0, 0, 0, missing)).flatten(1))
+            biases.append(convolution.bias)
+        return torch.cat(weights), torch.cat(biases)
+
+    def _convolve(self, char_ids: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        """Maxima of words of similar length, without the biases, ``(n_words, n_filters)``."""
+        n_positions, longest = char_ids.shape[1], self.to_ids.max_width
+        # Words that are cut short may end in windows that only narrow filters reach.
+        is_full = n_positions == self.to_ids.max_characters
+        char_ids = F.pad(char_ids, (0, longest - 1 if is_full else 0), value=PADDING)
+        windows = self.embedding(char_ids.unfold(1, longest, 1) - 1)
+        x = F.linear(windows.flatten(2), weight)  # (n_words, n_windows, n_filters)
+        if is_full:
+            beyond = np.arange(n_positions)[:, np.newaxis] + self.widths > n_positions
+            x = x.masked_fill(to_device(beyond, x.device), -torch.inf)
+        # The gradient of `amax` is shared among equal values, which costs more than all else here.
+        # Values are equal where the bytes are (the padding): no parameter's gradient changes.
+        return x.max(dim=1).values if x.requires_grad else x.amax(dim=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -52,8 +53,12 @@ class CharacterIds:
         """Ids ``(n_words, n_positions)``, and how many positions each word needs ``(n_words,)``."""
         encoded = [encode_word(word, self.max_characters) for word in words]
         lengths = np.array([len(ids) for ids in encoded], dtype=np.int64)
-        sizes = np.minimum(lengths + self.max_width, self.max_characters)
+        sizes = self.sizes(lengths)
         ids = np.full((len(words), sizes.max(initial=0)), PADDING, dtype=np.int16)
         filled = np.arange(ids.shape[1]) < lengths[:, np.newaxis]
         ids[filled] = np.fromiter(chain.from_iterable(encoded), dtype=np.int16)
         return ids, sizes
+
+    def sizes(self, lengths: Any) -> Any:
+        """How many positions words of some lengths need; both an array or a tensor."""
+        return (lengths + self.max_width).clip(max=self.max_characters)

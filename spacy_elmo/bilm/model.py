@@ -147,7 +147,8 @@ class BiLM(nn.Module):
         encoder = self.token_encoder
         ids, sizes = encoder.to_ids(words)
         order = np.argsort(sizes, kind="stable")  # words of similar length together
-        batches = np.split(order, range(encoder.words_at_once, len(order), encoder.words_at_once))
+        batch_of = (np.cumsum(sizes[order]) - 1) // encoder.positions_at_once
+        batches = np.split(order, np.flatnonzero(np.diff(batch_of)) + 1)
         x = torch.cat([encoder(id_tensor(ids[i], sizes[i]).to(self.device)) for i in batches])
         return x[to_device(np.argsort(order), self.device)]
 

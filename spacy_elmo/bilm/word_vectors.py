@@ -90,7 +90,7 @@ class WordVectors(nn.Module):
     words: torch.Tensor
     rows: torch.Tensor
     table: torch.Tensor
-    words_at_once = 2**14  # that `BiLM.encode` passes to `forward` together
+    positions_at_once = 2**14  # that `BiLM.encode` passes to `forward` together
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
