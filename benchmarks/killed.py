@@ -20,7 +20,7 @@ from pathlib import Path
 
 from safetensors.torch import load_file
 
-from spacy_elmo.bilm.layout import VOCAB
+from spacy_elmo.bilm.base_weights import VOCAB
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 
 CONFIG = """

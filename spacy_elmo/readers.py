@@ -15,10 +15,13 @@ from spacy.tokens import DocBin
 
 from .pipeline.segments import sentence_bounds, split_text
 from .pretraining.data.reader import CorpusReader
-from .pretraining.data.shards import PACKINGS, find_files, read_lines, split_at_spaces
+from .pretraining.data.shards import COMPRESSIONS, find_files, read_lines, split_at_spaces
 
-FORMS = "plain text (.txt), JSONL (.jsonl), either also .gz, .xz or .zst, or .spacy"
-ENDINGS = (".spacy", *(form + packing for form in (".txt", ".jsonl") for packing in PACKINGS))
+FORMATS = "plain text (.txt), JSONL (.jsonl), either also .gz, .xz or .zst, or .spacy"
+TEXT_SUFFIXES = (
+    ".spacy",
+    *(form + packing for form in (".txt", ".jsonl") for packing in COMPRESSIONS),
+)
 BY_RULES = "spacy.Tokenizer.v1"
 
 
@@ -26,7 +29,7 @@ class Texts(CorpusReader):
     """Raw texts, tokenized and split into sentences as they are read.
 
     Args:
-        paths: files in the formats of `FORMS`, directories of them, or patterns.
+        paths: files in the formats of `FORMATS`, directories of them, or patterns.
         lang: code of their language.
         tokenizer: see `blank`.
     """
@@ -43,7 +46,7 @@ class Texts(CorpusReader):
         return blank(self.lang, self.tokenizer)
 
     def files(self) -> list[Path]:
-        return [f for path in self.paths for f in find_files(path, ENDINGS, "texts", FORMS)]
+        return [f for path in self.paths for f in find_files(path, TEXT_SUFFIXES, "texts", FORMATS)]
 
     def read(self, file: Path) -> Iterator[list[str]]:
         return tokenize_files(self.nlp, [file], n_process=1)
@@ -83,7 +86,7 @@ def tokenize_files(nlp: Language, texts: Iterable[Path], n_process: int) -> Iter
     Args:
         nlp: its tokenizer is used; sentences are split as by the elmo component. Docs of a DocBin
             keep their tokens, and their sentences if they have any.
-        texts: files in the formats of `FORMS`.
+        texts: files in the formats of `FORMATS`.
         n_process: processes that tokenize.
 
     Raises:

@@ -26,10 +26,10 @@ import torch
 from peers import CACHE, ENVIRONMENTS, OURS, read
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.bilm.lstm import zero_state
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.bilm.own_weights import save_bilm
 
 TOLERANCE = 1e-5
 FIXTURES = Path(__file__).parents[2] / "tests/fixtures"

@@ -8,7 +8,7 @@ import numpy as np
 import reader
 import torch
 
-from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.bilm.lstm import zero_state
 
 

@@ -19,10 +19,10 @@ from pathlib import Path
 import torch
 from torch.nn import functional as F
 
+from spacy_elmo.bilm.base_weights import DOCUMENTS, META
 from spacy_elmo.bilm.files import atomic_directory
-from spacy_elmo.bilm.find import load_bilm
-from spacy_elmo.bilm.layout import DOCUMENTS, META
-from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.bilm.find_weights import load_bilm
+from spacy_elmo.bilm.own_weights import save_bilm
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.perplexity import predicted
 from spacy_elmo.lm.softmax import SoftmaxHead

@@ -19,20 +19,20 @@ CHOICES = {
     "initial_state": INITIAL_STATES,
 }
 # Larger values are mistakes, and would fill the memory or overflow before they are noticed.
-MOST_LAYERS = MOST_FILTERS = 1000
-MOST_UNITS = 2**20  # of any vector inside
-MOST_CHARACTERS = 2**16
-MOST_WORDS = 2**31 - 4  # a table's word ids are 32-bit integers
+MAX_LAYERS = MAX_FILTERS = 1000
+MAX_UNITS = 2**20  # of any vector inside
+MAX_CHARACTERS = 2**16
+MAX_WORDS = 2**31 - 4  # a table's word ids are 32-bit integers
 RANGES = {
-    "projection_dim": (1, MOST_UNITS),
-    "dim": (1, MOST_UNITS),
-    "n_layers": (1, MOST_LAYERS),
-    "char_dim": (1, MOST_UNITS),
-    "n_highway": (0, MOST_LAYERS),
-    "max_characters_per_token": (3, MOST_CHARACTERS),
-    "n_words": (1, MOST_WORDS),
-    "n_vectors": (1, MOST_WORDS),
-    "vector_dim": (1, MOST_UNITS),
+    "projection_dim": (1, MAX_UNITS),
+    "dim": (1, MAX_UNITS),
+    "n_layers": (1, MAX_LAYERS),
+    "char_dim": (1, MAX_UNITS),
+    "n_highway": (0, MAX_LAYERS),
+    "max_characters_per_token": (3, MAX_CHARACTERS),
+    "n_words": (1, MAX_WORDS),
+    "n_vectors": (1, MAX_WORDS),
+    "vector_dim": (1, MAX_UNITS),
 }
 
 
@@ -117,19 +117,19 @@ class BiLMConfig:
             filters = tuple((width, number) for width, number in self.filters)
         except (TypeError, ValueError):
             filters = ()
-        if not 1 <= len(filters) <= MOST_FILTERS or not all(
+        if not 1 <= len(filters) <= MAX_FILTERS or not all(
             _is_number(n, int) for pair in filters for n in pair
         ):
             raise ValueError(
                 f"biLM config: 'filters' must be a list of [width, number] pairs of whole "
-                f"numbers, from one to {MOST_FILTERS:,} of them, found {shorten(self.filters)}."
+                f"numbers, from one to {MAX_FILTERS:,} of them, found {shorten(self.filters)}."
             )
         for width, number in filters:
-            if not 1 <= width <= self.max_characters_per_token or not 1 <= number <= MOST_UNITS:
+            if not 1 <= width <= self.max_characters_per_token or not 1 <= number <= MAX_UNITS:
                 raise ValueError(
                     f"biLM config: 'filters' has [{width}, {number}]; a width must lie between "
                     f"1 and max_characters_per_token ({self.max_characters_per_token}), "
-                    f"a number between 1 and {MOST_UNITS:,}."
+                    f"a number between 1 and {MAX_UNITS:,}."
                 )
         object.__setattr__(self, "filters", filters)
 

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
-from ..bilm.options import to_options
-from .exchange import add_warm_state, output_directory, read_contents, split_paths, write_contents
+from ..bilm.published.options import to_options
+from .copy_weights import (
+    add_warm_state,
+    output_directory,
+    read_contents,
+    split_paths,
+    write_contents,
+)
 from .options import HeadVocab, NoHead, WarmText, WeightsLang, report_errors
 
 if TYPE_CHECKING:
-    from ..bilm.layout import Weights
+    from ..bilm.base_weights import Weights
 
 LAYOUTS = ("own", "published")
 
@@ -37,7 +43,7 @@ def convert_cli(
     read by the archived ELMo implementations.
     """
     from ..bilm.files import atomic_directory
-    from ..bilm.find import find_weights
+    from ..bilm.find_weights import find_weights
 
     with report_errors("Cannot convert"):
         setting, out = split_paths(paths)
@@ -76,8 +82,8 @@ def _layout(to: str | None, weights: Weights, half: bool, warm_text: Path | None
 
 def _foreign(names: set[str], weights: Weights) -> set[str]:
     """The names in a directory that `convert` would not write; all if it contains no weights."""
-    from ..bilm import published
-    from ..bilm import weights as own
+    from ..bilm import own_weights as own
+    from ..bilm.published import weights as published
 
     complete = ({own.CONFIG, own.WEIGHTS}, {published.OPTIONS, published.MODEL})
     if not any(kind <= names for kind in complete):

@@ -37,7 +37,7 @@ def demo_cli(
     with report_errors("Cannot read the text", screen.msg):
         own = _own_text(screen, text, file)
     with report_errors(f"Cannot load the weights '{weights}'", screen.msg):
-        from ..bilm.find import find_weights
+        from ..bilm.find_weights import find_weights
         from ..lm.language_model import LanguageModel
         from .language import blank_pipeline
 

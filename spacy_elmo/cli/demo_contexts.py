@@ -10,7 +10,7 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from .blanks import around
+from .find_blanks import around
 
 # Sentences with ambiguous words, written for the demo. A heading names a word and one of its
 # senses; each sentence below it contains the word once, in exactly this form. All of them count in

@@ -11,7 +11,6 @@ from spacy.tokens import Doc
 
 from ..lm.language_model import BLANK, LanguageModel
 from ..pipeline.segments import sentence_bounds
-from .blanks import Blank, around, find_blanks, prepare
 from .demo_contexts import (
     NOUNS,
     Context,
@@ -23,6 +22,7 @@ from .demo_contexts import (
     read_sentences,
 )  # fmt: skip
 from .demo_screen import COLOURS, Screen, clip
+from .find_blanks import Blank, around, find_blanks, prepare
 
 WORDS_SHOWN = 4  # of the built-in ones
 REPEATED_SHOWN = 6

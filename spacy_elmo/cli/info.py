@@ -42,7 +42,7 @@ def describe(setting: str | list[str]) -> dict[str, dict[str, Any]]:
     """
     import torch
 
-    from ..bilm.find import find_weights
+    from ..bilm.find_weights import find_weights
     from ..bilm.model import BiLM
 
     weights = find_weights(setting)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spacy.language import Language
 
-from ..bilm.layout import Weights
+from ..bilm.base_weights import Weights
 from ..readers import blank
 
 

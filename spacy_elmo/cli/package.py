@@ -15,11 +15,17 @@ import typer
 from packaging.version import InvalidVersion, Version
 from wasabi import msg
 
-from .exchange import add_warm_state, output_directory, read_contents, split_paths, write_contents
+from .copy_weights import (
+    add_warm_state,
+    output_directory,
+    read_contents,
+    split_paths,
+    write_contents,
+)
 from .options import HeadVocab, NoHead, WarmText, WeightsLang, report_errors
 
 if TYPE_CHECKING:
-    from .exchange import Contents
+    from .copy_weights import Contents
 
 FORMATS = ("sdist", "wheel", "none")
 
@@ -75,7 +81,7 @@ def package_cli(
     converted to our own layout and include their warm state. Building needs the package `build`
     (pip install build); with --build none only the directory is created, which pip can install.
     """
-    from ..bilm.find import find_weights
+    from ..bilm.find_weights import find_weights
 
     with report_errors("Cannot package"):
         formats = [each.strip() for each in build.split(",")]
@@ -121,7 +127,7 @@ def write_package(contents: Contents, path: Path, dist: str, module: str) -> Non
     """
     from ..about import __version__
     from ..bilm.files import atomic_directory
-    from ..bilm.find import GROUP
+    from ..bilm.find_weights import GROUP
 
     meta = contents.card.meta
     about = str(meta.get("description") or f"ELMo weights '{meta['name']}' for spacy-elmo")
@@ -149,7 +155,7 @@ def write_package(contents: Contents, path: Path, dist: str, module: str) -> Non
 
 def _foreign(names: set[str], module: str, directory: Path) -> set[str]:
     """The names in a directory that do not belong to such a package; all if it is none."""
-    from ..bilm.find import GROUP
+    from ..bilm.find_weights import GROUP
 
     project = directory / "pyproject.toml"
     if not (project.is_file() and GROUP in project.read_text("utf-8", "replace")):
@@ -160,7 +166,7 @@ def _foreign(names: set[str], module: str, directory: Path) -> set[str]:
 
 
 def _check_name(name: str) -> str:
-    from ..bilm.find import EMBEDDED
+    from ..bilm.find_weights import EMBEDDED
 
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise ValueError(

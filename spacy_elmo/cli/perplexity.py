@@ -12,7 +12,7 @@ from wasabi import msg
 from .options import GpuId, Json, Quiet, TokenizerLang, print_json, report_errors
 
 if TYPE_CHECKING:
-    from ..bilm.layout import Weights
+    from ..bilm.base_weights import Weights
 
 
 def perplexity_cli(
@@ -62,8 +62,8 @@ def measure(
         ValueError: the weights have no head or cannot be read, or the text or the vocabulary
             cannot be read, is empty, or does not fit.
     """
-    from ..bilm.find import find_weights
-    from ..bilm.layout import read_words
+    from ..bilm.base_weights import read_words
+    from ..bilm.find_weights import find_weights
     from ..lm.batches import EncodedSentences
     from ..lm.head import load_head
     from ..lm.perplexity import evaluate

@@ -45,9 +45,9 @@ def predict(text: str, top: int, setting: str, lang: str | None) -> list[dict[st
     Raises:
         ValueError: there is no blank, or the weights have no head or cannot be read.
     """
-    from ..bilm.find import find_weights
+    from ..bilm.find_weights import find_weights
     from ..lm.language_model import LanguageModel
-    from .blanks import find_blanks, prepare
+    from .find_blanks import find_blanks, prepare
     from .language import blank_pipeline
 
     weights = find_weights(setting)

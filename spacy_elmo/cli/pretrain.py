@@ -49,14 +49,14 @@ def pretrain_cli(
         msg.fail("Give CONFIG and OUT first, and overrides of the config after them.", exits=1)
     device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
     resumed = out if resume and (out / CHECKPOINT).exists() else None
-    is_talkative = is_first_process() and not quiet
+    verbose = is_first_process() and not quiet
 
     def read() -> PretrainConfig:
         config = read_spacy_config(config_path, [*ctx.args, *start_from(start)], resumed)
         readers, setup_logger = make_named(config)
         name, table = config.paths.vectors, None
         if name is not None and resumed is None and not name.endswith(".safetensors"):
-            table = read_vectors(name, msg.warn if is_talkative else (lambda text: None))
+            table = read_vectors(name, msg.warn if verbose else (lambda text: None))
         logger = None if setup_logger is None else partial(SpacyLogger, setup_logger, config)
         return replace(config, readers=readers, word_table=table, make_logger=logger)
 
@@ -67,5 +67,5 @@ def pretrain_cli(
         raise typer.Exit(130) from None
     if progress.step < progress.n_steps:  # it was stopped
         raise typer.Exit(130)
-    if is_talkative:
+    if verbose:
         msg.good(f"{progress.step:,} steps, {progress.words:,} words", str(out))

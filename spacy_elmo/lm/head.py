@@ -6,9 +6,9 @@ from pathlib import Path
 
 import torch
 
-from ..bilm.find import Setting, find_weights
-from ..bilm.layout import VOCAB
-from ..bilm.weights import HEAD, check_tensors, compact, write_tensors
+from ..bilm.base_weights import VOCAB
+from ..bilm.find_weights import Setting, find_weights
+from ..bilm.own_weights import HEAD, check_tensors, compact, write_tensors
 from .softmax import SoftmaxHead
 from .vocabulary import SPECIALS, Vocabulary
 

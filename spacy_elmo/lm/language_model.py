@@ -20,11 +20,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from ..bilm.base_weights import Card
 from ..bilm.files import atomic_directory
-from ..bilm.find import Setting, find_weights
-from ..bilm.layout import Card
+from ..bilm.find_weights import Setting, find_weights
 from ..bilm.model import BiLM
-from ..bilm.weights import save_bilm
+from ..bilm.own_weights import save_bilm
 from ..bilm.worker import configure_worker
 from .batches import EncodedSentences
 from .head import load_head, save_head

@@ -8,7 +8,7 @@ from typing import Any
 
 from spacy.pipeline.tok2vec import Tok2VecListener
 
-from ..bilm.layout import Card
+from ..bilm.base_weights import Card
 from .scalar_mix import Settings
 
 Listeners = Mapping[str, Sequence[Any]]  # by the components that they are in

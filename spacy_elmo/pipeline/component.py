@@ -14,7 +14,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d, Floats3d
 
-from ..bilm.find import WeightsNotFoundError
+from ..bilm.find_weights import WeightsNotFoundError
 from . import extensions
 from .checks import check_widths, warn_of_settings_without_effect
 from .doc_layers import Batch, DocLayers, add_loss

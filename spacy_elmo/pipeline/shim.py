@@ -13,10 +13,10 @@ import torch
 from thinc.api import ArgsKwargs, Optimizer, PyTorchShim, get_torch_default_device, xp2torch
 from thinc.types import FloatsXd
 
-from ..bilm import weights as bilm_weights
+from ..bilm import own_weights as bilm_weights
+from ..bilm.base_weights import Card
 from ..bilm.config import BiLMConfig
-from ..bilm.find import find_weights
-from ..bilm.layout import Card
+from ..bilm.find_weights import find_weights
 from ..bilm.model import BiLM, State, versions
 from ..bilm.worker import configure_worker
 from .cache import LayerCache

@@ -7,7 +7,7 @@ from pathlib import Path
 import srsly
 from spacy.language import Language
 
-from ..bilm.layout import Card
+from ..bilm.base_weights import Card
 
 
 def add_sources(nlp: Language, card: Card) -> bool:

@@ -9,9 +9,9 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from ..bilm.base_weights import Weights
 from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
-from ..bilm.find import find_weights
-from ..bilm.layout import Weights
+from ..bilm.find_weights import find_weights
 from ..bilm.word_vectors import WordTable
 from .section import Section, above_zero, at_least, one_of, setting
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
+from ..bilm.base_weights import VOCAB
 from ..bilm.files import write_text
-from ..bilm.layout import VOCAB
 from ..lm.batches import Batch
 from ..lm.perplexity import Perplexity
 from .config import PretrainConfig
@@ -24,14 +24,14 @@ from .run.console import Console
 from .run.distributed import process_group
 from .run.log import LOG, Log, open_log
 from .run.machine import keep_freed_memory, limit_kernel_cache, matmul_precision, stop_on_signals
+from .run.prepare_run import BEST, LAST, Run, prepare_run
 from .run.profile import profile_steps
-from .run.setup import BEST, LAST, Run, set_up
-from .run.state import (
+from .run.train_state import (
     check_finite,
+    create_train_state,
     describe_state,
     evaluate_models,
     evaluate_state,
-    initial_state,
     load_state,
     update_warm_state,
     write_checkpoint,
@@ -75,10 +75,10 @@ def pretrain(
 
         def read() -> tuple[Run, Progress]:
             settings = config() if callable(config) else config
-            return set_up(settings, out, group, resume, console.print)
+            return prepare_run(settings, out, group, resume, console.print)
 
         run, progress = group.run_on_all_ranks(read)
-        state = initial_state(run, group, progress)
+        state = create_train_state(run, group, progress)
         console.print(describe_state(state))
         group.run_on_all_ranks(lambda: load_state(state, run))
         if run.resumed:

@@ -13,7 +13,7 @@ import torch
 
 from spacy_elmo.bilm.batches import id_tensor
 from spacy_elmo.bilm.characters import BOS, EOS
-from spacy_elmo.bilm.find import Setting, load_bilm
+from spacy_elmo.bilm.find_weights import Setting, load_bilm
 from spacy_elmo.bilm.lstm import zero_state
 from spacy_elmo.bilm.model import BiLM, State
 

@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.config import MOST_CHARACTERS, MOST_FILTERS, MOST_UNITS, BiLMConfig
+from spacy_elmo.bilm.config import MAX_CHARACTERS, MAX_FILTERS, MAX_UNITS, BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.options import from_options, to_options
+from spacy_elmo.bilm.published.options import from_options, to_options
 
 from .helpers import make_options
 
@@ -183,15 +183,15 @@ def test_options_of_one_direction():
 
 def test_the_largest_sizes_overflow_nothing():
     most = BiLMConfig(
-        filters=((1, MOST_UNITS),) * MOST_FILTERS,
-        projection_dim=MOST_UNITS,
-        dim=MOST_UNITS,
-        char_dim=MOST_UNITS,
+        filters=((1, MAX_UNITS),) * MAX_FILTERS,
+        projection_dim=MAX_UNITS,
+        dim=MAX_UNITS,
+        char_dim=MAX_UNITS,
         n_highway=1,
-        max_characters_per_token=MOST_CHARACTERS,
+        max_characters_per_token=MAX_CHARACTERS,
     )
     with torch.device("meta"):
-        model = BiLM(replace(most, filters=(*most.filters[1:], (MOST_CHARACTERS, MOST_UNITS))))
+        model = BiLM(replace(most, filters=(*most.filters[1:], (MAX_CHARACTERS, MAX_UNITS))))
     assert sum(p.numel() for p in model.parameters()) > 10**18
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.bilm.files import atomic_directory, atomic_file, recover_directory, write_text
-from spacy_elmo.bilm.find import find_weights
+from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.options import from_options
-from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.bilm.own_weights import save_bilm
+from spacy_elmo.bilm.published.options import from_options
 
 from .helpers import make_options
 

@@ -9,8 +9,8 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.options import from_options
-from spacy_elmo.bilm.published_datasets import to_parameters
+from spacy_elmo.bilm.published.datasets import to_parameters
+from spacy_elmo.bilm.published.options import from_options
 
 from . import reference
 from .helpers import make_options, max_difference, run_bilm, run_carried

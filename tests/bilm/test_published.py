@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.find import find_weights, load_bilm
+from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.options import from_options
-from spacy_elmo.bilm.published import write_published
-from spacy_elmo.bilm.published_datasets import dataset_shapes, identities, to_parameters
-from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.bilm.own_weights import save_bilm
+from spacy_elmo.bilm.published.datasets import dataset_shapes, identities, to_parameters
+from spacy_elmo.bilm.published.options import from_options
+from spacy_elmo.bilm.published.weights import write_published
 
 from . import reference
 from .helpers import (
@@ -267,7 +267,7 @@ def test_a_fault_of_ours_is_not_taken_for_a_damaged_file(options, weights, tmp_p
         raise KeyError("a fault")
 
     write(tmp_path, options, weights)
-    monkeypatch.setattr("spacy_elmo.bilm.published.to_parameters", fault)
+    monkeypatch.setattr("spacy_elmo.bilm.published.weights.to_parameters", fault)
     with pytest.raises(KeyError, match="a fault"):
         load_bilm(tmp_path)
 

@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.options import from_options
-from spacy_elmo.bilm.published_datasets import (
+from spacy_elmo.bilm.published.datasets import (
     dataset_shapes,
     identities,
     to_datasets,
     to_parameters,
 )
+from spacy_elmo.bilm.published.options import from_options
 
 from . import reference
 from .helpers import make_options

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.find import find_weights, load_bilm
+from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.lstm import zero_state
 from spacy_elmo.bilm.model import N_STREAMS, BiLM, State, compute_warm_state, passage
-from spacy_elmo.bilm.weights import WEIGHTS, save_bilm
+from spacy_elmo.bilm.own_weights import WEIGHTS, save_bilm
 
 from .helpers import max_difference, run_bilm
 

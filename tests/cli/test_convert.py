@@ -14,7 +14,7 @@ import torch
 from click.testing import Result
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.find import find_weights, load_bilm
+from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.model import compute_warm_state
 from spacy_elmo.cli import app
 from spacy_elmo.lm.head import load_head, save_head

@@ -11,10 +11,10 @@ import spacy
 import torch
 from typer.testing import CliRunner
 
+from spacy_elmo.bilm.base_weights import Card
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.layout import Card
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import HEAD, save_bilm
+from spacy_elmo.bilm.own_weights import HEAD, save_bilm
 from spacy_elmo.cli import app
 from spacy_elmo.cli.demo_contexts import NOUNS, Context, accuracy, link_nearest, read_sentences
 from spacy_elmo.cli.demo_screen import Screen, clip

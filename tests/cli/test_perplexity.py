@@ -12,9 +12,9 @@ import spacy
 from click.testing import Result
 from typer.testing import CliRunner
 
+from spacy_elmo.bilm.base_weights import Card
 from spacy_elmo.bilm.characters import CharacterIds
-from spacy_elmo.bilm.find import load_bilm
-from spacy_elmo.bilm.layout import Card
+from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.cli import app
 from spacy_elmo.lm.batches import EncodedSentences
 from spacy_elmo.lm.head import load_head

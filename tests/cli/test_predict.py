@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.layout import Card
+from spacy_elmo.bilm.base_weights import Card
 from spacy_elmo.cli import app
 from spacy_elmo.lm.language_model import LanguageModel
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.find import find_weights, load_bilm
+from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.cli import app
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.pretraining.config_file import read_config

@@ -13,8 +13,8 @@ from click.testing import Result
 from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.find import find_weights
-from spacy_elmo.bilm.layout import Card
+from spacy_elmo.bilm.base_weights import Card
+from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.cli import app
 from spacy_elmo.cli.language import blank_pipeline
 from spacy_elmo.cli.pretrain_config import make_named, read_spacy_config

@@ -16,7 +16,7 @@ from spacy.vectors import Vectors
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # hangs its commands into spaCy's
-from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.cli.vectors import read_vectors
 
 from ..pretraining.helpers import PROSE, make_config

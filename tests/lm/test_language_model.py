@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.layout import Card
-from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.bilm.base_weights import Card
+from spacy_elmo.bilm.own_weights import save_bilm
 from spacy_elmo.lm import language_model
 from spacy_elmo.lm.language_model import LanguageModel, Surprisal
 from spacy_elmo.lm.perplexity import evaluate

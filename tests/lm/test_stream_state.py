@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from spacy_elmo.bilm.find import find_weights, load_bilm
+from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.model import compute_warm_state
 from spacy_elmo.lm.perplexity import evaluate, predicted
 from spacy_elmo.lm.stream_state import StreamState

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import spacy
 
-from spacy_elmo.bilm.find import find_weights, load_bilm
+from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.batches import EncodedSentences
 from spacy_elmo.lm.head import load_head

@@ -9,7 +9,7 @@ import pytest
 import spacy
 from spacy.language import Language
 
-from spacy_elmo.bilm.layout import Card
+from spacy_elmo.bilm.base_weights import Card
 
 from .helpers import (
     CARD,

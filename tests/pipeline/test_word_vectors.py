@@ -18,7 +18,7 @@ from spacy_elmo.architectures import gradual_unfreezing
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.files import atomic_directory
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.bilm.own_weights import save_bilm
 from spacy_elmo.bilm.word_vectors import WordTable
 
 from .helpers import CARD, TEXTS, WIDTH, make_nlp, vectors_of

@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file
 from torch import distributed
 
-from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.bilm.own_weights import save_bilm
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.run.distributed import LAUNCH, ProcessGroup, fresh_store, launcher

@@ -11,9 +11,9 @@ import torch
 
 from spacy_elmo.pretraining.data.corpus import CorpusPosition
 from spacy_elmo.pretraining.run.distributed import ProcessGroup
+from spacy_elmo.pretraining.run.prepare_run import prepare_run
 from spacy_elmo.pretraining.run.profile import N_STEPS, Profile, profile_steps
-from spacy_elmo.pretraining.run.setup import set_up
-from spacy_elmo.pretraining.run.state import initial_state
+from spacy_elmo.pretraining.run.train_state import create_train_state
 from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import SENTENCES, make_config, prose, same_batches, write_text
@@ -28,8 +28,8 @@ def text(tmp_path: Path) -> Path:
 def test_profiling_changes_nothing(text: Path, tmp_path: Path, n_parts: int) -> None:
     group = ProcessGroup(torch.device("cpu"))
     config = make_config(text, text, {"training.accumulate_gradient": n_parts})
-    run, progress = set_up(config, tmp_path / "out", group, False, lambda _: None)
-    state = initial_state(run, group, progress)
+    run, progress = prepare_run(config, tmp_path / "out", group, False, lambda _: None)
+    state = create_train_state(run, group, progress)
     before = {name: tensor.clone() for name, tensor in state.loss.state_dict().items()}
     batches = run.corpus.batches(CorpusPosition())
     profile, batches = profile_steps(state, batches)

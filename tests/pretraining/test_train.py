@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.bilm.model import compute_warm_state
-from spacy_elmo.bilm.weights import OwnWeights
+from spacy_elmo.bilm.own_weights import OwnWeights
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
@@ -21,7 +21,7 @@ from spacy_elmo.pretraining import train as loop
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.data.shards import Shards
-from spacy_elmo.pretraining.run import state as run_state
+from spacy_elmo.pretraining.run import train_state
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.run.schedule import Schedule
@@ -110,7 +110,7 @@ def test_models_have_the_perplexity_that_the_log_says(
         head.bias.data[3] += next(worse, 0.0)  # nothing more at the end
         return evaluate(model, head, *arguments, **settings)
 
-    monkeypatch.setattr(run_state, "evaluate", spoil)
+    monkeypatch.setattr(train_state, "evaluate", spoil)
     pretrain(small_run(paths), tmp_path / "out", quiet=True)
     results = {}
     for entry in read_log(tmp_path / "out" / "log.jsonl")[-2:]:
@@ -224,7 +224,9 @@ def test_a_run_killed_at_its_first_step_has_a_checkpoint(
     assert entries_of(tmp_path / "whole") == entries_of(out)
 
 
-@pytest.mark.parametrize(("module", "name"), [(loop, "write_text"), (run_state, "save_checkpoint")])
+@pytest.mark.parametrize(
+    ("module", "name"), [(loop, "write_text"), (train_state, "save_checkpoint")]
+)
 def test_a_run_killed_before_its_first_checkpoint_starts_again(
     paths: tuple[Path, Path],
     tmp_path: Path,
@@ -543,8 +545,8 @@ def test_evaluations_are_at_the_highest_precision(
         in_training.append(torch.get_float32_matmul_precision())
         return train_step(*arguments, **settings)
 
-    monkeypatch.setattr(run_state, "evaluate", note)
-    monkeypatch.setattr(run_state, "compute_warm_state", note_warm)
+    monkeypatch.setattr(train_state, "evaluate", note)
+    monkeypatch.setattr(train_state, "compute_warm_state", note_warm)
     monkeypatch.setattr(loop, "train_step", note_training)
     changes = {"training.matmul_precision": "medium", "training.state": state}
     changes["model.initial_state"] = "warm" if state == "carried" else "zero"

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.bilm.word_vectors import WordTable
 from spacy_elmo.lm.batches import EncodedSentences
 from spacy_elmo.lm.language_model import LanguageModel

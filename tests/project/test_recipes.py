@@ -17,7 +17,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import load_config, load_model_from_config
 
-from spacy_elmo.bilm.find import load_bilm
+from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.pipeline.listener import ElmoListener
 
 from ..pipeline.helpers import write_weights

@@ -20,7 +20,7 @@ from .reader import CorpusReader
 
 META = "meta.json"  # describes the shards beside it
 META_KEYS = ("lang", "tokenizer")
-PACKINGS = ("", ".gz", ".xz", ".zst")
+COMPRESSIONS = ("", ".gz", ".xz", ".zst")
 SUFFIXES = {"gz": ".txt.gz", "xz": ".txt.xz", "zst": ".txt.zst", "none": ".txt"}
 
 

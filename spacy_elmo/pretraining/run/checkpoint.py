@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from ...bilm.files import atomic_file
-from ...bilm.weights import check_tensors
+from ...bilm.own_weights import check_tensors
 from ...bilm.word_vectors import WordVectors
 from ..config import PretrainConfig
 from ..data.corpus import CorpusPosition
@@ -52,7 +52,7 @@ class Progress:
         head_first: the first steps, in which the biLM is frozen and only the head is trained.
         world_size: processes that train it.
         before: perplexity of the dev text before the first step, if the run started from a biLM.
-        card: name, language, licence and sources of the biLM, see `layout.Card`.
+        card: name, language, licence and sources of the biLM, see `base_weights.Card`.
     """
 
     step: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ...bilm.layout import VOCAB, Card, Weights
+from ...bilm.base_weights import VOCAB, Card, Weights
 from ...lm.head import special_first
 from ...lm.vocabulary import SPECIALS, Vocabulary
 from ..config import PretrainConfig

@@ -14,11 +14,11 @@ import pytest
 import spacy
 import torch
 
-from spacy_elmo.bilm.find import EMBEDDED, find_weights, load_bilm
+from spacy_elmo.bilm.find_weights import EMBEDDED, find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.options import from_options
-from spacy_elmo.bilm.published import write_published
-from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.bilm.own_weights import save_bilm
+from spacy_elmo.bilm.published.options import from_options
+from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.lm.head import load_head
 
 from ..pipeline.helpers import TEXTS, make_nlp

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from ...bilm.base_weights import VOCAB, Card
 from ...bilm.characters import CharacterIds
-from ...bilm.layout import VOCAB, Card
 from ...bilm.word_vectors import RowIds, WordTable
 from ...lm.batches import EncodedSentences, ToIds
 from ...lm.vocabulary import Vocabulary
@@ -22,7 +22,13 @@ from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
 from .distributed import LAUNCH, ProcessGroup
 from .log import LOG, read_log
 from .schedule import Schedule
-from .start import Notify, candidates_for, resumed_vocabulary, starting_card, starting_vocabulary
+from .starting_point import (
+    Notify,
+    candidates_for,
+    resumed_vocabulary,
+    starting_card,
+    starting_vocabulary,
+)
 
 BEST, LAST = "model-best", "model-last"
 WARM_UP_SENTENCES = 64
@@ -59,7 +65,7 @@ class Run:
     resumed: bool
 
 
-def set_up(
+def prepare_run(
     config: PretrainConfig, out: Path, group: ProcessGroup, resume: bool, notify: Notify
 ) -> tuple[Run, Progress]:
     """Read and check all that a config and a directory name; nothing is written.

@@ -5,7 +5,7 @@ import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.cli.blanks import BLANK_WORD, around, find_blanks, prepare
+from spacy_elmo.cli.find_blanks import BLANK_WORD, around, find_blanks, prepare
 
 NLP = spacy.blank("en")
 

@@ -17,8 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from .config import BiLMConfig
-from .layout import (
+from .base_weights import (
     DOCUMENTS,
     META,
     VOCAB,
@@ -29,6 +28,7 @@ from .layout import (
     read_json,
     read_words,
 )
+from .config import BiLMConfig
 from .model import BiLM
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from spacy_elmo.bilm.base_weights import Card
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.files import atomic_directory
-from spacy_elmo.bilm.find import find_weights, load_bilm
-from spacy_elmo.bilm.layout import Card
+from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.weights import save_bilm
+from spacy_elmo.bilm.own_weights import save_bilm
 
 CONFIG = BiLMConfig(filters=((1, 4), (2, 4)), projection_dim=4, dim=8, n_layers=2, n_highway=1)
 

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from .config import BiLMConfig
-from .hdf5 import import_h5py, open_datasets
-from .layout import (
+from ..base_weights import (
     DOCUMENTS,
     META,
     VOCAB,
@@ -30,16 +28,18 @@ from .layout import (
     read_words,
     readable,
 )
-from .model import BiLM
-from .options import from_options, to_options
-from .published_datasets import (
+from ..config import BiLMConfig
+from ..model import BiLM
+from ..own_weights import build
+from .datasets import (
     check_dataset,
     check_datasets,
     read_dataset,
     to_datasets,
     to_parameters,
 )
-from .weights import build
+from .hdf5 import import_h5py, open_datasets
+from .options import from_options, to_options
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable

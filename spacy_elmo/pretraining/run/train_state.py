@@ -9,11 +9,11 @@ from dataclasses import asdict
 import torch
 from torch import nn
 
+from ...bilm.base_weights import Card
 from ...bilm.files import atomic_directory
-from ...bilm.find import load_bilm
-from ...bilm.layout import Card
+from ...bilm.find_weights import load_bilm
 from ...bilm.model import BiLM, compute_warm_state
-from ...bilm.weights import HEAD, WEIGHTS, save_bilm
+from ...bilm.own_weights import HEAD, WEIGHTS, save_bilm
 from ...lm.head import load_head, save_head
 from ...lm.perplexity import Perplexity, evaluate
 from ...lm.softmax import LogUniformSampler, SoftmaxHead
@@ -22,10 +22,10 @@ from ..step import TrainState
 from .checkpoint import CHECKPOINT, Progress, keep_latest, load_checkpoint, save_checkpoint
 from .distributed import ProcessGroup
 from .machine import matmul_precision
-from .setup import BEST, LAST, Run
+from .prepare_run import BEST, LAST, Run
 
 
-def initial_state(run: Run, group: ProcessGroup, progress: Progress) -> TrainState:
+def create_train_state(run: Run, group: ProcessGroup, progress: Progress) -> TrainState:
     """The biLM and its head at random initialization, and their optimizer."""
     config, settings = run.config, run.config.training
     torch.manual_seed(settings.seed)

@@ -8,10 +8,10 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
+from .base_weights import Weights
 from .files import recover_directory
-from .layout import Weights
 from .model import BiLM
-from .weights import CONFIG, WEIGHTS, OwnWeights
+from .own_weights import CONFIG, WEIGHTS, OwnWeights
 
 GROUP = "spacy_elmo_weights"  # of entry points
 EMBEDDED = Path(__file__).parent.parent / "models"
@@ -100,7 +100,7 @@ def _in_directory(path: Path) -> Weights:
     _refuse_others(str(path), [file.name for file in path.iterdir()])
     if (path / CONFIG).is_file():
         return OwnWeights(path)
-    from .published import OPTIONS, PublishedWeights  # few need it
+    from .published.weights import OPTIONS, PublishedWeights  # few need it
 
     if (path / OPTIONS).is_file():
         return PublishedWeights.in_folder(path)
@@ -110,7 +110,7 @@ def _in_directory(path: Path) -> Weights:
 
 
 def _in_file(path: Path) -> Weights:
-    from .published import PublishedWeights
+    from .published.weights import PublishedWeights
 
     if zipfile.is_zipfile(path):
         _refuse_others(str(path), _names_in_zip(path))
@@ -147,7 +147,7 @@ def _names_in_zip(path: Path) -> list[str]:
 
 
 def _two_files(paths: list[Path]) -> Weights:
-    from .published import PublishedWeights
+    from .published.weights import PublishedWeights
 
     if len(paths) == 1:
         return find_weights(paths[0])

@@ -12,7 +12,7 @@ from wasabi import msg
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from ..bilm.layout import Card, Weights
+    from ..bilm.base_weights import Card, Weights
     from ..bilm.model import BiLM
     from ..lm.softmax import SoftmaxHead
     from ..lm.vocabulary import Vocabulary
@@ -99,7 +99,7 @@ def read_contents(
     Raises:
         ValueError: a file is damaged, or the settings do not fit the weights.
     """
-    from ..bilm.published import PublishedWeights
+    from ..bilm.published.weights import PublishedWeights
     from ..lm.head import load_head
 
     if vocab is not None:
@@ -200,9 +200,9 @@ def write_contents(
         layout: ``"own"`` or ``"published"``.
         half: store the weights in half precision (own layout only).
     """
-    from ..bilm.layout import readable
-    from ..bilm.published import write_published
-    from ..bilm.weights import save_bilm, save_card
+    from ..bilm.base_weights import readable
+    from ..bilm.own_weights import save_bilm, save_card
+    from ..bilm.published.weights import write_published
     from ..lm.head import save_head
 
     for (

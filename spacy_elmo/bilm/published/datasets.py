@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from .characters import N_CHARACTERS
-from .config import BiLMConfig
+from ..characters import N_CHARACTERS
+from ..config import BiLMConfig
 
 Shape = tuple[int, ...]
 
