@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
+
+from .settings import Settings, above_zero, in_range, one_of
 
 INITIAL_STATES = ("zero", "warm")
 # The token encoders, and the settings that are theirs alone.
@@ -13,31 +14,15 @@ TOKEN_ENCODERS = {
     "char_cnn": ("filters", "char_dim", "activation", "n_highway", "max_characters_per_token"),
     "vectors": ("n_words", "n_vectors", "vector_dim"),
 }
-CHOICES = {
-    "token_encoder": tuple(TOKEN_ENCODERS),
-    "activation": ("relu", "tanh"),
-    "initial_state": INITIAL_STATES,
-}
 # Larger values are mistakes, and would fill the memory or overflow before they are noticed.
 MAX_LAYERS = MAX_FILTERS = 1000
 MAX_UNITS = 2**20  # of any vector inside
 MAX_CHARACTERS = 2**16
 MAX_WORDS = 2**31 - 4  # a table's word ids are 32-bit integers
-RANGES = {
-    "projection_dim": (1, MAX_UNITS),
-    "dim": (1, MAX_UNITS),
-    "n_layers": (1, MAX_LAYERS),
-    "char_dim": (1, MAX_UNITS),
-    "n_highway": (0, MAX_LAYERS),
-    "max_characters_per_token": (3, MAX_CHARACTERS),
-    "n_words": (1, MAX_WORDS),
-    "n_vectors": (1, MAX_WORDS),
-    "vector_dim": (1, MAX_UNITS),
-}
 
 
 @dataclass(frozen=True)
-class BiLMConfig:
+class BiLMConfig(Settings):
     """What a biLM computes, apart from its weights.
 
     Attributes:
@@ -63,75 +48,62 @@ class BiLMConfig:
         ValueError: a setting is out of range; the message names it.
     """
 
+    title = "biLM config:"
     filters: tuple[tuple[int, int], ...]
-    projection_dim: int
-    dim: int
-    n_layers: int = 1
-    char_dim: int = 16
-    activation: str = "relu"
-    n_highway: int = 0
-    cell_clip: float | None = None
-    proj_clip: float | None = None
+    projection_dim: int = in_range(1, MAX_UNITS)
+    dim: int = in_range(1, MAX_UNITS)
+    n_layers: int = in_range(1, MAX_LAYERS, 1)
+    char_dim: int = in_range(1, MAX_UNITS, 16)
+    activation: str = one_of("relu", "tanh")
+    n_highway: int = in_range(0, MAX_LAYERS, 0)
+    cell_clip: float | None = above_zero(None)
+    proj_clip: float | None = above_zero(None)
     use_skip_connections: bool = True
-    max_characters_per_token: int = 50
-    initial_state: str = "zero"
-    token_encoder: str = "char_cnn"
-    n_words: int | None = None
-    n_vectors: int | None = None
-    vector_dim: int | None = None
+    max_characters_per_token: int = in_range(3, MAX_CHARACTERS, 50)
+    initial_state: str = one_of(*INITIAL_STATES)
+    token_encoder: str = one_of(*TOKEN_ENCODERS)
+    n_words: int | None = in_range(1, MAX_WORDS, None)
+    n_vectors: int | None = in_range(1, MAX_WORDS, None)
+    vector_dim: int | None = in_range(1, MAX_UNITS, None)
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise _error(name, value, f"known are {', '.join(map(repr, choices))}")
-        for name, (least, most) in RANGES.items():
-            value = getattr(self, name)
-            if value is None and name in TOKEN_ENCODERS["vectors"]:
-                continue
-            if not _is_number(value, int) or not least <= value <= most:
-                raise _error(name, value, f"give a whole number from {least} to {most:,}")
+        filters: Any = self.filters  # of lists, if they come from JSON
+        if isinstance(filters, list):
+            filters = tuple(tuple(pair) if isinstance(pair, list) else pair for pair in filters)
+        elif filters is None and self.token_encoder != "char_cnn":
+            filters = ()
+        object.__setattr__(self, "filters", filters)
+        super().__post_init__()
         if self.projection_dim > self.dim:
-            raise ValueError(
-                f"biLM config: 'projection_dim' ({self.projection_dim}) is larger than "
-                f"'dim' ({self.dim}); make it equal or smaller."
+            raise self.error(
+                "projection_dim",
+                f"it must not be larger than dim ({self.dim}); make it equal or smaller",
             )
-        for name in ("cell_clip", "proj_clip"):
-            clip = getattr(self, name)
-            if clip is not None and not (_is_number(clip, int, float) and 0 < clip < math.inf):
-                raise _error(name, clip, "give a number above 0, or null for none")
-        if not isinstance(self.use_skip_connections, bool):
-            raise _error("use_skip_connections", self.use_skip_connections, "give true or false")
         if not self.projects_cells:
             object.__setattr__(self, "proj_clip", None)
         if self.token_encoder == "char_cnn":
             self._check_filters()
-        else:
-            object.__setattr__(self, "filters", tuple(self.filters or ()))
         defaults = {field.name: field.default for field in fields(self)} | {"filters": ()}
         others = self._foreign_settings()
         _refuse(self.token_encoder, [n for n in others if getattr(self, n) != defaults[n]])
 
     def _check_filters(self) -> None:
-        try:
-            filters = tuple((width, number) for width, number in self.filters)
-        except (TypeError, ValueError):
-            filters = ()
-        if not 1 <= len(filters) <= MAX_FILTERS or not all(
-            _is_number(n, int) for pair in filters for n in pair
+        if not 1 <= len(self.filters) <= MAX_FILTERS or not all(
+            isinstance(pair, tuple) and [type(n) for n in pair] == [int, int]
+            for pair in self.filters
         ):
-            raise ValueError(
-                f"biLM config: 'filters' must be a list of [width, number] pairs of whole "
-                f"numbers, from one to {MAX_FILTERS:,} of them, found {shorten(self.filters)}."
+            raise self.error(
+                "filters",
+                f"give a list of [width, number] pairs of whole numbers, from one to "
+                f"{MAX_FILTERS:,} of them",
             )
-        for width, number in filters:
-            if not 1 <= width <= self.max_characters_per_token or not 1 <= number <= MAX_UNITS:
-                raise ValueError(
-                    f"biLM config: 'filters' has [{width}, {number}]; a width must lie between "
-                    f"1 and max_characters_per_token ({self.max_characters_per_token}), "
-                    f"a number between 1 and {MAX_UNITS:,}."
-                )
-        object.__setattr__(self, "filters", filters)
+        widest = self.max_characters_per_token
+        if not all(1 <= w <= widest and 1 <= n <= MAX_UNITS for w, n in self.filters):
+            raise self.error(
+                "filters",
+                f"a width must lie between 1 and max_characters_per_token ({widest}), a number "
+                f"between 1 and {MAX_UNITS:,}",
+            )
 
     def check_complete(self) -> None:
         """Raise a ValueError if there is a table of word vectors of unknown size."""
@@ -189,13 +161,7 @@ class BiLMConfig:
         Raises:
             ValueError: a key is unknown, missing, or out of range.
         """
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(data) - known)
-        if unknown:
-            raise ValueError(
-                f"biLM config: unknown settings {unknown}; known are {sorted(known)}. "
-                f"Was it written by a newer spacy-elmo?"
-            )
+        cls.check_names(data)
         token_encoder = data.get("token_encoder", "char_cnn")
         if token_encoder == "vectors":
             _refuse(token_encoder, [name for name in TOKEN_ENCODERS["char_cnn"] if name in data])
@@ -215,18 +181,3 @@ def _refuse(token_encoder: str, names: Sequence[str]) -> None:
             f"{token_encoder!r}; remove them, or set another token_encoder (known are "
             f"{', '.join(map(repr, TOKEN_ENCODERS))})."
         )
-
-
-def _error(name: str, value: Any, advice: str) -> ValueError:
-    return ValueError(f"biLM config: '{name}' is {shorten(value)}; {advice}.")
-
-
-def shorten(value: Any) -> str:
-    """The repr of a value, short enough for an error message."""
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}…"
-
-
-def _is_number(value: Any, *kinds: type) -> bool:
-    """Whether a value is of one of these types; booleans are not numbers."""
-    return isinstance(value, kinds) and not isinstance(value, bool)

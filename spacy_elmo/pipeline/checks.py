@@ -9,7 +9,7 @@ from typing import Any
 from spacy.pipeline.tok2vec import Tok2VecListener
 
 from ..bilm.base_weights import Card
-from .scalar_mix import Settings
+from .scalar_mix import MixSettings
 
 Listeners = Mapping[str, Sequence[Any]]  # by the components that they are in
 
@@ -41,7 +41,7 @@ def check_widths(name: str, width: int, listeners: Listeners) -> None:
 
 
 def warn_of_settings_without_effect(
-    name: str, frozen: bool, mix: Settings, listeners: Listeners, is_listened_to: bool
+    name: str, frozen: bool, mix: MixSettings, listeners: Listeners, is_listened_to: bool
 ) -> None:
     """Warn of settings for learning where nothing learns.
 

@@ -12,6 +12,8 @@ from spacy.language import Language
 from thinc.api import Model, Ops
 from thinc.types import Floats2d, Floats3d
 
+from ..bilm.settings import Settings, below_one, setting
+
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP045
 
@@ -20,23 +22,16 @@ EPSILON = 1e-5  # in the layer normalization
 
 
 @dataclass(frozen=True)
-class Settings:
+class MixSettings(Settings):
     """The arguments of `ScalarMix`; not serialized with the model, so a config can change them."""
 
+    title = "The mix's setting"
     initial_weights: Optional[List[float]]
     gamma: float
     layer_norm: bool
-    dropout: float
-    l2: float
     trainable: bool
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.dropout < 1:
-            raise ValueError(
-                f"The mix's setting dropout is {self.dropout}; give 0 or more, below 1."
-            )
-        if self.l2 < 0:
-            raise ValueError(f"The mix's setting for λ (l2, mix_l2) is {self.l2}; give 0 or more.")
+    dropout: float = below_one()
+    l2: float = setting(lambda x: x >= 0, "give 0 or more (a listener's setting mix_l2)")
 
 
 def ScalarMix(
@@ -64,7 +59,7 @@ def ScalarMix(
         ValueError: a setting is out of range; or, at the first use, there are more or fewer
             weights than layers.
     """
-    settings = Settings(initial_weights, gamma, layer_norm, dropout, l2, trainable)
+    settings = MixSettings(initial_weights, gamma, layer_norm, trainable, dropout, l2)
     return Model(
         NAME,
         forward,
@@ -90,7 +85,7 @@ def set_up(model: Model[List[Floats3d], List[Floats2d]], n_layers: int, width: i
         model.set_dim("nO", width)
     if model.has_param("w"):
         return
-    settings: Settings = model.attrs["settings"]
+    settings: MixSettings = model.attrs["settings"]
     weights = [0.0] * n_layers
     if settings.initial_weights is not None:
         weights = list(settings.initial_weights)
@@ -112,7 +107,7 @@ def forward(
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
     s = softmax(model.ops, w)
-    settings: Settings = model.attrs["settings"]
+    settings: MixSettings = model.attrs["settings"]
     normal = [_normalize(model.ops, x) for x in X] if settings.layer_norm else None
     H = [n for n, _ in normal] if normal is not None else X
     mixed = [model.ops.xp.tensordot(s, h, axes=1) for h in H]  # Σ_j s_j h_j: (n_tokens, 2P)
@@ -143,7 +138,7 @@ def forward(
 
 def penalty(model: Model[List[Floats3d], List[Floats2d]]) -> Any:
     """``λ‖w‖²`` of a mix, 0 if it is not trained."""
-    settings: Settings = model.attrs["settings"]
+    settings: MixSettings = model.attrs["settings"]
     if not (settings.l2 and settings.trainable and model.has_param("w")):
         return 0.0
     w: Any = model.get_param("w")

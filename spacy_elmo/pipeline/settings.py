@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..bilm.config import INITIAL_STATES
+from ..bilm.settings import Settings, above_zero, at_least, one_of
 from .segments import SEGMENTS
 
 
 @dataclass(frozen=True)
-class BiLMSettings:
+class BiLMSettings(Settings):
     """What `spacy-elmo.BiLM.v1` can be set to; not serialized, so that a config can change it.
 
     Attributes:
@@ -35,44 +36,28 @@ class BiLMSettings:
         ValueError: a setting is out of range, or has no effect with the others.
     """
 
+    title = "The elmo model's setting"
     weights: str | list[str] = "en_sm"
     frozen: bool = True
     width: int | None = None
-    initial_state: str = "auto"
-    segments: str = "auto"
-    max_words: int = 400
-    batch_words: int = 4096
-    learn_rate_factor: float = 1.0
-    cache_mb: int = 1024
+    initial_state: str = one_of("auto", *INITIAL_STATES)
+    segments: str = one_of(*SEGMENTS)
+    max_words: int = at_least(8, 400)
+    batch_words: int = at_least(1, 4096)
+    learn_rate_factor: float = above_zero(1.0)
+    cache_mb: int = at_least(0, 1024)
     cache_half: bool = False
 
     def __post_init__(self) -> None:
-        for name, choices in [("segments", SEGMENTS), ("initial_state", ("auto", *INITIAL_STATES))]:
-            value = getattr(self, name)
-            if value not in choices:
-                known = ", ".join(f'"{choice}"' for choice in choices)
-                raise _error(f"{name} = {value!r}", f"is unknown; use {known}.")
-        for name, least in [("max_words", 8), ("batch_words", 1), ("cache_mb", 0)]:
-            value = getattr(self, name)
-            if value < least:
-                raise _error(f"{name} = {value}", f"is too small; use at least {least}.")
-        factor = f"learn_rate_factor = {self.learn_rate_factor}"
-        if self.learn_rate_factor <= 0:
-            raise _error(
-                factor, "is out of range; use a number above 0, or frozen = true for no training."
-            )
+        super().__post_init__()
         if self.frozen and self.learn_rate_factor != 1:
-            raise _error(
-                factor,
-                "has no effect, because the biLM is frozen. Set frozen = false, or remove it.",
+            raise self.error(
+                "learn_rate_factor",
+                "it has no effect, because the biLM is frozen. Set frozen = false, or remove it",
             )
         if self.cache_half and not (self.frozen and self.cache_mb):
-            raise _error(
-                "cache_half = true",
-                "has no effect, because nothing is cached: set frozen = true and cache_mb above 0, "
-                "or remove it.",
+            raise self.error(
+                "cache_half",
+                "it has no effect, because nothing is cached: set frozen = true and cache_mb above "
+                "0, or remove it",
             )
-
-
-def _error(setting: str, problem: str) -> ValueError:
-    return ValueError(f"The elmo model's setting {setting} {problem}")

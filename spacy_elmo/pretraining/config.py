@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..bilm.base_weights import Weights
 from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
 from ..bilm.find_weights import find_weights
+from ..bilm.settings import Settings, above_zero, at_least, below_one, one_of
 from ..bilm.word_vectors import WordTable
-from .section import Section, above_zero, at_least, one_of, setting
 
 if TYPE_CHECKING:
     from .data.reader import CorpusReader
@@ -26,7 +26,7 @@ Logger = Callable[[Entries], AbstractContextManager[Callable[[Entries], None]]]
 
 
 @dataclass(frozen=True)
-class Paths(Section):
+class Paths(Settings):
     """``train``, ``dev``: a shard, a directory of shards, a pattern, or a list of these. ``vocab``:
     a file of one word a line, most frequent first; null to count the training shards, or to use
     the vocabulary of the head that training continues. ``weights``: a biLM to start from (see
@@ -34,7 +34,7 @@ class Paths(Section):
     ``token_encoder`` is "vectors": name or directory of a spaCy pipeline, or a file that
     `word_table.write_table` wrote; null where ``weights`` has its own."""
 
-    title = "paths"
+    title = "Config: [paths]"
     train: str | list[str] | None = None
     dev: str | list[str] | None = None
     vocab: str | None = None
@@ -43,36 +43,36 @@ class Paths(Section):
 
 
 @dataclass(frozen=True)
-class VocabSettings(Section):
+class VocabSettings(Settings):
     """Used when no vocabulary is given: its largest size, and how often a word must occur."""
 
-    title = "vocab"
+    title = "Config: [vocab]"
     max_size: int = at_least(4, 50_000)
     min_count: int = at_least(1, 2)
 
 
 @dataclass(frozen=True)
-class CorpusSettings(Section):
+class CorpusSettings(Settings):
     """``max_words``: longer sentences are split. ``buffer_words``: words that are shuffled
     together in memory; a larger text is read through this buffer."""
 
-    title = "corpus"
+    title = "Config: [corpus]"
     max_words: int = at_least(1, 100)
     buffer_words: int = at_least(1, 4_000_000)
 
 
 @dataclass(frozen=True)
-class SoftmaxSettings(Section):
+class SoftmaxSettings(Settings):
     """``kind``: "sampled" or "full". ``n_candidates``: distinct words drawn for each step; a
     vocabulary that has no more words than this is sampled by half."""
 
-    title = "softmax"
+    title = "Config: [softmax]"
     kind: str = one_of("sampled", "full")
     n_candidates: int = at_least(1, 2048)
 
 
 @dataclass(frozen=True)
-class TrainingSettings(Section):
+class TrainingSettings(Settings):
     """The optimizer (Adam), its schedule, and how often to log, evaluate and save.
 
     ``batch_words`` counts the boundaries too. The learning rate rises over ``warmup_steps``,
@@ -105,7 +105,7 @@ class TrainingSettings(Section):
     then receives all that is logged.
     """
 
-    title = "training"
+    title = "Config: [training]"
     seed: int = at_least(0, 0)
     batch_words: int = at_least(1, 2048)
     max_steps: int = at_least(1, 100_000)
@@ -114,7 +114,7 @@ class TrainingSettings(Section):
     learning_rate: float = above_zero(0.001)
     warmup_steps: int = at_least(0, 500)
     decay_steps: int = at_least(0, 10_000)
-    dropout: float = setting(0.1, lambda x: 0 <= x < 1, "give a number from 0 to below 1")
+    dropout: float = below_one(0.1)
     max_grad_norm: float = above_zero(1.0)
     matmul_precision: str = one_of("highest", "high", "medium")
     mixed_precision: bool = False
@@ -122,7 +122,7 @@ class TrainingSettings(Section):
     eval_every: int = at_least(1, 1000)
     eval_words: int = at_least(0, 0)
     log_every: int = at_least(1, 50)
-    checkpoint_seconds: float = setting(300.0, lambda x: x >= 0, "give a number of at least 0")
+    checkpoint_seconds: float = at_least(0, 300.0)
     keep_checkpoints: int = at_least(1, 1)
     state: str = one_of(*STATES)
     n_streams: int = at_least(1, 64)
@@ -142,9 +142,13 @@ class TrainingSettings(Section):
             _check_block("training.logger", self.logger, "@loggers")
 
 
-SECTIONS = {
-    kind.title: kind for kind in (Paths, VocabSettings, CorpusSettings, SoftmaxSettings)
-} | {"training": TrainingSettings}
+SECTIONS: dict[str, type[Settings]] = {
+    "paths": Paths,
+    "vocab": VocabSettings,
+    "corpus": CorpusSettings,
+    "softmax": SoftmaxSettings,
+    "training": TrainingSettings,
+}
 
 
 @dataclass(frozen=True)
@@ -219,12 +223,7 @@ class PretrainConfig:
             raise ValueError(f"Config: unknown sections {unknown}; known are {known}.")
         sections: dict[str, Any] = {}
         for name, kind in SECTIONS.items():
-            names = [item.name for item in fields(kind)]
-            unknown = sorted(set(data.get(name, {})) - set(names))
-            if unknown:
-                raise ValueError(
-                    f"Config: [{name}] has unknown settings {unknown}; known are {sorted(names)}."
-                )
+            kind.check_names(data.get(name, {}))
             sections[name] = kind(**data.get(name, {}))
         weights = sections["paths"].weights
         start = None if weights is None else find_weights(weights)

@@ -151,7 +151,7 @@ def test_no_projection_where_the_sizes_agree():
     ],
 )
 def test_a_bad_value_is_named(name, value):
-    with pytest.raises(ValueError, match=f"^biLM config: '{name}'"):
+    with pytest.raises(ValueError, match=f"^biLM config: {name} is "):
         replace(SMALL, **{name: value})
 
 

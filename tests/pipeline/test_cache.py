@@ -317,7 +317,7 @@ def test_forgotten_when_weights_are_written_to(weights: Path, by_hand: bool) -> 
 
 def test_half_precision_of_nothing(weights: Path) -> None:
     for settings in ({"cache_mb": 0}, {"frozen": False}):
-        with pytest.raises(ValueError, match="cache_half = true has no effect"):
+        with pytest.raises(ValueError, match="cache_half is True; it has no effect"):
             make_nlp(weights, cache_half=True, **settings)
 
 

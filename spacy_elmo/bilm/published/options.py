@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..config import BiLMConfig, shorten
+from ..config import BiLMConfig
+from ..settings import shorten
 
 # The paths of the settings of a `BiLMConfig`.
 PATHS = {
