@@ -29,7 +29,6 @@ def char_cnn(filters: list[tuple[int, int]], max_characters: int = 50) -> CharCN
 
 
 @given(any_text, max_characters)
-@settings(deadline=None)
 def test_any_word_has_the_ids_of_the_reference(word, n):
     assert padded(encode_word(word, n), n) == reference.char_ids(word, n)
 
@@ -55,7 +54,6 @@ def test_ids_of_known_words(word, ids):
 
 
 @given(any_text, max_characters)
-@settings(deadline=None)
 def test_is_truncated_tells_whether_bytes_are_left_out(word, n):
     without_limit = encode_word(word, 10_000)
     if word not in (BOS, EOS):
@@ -77,7 +75,6 @@ def test_surrogates_do_not_count_as_bytes():
 
 
 @given(st.lists(any_text, max_size=5), st.integers(1, 7), st.integers(7, 50))
-@settings(deadline=None)
 def test_words_are_trimmed_to_the_longest_and_one_window_of_padding(words, width, n):
     ids = encode_words(words, width, n)
     longest = max((len(encode_word(word, n)) for word in words), default=-width)
@@ -88,7 +85,7 @@ def test_words_are_trimmed_to_the_longest_and_one_window_of_padding(words, width
 
 
 @given(st.lists(any_text, min_size=1, max_size=4))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_trimmed_words_have_the_vectors_of_all_positions(words):
     cnn = char_cnn([(1, 3), (3, 4), (7, 20)])
     every_position = torch.tensor([reference.char_ids(word) for word in words])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.config import MAX_CHARACTERS, MAX_FILTERS, MAX_UNITS, BiLMConfig
@@ -53,7 +53,6 @@ configs = st.builds(
 
 
 @given(configs, st.sampled_from(["zero", "warm"]))
-@settings(deadline=None)
 def test_dict_and_json_round_trip(config, initial_state):
     config = replace(config, initial_state=initial_state)
     assert BiLMConfig.from_dict(config.to_dict()) == config
@@ -61,7 +60,6 @@ def test_dict_and_json_round_trip(config, initial_state):
 
 
 @given(configs)
-@settings(deadline=None)
 def test_options_round_trip(config):
     options = json.loads(json.dumps(to_options(config)))
     assert from_options(options) == config

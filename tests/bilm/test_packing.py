@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.packing import Packing
@@ -15,7 +15,6 @@ def places(lengths: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
 
 
 @given(some_lengths)
-@settings(deadline=None)
 def test_packed_order(lengths):
     packing = Packing(lengths)
     packed, starts = places(lengths)
@@ -28,7 +27,6 @@ def test_packed_order(lengths):
 
 
 @given(some_lengths)
-@settings(deadline=None)
 def test_target_is_the_inverse_of_source(lengths):
     packing = Packing(lengths)
     for source, target in zip(packing.source, packing.target, strict=True):
@@ -37,7 +35,6 @@ def test_target_is_the_inverse_of_source(lengths):
 
 
 @given(some_lengths)
-@settings(deadline=None)
 def test_previous_is_the_step_before_of_the_same_sentence(lengths):
     packing = Packing(lengths)
     packed, _ = places(lengths)
@@ -46,7 +43,6 @@ def test_previous_is_the_step_before_of_the_same_sentence(lengths):
 
 
 @given(some_lengths)
-@settings(deadline=None)
 def test_steps_cover_the_packed_places(lengths):
     packed, _ = places(lengths)
     steps = Packing(lengths).steps()

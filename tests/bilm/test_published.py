@@ -592,7 +592,7 @@ def configs(draw) -> BiLMConfig:
 
 
 @given(configs(), st.integers(0, 2**32))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_from_layout_to_layout(config, seed):
     pytest.importorskip("h5py")
     model = random_bilm(config, seed)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch.autograd import gradcheck
@@ -160,13 +160,11 @@ def test_the_word_cache() -> None:
 # Words
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text(), unique=True))
 def test_words_of_any_characters(words: list[str]) -> None:
     assert unpack_words(pack_words(words)) == words
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text(st.characters()), unique=True, min_size=1, max_size=20))
 def test_lone_surrogates_too(words: list[str]) -> None:
     table = WordTable(words, np.zeros(len(words)), np.ones((1, 2)))

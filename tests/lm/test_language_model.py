@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.base_weights import Card
@@ -136,7 +136,6 @@ def test_surprisals_add_up_to_the_perplexity() -> None:
     assert math.exp(total / result.n_predicted) == pytest.approx(result.forward, rel=1e-4)
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.lists(st.one_of(st.sampled_from(VOCAB.words), st.text(max_size=60)), max_size=8),

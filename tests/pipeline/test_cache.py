@@ -346,7 +346,7 @@ def test_several_processes_after_a_training(weights: Path) -> None:
 
 @pytest.mark.parametrize("n", [-1, -1024])
 def test_a_negative_size_is_refused(n: int) -> None:
-    with pytest.raises(ValueError, match=f"cache_mb = {n} is too small"):
+    with pytest.raises(ValueError, match=f"cache_mb is {n}; give a number of at least 0"):
         make_nlp("en_sm", cache_mb=n)
 
 

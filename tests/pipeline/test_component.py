@@ -32,7 +32,8 @@ from .helpers import (
 
 # The pipeline of the session, which nothing changes, serves all examples.
 with_nlp = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=60,
 )
 
 

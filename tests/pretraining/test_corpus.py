@@ -137,7 +137,7 @@ def test_tokens_targets_and_bytes_belong_together() -> None:
     assert sorted(batch.ids.tolist()) == sorted(ids.tolist())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=20), st.integers(1, 12))
 def test_cutting_a_sentence_loses_no_word(lengths: list[int], max_words: int) -> None:
     numbers = iter(range(1000))
@@ -151,7 +151,7 @@ def test_cutting_a_sentence_loses_no_word(lengths: list[int], max_words: int) ->
     assert [w for piece in pieces for w in piece[1:-1]] == [w for s in sentences for w in s]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(st.integers(1, 30), min_size=1, max_size=40),
     st.integers(1, 80),

@@ -38,7 +38,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, compression: str) -> None
     assert read_all(tmp_path / "out") == sentences
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.lists(st.text(), max_size=4), max_size=6),
     st.sampled_from(COMPRESSIONS),
