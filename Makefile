@@ -1,6 +1,7 @@
 # make demo       see ELMo work on real English text; ARGS='--text "…"' for your own
 # make test       all checks: ruff, mypy, pytest, and the built wheel in a fresh environment
-# make lint | unit | smoke   one of them
+# make test-all   the same, with the tests that take long (marked `slow`)
+# make lint | unit | smoke   one of the checks
 # make clean      remove what the others made, the virtual environment too
 #
 # PYTHON=python3.12   the interpreter, 3.10 to 3.13 (default: that of .venv, then python3, …)
@@ -33,7 +34,7 @@ INSTALLED_DEV := $(VENV)/.installed-dev
 METADATA := setup.py constraints.txt spacy_elmo/about.py
 
 .NOTPARALLEL:
-.PHONY: help demo test lint unit smoke clean
+.PHONY: help demo test test-all lint unit unit-all smoke clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -43,11 +44,16 @@ demo: $(INSTALLED)
 
 test: lint unit smoke
 
+test-all: lint unit-all smoke
+
 lint: $(INSTALLED_DEV)
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m mypy spacy_elmo
 
 unit: $(INSTALLED_DEV)
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+unit-all: $(INSTALLED_DEV)
 	$(BIN)/python -m pytest $(ARGS)
 
 # The wheel is built from the source distribution, so that both are known to be whole.

@@ -138,7 +138,7 @@ def test_tokens_targets_and_bytes_belong_together() -> None:
 
 
 @settings(max_examples=50)
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=20), st.integers(1, 12))
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=6), st.integers(1, 12))
 def test_cutting_a_sentence_loses_no_word(lengths: list[int], max_words: int) -> None:
     numbers = iter(range(1000))
     sentences = [[str(next(numbers)) for _ in range(length)] for length in lengths]

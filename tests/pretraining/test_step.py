@@ -158,6 +158,7 @@ def chain(n_sentences: int, seed: int) -> list[list[str]]:
     return sentences
 
 
+@pytest.mark.slow
 def test_the_sampled_softmax_learns_what_the_full_one_does(tmp_path: Path) -> None:
     train = write_text(tmp_path / "train.txt", chain(2500, 1))
     dev = write_text(tmp_path / "dev.txt", chain(300, 2))
