@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from ..bilm.packing import to_device
 
 NEVER = -1e30  # a logit without effect; infinite ones have no gradient where all are
+LOGITS_AT_ONCE = 2**20  # 4 MiB of them in float32, which a cache holds
 
 
 class SoftmaxHead(nn.Module):
@@ -36,7 +39,8 @@ class SoftmaxHead(nn.Module):
 
     def loss(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Mean cross-entropy in nats of the full softmax, ``(M, P)`` against ``(M,)``."""
-        return F.cross_entropy(self(hidden), targets)
+        positives = (hidden * self._rows(targets)).sum(dim=1) + self.bias[targets]
+        return _CrossEntropy.apply(hidden, self.weight, self.bias, positives, targets)
 
     def sampled_loss(
         self, hidden: torch.Tensor, targets: torch.Tensor, candidates: Candidates
@@ -54,21 +58,74 @@ class SoftmaxHead(nn.Module):
         """
         words = candidates.words
         # One gather for candidates and targets: its gradient is as large as the whole table.
-        weight = F.embedding(torch.cat([words, targets]), self.weight)
+        weight = self._rows(torch.cat([words, targets]))
         candidate_weight, target_weight = weight.split([len(words), len(targets)])
-        negatives = logits(
-            hidden, candidate_weight, self.bias[words] - candidates.log_expected(words)
-        )
-        index = torch.full((len(self.weight),), -1, device=hidden.device)
-        index[words] = torch.arange(len(words), device=hidden.device)
-        hits = index[targets].unsqueeze(1)  # (M, 1) of a target among the candidates, or -1
-        # 0 is added elsewhere, so that the CPU need not wait for the GPU to know the hits.
-        added = torch.where(hits < 0, 0.0, NEVER).to(negatives.dtype)
-        negatives.scatter_add_(1, hits.clamp(min=0), added)
+        bias = self.bias[words] - candidates.log_expected(words)
         positives = (hidden * target_weight).sum(dim=1) + self.bias[targets]
         positives = positives - candidates.log_expected(targets)
-        total = torch.logaddexp(torch.logsumexp(negatives, dim=1), positives)
-        return (total - positives).mean()
+        index = torch.full((len(self.weight),), -1, device=hidden.device)
+        index[words] = torch.arange(len(words), device=hidden.device)
+        return _CrossEntropy.apply(hidden, candidate_weight, bias, positives, index[targets])
+
+    def _rows(self, words: torch.Tensor) -> torch.Tensor:
+        return F.embedding(words, self.weight)
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """Mean of ``log(exp(positive) + Σ exp(negative)) − positive``, negatives being logits.
+
+    The logits of a few rows at a time stay in a CPU's cache, and their gradient is computed while
+    they are there, so that neither is ever in memory as a whole.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: torch.Tensor,  # (M, P)
+        weight: torch.Tensor,  # (S, P)
+        bias: torch.Tensor,  # (S,)
+        positives: torch.Tensor,  # (M,) the targets' logits
+        hits: torch.Tensor,  # (M,) each target's row in `weight`, which is left out; -1: none
+    ) -> torch.Tensor:
+        device, product_type = hidden.device.type, hidden.dtype
+        if torch.is_autocast_enabled(device):
+            product_type = torch.get_autocast_dtype(device)
+        at_once = LOGITS_AT_ONCE * (16 if hidden.is_cuda else 1)
+        rows = max(1, at_once // len(weight))
+        # 0 is added where no target is hit, so that the CPU need not wait for the GPU to know.
+        added = torch.where(hits < 0, 0.0, NEVER).to(bias.dtype).unsqueeze(1)
+        with torch.autocast(device, enabled=False):
+            inputs, weight = hidden.to(product_type), weight.to(product_type)
+            d_hidden, d_positives = torch.empty_like(hidden), torch.empty_like(positives)
+            d_weight = torch.zeros(weight.shape, dtype=bias.dtype, device=hidden.device)
+            d_bias = torch.zeros_like(bias)
+            total = torch.zeros((), dtype=bias.dtype, device=hidden.device)
+            for start in range(0, len(hidden), rows):
+                part = slice(start, start + rows)
+                exps = torch.mm(inputs[part], weight.T).to(bias.dtype).add_(bias)
+                exps.scatter_add_(1, hits[part].clamp(min=0).unsqueeze(1), added[part])
+                positive = positives[part]
+                largest = torch.maximum(exps.amax(dim=1), positive)
+                exps.sub_(largest.unsqueeze(1)).exp_()
+                exp = torch.exp(positive - largest)
+                sums = exps.sum(dim=1).add_(exp)
+                total += (largest + sums.log() - positive).sum()
+                if any(ctx.needs_input_grad):
+                    d_logits = exps.div_(sums.unsqueeze(1))
+                    d_bias += d_logits.sum(dim=0)
+                    d_logits = d_logits.to(product_type)
+                    d_hidden[part] = torch.mm(d_logits, weight)
+                    d_weight += torch.mm(d_logits.T, inputs[part])
+                    d_positives[part] = exp / sums - 1
+        ctx.save_for_backward(d_hidden, d_weight, d_bias, d_positives)
+        ctx.n_rows = len(hidden)
+        return total / len(hidden)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_loss: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        scale = d_loss / ctx.n_rows
+        return (*(gradient * scale for gradient in ctx.saved_tensors), None)
 
 
 def logits(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
