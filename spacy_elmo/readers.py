@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from importlib.util import find_spec
@@ -22,6 +23,7 @@ TEXT_SUFFIXES = (
     ".spacy",
     *(form + packing for form in (".txt", ".jsonl") for packing in COMPRESSIONS),
 )
+SURROGATE = re.compile("[\ud800-\udfff]")
 BY_RULES = "spacy.Tokenizer.v1"
 
 
@@ -116,11 +118,16 @@ def read_paragraphs(path: Path) -> Iterator[str]:
             continue
         try:
             text = json.loads(line)["text"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             text = None
         if not isinstance(text, str):
             raise ValueError(
                 f'Line {number} of {path} is not JSON with a text, as in {{"text": "…"}}.'
+            )
+        if not text.isascii() and SURROGATE.search(text):
+            raise ValueError(
+                f"The text in line {number} of {path} has half of a surrogate pair, which is not a "
+                f"character; it was damaged when it was written."
             )
         yield from text.splitlines()
 
@@ -133,12 +140,12 @@ def read_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
     """
     try:
         stored = DocBin().from_disk(path)
-    except Exception as error:  # msgpack's, zlib's and the system's own
+        with nlp.memory_zone():
+            sentences = []
+            for doc in stored.get_docs(nlp.vocab):
+                words, bounds = sentence_bounds(doc)
+                texts = [split_at_spaces([doc[int(i)].text]) for i in words]
+                sentences += [list(chain.from_iterable(texts[start:end])) for start, end in bounds]
+    except Exception as error:  # msgpack's, zlib's, spaCy's and the system's own
         raise ValueError(f"Cannot read {path} as a DocBin: {error}") from error
-    with nlp.memory_zone():
-        sentences = []
-        for doc in stored.get_docs(nlp.vocab):
-            words, bounds = sentence_bounds(doc)
-            texts = [split_at_spaces([doc[int(i)].text]) for i in words]
-            sentences += [list(chain.from_iterable(texts[start:end])) for start, end in bounds]
     yield from sentences

@@ -23,6 +23,7 @@ from .base_weights import (
     VOCAB,
     Card,
     Weights,
+    check_regular,
     no_head,
     read_documents,
     read_json,
@@ -34,6 +35,8 @@ from .model import BiLM
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
+FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+PROBE = "The quick brown fox jumps over a lazy dog , 1234567890 times !"
 CONFIG, WEIGHTS, HEAD = "config.json", "weights.safetensors", "head.safetensors"
 FILES = (CONFIG, WEIGHTS, HEAD, VOCAB, META, *DOCUMENTS)
 
@@ -62,7 +65,10 @@ class OwnWeights(Weights):
 
     def card(self) -> Card:
         meta = read_json(self.path / META) if (self.path / META).exists() else {}
-        return Card(meta, read_documents(self.path))
+        try:
+            return Card(meta, read_documents(self.path))
+        except ValueError as error:
+            raise ValueError(f"{self.path / META}: {error}") from error
 
     def load(self) -> BiLM:
         return build(self.config(), _read_tensors(self.path / WEIGHTS), str(self.path / WEIGHTS))
@@ -115,6 +121,7 @@ def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
 
 
 def _tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    check_regular(path)
     try:
         with safe_open(path, "pt") as file:
             return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
@@ -145,7 +152,21 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
         model.load_state_dict(weights, assign=True)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error
-    return model.eval()
+    model.eval()
+    check_output(model, source)
+    return model
+
+
+def check_output(model: BiLM, source: str) -> None:
+    """Raise a ValueError if finite weights are so large that what they compute is not finite."""
+    with torch.inference_mode():
+        (layers,), _ = model.read([PROBE.split()], model.zero_state())
+    model.word_cache.clear()
+    if not bool(torch.isfinite(layers).all()):
+        raise ValueError(
+            f"{source}: what these weights compute is not finite: some of their values are far too "
+            f"large. The file may be damaged."
+        )
 
 
 def _empty(config: BiLMConfig, found: Mapping[str, tuple[int, ...]]) -> BiLM:
@@ -186,8 +207,8 @@ def check_tensors(
     check_shapes(expected, {name: tuple(tensor.shape) for name, tensor in found.items()}, source)
     for name, tensor in found.items():
         dtype = expected[name].dtype
-        if not (tensor.is_floating_point() if dtype.is_floating_point else tensor.dtype == dtype):
-            kind = "floats" if dtype.is_floating_point else dtype
+        if tensor.dtype not in (FLOATS if dtype.is_floating_point else (dtype,)):
+            kind = "float32, float16, bfloat16 or float64" if dtype.is_floating_point else dtype
             raise ValueError(
                 f"{source}: tensor '{name}' is of the type {tensor.dtype}, expected {kind}."
             )
@@ -224,9 +245,16 @@ def from_bytes(config: BiLMConfig, data: bytes) -> BiLM:
         raise ValueError(f"The serialized biLM is damaged: {error}") from error
 
 
-def write_tensors(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Write a safetensors file with the permissions any new file gets."""
-    path.write_bytes(save_tensors(dict(tensors)))
+def write_tensors(
+    tensors: Mapping[str, torch.Tensor], path: Path, metadata: dict[str, str] | None = None
+) -> None:
+    """Write a safetensors file with the permissions any new file gets.
+
+    Raises:
+        OSError: it cannot be written, as where the disk is full.
+    """
+    # `save_file` makes it readable for its owner alone, and hides the system's error.
+    path.write_bytes(save_tensors({n: t.contiguous() for n, t in tensors.items()}, metadata))
 
 
 def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = False) -> None:

@@ -7,13 +7,16 @@ from threading import Lock
 
 import torch
 
+MAX_CHARACTERS = 100
+
 
 class WordCache:
     """A bounded table of words' vectors that evicts the least recently used half.
 
     Two generations: words go into the young one; when it is full it becomes the old one, and
     the old one before it is dropped. A word found in the old generation moves to the young.
-    Threads may share it. Copies and pickles start empty.
+    Threads may share it. Copies and pickles start empty. Words of more than `MAX_CHARACTERS` are
+    not stored: they would be larger than their vectors.
 
     Args:
         max_bytes: of both generations together.
@@ -78,7 +81,8 @@ class WordCache:
                 if found:
                     positions, rows = map(list, zip(*found, strict=True))
                     vectors[positions] = table[rows]
-            self._store([words[i] for i in rest], vectors[rest])
+            stored = [i for i in rest if len(words[i]) <= MAX_CHARACTERS]
+            self._store([words[i] for i in stored], vectors[stored])
             return vectors
 
     def _store(self, words: list[str], vectors: torch.Tensor) -> None:

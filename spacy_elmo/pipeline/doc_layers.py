@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
+from spacy.attrs import ORTH
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -36,7 +37,7 @@ class DocLayers:
     """
 
     def __init__(self, name: str = "") -> None:
-        self._layers: WeakKeyDictionary[Doc, Floats3d] = WeakKeyDictionary()
+        self._layers: WeakKeyDictionary[Doc, tuple[Floats3d, bytes]] = WeakKeyDictionary()
         self.name = name
         self.batch = Batch()
         self.listeners: WeakSet[Any] = WeakSet()
@@ -53,11 +54,22 @@ class DocLayers:
 
     def add(self, doc: Doc, layers: Floats3d) -> None:
         """Store the layers ``(L + 1, n_tokens, 2P)`` of a Doc, for as long as it exists."""
-        self._layers[doc] = layers
+        self._layers[doc] = layers, token_hash(doc)
 
     def get(self, doc: Doc) -> Floats3d | None:
-        """The layers of a Doc, None if the component has not read it."""
-        return self._layers.get(doc)
+        """The layers of a Doc, None if the component has not read it.
+
+        Raises:
+            ValueError: the Doc was retokenized since.
+        """
+        layers, read = self._layers.get(doc, (None, b""))
+        if layers is not None and read != token_hash(doc):
+            raise ValueError(
+                f"A Doc was retokenized since the elmo component '{self.name}' has read it, so its "
+                f"layers no longer fit its tokens. Put the component that retokenizes before "
+                f"'{self.name}'."
+            )
+        return layers
 
     def remove(self, doc: Doc) -> None:
         """Drop the layers of a Doc, if there are any."""
@@ -168,6 +180,13 @@ class Batch:
         for listener in self._listeners:
             listener.receive(None, None, None)  # type: ignore[arg-type]
         self.__init__()  # type: ignore[misc]
+
+
+def token_hash(doc: Doc) -> bytes:
+    """Number and hash of a Doc's tokens."""
+    hashes = doc.to_array([ORTH]).astype(np.uint64)
+    positions = np.arange(1, len(hashes) + 1, dtype=np.uint64)
+    return np.uint64(len(hashes)).tobytes() + (hashes * (2 * positions + 1)).sum().tobytes()
 
 
 def add_loss(losses: dict[str, Any], name: str, loss: Any) -> None:

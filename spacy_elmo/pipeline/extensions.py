@@ -12,11 +12,12 @@ from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
-from spacy.attrs import IS_SPACE, ORTH
+from spacy.attrs import IS_SPACE
 from spacy.tokens import Doc, Span, Token
 from thinc.api import get_array_module, to_numpy
 from thinc.types import Floats1d, Floats3d
 
+from .doc_layers import token_hash
 from .doc_vectors import HOOK, KEY, NotOnDocError, clear_vectors, get_owners, get_vectors
 
 # Where spaCy itself keeps the values of a Doc's extensions.
@@ -76,7 +77,7 @@ def _mean(doc: Doc, start: int, end: int) -> Floats1d:
 
 def set_layers(doc: Doc, layers: Floats3d, component: str) -> None:
     """Store all layers on a Doc, with the component's name and a mark of the tokens."""
-    doc.user_data[LAYERS] = {"layers": layers, "component": component, "tokens": _mark(doc)}
+    doc.user_data[LAYERS] = {"layers": layers, "component": component, "tokens": token_hash(doc)}
 
 
 def stored_by(doc: Doc) -> str | None:
@@ -98,13 +99,13 @@ def get_layers(doc: Doc) -> Floats3d:
     if stored is None:
         for owner in get_owners(doc):
             layers = owner.get(doc)
-            if layers is not None and layers.shape[1] == len(doc):
+            if layers is not None:
                 return layers
         raise NotOnDocError(
             "This Doc has no ELMo layers: they are stored only if the elmo component's setting "
             "store_layers is true, as in nlp.add_pipe('elmo', config={'store_layers': True})."
         )
-    if stored["tokens"] != _mark(doc):
+    if stored["tokens"] != token_hash(doc):
         raise NotOnDocError(
             "This Doc was retokenized after the elmo component stored its layers, which no longer "
             "fit its tokens. Run the component on it again."
@@ -125,13 +126,6 @@ def clear_layers(doc: Doc, value: Any) -> None:
         owner.remove(doc)
     if doc.tensor is None:  # the vectors were removed, too
         clear_vectors(doc)  # type: ignore[unreachable]
-
-
-def _mark(doc: Doc) -> bytes:
-    """Number and hash of a Doc's tokens."""
-    hashes = doc.to_array([ORTH]).astype(np.uint64)
-    positions = np.arange(1, len(hashes) + 1, dtype=np.uint64)
-    return np.uint64(len(hashes)).tobytes() + (hashes * (2 * positions + 1)).sum().tobytes()
 
 
 def set_vector_hooks(doc: Doc) -> None:

@@ -106,6 +106,11 @@ def forward(
     set_up(model, X[0].shape[0], X[0].shape[2])
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
+    if not (model.ops.xp.isfinite(w).all() and model.ops.xp.isfinite(gamma).all()):
+        raise ValueError(
+            f"A mix of ELMo's layers has weights {w.tolist()} and gamma {gamma.tolist()}, not all "
+            f"of them finite: the training diverged, or the saved pipeline is damaged."
+        )
     s = softmax(model.ops, w)
     settings: MixSettings = model.attrs["settings"]
     normal = [_normalize(model.ops, x) for x in X] if settings.layer_norm else None

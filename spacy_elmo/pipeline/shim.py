@@ -265,11 +265,15 @@ class BiLMShim(PyTorchShim):
         return srsly.msgpack_dumps(state)
 
     def from_bytes(self, bytes_data: bytes) -> BiLMShim:
-        state = srsly.msgpack_loads(bytes_data)
-        config = BiLMConfig.from_dict(state["config"])
+        try:
+            state = srsly.msgpack_loads(bytes_data)
+            config, card = BiLMConfig.from_dict(state["config"]), Card(**state["card"])
+            model = bilm_weights.from_bytes(config, state["weights"])
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise ValueError(f"The serialized elmo component is damaged: {error}") from error
         self._set_config(config)
-        self._card = Card(**state["card"])
-        self._set_model(bilm_weights.from_bytes(config, state["weights"]))
+        self._card = card
+        self._set_model(model)
         return self
 
     def __getstate__(self) -> dict[str, Any]:

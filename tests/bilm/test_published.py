@@ -559,7 +559,7 @@ def random_bilm(config: BiLMConfig, seed: int) -> BiLM:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(generator=generator)
-            scales = torch.tensor([1.0, 1e-42, -0.0, 1e30])
+            scales = torch.tensor([1.0, 1e-42, -0.0, 1e5])
             places = torch.randint(len(scales), parameter.shape, generator=generator)
             parameter.mul_(scales[places])
             if torch.rand((), generator=generator) < 0.3:

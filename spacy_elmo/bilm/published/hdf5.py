@@ -7,6 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..base_weights import check_regular
+
+MAX_RATIO = 1100  # deflate packs no better
+
 
 def import_h5py(file: str) -> Any:
     """The library that reads and writes HDF5, from the extra that brings it.
@@ -36,6 +40,7 @@ def open_datasets(local: Callable[[], Path], source: str) -> Iterator[Mapping[st
     """
     h5py = import_h5py(source)
     path = local()
+    check_regular(path)
     with _intact(source):
         file = h5py.File(path, "r")
     with file:
@@ -60,6 +65,13 @@ def _collect(
                 f"that contains all of the weights."
             )
         if is_data:
+            n_bytes = (item.size or 0) * item.id.get_type().get_size()
+            stored = item.id.get_storage_size()
+            if n_bytes > MAX_RATIO * stored:
+                raise ValueError(
+                    f"{source}: '{name}' claims {n_bytes:,} bytes, but the file has {stored:,} of "
+                    f"them. The file may be incomplete."
+                )
             yield name, _Dataset(item, source)
         elif item in around:
             raise ValueError(

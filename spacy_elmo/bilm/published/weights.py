@@ -9,6 +9,7 @@ import weakref
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 OPTIONS, MODEL = "options.json", "model.hdf5"
 FILES = (OPTIONS, MODEL, VOCAB, f"{VOCAB}.gz", META, *DOCUMENTS)
+# Weights pack to about nine tenths; what packs to almost nothing fills the disk.
+MAX_UNPACKED, MAX_PACKED_RATIO = 2**28, 20
 SOFTMAX = {"weight": "softmax/W", "bias": "softmax/b"}
 
 
@@ -129,7 +132,10 @@ class PublishedWeights(Weights):
                 meta = read_json(file)
                 if not self._is_ours():
                     meta = {"published": meta}  # with keys of another project
-            return Card(meta, read_documents(self.folder))
+            try:
+                return Card(meta, read_documents(self.folder))
+            except ValueError as error:
+                raise ValueError(f"{file}: {error}") from error
 
     def load(self) -> BiLM:
         config = self.config()
@@ -200,6 +206,12 @@ class PublishedWeights(Weights):
             folder = tempfile.mkdtemp(prefix="spacy-elmo-")
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             with readable(self.hdf5):
+                member = self.hdf5.root.getinfo(self.hdf5.at)  # type: ignore[attr-defined]
+                if member.file_size > MAX_UNPACKED + MAX_PACKED_RATIO * member.compress_size:
+                    raise ValueError(
+                        f"'{self.hdf5}' would unpack to {member.file_size:,} bytes, far more than "
+                        f"its {member.compress_size:,} can contain. Unpack it yourself if you must."
+                    )
                 with self.hdf5.open("rb") as packed, open(Path(folder, MODEL), "wb") as file:
                     shutil.copyfileobj(packed, file, 2**20)
             self._unpacked = Path(folder, MODEL)
@@ -232,6 +244,8 @@ def write_published(
         options["n_tokens_vocab"] = len(words)
         (path / VOCAB).write_text("\n".join(words) + "\n", encoding="utf-8", newline="\n")
     (path / OPTIONS).write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8")
-    with h5py.File(path / MODEL, "w") as file:
+    in_memory = BytesIO()  # HDF5 crashes where the disk is full
+    with h5py.File(in_memory, "w") as file:
         for name, array in arrays:
             file[name] = array
+    (path / MODEL).write_bytes(in_memory.getbuffer())

@@ -11,15 +11,17 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from glob import glob
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import IO, Any
 
+from ...bilm.base_weights import check_regular
 from ...bilm.files import write_text
 from .reader import CorpusReader
 
 META = "meta.json"  # describes the shards beside it
 META_KEYS = ("lang", "tokenizer")
+MAX_LINE = 10_000_000  # characters; spaCy itself refuses texts of more than a million
 COMPRESSIONS = ("", ".gz", ".xz", ".zst")
 SUFFIXES = {"gz": ".txt.gz", "xz": ".txt.xz", "zst": ".txt.zst", "none": ".txt"}
 
@@ -50,20 +52,27 @@ def read_lines(path: Path) -> Iterator[str]:
     """Lines of a text file without their ends.
 
     Raises:
-        ValueError: the file cannot be opened, is not UTF-8, or its compression is damaged; the
-            message names it.
+        ValueError: the file cannot be opened, is not UTF-8, its compression is damaged, or a line
+            is longer than `MAX_LINE`; the message names it.
     """
     try:
+        check_regular(path)
         with open_text(path) as file:
-            for line in file:
-                yield line.rstrip("\n")
+            for number in count(1):
+                line = file.readline(MAX_LINE + 1)
+                if not line:
+                    return
+                text = line.rstrip("\n")
+                if len(text) > MAX_LINE:
+                    raise ValueError(f"line {number:,} has more than {MAX_LINE:,} characters")
+                yield text
     except _damage() as error:
         raise ValueError(f"Cannot read {path} as UTF-8 text: {error}") from error
 
 
 def _damage() -> tuple[type[Exception], ...]:
     """What reading a damaged file raises."""
-    known = (UnicodeDecodeError, EOFError, OSError, lzma.LZMAError, zlib.error)
+    known = (ValueError, EOFError, OSError, lzma.LZMAError, zlib.error)
     zstd = sys.modules.get("backports.zstd")
     return known if zstd is None else (*known, zstd.ZstdError)
 
@@ -203,7 +212,7 @@ def read_meta(shards: Iterable[Path]) -> dict[str, str]:
         path = directory / META
         try:
             data = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ValueError(f"Cannot read {path}: {error}") from error
         data = data if isinstance(data, dict) else {}
         facts.append({(key, data[key]) for key in META_KEYS if isinstance(data.get(key), str)})

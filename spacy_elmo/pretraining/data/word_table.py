@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from ...bilm.files import atomic_file
+from ...bilm.own_weights import write_tensors
 from ...bilm.word_vectors import WordTable, pack_words, unpack_words
 from ..config import PretrainConfig
 
@@ -74,7 +75,7 @@ def write_table(table: WordTable, path: Path) -> None:
         "table": torch.from_numpy(table.vectors.copy()),
     }
     with atomic_file(path) as temporary:
-        save_file(tensors, temporary)
+        write_tensors(tensors, temporary)
 
 
 def read_table(path: Path) -> WordTable:

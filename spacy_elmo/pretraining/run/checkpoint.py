@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
+from ...bilm.base_weights import Card
 from ...bilm.files import atomic_file
-from ...bilm.own_weights import check_tensors
+from ...bilm.own_weights import check_tensors, write_tensors
 from ...bilm.word_vectors import WordVectors
 from ..config import PretrainConfig
 from ..data.corpus import CorpusPosition
@@ -25,6 +25,8 @@ CHECKPOINT, EARLIER = "checkpoint.safetensors", "checkpoint-?????????.safetensor
 # (The vocabulary of a resumed run is the one in its directory.)
 TRAINING = ("seed", "batch_words", "state", "n_streams", "train_vectors")
 FIXED = ("[model] ", "[corpus] ", *(f"[training] {name}:" for name in TRAINING))
+
+DAMAGE = (SafetensorError, OSError, ValueError, TypeError)  # what reading a damaged file raises
 
 # Attributes of `Progress` whose names in a file are those of version 0.1.
 KEYS = {
@@ -75,8 +77,26 @@ class Progress:
     def from_json(cls, text: str) -> Progress:
         names = {key: name for name, key in KEYS.items()}
         data = {names.get(key, key): value for key, value in json.loads(text).items()}
-        data["position"] = CorpusPosition(**data["position"])
-        return cls(**data)
+        data["position"] = _checked(CorpusPosition(**data["position"]))
+        progress = _checked(cls(**data))
+        Card(**progress.card)
+        return progress
+
+
+def _checked(value: Any) -> Any:
+    """A dataclass of a file, whose values have the types of its defaults.
+
+    Raises:
+        TypeError: one has another.
+    """
+    default = type(value)()
+    for name in (each.name for each in fields(value)):
+        found, kind = getattr(value, name), type(getattr(default, name))
+        if kind is int and (type(found) is not int or found < 0):
+            raise TypeError(f"'{name}' is {found!r}, not a whole number of at least 0")
+        if kind not in (int, type(None)) and not isinstance(found, (kind, int)):
+            raise TypeError(f"'{name}' is {found!r}, not of the type {kind.__name__}")
+    return value
 
 
 def save_checkpoint(
@@ -104,7 +124,7 @@ def save_checkpoint(
         tensors |= {f"optimizer.{number}.{key}": value for key, value in state.items()}
     metadata = {"progress": progress.to_json(), "config": json.dumps(config)}
     with atomic_file(path) as temporary:
-        save_file({k: v.contiguous() for k, v in tensors.items()}, temporary, metadata)
+        write_tensors(tensors, temporary, metadata)
 
 
 def _state_to_save(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -150,9 +170,11 @@ def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata()
-        return Progress.from_json(metadata["progress"]), json.loads(metadata["config"])
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        progress, config = Progress.from_json(metadata["progress"]), json.loads(metadata["config"])
+        PretrainConfig.from_dict(config)
+    except (*DAMAGE, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"Cannot read the checkpoint {path}: {error}") from error
+    return progress, config
 
 
 def load_checkpoint(
@@ -170,7 +192,7 @@ def load_checkpoint(
         with safe_open(path, "pt", device=str(device)) as file:
             # Copies: the file is memory-mapped, and will be replaced.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+    except DAMAGE as error:
         raise ValueError(f"Cannot read the checkpoint {path}: {error}") from error
     for name, module in modules.items():
         prefix = f"{name}."
@@ -178,10 +200,15 @@ def load_checkpoint(
         check_tensors(_state_to_save(module), found, f"The checkpoint {path}, {name}")
         module.load_state_dict(found, strict=False)
     state: dict[int, dict[str, torch.Tensor]] = {}
-    for name, tensor in tensors.items():
-        if name.startswith("optimizer."):
-            _, number, key = name.split(".")
-            state.setdefault(int(number), {})[key] = tensor
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    for number, parameter in enumerate(parameters):
+        prefix = f"optimizer.{number}."
+        found = {key[len(prefix) :]: t for key, t in tensors.items() if key.startswith(prefix)}
+        if found:  # none for a parameter that has been frozen so far
+            moments = {"exp_avg": parameter, "exp_avg_sq": parameter}
+            expected = {"step": torch.tensor(0.0), **moments}
+            check_tensors(expected, found, f"The checkpoint {path}, optimizer, {number}")
+            state[number] = found
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 

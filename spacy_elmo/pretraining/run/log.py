@@ -31,7 +31,7 @@ def read_log(path: Path) -> Entries:
         try:
             entry = json.loads(line)
             entry["step"] + 0
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             if number == len(lines):
                 break  # the run was killed while it wrote this
             raise ValueError(f"Line {number} of the log {path} is not an entry: {line}") from None

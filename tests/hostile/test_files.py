@@ -1,0 +1,304 @@
+"""Files from strangers: each loads and behaves, or ends in one error that names it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+import torch
+from safetensors.torch import load_file, save_file
+from spacy.tokens import DocBin
+
+from spacy_elmo.bilm import base_weights
+from spacy_elmo.bilm.base_weights import Card, read_words
+from spacy_elmo.bilm.find_weights import find_weights, load_bilm
+from spacy_elmo.bilm.own_weights import save_bilm, write_tensors
+from spacy_elmo.bilm.published.weights import write_published
+from spacy_elmo.bilm.word_cache import WordCache
+from spacy_elmo.pretraining.data import shards
+from spacy_elmo.pretraining.data.shards import read_lines
+from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
+from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.readers import read_docs, read_paragraphs
+
+from ..pipeline.helpers import CONFIG, make_nlp, write_weights
+
+NESTED = "[" * 100_000
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    return write_weights(tmp_path / "weights")
+
+
+def change_card(pipeline: Path, **changes: Any) -> None:
+    """Change the card in a saved elmo component."""
+    path = pipeline / "elmo" / "model"
+    model = srsly.msgpack_loads(path.read_bytes())
+    [number] = [i for i, shim in enumerate(model["shims"]) if shim and shim[0]]
+    state = srsly.msgpack_loads(model["shims"][number][0])
+    state["card"] |= changes
+    model["shims"][number][0] = srsly.msgpack_dumps(state)
+    path.write_bytes(srsly.msgpack_dumps(model))
+
+
+@pytest.mark.parametrize("name", ["../../outside", "{root}/outside", "config.json", ""])
+def test_documents_cannot_name_other_files(weights: Path, tmp_path: Path, name: str) -> None:
+    name = name.format(root=tmp_path)
+    make_nlp(weights).to_disk(tmp_path / "nlp")
+    change_card(tmp_path / "nlp", documents={name: "overwritten"})
+    with pytest.raises(ValueError, match="has a document"):
+        spacy.load(tmp_path / "nlp")
+    with pytest.raises(ValueError, match="has a document"):
+        Card({}, {name: "overwritten"})
+    assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize(
+    "meta", [{"sources": 5}, {"sources": ["a"]}, {"name": 3}, {"license": ["CC"]}, {"lang": None}]
+)
+def test_wrong_types_in_a_card(weights: Path, tmp_path: Path, meta: dict[str, Any]) -> None:
+    make_nlp(weights).to_disk(tmp_path / "nlp")
+    (weights / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(ValueError, match=rf"meta.json.*card's '{next(iter(meta))}'"):
+        find_weights(weights).card()
+    change_card(tmp_path / "nlp", meta=meta)
+    with pytest.raises(ValueError, match="serialized elmo component is damaged: The card's"):
+        spacy.load(tmp_path / "nlp")
+
+
+@pytest.mark.parametrize("file", ["config.json", "meta.json"])
+def test_deeply_nested_json(weights: Path, file: str) -> None:
+    (weights / file).write_text(NESTED)
+    with pytest.raises(ValueError, match=rf"{file}: is not valid JSON"):
+        find_weights(weights).config()
+        find_weights(weights).card()
+
+
+def test_deeply_nested_json_of_a_run(tmp_path: Path) -> None:
+    write_tensors({}, tmp_path / "checkpoint", {"progress": NESTED, "config": "{}"})
+    with pytest.raises(ValueError, match="Cannot read the checkpoint"):
+        read_progress(tmp_path / "checkpoint")
+    (tmp_path / "log.jsonl").write_text(NESTED + '\n{"step": 1}\n')
+    with pytest.raises(ValueError, match="Line 1 of the log"):
+        read_log(tmp_path / "log.jsonl")
+    (tmp_path / "a.jsonl").write_text(NESTED + "\n")
+    with pytest.raises(ValueError, match=r"Line 1 of .*a\.jsonl"):
+        list(read_paragraphs(tmp_path / "a.jsonl"))
+    (tmp_path / "meta.json").write_text(NESTED)
+    with pytest.raises(ValueError, match=r"Cannot read .*meta\.json"):
+        shards.read_meta([tmp_path / "shard.txt"])
+
+
+@pytest.mark.parametrize("scale", [1e38, -1e38])
+def test_weights_that_overflow(weights: Path, tmp_path: Path, scale: float) -> None:
+    """They are finite, but what they compute is not."""
+    model = load_bilm(weights)
+    with torch.no_grad():
+        for parameter in model.char_cnn.projection.parameters():
+            parameter.fill_(scale)
+        model.lstm[1].weight_ih.fill_(scale)
+    save_bilm(model, weights)
+    with pytest.raises(ValueError, match=r"weights\.safetensors: what these weights compute"):
+        load_bilm(weights)
+    (tmp_path / "published").mkdir()
+    pytest.importorskip("h5py")
+    write_published(model, tmp_path / "published")
+    with pytest.raises(ValueError, match=r"model\.hdf5: what these weights compute"):
+        load_bilm(tmp_path / "published")
+
+
+@pytest.mark.parametrize("name", ["w", "gamma"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_mix_that_is_not_finite(weights: Path, name: str, value: float) -> None:
+    nlp = make_nlp(weights)
+    mix = nlp.get_pipe("elmo").model.get_ref("mix")
+    nlp("A text.")
+    broken = mix.get_param(name).copy()
+    broken[0] = value
+    mix.set_param(name, broken)
+    with pytest.raises(ValueError, match="not all of them finite"):
+        nlp("Another text.")
+
+
+def test_float8_weights(weights: Path) -> None:
+    path = weights / "weights.safetensors"
+    tensors = load_file(path)
+    name = next(iter(tensors))
+    tensors[name] = tensors[name].to(torch.float8_e4m3fn)
+    save_file(tensors, path)
+    with pytest.raises(ValueError, match=r"of the type torch\.float8_e4m3fn, expected float32"):
+        load_bilm(weights)
+
+
+@pytest.mark.parametrize("file", ["config.json", "weights.safetensors", "meta.json"])
+def test_a_pipe_instead_of_a_file(weights: Path, file: str) -> None:
+    (weights / file).unlink()
+    os.mkfifo(weights / file)
+    with pytest.raises(ValueError, match=rf"{file}: is not a file|has no config\.json"):
+        found = find_weights(weights)
+        found.card()
+        found.load()
+
+
+def test_hdf5_that_claims_more_than_it_has(weights: Path, tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    published = tmp_path / "published"
+    published.mkdir()
+    write_published(load_bilm(weights), published)
+    options = json.loads((published / "options.json").read_text())
+    options["lstm"]["dim"] = 2**20
+    (published / "options.json").write_text(json.dumps(options))
+    with h5py.File(published / "model.hdf5", "r+") as file:
+        for d in range(2):
+            for layer in range(CONFIG.n_layers):
+                cell = f"RNN_{d}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+                shapes = {"W_0": (2 * 8, 2**22), "B": (2**22,), "W_P_0": (2**20, 8)}
+                for name, shape in shapes.items():
+                    del file[f"{cell}/{name}"]
+                    file.create_dataset(f"{cell}/{name}", shape, "f4", chunks=True)
+    assert (published / "model.hdf5").stat().st_size < 200_000
+    with pytest.raises(ValueError, match=r"model\.hdf5: '.*' claims .* bytes, but the file has 0"):
+        load_bilm(published)
+
+
+def test_a_zip_that_unpacks_to_far_more(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    path = tmp_path / "weights.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("options.json", "{}")
+        with packed.open("model.hdf5", "w") as file:
+            for _ in range(300):
+                file.write(bytes(2**20))
+    with pytest.raises(ValueError, match=r"would unpack to 314,572,800 bytes"):
+        find_weights(path).check()
+
+
+def test_vocabularies_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "vocab.txt.gz"
+    path.write_bytes(gzip.compress(b"word\n" * 10_000))
+    assert len(read_words(path)) == 10_000
+    monkeypatch.setattr(base_weights, "MAX_VOCAB_WORDS", 5_000)
+    with pytest.raises(ValueError, match=r"vocab\.txt\.gz: it has more than .* 5,000 lines"):
+        read_words(path)
+    monkeypatch.setattr(base_weights, "MAX_VOCAB_BYTES", 1_000)
+    with pytest.raises(ValueError, match=r"vocab\.txt\.gz: it has more than 1,000 bytes"):
+        read_words(path)
+
+
+def test_lines_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "MAX_LINE", 1_000)
+    path = tmp_path / "shard.txt.gz"
+    path.write_bytes(gzip.compress(b"a" * 1_000 + b"\n" + b"a" * 1_001 + b"\n"))
+    lines = read_lines(path)
+    assert next(lines) == "a" * 1_000
+    with pytest.raises(ValueError, match=r"shard\.txt\.gz.*line 2 has more than 1,000 characters"):
+        next(lines)
+
+
+def test_half_a_surrogate_pair(tmp_path: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    path.write_text('{"text": "Fine."}\n{"text": "Not \\ud83d fine."}\n')
+    lines = read_paragraphs(path)
+    assert next(lines) == "Fine."
+    with pytest.raises(ValueError, match=r"line 2 of .*texts\.jsonl has half of a surrogate pair"):
+        next(lines)
+
+
+def test_a_damaged_docbin(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    path = tmp_path / "docs.spacy"
+    stored = srsly.msgpack_loads(zlib.decompress(DocBin(docs=[nlp("Xylophonists.")]).to_bytes()))
+    stored["strings"] = []  # of the words
+    path.write_bytes(zlib.compress(srsly.msgpack_dumps(stored)))
+    with pytest.raises(ValueError, match=r"docs\.spacy as a DocBin"):
+        list(read_docs(spacy.blank("en"), path))
+
+
+PROGRESS = {
+    "step": 3, "place": {"epoch": 0, "file": 0, "sentence": 0, "batch": 0}, "words": 10,
+    "seconds": 1.0, "best": None, "text": "", "dev_text": "", "n_steps": 9, "held": 0,
+    "n_processes": 1, "before": None, "card": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"step": "3"}, {"step": -1}, {"step": 1.5}, {"words": None}, {"place": 4},
+        {"place": {"epoch": "0"}}, {"card": {"documents": {"../x": ""}}}, {"card": [1]},
+        {"unknown": 1}, {"seconds": "long"},
+    ],
+)  # fmt: skip
+def test_a_checkpoint_with_wrong_metadata(tmp_path: Path, changes: dict[str, Any]) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    write_tensors({}, path, {"progress": json.dumps(PROGRESS | changes), "config": "{}"})
+    with pytest.raises(ValueError, match=r"Cannot read the checkpoint .*checkpoint\.safetensors"):
+        read_progress(path)
+
+
+def test_a_checkpoint_without_some_of_the_optimizer(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    layer = torch.nn.Linear(2, 3)
+    adam = torch.optim.Adam(layer.parameters())
+    tensors = {f"layer.{name}": value for name, value in layer.state_dict().items()}
+    write_tensors(tensors | {"optimizer.0.step": torch.tensor(1.0)}, path)
+    with pytest.raises(ValueError, match=r"checkpoint\.safetensors, optimizer, 0.*exp_avg"):
+        load_checkpoint(path, {"layer": layer}, adam, torch.device("cpu"))
+
+
+def test_long_words_do_not_stay_in_memory() -> None:
+    cache = WordCache()
+    words = [f"{i}" + "x" * 100 for i in range(50)]
+    encode = lambda missing: torch.zeros(len(missing), 4)  # noqa: E731
+    assert cache.lookup([*words, "short"], encode).shape == (51, 4)
+    assert len(cache) == 1
+
+
+def test_a_listener_refuses_other_tokens(weights: Path) -> None:
+    """After retokenizing that leaves the same number of tokens."""
+    nlp = make_nlp(weights)
+    listener = {"@architectures": "spacy-elmo.ElmoListener.v1"}
+    config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}}
+    tagger = nlp.add_pipe("tagger", config=config)
+    tagger.add_label("A")
+    nlp.initialize()
+    doc = nlp.get_pipe("elmo")(nlp.make_doc("New York is big ."))
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+        retokenizer.split(doc[3], ["bi", "g"], [doc[2], doc[2]])
+    assert [token.text for token in doc] == ["New York", "is", "bi", "g", "."]
+    with pytest.raises(ValueError, match="retokenized since the elmo component 'elmo' has read it"):
+        tagger(doc)
+
+
+def full_disk(size: str, path: Path) -> Path:
+    path.mkdir()
+    if shutil.which("mount") is None or os.system(f"mount -t tmpfs -o size={size} tmpfs {path}"):
+        pytest.skip("cannot mount a small file system here")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["own", "published"])
+def test_a_full_disk(weights: Path, tmp_path: Path, kind: str) -> None:
+    model = load_bilm(weights)
+    disk = full_disk("16k", tmp_path / "disk")
+    try:
+        with pytest.raises(OSError, match="No space left on device"):
+            if kind == "own":
+                save_bilm(model, disk)
+            else:
+                pytest.importorskip("h5py")
+                write_published(model, disk)
+    finally:
+        os.system(f"umount {disk}")
