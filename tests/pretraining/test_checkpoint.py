@@ -78,7 +78,7 @@ def test_a_failure_leaves_the_checkpoint_before(
         temporary.write_bytes(b"half")
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("spacy_elmo.pretraining.run.checkpoint.save_file", fail)
+    monkeypatch.setattr("spacy_elmo.pretraining.run.checkpoint.write_tensors", fail)
     modules, optimizer = make(1)
     with pytest.raises(OSError, match="the disk is full"):
         save_checkpoint(path, Progress(), {}, modules, optimizer)

@@ -171,7 +171,8 @@ def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
         with safe_open(path, "pt") as file:
             metadata = file.metadata()
         progress, config = Progress.from_json(metadata["progress"]), json.loads(metadata["config"])
-        PretrainConfig.from_dict(config)
+        if not all(isinstance(settings, dict) for settings in config.values()):
+            raise TypeError("its config has a section that is not one")
     except (*DAMAGE, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"Cannot read the checkpoint {path}: {error}") from error
     return progress, config
