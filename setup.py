@@ -7,11 +7,13 @@ ROOT = Path(__file__).parent
 ABOUT = run_path(str(ROOT / "spacy_elmo" / "about.py"))  # without importing the package
 
 HDF5 = ["h5py>=3.11"]
+PARQUET = ["pyarrow>=15"]
 VIZ = ["matplotlib>=3.8"]
 COMPILE = ["ninja>=1.11"]  # with a C++ compiler: `compiled_lstm` in pretraining
 ZST = ["backports.zstd>=1.0"]  # in the standard library from Python 3.14 on
 TEST = [
     *HDF5,
+    *PARQUET,
     *VIZ,
     *ZST,
     *COMPILE,
@@ -65,6 +67,7 @@ setup(
     ],
     extras_require={
         "hdf5": HDF5,
+        "parquet": PARQUET,
         "viz": VIZ,
         "zst": ZST,
         "compile": COMPILE,

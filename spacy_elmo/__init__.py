@@ -6,6 +6,7 @@ Importing this package imports nothing else, so that `spacy_elmo.bilm` and
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .about import __version__
@@ -13,10 +14,18 @@ from .about import __version__
 if TYPE_CHECKING:
     from spacy.language import Language
 
+    from .encoding.encoder import Encoder
+    from .encoding.job import encode
     from .lm.language_model import LanguageModel
     from .pipeline.scalar_mix import Mix
 
-__all__ = ["LanguageModel", "__version__", "mixes"]
+__all__ = ["Encoder", "LanguageModel", "__version__", "encode", "mixes"]
+
+LAZY = {
+    "Encoder": "encoding.encoder",
+    "LanguageModel": "lm.language_model",
+    "encode": "encoding.job",
+}
 
 
 def mixes(nlp: Language) -> list[Mix]:
@@ -27,8 +36,6 @@ def mixes(nlp: Language) -> list[Mix]:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "LanguageModel":
-        from .lm.language_model import LanguageModel
-
-        return LanguageModel
+    if name in LAZY:
+        return getattr(import_module(f".{LAZY[name]}", __name__), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import chain, groupby
@@ -14,6 +15,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import DocBin
 
+from .bilm.base_weights import Weights
 from .pipeline.segments import sentence_bounds, split_text
 from .pretraining.data.reader import CorpusReader
 from .pretraining.data.shards import COMPRESSIONS, find_files, read_lines, split_at_spaces
@@ -82,6 +84,32 @@ def blank(lang: str, tokenizer: str | None = None) -> Language:
         raise ValueError(text) from error
 
 
+def blank_pipeline(
+    weights: Weights, lang: str | None = None, default: str | None = None
+) -> Language:
+    """A blank pipeline for the language and tokenizer that a biLM was trained with.
+
+    Args:
+        weights: whose card may name both.
+        lang: code of another language, with its own tokenizer.
+        default: language if neither the card nor ``lang`` names one.
+
+    Raises:
+        ValueError: the language is not known, spaCy does not support it, or its tokenizer needs
+            another package.
+    """
+    meta = weights.card().meta
+    if "lang" in meta and lang in (None, meta["lang"]):
+        return blank(meta["lang"], meta.get("tokenizer"))
+    lang = lang or default
+    if lang is None:
+        raise ValueError(
+            f"The card of the weights '{weights.where}' does not name their language, which "
+            f"decides how text is tokenized. Give it with --lang."
+        )
+    return blank(lang)
+
+
 def tokenize_files(nlp: Language, texts: Iterable[Path], n_process: int) -> Iterator[list[str]]:
     """The sentences of several texts.
 
@@ -107,10 +135,29 @@ def read_paragraphs(path: Path) -> Iterator[str]:
     Raises:
         ValueError: the file cannot be read, or a line is not such JSON.
     """
+    texts = read_texts(path)
+    return chain.from_iterable(map(str.splitlines, texts)) if is_json(path) else texts
+
+
+def is_json(path: Path) -> bool:
+    """Whether a file is read as JSONL.
+
+    Raises:
+        ValueError: it is JSON of another form.
+    """
     if ".json" in path.suffixes:
         raise ValueError(f"{path}: JSON is read line by line; make it a .jsonl file.")
+    return ".jsonl" in path.suffixes
+
+
+def read_texts(path: Path) -> Iterator[str]:
+    """The lines of a text file, or the ``"text"`` of each line of JSON.
+
+    Raises:
+        ValueError: the file cannot be read, or a line is not such JSON.
+    """
     lines = (line.removeprefix("\ufeff") for line in read_lines(path))  # the byte order mark
-    if ".jsonl" not in path.suffixes:
+    if not is_json(path):
         yield from lines
         return
     for number, line in enumerate(lines, 1):
@@ -129,7 +176,7 @@ def read_paragraphs(path: Path) -> Iterator[str]:
                 f"The text in line {number} of {path} has half of a surrogate pair, which is not a "
                 f"character; it was damaged when it was written."
             )
-        yield from text.splitlines()
+        yield text
 
 
 def read_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
@@ -138,14 +185,30 @@ def read_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
     Raises:
         ValueError: the file cannot be read.
     """
-    try:
-        stored = DocBin().from_disk(path)
-        with nlp.memory_zone():
-            sentences = []
-            for doc in stored.get_docs(nlp.vocab):
-                words, bounds = sentence_bounds(doc)
-                texts = [split_at_spaces([doc[int(i)].text]) for i in words]
-                sentences += [list(chain.from_iterable(texts[start:end])) for start, end in bounds]
-    except Exception as error:  # msgpack's, zlib's, spaCy's and the system's own
-        raise ValueError(f"Cannot read {path} as a DocBin: {error}") from error
+    stored = read_docbin(path)
+    with reading_docs(path), nlp.memory_zone():
+        sentences = []
+        for doc in stored.get_docs(nlp.vocab):
+            words, bounds = sentence_bounds(doc)
+            texts = [split_at_spaces([doc[int(i)].text]) for i in words]
+            sentences += [list(chain.from_iterable(texts[start:end])) for start, end in bounds]
     yield from sentences
+
+
+def read_docbin(path: Path) -> DocBin:
+    """A ``.spacy`` file.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    with reading_docs(path):
+        return DocBin().from_disk(path)
+
+
+@contextmanager
+def reading_docs(path: Path | str) -> Iterator[None]:
+    """Whatever spaCy, msgpack, zlib and the system raise for a damaged DocBin becomes one error."""
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(f"Cannot read {path} as a DocBin: {error}") from error

@@ -39,7 +39,7 @@ def demo_cli(
     with report_errors(f"Cannot load the weights '{weights}'", screen.msg):
         from ..bilm.find_weights import find_weights
         from ..lm.language_model import LanguageModel
-        from .language import blank_pipeline
+        from ..readers import blank_pipeline
 
         found = find_weights(weights)
         nlp = blank_pipeline(found, lang, default="en")

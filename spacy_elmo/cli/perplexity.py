@@ -105,8 +105,7 @@ def read_text(
 ) -> Iterator[list[str]]:
     """The sentences of a text, raw or tokenized."""
     from ..pretraining.data.shards import find_shards, read_sentences
-    from ..readers import tokenize_files
-    from .language import blank_pipeline
+    from ..readers import blank_pipeline, tokenize_files
 
     if not text.exists():
         raise ValueError(f"There is no text '{text}'.")

@@ -47,8 +47,8 @@ def predict(text: str, top: int, setting: str, lang: str | None) -> list[dict[st
     """
     from ..bilm.find_weights import find_weights
     from ..lm.language_model import LanguageModel
+    from ..readers import blank_pipeline
     from .find_blanks import find_blanks, prepare
-    from .language import blank_pipeline
 
     weights = find_weights(setting)
     blanks = find_blanks(blank_pipeline(weights, lang)(prepare(text)))

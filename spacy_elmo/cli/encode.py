@@ -1,0 +1,60 @@
+"""``python -m spacy elmo encode``: a corpus to a file of vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from wasabi import msg
+
+from .options import GpuId, Quiet, report_errors
+
+
+def encode_cli(
+    corpus: Annotated[str, typer.Argument(help='File, directory or pattern. Rows are the lines of a .txt file, the "text" of each line of a .jsonl file (either also .gz, .xz or .zst), the Docs of a .spacy file, the sentences of a .conllu file or of shards, or the "text" or "tokens" of a .parquet file', metavar="CORPUS")],
+    out: Annotated[Path, typer.Argument(help="File to write", metavar="OUT")],
+    weights: Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM")] = "en_sm",
+    pipeline: Annotated[str | None, typer.Option("--pipeline", "-p", help="Name or directory of a spaCy pipeline with an elmo component, to use instead of --weights. The components before it run too, for example to split sentences")] = None,
+    component: Annotated[str | None, typer.Option("--component", help="Component of the pipeline whose mix is used: an elmo component (default: the last one), or one that listens to it, such as the tagger")] = None,
+    format: Annotated[str | None, typer.Option("--format", "-f", help="parquet, hdf5, npy or docbin (default: by the suffix of OUT, .parquet, .hdf5, .npy or .spacy; otherwise parquet)")] = None,
+    layers: Annotated[str, typer.Option("--layers", help="mix (of all layers, as in doc.tensor), top or all")] = "mix",
+    level: Annotated[str, typer.Option("--level", help="tokens, sentences or documents: what a vector belongs to. The last two are means of the words")] = "tokens",
+    dtype: Annotated[str, typer.Option("--dtype", help="float32 or float16")] = "float32",
+    lang: Annotated[str | None, typer.Option("--lang", "-l", help="Language of the text (default: the language of the weights)")] = None,
+    tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces. Shards that `elmo tokenize` has written are recognized without it")] = False,
+    n_process: Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes; each computes on one core")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", "-r", help="Continue an interrupted job. Without one, start from the beginning")] = False,
+    gpu_id: GpuId = -1,
+    quiet: Quiet = False,
+) -> None:  # fmt: skip
+    """
+    Write the vectors of a corpus to a file.
+
+    There is one row for each line, sentence or Doc of the corpus, in its order, empty ones too.
+    parquet has the columns id, tokens and vectors, with one vector for each of the tokens. hdf5 has
+    a dataset for each row, named 0, 1, …, as other ELMo tools write and read it. npy is one array
+    of all vectors, with the start of each row in a second file and its tokens in a third. docbin
+    has Docs with ._.elmo.
+
+    Finished parts are kept in OUT.parts until all are joined, so a job that was killed loses little
+    and --resume repeats or skips no row. OUT.json describes the vectors. The result does not depend
+    on --n-process.
+    """
+    from ..encoding.job import encode
+
+    with report_errors("Cannot encode"):
+        if gpu_id >= 0:
+            if n_process > 1:
+                raise ValueError("On a GPU there is one process: drop --n-process.")
+            from spacy import require_gpu
+
+            require_gpu(gpu_id)
+        summary = encode(
+            corpus, out,
+            weights=weights, pipeline=pipeline, component=component, format=format, layers=layers,
+            level=level, dtype=dtype, lang=lang, tokenized=tokenized, n_process=n_process,
+            resume=resume, quiet=quiet,
+        )  # fmt: skip
+    if not quiet:
+        msg.good(f"{summary.n_vectors:,} vectors in {summary.n_rows:,} rows", str(out))

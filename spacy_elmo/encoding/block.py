@@ -1,0 +1,101 @@
+"""Encoded rows: ids, tokens and vectors, as a file and as an Arrow table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..bilm.files import atomic_file
+
+
+def import_pyarrow(file: str) -> Any:
+    """The library that reads and writes Parquet, from the extra that brings it.
+
+    Args:
+        file: the one to read or write, for the error message.
+    """
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ValueError(
+            f"{file}: Parquet needs pyarrow. Install it with: pip install 'spacy-elmo[parquet]'"
+        ) from None
+    return pyarrow
+
+
+@dataclass
+class Block:
+    """Some rows of the output.
+
+    Attributes:
+        ids: one for each row.
+        tokens: of each row the texts that its vectors belong to: its tokens, its sentences, or
+            the whole document.
+        vectors: of all rows, one for each of their texts: ``(n, 2P)``, or ``(n, L + 1, 2P)`` with
+            all layers.
+        docs: if Docs are written, a DocBin of them with their vectors; ``vectors`` is empty then.
+    """
+
+    ids: list[Any]
+    tokens: list[list[str]]
+    vectors: np.ndarray
+    docs: bytes = b""
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Where the vectors of each row start, and where the last ones end; ``(n_rows + 1,)``."""
+        return np.cumsum([0, *map(len, self.tokens)], dtype=np.int64)
+
+    def rows(self) -> Iterator[tuple[Any, list[str], np.ndarray]]:
+        """The id, texts and vectors of each row."""
+        vectors = np.split(self.vectors, self.offsets[1:-1]) if self.tokens else []
+        yield from zip(self.ids, self.tokens, vectors, strict=True)
+
+    def save(self, path: Path) -> None:
+        """Write the block to a file, whole or not at all."""
+        rows = json.dumps([self.ids, self.tokens]).encode()
+        arrays = {"vectors": self.vectors, "rows": _bytes(rows), "docs": _bytes(self.docs)}
+        with atomic_file(path) as temporary, open(temporary, "wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: Path, with_vectors: bool = True) -> Block:
+        """Read what `save` has written.
+
+        Args:
+            path: of the file.
+            with_vectors: False leaves them, and Docs, on the disk.
+        """
+        with np.load(path, allow_pickle=False) as arrays:
+            ids, tokens = json.loads(arrays["rows"].tobytes())
+            if not with_vectors:
+                return cls(ids, tokens, np.empty(0))
+            return cls(ids, tokens, arrays["vectors"], arrays["docs"].tobytes())
+
+    def to_arrow(self) -> Any:
+        """An Arrow table with the columns ``id``, ``tokens`` (strings) and ``vectors``.
+
+        ``vectors`` has one element for each of ``tokens``: a list of 2P floats, or with all layers
+        L + 1 lists of them.
+        """
+        pa = import_pyarrow("Encoded rows")
+        values = pa.array(self.vectors.reshape(-1))
+        for length in reversed(self.vectors.shape[1:]):
+            offsets = np.arange(0, len(values) + 1, length, dtype=np.int32)
+            values = pa.ListArray.from_arrays(pa.array(offsets), values)
+        offsets = pa.array(self.offsets.astype(np.int32))
+        columns = {
+            "id": pa.array(self.ids, None if self.ids else pa.int64()),
+            "tokens": pa.array(self.tokens, pa.list_(pa.string())),
+            "vectors": pa.ListArray.from_arrays(offsets, values),
+        }
+        return pa.table(columns)
+
+
+def _bytes(data: bytes) -> np.ndarray:
+    return np.frombuffer(data, dtype=np.uint8)

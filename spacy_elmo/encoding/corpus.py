@@ -1,0 +1,179 @@
+"""A corpus in rows: text, JSONL, Docs, CoNLL-U, shards or Parquet, read in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spacy.tokens import DocBin
+
+from ..pretraining.data.shards import COMPRESSIONS, META, find_files, read_lines
+from ..readers import FORMATS as TEXT_FORMATS
+from ..readers import TEXT_SUFFIXES, read_docbin, read_texts
+from .block import import_pyarrow
+
+CONLLU = tuple(form + packing for form in (".conllu", ".conll") for packing in COMPRESSIONS)
+PARQUET = ".parquet"
+SUFFIXES = (*TEXT_SUFFIXES, *CONLLU, PARQUET)
+FORMATS = f"{TEXT_FORMATS}, CoNLL-U (.conllu) or Parquet"
+MAX_ROWS = 4096  # in a chunk, however short they are
+BYTES_PER_TOKEN = 5  # roughly, in text
+
+Row = str | list[str]  # a text to tokenize, or words
+
+
+class Chunk(NamedTuple):
+    """Rows that are encoded together.
+
+    Attributes:
+        ids: one for each row.
+        rows: texts, lists of words, or stored Docs.
+    """
+
+    ids: list[Any]
+    rows: list[Row] | DocBin
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Files of rows.
+
+    Args:
+        path: a file, a directory of files, or a pattern such as ``texts/*.jsonl.gz``. Rows are the
+            lines of text files, the ``"text"`` of each line of JSON, the Docs of ``.spacy`` files,
+            the sentences of CoNLL-U, and the ``text`` or ``tokens`` of Parquet. Shards that
+            `elmo tokenize` has written are recognized by name and not tokenized again.
+        tokenized: text files have words separated by spaces, one sentence per line.
+    """
+
+    path: str
+    tokenized: bool = False
+
+    def files(self) -> list[Path]:
+        """All files, sorted by name.
+
+        Raises:
+            ValueError: there are none.
+        """
+        return find_files(self.path, SUFFIXES, "corpus", FORMATS)
+
+    def fingerprint(self) -> list[list[Any]]:
+        """Names and sizes of the files: whether a job that continues has the same corpus."""
+        return [[file.name, file.stat().st_size] for file in self.files()]
+
+    def chunks(self, n_tokens: int) -> Iterator[Chunk]:
+        """All rows in order, always in the same chunks; at least one, which may be empty.
+
+        Args:
+            n_tokens: of a chunk, approximately: text is not tokenized here.
+
+        Raises:
+            ValueError: a file cannot be read.
+        """
+        first = 0
+        for is_docs, files in groupby(self.files(), lambda file: file.suffix == ".spacy"):
+            if is_docs:
+                parts = (part for file in files for part in split_docs(read_docbin(file), n_tokens))
+                for part in parts:
+                    yield Chunk(list(range(first, first + len(part))), part)
+                    first += len(part)
+                continue
+            rows = (row for file in files for row in self.read(file))
+            for pairs in split(rows, lambda pair: size(pair[1]), n_tokens * BYTES_PER_TOKEN):
+                ids = [first + i if id is None else id for i, (id, _) in enumerate(pairs)]
+                yield Chunk(ids, [row for _, row in pairs])
+                first += len(pairs)
+        if first == 0:
+            yield Chunk([], [])
+
+    def read(self, file: Path) -> Iterator[tuple[Any, Row]]:
+        """The rows of a file, with their ids if it has any (else None)."""
+        if file.suffix == PARQUET:
+            yield from read_parquet(file)
+        elif file.name.endswith(CONLLU):
+            yield from ((None, words) for words in read_conllu(read_lines(file)))
+        elif self.tokenized or is_shard(file):
+            yield from ((None, line.split()) for line in read_lines(file))
+        else:
+            yield from ((None, text.removesuffix("\r")) for text in read_texts(file))
+
+
+def is_shard(file: Path) -> bool:
+    """Whether `elmo tokenize` has written a file."""
+    return file.name.startswith("shard-") and (file.parent / META).is_file()
+
+
+def size(row: Row) -> int:
+    """Approximate size in characters."""
+    return len(row) if isinstance(row, str) else BYTES_PER_TOKEN * len(row)
+
+
+def split(items: Iterable[Any], size: Callable[[Any], int], limit: int) -> Iterator[list[Any]]:
+    """Items in lists that end with the one that reaches the limit."""
+    chosen: list[Any] = []
+    total = 0
+    for item in items:
+        chosen.append(item)
+        total += size(item)
+        if total >= limit or len(chosen) == MAX_ROWS:
+            yield chosen
+            chosen, total = [], 0
+    if chosen:
+        yield chosen
+
+
+def split_docs(stored: DocBin, n_tokens: int) -> Iterator[DocBin]:
+    """A DocBin as several; no Doc is made."""
+    for part in split(range(len(stored)), lambda i: len(stored.tokens[i]), n_tokens):
+        some = DocBin(attrs=[], store_user_data=True)
+        some.attrs, some.strings = stored.attrs, stored.strings
+        for name in ("tokens", "spaces", "cats", "span_groups", "flags", "user_data"):
+            setattr(some, name, getattr(stored, name)[part[0] : part[-1] + 1])
+        yield some
+
+
+def read_conllu(lines: Iterable[str]) -> Iterator[list[str]]:
+    """The words of each sentence: FORM of the syntactic words, without ranges and empty nodes.
+
+    Raises:
+        ValueError: a line is not CoNLL-U.
+    """
+    words: list[str] = []
+    for number, line in enumerate(lines, 1):
+        fields = line.rstrip("\r").split("\t")
+        if fields == [""]:
+            if words:
+                yield words
+            words = []
+        elif fields[0].isdecimal() and len(fields) > 1:
+            words.append(fields[1])
+        elif not (line.startswith("#") or fields[0][:1].isdecimal()):
+            raise ValueError(
+                f"Line {number} of a CoNLL-U file has no ID in its first column: {line[:40]!r}."
+            )
+    if words:
+        yield words
+
+
+def read_parquet(file: Path) -> Iterator[tuple[Any, Row]]:
+    """The rows of a Parquet file with a column ``tokens`` or ``text``, and perhaps ``id``.
+
+    Raises:
+        ValueError: it has neither, or cannot be read.
+    """
+    pyarrow = import_pyarrow(str(file))
+    try:
+        table = pyarrow.parquet.ParquetFile(file)
+        names = [name for name in ("tokens", "text") if name in table.schema_arrow.names][:1]
+        if not names:
+            raise ValueError(f"{file} has no column 'text' (strings) or 'tokens' (lists of them).")
+        ids = ["id"] if "id" in table.schema_arrow.names else []
+        for batch in table.iter_batches(batch_size=MAX_ROWS, columns=[*ids, *names]):
+            columns = batch.to_pydict()
+            rows = [row if row is not None else "" for row in columns[names[0]]]
+            yield from zip(columns.get("id", [None] * len(rows)), rows, strict=True)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ValueError(f"Cannot read {file} as Parquet: {error}") from error

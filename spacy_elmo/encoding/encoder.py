@@ -1,0 +1,231 @@
+"""From rows of text to vectors: what each process, Ray actor or Spark worker runs."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from thinc.api import to_numpy
+
+from ..bilm.find_weights import find_weights
+from ..bilm.settings import Settings, one_of
+from ..pipeline.component import Elmo
+from ..pipeline.doc_vectors import set_vectors
+from ..pipeline.extensions import set_layers
+from ..pipeline.listener import elmo_listeners
+from ..pipeline.segments import sentence_bounds
+from ..readers import blank_pipeline, reading_docs
+from .block import Block
+from .corpus import Row
+
+
+@dataclass(frozen=True)
+class Encoder(Settings):
+    """Turns texts into vectors; loads its weights at first use, and pickles as its settings.
+
+    Args:
+        weights: see `find_weights`; tokenized as the card of the weights says.
+        pipeline: directory or name of a spaCy pipeline with an elmo component, to use instead. Of
+            its components, those before that one run too.
+        component: a component of the pipeline: an elmo component (default: the last), or one with
+            an `ElmoListener`, whose mix is used.
+        layers: ``"mix"``, ``"top"`` (the topmost) or ``"all"``.
+        level: what vectors belong to: ``"tokens"``; ``"sentences"`` or ``"documents"``, the mean of
+            their words.
+        dtype: ``"float32"`` or ``"float16"``.
+        lang: language of the text, if the card of the weights does not name it.
+        docs: write Docs.
+
+    Raises:
+        ValueError: a setting is unknown, or does not go with another.
+    """
+
+    title = "The encoder's setting"
+
+    weights: str | tuple[str, ...] = "en_sm"
+    pipeline: str | None = None
+    component: str | None = None
+    layers: str = one_of("mix", "top", "all")
+    level: str = one_of("tokens", "sentences", "documents")
+    dtype: str = one_of("float32", "float16")
+    lang: str | None = None
+    docs: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pipeline is None and self.component is not None:
+            raise ValueError(
+                f"component = {self.component!r} is a component of a pipeline: give --pipeline too."
+            )
+        if self.pipeline is not None and self.lang is not None:
+            raise ValueError("The pipeline has a language of its own: drop --lang.")
+        if self.docs and self.level != "tokens":
+            raise ValueError(
+                f"Docs store the vectors of tokens, not of {self.level}: choose another format, "
+                f"or --level tokens."
+            )
+
+    def __reduce__(self) -> Any:
+        return Encoder, tuple(getattr(self, field.name) for field in fields(self))
+
+    @cached_property
+    def nlp(self) -> Language:
+        """The pipeline.
+
+        Raises:
+            ValueError: it or the weights cannot be loaded.
+        """
+        if self.pipeline is None:
+            weights = self.weights if isinstance(self.weights, str) else list(self.weights)
+            nlp = blank_pipeline(find_weights(weights), self.lang)
+            nlp.add_pipe("elmo", config={"model": {"weights": weights}})
+        else:
+            nlp = spacy.load(self.pipeline)
+        nlp.max_length = 2**40  # nothing here grows with more than the text itself
+        return nlp
+
+    @cached_property
+    def elmo(self) -> Elmo:
+        """The elmo component.
+
+        Raises:
+            ValueError: there is none of that name.
+        """
+        found = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, Elmo)]
+        name = found[-1] if found and self.component is None else self.component
+        if name in self.nlp.pipe_names and name not in found:
+            name = next((own.upstream for own in elmo_listeners(self.nlp.get_pipe(name))), name)
+        if name not in found:
+            raise ValueError(
+                f"The pipeline '{self.pipeline}' has no "
+                + (f"component {name!r} that is or listens to" if name else "component that is")
+                + f" an elmo component. Its components are {self.nlp.pipe_names}."
+            )
+        pipe = self.nlp.get_pipe(str(name))
+        assert isinstance(pipe, Elmo)
+        return pipe
+
+    @cached_property
+    def mix(self) -> Any:
+        """The mix of the component: ``List[Floats3d] → List[Floats2d]``."""
+        listeners = elmo_listeners(self.nlp.get_pipe(self.component)) if self.component else []
+        return listeners[0].layers[0] if listeners else self.elmo.model.get_ref("mix")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a vector: ``(2P,)``, or with all layers ``(L + 1, 2P)``."""
+        config = self.elmo.shim.config
+        return (config.n_layers + 1, config.width) if self.layers == "all" else (config.width,)
+
+    def checksum(self) -> int:
+        """Changes with the weights of the biLM and of the mix."""
+        arrays = [to_numpy(p.detach().cpu().numpy()) for p in self.elmo.shim.bilm.parameters()]
+        mix = [to_numpy(self.mix.get_param(n)) for n in ("w", "gamma") if self.mix.has_param(n)]
+        result = 0
+        for array in [*arrays, *mix]:
+            result = zlib.crc32(np.ascontiguousarray(array).data, result)
+        return result
+
+    def __call__(self, rows: Iterable[Row]) -> list[np.ndarray]:
+        """The vectors of texts, or of lists of words: ``(n, *shape)`` for each."""
+        rows = list(rows)
+        return [vectors for _, _, vectors in self.encode(range(len(rows)), rows).rows()]
+
+    def encode(self, ids: Sequence[Any], rows: Sequence[Row] | DocBin) -> Block:
+        """Encode some rows.
+
+        They are encoded together, and without what is left of rows before: the result is the same
+        to the last bit, whichever process computes it (with the same number of threads).
+
+        Args:
+            ids: one for each row.
+            rows: texts, lists of words (one sentence each), or stored Docs.
+
+        Raises:
+            ValueError: the pipeline has a component that cannot read them.
+        """
+        self.elmo.shim.bilm.word_cache.clear()
+        with self.nlp.memory_zone():  # the vocab drops their words at its end
+            docs = self.read(rows)
+            arrays = list(map(self._finish, self._predict(docs)))
+            if self.docs:
+                data = self._store(docs, arrays)
+                texts = [[token.text for token in doc] for doc in docs]
+                return Block(list(ids), texts, np.empty((0, *self.shape), self.dtype), data)
+            pooled = [self._pool(doc, array) for doc, array in zip(docs, arrays, strict=True)]
+        texts = [text for text, _ in pooled]
+        vectors = [array.astype(self.dtype, copy=False) for _, array in pooled]
+        empty = np.empty((0, *self.shape), self.dtype)
+        return Block(list(ids), texts, np.concatenate([empty, *vectors]))
+
+    def read(self, rows: Sequence[Row] | DocBin) -> list[Doc]:
+        """Docs of rows, as the elmo component gets them in its pipeline."""
+        names = self.nlp.pipe_names
+        later = names[names.index(self.elmo.name) :]
+        with self.nlp.select_pipes(disable=later):
+            return list(self.nlp.pipe(self._make_docs(rows)))
+
+    def _make_docs(self, rows: Sequence[Row] | DocBin) -> Iterator[Doc]:
+        if isinstance(rows, DocBin):
+            with reading_docs("the .spacy file"):
+                docs = list(rows.get_docs(self.nlp.vocab))
+            yield from docs
+            return
+        for row in rows:
+            if isinstance(row, str):
+                yield self.nlp.make_doc(row)
+            else:
+                starts: list[Any] = [i == 0 for i in range(len(row))]
+                yield Doc(self.nlp.vocab, words=row, sent_starts=starts)
+
+    def _predict(self, docs: list[Doc]) -> list[Any]:
+        """``(n_tokens, 2P)`` for each Doc, or ``(L + 1, n_tokens, 2P)`` with all layers."""
+        own_mix = self.mix is self.elmo.model.get_ref("mix")
+        before, self.elmo.store_layers = self.elmo.store_layers, self.layers != "mix" or not own_mix
+        try:
+            outputs = self.elmo.predict(docs)
+        finally:
+            self.elmo.store_layers = before
+        if self.layers == "all":
+            return [output.layers for output in outputs]
+        if self.layers == "top":
+            return [output.layers[-1] for output in outputs]  # type: ignore[index]
+        if own_mix:
+            return [output.tensor for output in outputs]
+        return self.mix.predict([output.layers for output in outputs])
+
+    def _finish(self, array: Any) -> np.ndarray:
+        """The vectors of a Doc, tokens first: ``(n_tokens, *shape)``."""
+        return np.asarray(np.moveaxis(to_numpy(array), -2, 0))
+
+    def _pool(self, doc: Doc, vectors: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """What vectors belong to, and the vectors: means of the words, as ``._.elmo`` has them."""
+        if self.level == "tokens":
+            return [token.text for token in doc], vectors
+        words, bounds = sentence_bounds(doc, self.elmo.shim.settings.segments)
+        if self.level == "documents":
+            mean = vectors[words].mean(axis=0) if len(words) else np.zeros(self.shape, "float32")
+            return [doc.text], mean[None]
+        texts = [doc[int(words[start]) : int(words[end - 1]) + 1].text for start, end in bounds]
+        means = [vectors[words[start:end]].mean(axis=0) for start, end in bounds]
+        return texts, np.array(means, dtype="float32").reshape(-1, *self.shape)
+
+    def _store(self, docs: list[Doc], arrays: list[np.ndarray]) -> bytes:
+        """A DocBin of Docs with ``._.elmo``, or ``._.elmo_layers`` if these are all layers."""
+        stored = DocBin(store_user_data=True)
+        for doc, array in zip(docs, arrays, strict=True):
+            vectors = array.astype(self.dtype, copy=False)
+            if self.layers == "all":
+                layers: Any = np.ascontiguousarray(np.moveaxis(vectors, 0, -2))
+                set_layers(doc, layers, self.elmo.name)
+            else:
+                set_vectors(doc, vectors)  # type: ignore[arg-type]
+            stored.add(doc)
+        return stored.to_bytes()

@@ -1,0 +1,249 @@
+"""Encodes a corpus in parts, in one process or several, and joins them: a killed job can resume."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+
+import torch
+
+from ..about import __version__
+from ..bilm.files import write_text
+from ..progress import Progress
+from .block import Block
+from .corpus import Chunk, Corpus
+from .encoder import Encoder
+from .formats import WRITERS, check_format, output_files
+
+CHUNK_TOKENS = 16384  # of a part
+AHEAD = 2  # chunks in the queue for each process
+
+
+class Summary(NamedTuple):
+    """What was encoded.
+
+    Attributes:
+        n_rows: lines, sentences or Docs.
+        n_vectors: of all rows together.
+    """
+
+    n_rows: int
+    n_vectors: int
+
+
+def encode(
+    corpus: str | Path,
+    out: str | Path,
+    *,
+    weights: str | Sequence[str] = "en_sm",
+    pipeline: str | Path | None = None,
+    component: str | None = None,
+    format: str | None = None,
+    layers: str = "mix",
+    level: str = "tokens",
+    dtype: str = "float32",
+    lang: str | None = None,
+    tokenized: bool = False,
+    n_process: int = 1,
+    resume: bool = False,
+    quiet: bool = True,
+) -> Summary:
+    """Write the vectors of a corpus to a file, one row for each line or Doc, in order.
+
+    Each process computes on one thread. The result is the same to the last bit, whatever the number
+    of processes, and however often the job was killed and resumed. While it runs, finished parts
+    are in a directory beside the file (``OUT.parts``); a description with all settings stays
+    (``OUT.json``).
+
+    Args:
+        corpus, tokenized: see `Corpus`.
+        out: the file to write.
+        weights, pipeline, component, layers, level, dtype, lang: see `Encoder`.
+        format: ``"parquet"``, ``"hdf5"``, ``"npy"`` or ``"docbin"``; None for what the suffix of
+            the file says, else Parquet.
+        n_process: number of processes.
+        resume: continue a job that was interrupted, if there is one.
+        quiet: show no progress.
+
+    Raises:
+        ValueError: a setting is unknown or does not fit the others, the corpus, the weights or a
+            library are missing, or there is something else at ``out``.
+    """
+    out = Path(out)
+    format = check_format(format, out)
+    encoder = Encoder(
+        weights if isinstance(weights, str) else tuple(map(str, weights)),
+        pipeline if pipeline is None else str(pipeline),
+        component, layers, level, dtype, lang, docs=format == "docbin",
+    )  # fmt: skip
+    read = Corpus(str(corpus), tokenized)
+    read.files()  # an error here is clearer than one later
+    description, parts = Path(f"{out}.json"), Path(f"{out}.parts")
+    if not resume:
+        refuse_existing([*output_files(format, out), description, parts])
+    settings = {
+        **asdict(encoder),
+        "format": format,
+        "tokenized": tokenized,
+        "corpus": read.fingerprint(),
+        "checksum": encoder.checksum(),
+        "version": __version__,
+    }
+    state = read_description(description, settings)
+    if not state and out.exists():
+        raise ValueError(f"'{out}' exists, but was not written by this command. Remove it.")
+    if "n_rows" not in state:
+        parts.mkdir(parents=True, exist_ok=True)
+        write_description(description, settings)
+        sizes = encode_parts(read, parts, encoder, n_process, quiet)
+        WRITERS[format](out, sorted(parts.glob("*.npz")))
+        state = Summary(*map(sum, zip(*sizes, strict=True)))._asdict()
+        write_description(description, settings, state)
+    shutil.rmtree(parts, ignore_errors=True)
+    return Summary(state["n_rows"], state["n_vectors"])
+
+
+def refuse_existing(paths: Sequence[Path]) -> None:
+    found = [f"'{path}'" for path in paths if path.exists()]
+    if found:
+        raise ValueError(
+            f"Already there: {', '.join(found)}. Give --resume to continue an interrupted job, or "
+            f"remove them to start again."
+        )
+
+
+def write_description(
+    path: Path, settings: dict[str, Any], state: dict[str, int] | None = None
+) -> None:
+    data = {"settings": settings, **(state or {})}
+    write_text(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_description(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """What an earlier process has noted, empty if there was none.
+
+    Raises:
+        ValueError: it had other settings.
+    """
+    if not path.exists():
+        return {}
+    try:
+        state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        before = state["settings"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"'{path}' is damaged ({error}). Remove it and start again.") from error
+    now = json.loads(json.dumps(settings))
+    differing = [name for name in now if before.get(name) != now[name]]
+    if differing:
+        changes = ", ".join(f"{name} = {before.get(name)!r}" for name in differing)
+        raise ValueError(
+            f"Cannot resume: the job described in '{path}' has {changes}. Give it the same "
+            f"settings, corpus and weights, or remove the file and start again."
+        )
+    return state
+
+
+def encode_parts(
+    corpus: Corpus, directory: Path, encoder: Encoder, n_process: int, quiet: bool
+) -> list[Summary]:
+    """Encode the parts that are not in a directory yet; the sizes of all parts."""
+    sizes = [measure(path) for path in directory.glob("*.npz")]
+    done = sum(size.n_vectors for size in sizes)
+    tasks = (
+        (chunk, path)
+        for number, chunk in enumerate(corpus.chunks(CHUNK_TOKENS))
+        if not (path := directory / f"{number:08d}.npz").exists()
+    )
+    unit = {"tokens": "tokens", "sentences": "sentences", "documents": "documents"}[encoder.level]
+    with Progress(unit, done=done, quiet=quiet) as progress:
+        for size in work(encoder, tasks, n_process):
+            sizes.append(size)
+            progress.update(size.n_vectors)
+    return sizes
+
+
+def measure(path: Path) -> Summary:
+    """The size of a finished part."""
+    tokens = Block.load(path, with_vectors=False).tokens
+    return Summary(len(tokens), sum(map(len, tokens)))
+
+
+def work(
+    encoder: Encoder, tasks: Iterator[tuple[Chunk, Path]], n_process: int
+) -> Iterator[Summary]:
+    """Encode chunks, in this process or in others, and yield the size of each."""
+    encoder = loaded(encoder)
+    if n_process == 1:
+        with one_thread():
+            for chunk, path in tasks:
+                yield encode_part(encoder, chunk, path)
+        return
+    queue: deque[Future[Summary]] = deque()
+    with ProcessPoolExecutor(n_process, initializer=start_worker) as pool:
+        try:
+            for chunk, path in tasks:
+                queue.append(pool.submit(encode_part, encoder, chunk, path))
+                if len(queue) == AHEAD * n_process:
+                    yield queue.popleft().result()
+            while queue:
+                yield queue.popleft().result()
+        except BrokenProcessPool as error:
+            raise ValueError(
+                "A process was killed; perhaps there was not enough memory for all of them. "
+                "--resume continues, also with another --n-process."
+            ) from error
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def encode_part(encoder: Encoder, chunk: Chunk, path: Path) -> Summary:
+    """Encode a chunk and write it, whole or not at all."""
+    block = loaded(encoder).encode(*chunk)
+    block.save(path)
+    return Summary(len(block.ids), sum(map(len, block.tokens)))
+
+
+@lru_cache(maxsize=1)
+def loaded(encoder: Encoder) -> Encoder:
+    """The first encoder with these settings: others, as they come out of a queue, are not loaded.
+
+    A forked process has it from its parent, whose memory it shares.
+    """
+    return encoder
+
+
+def start_worker() -> None:
+    """Leave Ctrl-C to the parent process, and end with it, also if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def end_with_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=end_with_parent, daemon=True).start()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch computes on one thread, as it does in worker processes."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,143 @@
+"""Vectors of rows are those of the pipeline."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import DocBin
+from spacy.training import Example
+
+from spacy_elmo import Encoder
+
+from ..pipeline.helpers import N_LAYERS, TEXTS, TOLERANCE, WIDTH, make_nlp, max_difference
+
+
+@pytest.fixture(scope="module")
+def trained(weights: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pipeline with a mix of its own, sentences, and a tagger with another mix."""
+    nlp = make_nlp(weights, initial_weights=[0.5, -1, 2], gamma=1.5)
+    nlp.add_pipe("sentencizer", first=True, config={"punct_chars": [";"]})
+    listener = {"@architectures": "spacy-elmo.ElmoListener.v1", "initial_weights": [3, 0, -1]}
+    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}
+    nlp.add_pipe("tagger", config={"model": model})
+    example = Example.from_dict(nlp.make_doc("A b"), {"tags": ["X", "Y"]})
+    nlp.initialize(lambda: [example])
+    path = tmp_path_factory.mktemp("trained") / "nlp"
+    nlp.to_disk(path)
+    return path
+
+
+def test_vectors_of_the_pipeline(weights: str) -> None:
+    docs = list(make_nlp(weights, store_layers=True).pipe(TEXTS))
+    assert any(len(doc) == 0 for doc in docs)
+    mixed = Encoder(weights)(TEXTS)
+    assert max_difference(mixed, [doc.tensor for doc in docs]) <= TOLERANCE
+    layers = [np.moveaxis(doc._.elmo_layers, 0, 1) for doc in docs]
+    every = Encoder(weights, layers="all")(TEXTS)
+    assert max_difference(every, layers) <= TOLERANCE
+    assert every[0].shape == (len(docs[0]), N_LAYERS, WIDTH)
+    top = Encoder(weights, layers="top")(TEXTS)
+    assert max_difference(top, [array[:, -1] for array in layers]) <= TOLERANCE
+
+
+def test_means_of_sentences_and_documents(weights: str) -> None:
+    nlp = make_nlp(weights)
+    nlp.add_pipe("sentencizer", first=True)
+    docs = list(nlp.pipe(TEXTS))
+    block = Encoder(weights, level="documents").encode(range(len(TEXTS)), TEXTS)
+    assert block.tokens == [[text] for text in TEXTS]
+    assert max_difference([block.vectors], [np.stack([d._.elmo for d in docs])]) <= TOLERANCE
+    block = Encoder(weights, level="sentences").encode(range(len(TEXTS)), TEXTS)
+    sents = [[s for s in doc.sents if s.text.strip()] for doc in docs]
+    assert [len(tokens) for tokens in block.tokens] == [len(of_doc) for of_doc in sents]
+    assert block.tokens[0] == [s.text for s in sents[0]]
+    means = np.stack([s._.elmo for of_doc in sents for s in of_doc])
+    assert max_difference([block.vectors], [means]) <= TOLERANCE
+    every = Encoder(weights, level="sentences", layers="all")(TEXTS)
+    assert every[1].shape == (0, N_LAYERS, WIDTH)
+
+
+def test_a_trained_pipeline(trained: Path) -> None:
+    nlp = spacy.load(trained)
+    texts = ["A bank. And b; the bank c.", "d"]
+    docs = list(nlp.pipe(texts))
+    encoder = Encoder(pipeline=str(trained))
+    assert max_difference(encoder(texts), [doc.tensor for doc in docs]) <= TOLERANCE
+    sentences = Encoder(pipeline=str(trained), level="sentences").encode([0], texts[:1]).tokens
+    assert sentences == [["A bank. And b;", "the bank c."]]
+    # The mix of a component that listens.
+    listener = nlp.get_pipe("tagger").model.get_ref("tok2vec")
+    expected = [listener.predict([doc])[0] for doc in nlp.pipe(texts)]
+    tagger = Encoder(pipeline=str(trained), component="tagger")
+    assert max_difference(tagger(texts), expected) <= TOLERANCE
+    assert max_difference(tagger(texts), encoder(texts)) > 0.01
+    assert tagger.checksum() != encoder.checksum()
+    for component in ("sentencizer", "parser"):
+        with pytest.raises(ValueError, match=f"no component '{component}'"):
+            Encoder(pipeline=str(trained), component=component)(texts)
+
+
+def test_words_are_one_sentence(weights: str) -> None:
+    encoder = Encoder(weights)
+    words = ["A", "b", ".", "C.d", "e"]
+    block = encoder.encode([7], [words])
+    assert (block.ids, block.tokens) == ([7], [words])
+    whole = make_nlp(weights, segments="doc")
+    doc = spacy.tokens.Doc(whole.vocab, words=words)
+    assert max_difference([block.vectors], [whole(doc).tensor]) <= TOLERANCE
+    [split] = encoder([spacy.tokens.Doc(whole.vocab, words=words).text])
+    assert np.abs(split - block.vectors).max() > 0.001
+
+
+def test_nothing_is_left_of_rows_before(weights: str) -> None:
+    fresh, used = Encoder(weights), Encoder(weights)
+    used(["Other words, some of these: the bank raised."])
+    for a, b in zip(fresh(TEXTS), used(TEXTS), strict=True):
+        assert np.array_equal(a, b)
+    assert len(used.nlp.vocab.strings) < len(TEXTS) + len(spacy.blank("en").vocab.strings) + 500
+
+
+def test_pickled_as_its_settings(weights: str) -> None:
+    encoder = Encoder(weights, layers="top", dtype="float16")
+    vectors = encoder(["A bank"])
+    data = pickle.dumps(encoder)
+    assert len(data) < 1000
+    again = pickle.loads(data)
+    assert again == encoder
+    assert np.array_equal(again(["A bank"])[0], vectors[0])
+    assert vectors[0].dtype == np.float16
+
+
+def test_docs(weights: str) -> None:
+    nlp = make_nlp(weights, store_layers=True)
+    docs = list(nlp.pipe(TEXTS))
+    block = Encoder(weights, docs=True, dtype="float16").encode(range(len(TEXTS)), TEXTS)
+    read = list(DocBin().from_bytes(block.docs).get_docs(nlp.vocab))
+    assert [doc.text for doc in read] == TEXTS
+    difference = max_difference([d._.elmo for d in read], [d._.elmo for d in docs])
+    assert 0 < difference < 0.01
+    block = Encoder(weights, docs=True, layers="all").encode(range(len(TEXTS)), TEXTS)
+    read = list(DocBin().from_bytes(block.docs).get_docs(nlp.vocab))
+    ours, theirs = [d._.elmo_layers for d in read], [d._.elmo_layers for d in docs]
+    assert max_difference(ours, theirs) <= TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"layers": "both"}, 'setting layers is \'both\'; known are "mix", "top", "all"'),
+        ({"level": "words"}, "level is 'words'"),
+        ({"dtype": "float64"}, "dtype is 'float64'"),
+        ({"component": "elmo"}, "give --pipeline"),
+        ({"pipeline": "p", "lang": "en"}, "drop --lang"),
+        ({"docs": True, "level": "documents"}, "choose another format"),
+    ],
+)
+def test_settings_that_do_not_fit(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Encoder(**settings)

@@ -1,0 +1,118 @@
+"""The files, read by the libraries that they are for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+import spacy_elmo
+from spacy_elmo import Encoder
+
+from ..pipeline.helpers import N_LAYERS, TEXTS, WIDTH
+
+SHAPES = {"mix": (WIDTH,), "top": (WIDTH,), "all": (N_LAYERS, WIDTH)}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    return path
+
+
+def encode(corpus: Path, weights: str, name: str, **settings: Any) -> tuple[Path, Any]:
+    """The file, and what should be in it."""
+    out = corpus.parent / name
+    summary = spacy_elmo.encode(corpus, out, weights=weights, **settings)
+    expected = Encoder(weights, **settings).encode(range(len(TEXTS)), TEXTS)
+    assert summary == (len(TEXTS), len(expected.vectors))
+    return out, expected
+
+
+@pytest.mark.parametrize("layers", SHAPES)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_parquet(corpus: Path, weights: str, layers: str, dtype: str) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    out, expected = encode(corpus, weights, "out.parquet", layers=layers, dtype=dtype)
+    table = parquet.read_table(out)
+    assert table.column_names == ["id", "tokens", "vectors"]
+    assert table["id"].to_pylist() == list(range(len(TEXTS)))
+    assert table["tokens"].to_pylist() == expected.tokens
+    values = table["vectors"].combine_chunks()
+    for _ in ("rows", *SHAPES[layers]):
+        values = values.flatten()
+    flat = values.to_numpy()
+    assert flat.dtype == dtype
+    assert np.array_equal(flat.reshape(-1, *SHAPES[layers]), expected.vectors)
+
+
+def test_parquet_in_other_libraries(corpus: Path, weights: str) -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
+    out, expected = encode(corpus, weights, "out.parquet")
+    rows = list(expected.rows())
+    frame = pandas.read_parquet(out)
+    for (_, tokens, vectors), row in zip(rows, frame.itertuples(), strict=True):
+        assert list(row.tokens) == tokens
+        assert np.array_equal(np.array(list(row.vectors)).reshape(-1, WIDTH), vectors)
+    exploded = frame.explode(["tokens", "vectors"]).dropna()
+    assert np.array_equal(np.stack(exploded["vectors"]), expected.vectors)
+    assert polars.read_parquet(out)["vectors"].to_list()[0] == rows[0][2].tolist()
+    found = duckdb.sql(f"select id, len(tokens), len(vectors) from '{out}' order by id").fetchall()
+    assert found == [(id, len(tokens), len(tokens)) for id, tokens, _ in rows]
+
+
+@pytest.mark.parametrize("layers", SHAPES)
+def test_hdf5(corpus: Path, weights: str, layers: str) -> None:
+    """The layout of AllenNLP's ``elmo`` command."""
+    h5py = pytest.importorskip("h5py")
+    out, expected = encode(corpus, weights, "out.hdf5", layers=layers)
+    with h5py.File(out) as file:
+        assert set(file) == {*map(str, range(len(TEXTS))), "sentence_to_index"}
+        for id, tokens, vectors in expected.rows():
+            found = file[str(id)][...]
+            assert found.shape == (*SHAPES[layers][:-1], len(tokens), WIDTH)
+            assert np.array_equal(np.moveaxis(found, -2, 0), vectors)
+        index = json.loads(file["sentence_to_index"][0])
+    assert index == {" ".join(tokens): str(id) for id, tokens, _ in expected.rows()}
+
+
+@pytest.mark.parametrize("layers", SHAPES)
+def test_npy(corpus: Path, weights: str, layers: str) -> None:
+    out, expected = encode(corpus, weights, "out.npy", layers=layers)
+    vectors = np.load(out, mmap_mode="r")
+    offsets = np.load(corpus.parent / "out.offsets.npy")
+    assert np.array_equal(vectors, expected.vectors) and vectors.dtype == np.float32
+    assert offsets.tolist() == expected.offsets.tolist()
+    lines = (corpus.parent / "out.tokens.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["tokens"] for line in lines] == expected.tokens
+
+
+def test_docbin(corpus: Path, weights: str) -> None:
+    spacy_elmo.encode(corpus, corpus.parent / "out.spacy", weights=weights)
+    docs = list(DocBin().from_disk(corpus.parent / "out.spacy").get_docs(spacy.blank("en").vocab))
+    expected = Encoder(weights, level="documents")(TEXTS)
+    assert [doc.text for doc in docs] == TEXTS
+    for doc, vector in zip(docs, expected, strict=True):
+        assert np.allclose(doc._.elmo, vector, atol=1e-6)
+    # And Docs in again.
+    out = corpus.parent / "again.npy"
+    spacy_elmo.encode(corpus.parent / "out.spacy", out, weights=weights)
+    assert np.array_equal(np.load(out), np.concatenate(Encoder(weights)(TEXTS)))
+
+
+def test_empty_corpora(tmp_path: Path, weights: str) -> None:
+    (tmp_path / "empty.txt").touch()
+    for name in ("out.npy", "out.spacy"):
+        assert spacy_elmo.encode(tmp_path / "empty.txt", tmp_path / name, weights=weights) == (0, 0)
+    assert np.load(tmp_path / "out.npy").shape == (0, WIDTH)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    spacy_elmo.encode(tmp_path / "empty.txt", tmp_path / "out.parquet", weights=weights)
+    assert parquet.read_table(tmp_path / "out.parquet").num_rows == 0

@@ -1,0 +1,168 @@
+"""Several processes, and jobs that are killed."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+import spacy_elmo
+from spacy_elmo.cli import app
+from spacy_elmo.encoding import corpus, job
+
+PART = 200  # rows
+N_ROWS = 20 * PART - 7
+
+
+@pytest.fixture
+def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Rows for twenty parts."""
+    monkeypatch.setattr(corpus, "MAX_ROWS", PART)
+    path = tmp_path / "many.txt"
+    lines = [" ".join(f"w{i * j % 97}" for j in range(i % 6)) for i in range(N_ROWS)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def content(out: Path) -> list[bytes]:
+    """Of all files of a finished job."""
+    assert not Path(f"{out}.parts").exists()
+    files = [out, out.with_suffix(".offsets.npy"), out.with_suffix(".tokens.jsonl")]
+    return [file.read_bytes() for file in files]
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, ["encode", *map(str, arguments)])
+
+
+@pytest.mark.slow
+def test_a_killed_job_loses_and_doubles_nothing(many: Path, tmp_path: Path, weights: str) -> None:
+    """SIGKILL for the process while others work for it, at several places; and it leaves none."""
+    whole, killed = tmp_path / "whole.npy", tmp_path / "killed.npy"
+    n_rows, _ = spacy_elmo.encode(many, whole, weights=weights)
+    assert n_rows == N_ROWS
+    parts = Path(f"{killed}.parts")
+    settings = {"weights": weights, "resume": True}
+    context = multiprocessing.get_context("fork")
+    for n_process, n_parts in [(1, 1), (2, 4), (2, 9)]:
+        process = context.Process(
+            target=spacy_elmo.encode,
+            args=(many, killed),
+            kwargs={**settings, "n_process": n_process},
+        )
+        process.start()
+        while process.is_alive() and len(list(parts.glob("*.npz"))) < n_parts:
+            time.sleep(0.01)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        workers = [int(pid) for pid in children.read_text().split()] if children.exists() else []
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        assert not killed.exists()
+        for worker in workers:
+            wait_for_end(worker)
+    before = {path.name: path.stat().st_mtime_ns for path in parts.glob("*.npz")}
+    assert 9 <= len(before) < 20
+    links = [tmp_path / name for name in before]
+    for link in links:
+        os.link(parts / link.name, link)  # the parts themselves are removed at the end
+    assert spacy_elmo.encode(many, killed, **settings).n_rows == n_rows
+    assert content(killed) == content(whole)
+    assert {link.name: link.stat().st_mtime_ns for link in links} == before
+
+
+def wait_for_end(pid: int) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        status = Path(f"/proc/{pid}/stat")
+        if not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"process {pid} outlives the one that it works for")
+
+
+def test_the_number_of_processes_changes_nothing(many: Path, tmp_path: Path, weights: str) -> None:
+    one, two = tmp_path / "one.npy", tmp_path / "two.npy"
+    summary = spacy_elmo.encode(many, one, weights=weights)
+    assert spacy_elmo.encode(many, two, weights=weights, n_process=2) == summary
+    assert content(one) == content(two)
+
+
+def test_resume(text: Path, tmp_path: Path, weights: str) -> None:
+    out = tmp_path / "out.npy"
+    # Without anything to resume, from the beginning; then again, without work.
+    assert run(text, out, "-w", weights, "--resume", "-q").output == ""
+    before = (content(out), out.stat().st_mtime_ns)
+    result = run(text, out, "-w", weights, "--resume")
+    assert result.exit_code == 0 and "in 6 rows" in result.output
+    assert (content(out), out.stat().st_mtime_ns) == before
+    assert json.loads(Path(f"{out}.json").read_text())["settings"]["layers"] == "mix"
+    # Another job is not continued, nor is a file replaced.
+    for arguments, message in [
+        ([text, out, "-w", weights], "Already there"),
+        ([text, out, "-w", weights, "--resume", "--layers", "all"], "has layers = 'mix'"),
+        ([text, tmp_path / "other.npy", "-w", weights, "--resume"], "not written by this command"),
+    ]:
+        (tmp_path / "other.npy").touch()
+        result = run(*arguments)
+        assert result.exit_code == 1
+        assert message.replace(" ", "") in "".join(result.output.split())
+    text.write_text("Another text\n")
+    assert "hascorpus=" in "".join(run(text, out, "-w", weights, "-r").output.split())
+    assert (content(out), out.stat().st_mtime_ns) == before
+
+
+def test_an_error_leaves_the_parts(many: Path, tmp_path: Path, weights: str) -> None:
+    out = tmp_path / "out.npy"
+    good = many.read_bytes()
+    many.write_bytes(good[:-9] + b"\xff" * 9)
+    for n_process in (1, 2):
+        result = run(many, out, "-w", weights, "-n", n_process, "--resume")
+        assert result.exit_code == 1 and "UTF-8" in result.output
+        assert len(list(Path(f"{out}.parts").glob("*.npz"))) > 2
+    many.write_bytes(good)
+    assert run(many, out, "-w", weights, "--resume").exit_code == 0
+    spacy_elmo.encode(many, tmp_path / "whole.npy", weights=weights)
+    assert content(out) == content(tmp_path / "whole.npy")
+
+
+def test_a_process_that_is_killed(
+    many: Path, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*arguments: Any) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(job.Block, "save", die)
+    with pytest.raises(ValueError, match="--resume continues"):
+        spacy_elmo.encode(many, tmp_path / "out.npy", weights=weights, n_process=2)
+
+
+def test_failures(text: Path, tmp_path: Path, weights: str) -> None:
+    for arguments, message in [
+        ([tmp_path / "gone.txt", "out.npy"], "No corpus at"),
+        ([text, "out.npy", "--format", "csv"], "format = 'csv' is unknown"),
+        ([text, "out.npy", "--weights", "gone"], "Cannot find the ELMo weights 'gone'"),
+        ([text, "out.npy", "--pipeline", "gone"], "gone"),
+        ([text, "out.npy", "--gpu-id", "0", "-n", "2"], "drop --n-process"),
+    ]:
+        result = run(arguments[0], tmp_path / str(arguments[1]), *arguments[2:])
+        assert result.exit_code == 1, result.output
+        assert message.replace(" ", "") in "".join(result.output.split())
+    assert list(tmp_path.glob("out*")) == []
+
+
+def test_missing_libraries(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    result = run(text, tmp_path / "out")
+    assert result.exit_code == 1
+    assert "spacy-elmo[parquet]" in result.output
+    assert list(tmp_path.iterdir()) == [text]
