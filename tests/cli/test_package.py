@@ -71,7 +71,10 @@ def use(setting: Any, environment: dict[str, str] | None = None) -> list[str]:
 
 
 @needs_setuptools
-@pytest.mark.parametrize("kind", ["none", "wheel", "sdist"])
+@pytest.mark.parametrize(
+    "kind",
+    ["wheel", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("none", "sdist"))],
+)
 def test_installed_and_found_by_name(kind: str, weights: Path, tmp_path: Path) -> None:
     result = run(weights, tmp_path / "out", "--name", "my_lang", "--build", kind)
     assert result.exit_code == 0, result.output
