@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -116,29 +116,43 @@ class BiLM(nn.Module):
             Layers ``(L + 1, N, 2P)``, layer 0 being ``[x; x]``, and the state in which each
             direction ended each sentence.
         """
-        packing = Packing(lengths, self.device)
-        x = types[tokens]  # (N, P)
-        layers = LayerStack(self.config, x)
-        layers.append(x, x)
         state = self.initial_state() if state is None else state
-        h0, c0 = (s.expand(-1, -1, len(lengths), -1)[:, :, packing.order] for s in state)
-        h_n, c_n = [], []
+        packing = Packing(lengths, self.device)
+        ends: list[State] = []
+        layers = torch.stack(list(self._layers(types, tokens, packing, state, ends)))
+        return layers, _final_state(ends, packing)
+
+    def _layers(
+        self,
+        types: torch.Tensor,
+        tokens: torch.Tensor,
+        packing: Packing,
+        state: State,
+        ends: list[State] | None = None,
+    ) -> Iterator[torch.Tensor]:
+        """The layers ``(N, 2P)`` of a batch, from the bottom, each computed when it is needed.
+
+        Args:
+            types, tokens, state: see `forward`.
+            packing: of the sentences' lengths.
+            ends: gets the state in which each LSTM layer ended, ``(2, B, P)`` and ``(2, B, D)``,
+                sentences in packed order; None where nobody needs it.
+        """
+        x = types[tokens]  # (N, P)
+        yield torch.cat([x, x], dim=1)
         x = x[packing.source]  # (2, N, P), packed
         for j, lstm in enumerate(self.lstm):
-            out, h, c = lstm(F.dropout(x, self.dropout, self.training), packing, h0[j], c0[j])
+            h, c = (s[j].expand(-1, packing.n_sentences, -1)[:, packing.order] for s in state)
+            out, h, c = lstm(F.dropout(x, self.dropout, self.training), packing, h, c)
+            if ends is not None:
+                ends.append((h, c))
             # The skip is outside the recurrence: h_{t-1} and the state never contain it.
             if j > 0 and self.config.use_skip_connections:
                 x = out + x if torch.is_grad_enabled() else out.add_(x)
             else:
                 x = out
-            layers.append(x[0][packing.target[0]], x[1][packing.target[1]])
-            h_n.append(h)
-            c_n.append(c)
-        back = torch.argsort(packing.order)
-        return layers.stack(), (
-            torch.stack(h_n)[:, :, back],
-            torch.stack(c_n)[:, :, back],
-        )
+            del out, h, c  # before the next layer's are there
+            yield torch.cat([x[0][packing.target[0]], x[1][packing.target[1]]], dim=1)
 
     def encode(self, words: Sequence[str]) -> torch.Tensor:
         """Vectors x ``(n_words, P)`` of words, without the word cache."""
@@ -157,7 +171,8 @@ class BiLM(nn.Module):
         sentences: Sequence[Sequence[str]],
         state: State | None = None,
         batch_words: int = 4096,
-    ) -> tuple[list[torch.Tensor], State]:
+        with_state: bool = True,
+    ) -> tuple[list[torch.Tensor], State | None]:
         """All layers of sentences given as words; the order of the sentences changes nothing.
 
         Each distinct word is encoded once; where no gradient is needed, its vector comes from
@@ -167,10 +182,12 @@ class BiLM(nn.Module):
             sentences: words without boundaries; a sentence may be empty.
             state: what each sentence starts from, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``
                 for all sentences, or with B = 1 the same for each; `initial_state` if None.
-            batch_words: tokens of one pass, see `IndexedSentences.plan`.
+            batch_words: tokens of one pass, about; see `IndexedSentences.plan_evenly`.
+            with_state: return the final states, too.
 
         Returns:
-            Layers ``(L + 1, n_words, 2P)`` of each sentence, and the states at their ends.
+            Layers ``(L + 1, n_words, 2P)`` of each sentence, and the states at their ends, None
+            unless ``with_state``.
         """
         indexed = IndexedSentences(sentences)
         if torch.is_grad_enabled() or self.training:
@@ -180,45 +197,60 @@ class BiLM(nn.Module):
             version = (versions(self.token_encoder), like.device, like.dtype)
             types = self.word_cache.lookup(indexed.types, self.encode, version)
         state = self.initial_state() if state is None else state
-        h0, c0 = (s.expand(-1, -1, len(sentences), -1) for s in state)
         if not len(sentences):
-            return [], (h0, c0)
+            return [], _select(state, np.empty(0, dtype=np.int64))
         results: list[torch.Tensor] = [types] * len(sentences)
-        h_n, c_n = [], []
-        plan = indexed.plan(batch_words)
+        final = []
+        plan = indexed.plan_evenly(batch_words)
         for batch in plan:
             tokens, lengths = indexed.select(batch)
+            packing = Packing(lengths, self.device)
+            ends: list[State] | None = [] if with_state else None
             flat = to_device(tokens.astype(np.int64), self.device)
-            layers, (h, c) = self(types, flat, lengths, (h0[:, :, batch], c0[:, :, batch]))
-            for i, part in zip(batch, layers.split(lengths, dim=1), strict=True):
-                results[i] = part[:, 1:-1]
-            h_n.append(h)
-            c_n.append(c)
-            del layers, part  # but for the parts in the results
+            layers = self._layers(types, flat, packing, _select(state, batch), ends)
+            for i, part in zip(batch, _by_sentence(layers, lengths, self.config), strict=True):
+                results[i] = part
+            if ends is not None:
+                final.append(_final_state(ends, packing))
+        if not with_state:
+            return results, None
         back = torch.from_numpy(np.argsort(np.concatenate(plan)))
-        return results, (torch.cat(h_n, dim=2)[:, :, back], torch.cat(c_n, dim=2)[:, :, back])
+        h, c = (torch.cat(parts, dim=2)[:, :, back] for parts in zip(*final, strict=True))
+        return results, (h, c)
 
 
-class LayerStack:
-    """Layers ``(L + 1, N, 2P)``, without a gradient written where they stay: no second copy."""
+def _by_sentence(
+    layers: Iterator[torch.Tensor], lengths: Sequence[int], config: BiLMConfig
+) -> list[torch.Tensor]:
+    """The layers ``(N, 2P)`` of a batch as ``(L + 1, n_words, 2P)`` of each sentence, without its
+    boundaries.
 
-    def __init__(self, config: BiLMConfig, x: torch.Tensor):
-        self.layers: list[torch.Tensor] = []
-        self.out: torch.Tensor | None = None
-        if not torch.is_grad_enabled():
-            self.out = x.new_empty(config.n_layers + 1, len(x), config.width)
+    Where no gradient is needed, each layer is copied there as soon as it is computed, so that
+    only one of them is in memory twice.
+    """
+    if torch.is_grad_enabled():
+        return [part[:, 1:-1] for part in torch.stack(list(layers)).split(list(lengths), dim=1)]
+    results: list[torch.Tensor] = []
+    for j, layer in enumerate(layers):
+        if not results:
+            shapes = [(config.n_layers + 1, n - 2, config.width) for n in lengths]
+            results = [layer.new_empty(shape) for shape in shapes]
+        for result, part in zip(results, layer.split(list(lengths)), strict=True):
+            result[j] = part[1:-1]
+    return results
 
-    def append(self, forward: torch.Tensor, backward: torch.Tensor) -> None:
-        """Add a layer, ``(N, P)`` of each direction."""
-        if self.out is None:
-            self.layers.append(torch.cat([forward, backward], dim=1))
-        else:
-            layer = self.out[len(self.layers)]
-            self.layers.append(torch.cat([forward, backward], dim=1, out=layer))
 
-    def stack(self) -> torch.Tensor:
-        """All of them."""
-        return torch.stack(self.layers) if self.out is None else self.out
+def _select(state: State, sentences: np.ndarray) -> State:
+    """The states of some sentences; what is the same for all stays one."""
+    h, c = (s if s.shape[2] == 1 and len(sentences) else s[:, :, sentences] for s in state)
+    return h, c
+
+
+def _final_state(ends: Sequence[State], packing: Packing) -> State:
+    """The states at the ends of all layers, ``(L, 2, B, P)`` and ``(L, 2, B, D)``."""
+    back = torch.argsort(packing.order)
+    h, c = (torch.stack([s[:, back] for s in parts]) for parts in zip(*ends, strict=True))
+    return h, c
 
 
 def _clear_word_cache(bilm: BiLM, _: Any) -> None:
@@ -259,6 +291,8 @@ def compute_warm_state(model: BiLM, sentences: Sequence[Sequence[str]] | None = 
     for start in range(0, len(sentences), n_streams):
         part = sentences[start : start + n_streams]
         n = len(part)
-        _, (h[:, :, :n], c[:, :, :n]) = model.read(part, (h[:, :, :n], c[:, :, :n]))
+        _, end = model.read(part, (h[:, :, :n], c[:, :, :n]))
+        assert end is not None
+        h[:, :, :n], c[:, :, :n] = end
     model.train(was_training)
     return h.mean(dim=2, keepdim=True), c.mean(dim=2, keepdim=True)

@@ -1,7 +1,7 @@
 """The pipeline component: runs a biLM over Docs and writes contextual vectors to them."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Union  # noqa: UP035
@@ -31,8 +31,6 @@ from .surroundings import Surroundings, tok2vec_listeners
 # ruff: noqa: UP006, UP007, UP045
 
 VECTORS = ("auto", "elmo", "vocab")
-CHUNK_SIZE = 2**23  # 32 MiB of layers, or those of batch_words if they are wide
-WIDE_WORDS = 1536  # bounds the memory with weights of the original's size
 
 
 class Output(NamedTuple):
@@ -150,7 +148,7 @@ class Elmo(Tok2Vec):
         """Vectors of Docs, which are not changed.
 
         Args:
-            docs: any number of Docs; the biLM reads some thousand words at a time.
+            docs: the Docs; all their layers are in memory at once.
 
         Returns:
             An `Output` for each.
@@ -166,17 +164,26 @@ class Elmo(Tok2Vec):
         if self.model.has_dim("nO") is None:
             self.model.set_dim("nO", self.shim.config.width)
         check_widths(self.name, self.shim.config.width, self.listener_map)
-        outputs: List[Output] = []
-        with_layers = self.store_layers or self.doc_layers.listeners
-        config, batch_words = self.shim.config, self.shim.settings.batch_words
-        fitting = CHUNK_SIZE // 2 // ((config.n_layers + 1) * config.width)
-        for chunk in chunks(docs, min(max(fitting, min(batch_words, WIDE_WORDS)), 4 * batch_words)):
-            layers = bilm.predict(chunk)
-            stored = layers if with_layers else [None] * len(chunk)
-            outputs.extend(map(Output, mix.predict(layers), stored))
-            del layers, stored  # before those of the next chunk are there
+        layers = bilm.predict(docs)
         self._name_sources()
-        return outputs
+        stored = layers if self.store_layers or self.doc_layers.listeners else [None] * len(docs)
+        return list(map(Output, mix.predict(layers), stored))
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Annotate a stream of Docs, as many at a time as one pass of the biLM reads.
+
+        Args:
+            stream: any number of Docs.
+            batch_size: the most Docs at a time.
+        """
+        handle = self.get_error_handler()
+        for docs in chunks(stream, self.shim.settings.batch_words, batch_size):
+            try:
+                self.set_annotations(docs, self.predict(docs))
+            except Exception as error:
+                handle(self.name, self, docs, error)
+            else:
+                yield from docs
 
     def set_annotations(self, docs: Sequence[Doc], outputs: Sequence[Output]) -> None:
         """Write the outputs of `predict` to Docs: vectors, and layers if they are stored."""

@@ -52,6 +52,8 @@ def convert_outputs(
         output = torch.zeros(n_layers, len(doc), width, device=shim.device)
         for passage, layers in parts:
             output[:, passage.rows] = layers[:, passage.used].detach()
+        if not is_train:
+            parts.clear()  # so that no more than one Doc's layers are in memory twice
         outputs.append(cast(Floats3d, torch2xp(output)))
 
     def get_d_layers(d_outputs: list[Floats3d]) -> ArgsKwargs:

@@ -74,14 +74,15 @@ def _starts_by_punctuation(doc: Doc, attributes: np.ndarray) -> np.ndarray:
     return np.append(0, starts)
 
 
-def chunks(docs: Iterable[Doc], n_words: int) -> Iterator[list[Doc]]:
-    """Docs in order, in lists that end with the one that reaches ``n_words`` tokens."""
+def chunks(docs: Iterable[Doc], n_words: int, n_docs: int) -> Iterator[list[Doc]]:
+    """Docs in order, in lists of ``n_docs``, or that end with the one that reaches ``n_words``
+    tokens."""
     chunk: list[Doc] = []
     size = 0
     for doc in docs:
         chunk.append(doc)
         size += len(doc)
-        if size >= n_words:
+        if size >= n_words or len(chunk) >= n_docs:
             yield chunk
             chunk, size = [], 0
     if chunk:

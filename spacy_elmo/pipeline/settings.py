@@ -25,8 +25,8 @@ class BiLMSettings(Settings):
         segments: ``"sents"``, the Doc's sentences; ``"doc"``, the whole Doc; ``"auto"``, its
             sentences if it has any, else split after sentence-final punctuation.
         max_words: words of the longest sequence; longer ones are read in overlapping windows.
-        batch_words: words of one forward pass, sentence boundaries included (about 1,500 at most
-            where layers are 1,024 wide or more); a longer sequence is read alone.
+        batch_words: words of one forward pass, sentence boundaries included, give or take half of
+            them; ``nlp.pipe`` annotates about as many at a time.
         learn_rate_factor: factor of the learning rate for the biLM, if it is not frozen.
         cache_mb: megabytes of layers to cache while something is trained on a frozen biLM, so
             that it reads each sentence of the training once; 0 for no cache.

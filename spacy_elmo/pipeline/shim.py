@@ -152,7 +152,8 @@ class BiLMShim(PyTorchShim):
     def _read(self, sentences: Sequence[Sequence[str]]) -> list[torch.Tensor]:
         """Layers ``(L + 1, n_words, 2P)``, with a graph where gradients are enabled."""
         bilm = self.bilm.train(torch.is_grad_enabled())
-        return bilm.read(sentences, self.state(), self.settings.batch_words)[0]
+        batch_words = self.settings.batch_words
+        return bilm.read(sentences, self.state(), batch_words, with_state=False)[0]
 
     def _read_cached(self, sentences: Sequence[Sequence[str]]) -> list[torch.Tensor]:
         return self.cache.lookup(sentences, self._read, versions(self.bilm))

@@ -216,6 +216,16 @@ def test_read_is_forward(batch_words, start):
         torch.testing.assert_close(ends, (h, c), rtol=0, atol=TOLERANCE)
 
 
+def test_read_without_the_final_state():
+    model, _ = make_pair(make_options())
+    with torch.no_grad():
+        expected, _ = model.read(SENTENCES)
+        layers, state = model.read(SENTENCES, with_state=False)
+    assert state is None
+    for ours, theirs in zip(layers, expected, strict=True):
+        assert torch.equal(ours, theirs)
+
+
 def test_read_nothing():
     model, _ = make_pair(make_options())
     layers, (h, c) = model.read([])

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from weakref import WeakSet
 
 import catalogue
 import numpy as np
@@ -364,19 +365,56 @@ def test_in_a_chain_of_ones_own(weights, top_layer, frozen):
 # Through the component, which gives the layer some of its Docs at a time
 
 
-def test_a_pass_is_as_large_as_the_setting_says(weights, monkeypatch):
-    """However large the layers are: only their mixing is done in smaller parts."""
-    monkeypatch.setattr("spacy_elmo.pipeline.component.CHUNK_SIZE", 1)
-    nlp = make_nlp(weights, batch_words=100)
+@pytest.mark.parametrize(("batch_words", "n_passes"), [(100, 8), (400, 2), (4096, 1)])
+def test_a_pass_is_as_large_as_its_setting(weights, monkeypatch, batch_words, n_passes):
+    nlp = make_nlp(weights, batch_words=batch_words)
     bilm = nlp.get_pipe("elmo").shim.bilm
     sizes = []
-    original = type(bilm).forward
+    original = type(bilm)._layers
 
-    def note(self, types, tokens, lengths, state=None):
-        sizes.append(max(lengths) * len(lengths))
-        return original(self, types, tokens, lengths, state)
+    def note(self, types, tokens, *args):
+        sizes.append(len(tokens))
+        return original(self, types, tokens, *args)
 
-    monkeypatch.setattr(type(bilm), "forward", note)
-    list(nlp.pipe(["a b c d e f g h"] * 80))
-    assert sum(sizes) == 800
-    assert max(sizes) == 100
+    monkeypatch.setattr(type(bilm), "_layers", note)
+    list(nlp.pipe(["a b c d e f g h"] * 100, batch_size=1000))
+    assert sum(sizes) == 1000  # with the boundaries
+    assert len(sizes) == n_passes
+    assert max(sizes) < 1.5 * batch_words
+
+
+def test_no_more_docs_in_memory_than_are_read_at_once(weights):
+    nlp = make_nlp(weights, batch_words=40)
+    alive = WeakSet()
+    most = 0
+    for doc in nlp.pipe(["a b c d e f g h"] * 50, batch_size=1000):
+        alive.add(doc)
+        most = max(most, len(alive))
+    assert most <= 10
+
+
+def test_a_stream_is_taken_in_batches_of_docs(weights):
+    nlp = make_nlp(weights)
+    taken = []
+    texts = (taken.append(text) or text for text in ["a b"] * 9)
+    next(nlp.pipe(texts, batch_size=3))
+    assert len(taken) == 3
+
+
+def test_docs_that_fail_reach_the_error_handler(weights, monkeypatch):
+    nlp = make_nlp(weights)
+    failed = []
+    nlp.set_error_handler(lambda name, pipe, docs, error: failed.append((name, len(docs), error)))
+    elmo = nlp.get_pipe("elmo")
+    set_annotations = elmo.set_annotations
+
+    def fail_for_bad(docs, outputs):
+        if any(doc.text == "bad" for doc in docs):
+            raise ValueError("bad")
+        set_annotations(docs, outputs)
+
+    monkeypatch.setattr(elmo, "set_annotations", fail_for_bad)
+    docs = list(nlp.pipe(["a", "b", "bad", "c", "d"], batch_size=2))
+    assert [doc.text for doc in docs] == ["a", "b", "d"]
+    [(name, n_docs, error)] = failed
+    assert (name, n_docs, str(error)) == ("elmo", 2, "bad")
