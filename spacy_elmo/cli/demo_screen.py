@@ -45,11 +45,18 @@ class Screen:
             text = text.translate(ASCII).encode(encoding, "replace").decode(encoding)
         print(text, file=self.file)
 
-    def title(self, text: str) -> None:
-        """A heading across the screen."""
+    def title(self, text: str, paragraph: str = "") -> None:
+        """A heading across the screen, and a paragraph below it."""
         self.line()
         rule = "─" * (self.width - len(text) - 4)
         self.line(self.dim("── "), self.paint(text, bold=True), " ", self.dim(rule))
+        if paragraph:
+            self.paragraph(paragraph)
+
+    def note(self, text: str) -> None:
+        """A remark, set off by an empty line."""
+        self.line()
+        self.line(self.dim(text))
 
     def paragraph(self, text: str) -> None:
         """Text, wrapped to the width of the screen."""
@@ -61,6 +68,10 @@ class Screen:
 
     def dim(self, text: str) -> str:
         return self.paint(text, "grey")
+
+    def check(self, is_right: bool) -> str:
+        """A green tick or a red cross."""
+        return self.paint("✔", "green") if is_right else self.paint("✘", "red")
 
     def mark(self, text: str, fg: str = "cyan") -> str:
         """A highlighted word: bold and coloured, or in brackets."""

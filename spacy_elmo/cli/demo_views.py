@@ -47,20 +47,19 @@ def show_built_in(
     """
     words = list(dict.fromkeys(word for word, _, _ in read_sentences()))
     found = built_in_contexts(nlp, words)
-    screen.title("One word, several meanings")
-    screen.paragraph(
+    screen.title(
+        "One word, several meanings",
         "A static vector (ELMo's layer 0, computed from a word's characters alone) is the same in "
         "every sentence: all contexts of a word are equally near, cosine 1. ELMo's upper layers "
         "read the sentence. Below each sentence are its nearest neighbours by the top layer, and "
-        "the farthest context (…), with both cosines."
+        "the farthest context (…), with both cosines.",
     )
     for word in words if all_words else words[:WORDS_SHOWN]:
         for sense in dict.fromkeys(c.sense for c in found[word]):
             query = next(c for c in found[word] if c.sense == sense)
             show_nearest(screen, query, [c for c in found[word] if c is not query], n)
     if not all_words:
-        screen.line()
-        screen.line(screen.dim(f"The first {WORDS_SHOWN} of {len(words)} words; --all shows all."))
+        screen.note(f"The first {WORDS_SHOWN} of {len(words)} words; --all shows all.")
     show_score(screen, found)
     show_blanks(screen, lm, find_blanks(nlp.make_doc(prepare(BLANKS))))
     screen.line()
@@ -74,15 +73,13 @@ def show_text(screen: Screen, nlp: Language, lm: LanguageModel | None, text: str
     Arguments: see `show_built_in`; ``text`` is not empty.
     """
     doc = nlp(prepare(text))
-    blanks = find_blanks(doc)
-    if blanks:
+    if blanks := find_blanks(doc):
         show_blanks(screen, lm, blanks)
     words = defaultdict(list)
     for token in doc:
         if token.is_alpha and not token.is_stop and len(token) > 1:
             words[token.lower_].append(make_context(doc, token.i))
-    repeated = {word: contexts for word, contexts in words.items() if len(contexts) > 1}
-    if repeated:
+    if repeated := {word: contexts for word, contexts in words.items() if len(contexts) > 1}:
         show_groups(screen, repeated)
     single = words.keys() - repeated.keys()
     known = built_in_contexts(nlp, single) if nlp.lang == "en" else {}
@@ -93,14 +90,12 @@ def show_text(screen: Screen, nlp: Language, lm: LanguageModel | None, text: str
     if not (blanks or repeated):
         show_surprises(screen, lm, doc)
     if not (blanks or repeated or known):
-        screen.line()
-        screen.line(screen.dim("To see more, use a word twice in different senses, or write ___."))
+        screen.note("To see more, use a word twice in different senses, or write ___.")
 
 
 def show_nearest(screen: Screen, query: Context, others: list[Context], n: int) -> None:
     """A context, and the nearest and the farthest others of its word."""
-    top = len(query.layers) - 1
-    cosine, static = (cosines([query], others, [layer])[0] for layer in (top, 0))
+    cosine, static = (cosines([query], others, [layer])[0] for layer in (-1, 0))
     senses = sorted({c.sense for c in others})
     column = max(map(len, senses)) + 2
     colour = dict(zip(senses, COLOURS, strict=False))
@@ -110,17 +105,12 @@ def show_nearest(screen: Screen, query: Context, others: list[Context], n: int) 
                 screen.keyword(query.text, room, colour.get(query.sense, "green")))  # fmt: skip
     order = np.argsort(-cosine).tolist()
     for i in [*order[:n], *order[n:][-1:]]:
+        found, fg = others[i].sense, colour[others[i].sense]
+        mark = screen.check(found == query.sense) if query.sense else " "
         if i == order[-1] and len(order) > n:
             mark = screen.dim("…")
-        elif not query.sense:
-            mark = " "
-        elif others[i].sense == query.sense:
-            mark = screen.paint("✔", "green")
-        else:
-            mark = screen.paint("✘", "red")
         head = f"{cosine[i]:6.2f} " + screen.dim(f"{static[i]:6.2f}  ")
-        fg = colour[others[i].sense]
-        sense = screen.paint(others[i].sense.ljust(column), fg)
+        sense = screen.paint(found.ljust(column), fg)
         screen.line(head, mark, " ", sense, screen.keyword(others[i].text, room, fg))
 
 
@@ -128,16 +118,12 @@ def show_score(screen: Screen, found: dict[str, list[Context]]) -> None:
     """How often the nearest context has the same sense, over all contexts of all words."""
     total = sum(map(len, found.values()))
     top = len(next(iter(found.values()))[0].layers) - 1
-    screen.title("How often does the nearest context have the same meaning?")
-    screen.paragraph(
+    screen.title(
+        "How often does the nearest context have the same meaning?",
         f"Each of the {total} occurrences of all {len(found)} words is compared with the others of "
-        f"its word. Where all are equally near, one is picked at random."
+        f"its word. Where all are equally near, one is picked at random.",
     )
     screen.line()
-
-    def right(words: dict[str, list[Context]], layers: list[int]) -> np.ndarray:
-        return np.concatenate([accuracy(contexts, layers) for contexts in words.values()])
-
     ways = {
         "picked at random": [],
         "static vector (layer 0)": [0],
@@ -146,11 +132,11 @@ def show_score(screen: Screen, found: dict[str, list[Context]]) -> None:
     }
     column = max(map(len, ways)) + 2
     for name, layers in ways.items():
-        share = right(found, layers).mean()
+        share = score(found, layers)
         bar = "█" * round(share * (screen.width - column - 10))
         bar = screen.paint(bar, "green" if any(layers) else "grey")
         screen.line("  ", name.ljust(column), f"{share:4.0%}  ", bar)
-    share = right(found, [top]).mean()
+    share = score(found, [top])
     error = 100 * math.sqrt(share * (1 - share) / total)
     screen.line()
     screen.paragraph(
@@ -161,10 +147,10 @@ def show_score(screen: Screen, found: dict[str, list[Context]]) -> None:
     for name, nouns in (("all senses are nouns", True), ("others", False)):
         part = {word: contexts for word, contexts in found.items() if (word in NOUNS) == nouns}
         screen.line()
-        screen.line(f"  {name}: {right(part, [top]).mean():.0%} ({right(part, []).mean():.0%})")
+        screen.line(f"  {name}: {score(part, [top]):.0%} ({score(part, []):.0%})")
         cells = []
         for word, contexts in part.items():
-            n_right, by_chance = accuracy(contexts, [top]).sum(), accuracy(contexts, []).sum()
+            n_right, by_chance = (accuracy(contexts, layers).sum() for layers in ([top], []))
             cell = f"{word} {n_right:.0f}/{len(contexts)} ({by_chance:.1f})".ljust(21)
             cells.append(screen.paint(cell, "green" if n_right > by_chance else "red"))
         per_line = (screen.width - 4) // 21
@@ -172,15 +158,20 @@ def show_score(screen: Screen, found: dict[str, list[Context]]) -> None:
             screen.line("    ", *cells[i : i + per_line])
 
 
+def score(found: dict[str, list[Context]], layers: list[int]) -> float:
+    """The mean `accuracy` of all contexts of some words."""
+    return float(np.concatenate([accuracy(c, layers) for c in found.values()]).mean())
+
+
 def show_groups(screen: Screen, repeated: dict[str, list[Context]]) -> None:
     """The contexts of repeated words, grouped by similarity.
 
     Words of the built-in sentences come first, names last, frequent words before rare ones.
     """
-    screen.title("Words that occur more than once")
-    screen.paragraph(
+    screen.title(
+        "Words that occur more than once",
         "Each occurrence with the number of its nearest other one and their cosine by ELMo's top "
-        "layer; their static vectors are (nearly) the same. Linked occurrences form a group."
+        "layer; their static vectors are (nearly) the same. Linked occurrences form a group.",
     )
     ambiguous = {word for word, _, _ in read_sentences()}
 
@@ -191,7 +182,7 @@ def show_groups(screen: Screen, repeated: dict[str, list[Context]]) -> None:
     chosen = sorted(repeated, key=rank)[:REPEATED_SHOWN]
     for word in chosen:
         contexts, count = repeated[word][:CONTEXTS_SHOWN], len(repeated[word])
-        similarity = cosines(contexts, contexts, [len(contexts[0].layers) - 1])
+        similarity = cosines(contexts, contexts, [-1])
         nearest, groups = link_nearest(similarity)
         times = f"{count} times" if count == len(contexts) else f"first {len(contexts)} of {count}"
         screen.line()
@@ -205,8 +196,7 @@ def show_groups(screen: Screen, repeated: dict[str, list[Context]]) -> None:
                 fg = COLOURS[number % len(COLOURS)]
                 screen.line(head, screen.keyword(contexts[i].text, screen.width - 17, fg))
     if len(chosen) < len(repeated):
-        screen.line()
-        screen.line(screen.dim(f"{len(chosen)} of {len(repeated)} repeated words are shown."))
+        screen.note(f"{len(chosen)} of {len(repeated)} repeated words are shown.")
 
 
 def show_blanks(screen: Screen, lm: LanguageModel | None, blanks: list[Blank]) -> None:
@@ -238,7 +228,7 @@ def show_surprises(screen: Screen, lm: LanguageModel | None, doc: Doc) -> None:
     if lm is None:
         warn_no_head(screen)
         return
-    screen.title("What surprises the language model most")
+    title = "What surprises the language model most"
     tokens, bounds = sentence_bounds(doc)
     found = [
         (surprise, tokens[start + surprise.position])
@@ -247,11 +237,12 @@ def show_surprises(screen: Screen, lm: LanguageModel | None, doc: Doc) -> None:
     ]
     found = [(surprise, int(i)) for surprise, i in found if not doc[int(i)].is_punct]
     if not found:
-        screen.line("None of the words is in its vocabulary.")
+        screen.title(title, "None of the words is in its vocabulary.")
         return
-    screen.paragraph(
+    screen.title(
+        title,
         "The words least expected given the rest of their sentence, in bits, and what was expected "
-        "instead. Words outside the vocabulary are left out."
+        "instead. Words outside the vocabulary are left out.",
     )
     room = screen.width - 34
     screen.line()

@@ -281,7 +281,7 @@ def test_failures(weights: Path, tmp_path: Path) -> None:
         (["--text", ""], "The text is empty"),
         (["--text", "a", "--file", "b"], "not both"),
         (["--file", tmp_path / "missing.txt"], "[Errno 2] No such file"),
-        (["--file", tmp_path], "[Errno 21] Is a directory"),
+        (["--file", tmp_path], "is not a file"),
         (["--file", tmp_path / "empty.txt"], "The text is empty"),
         (["--file", tmp_path / "latin.txt"], "latin.txt as UTF-8 text"),
     ):
