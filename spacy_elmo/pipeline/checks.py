@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from spacy.pipeline.tok2vec import Tok2VecListener
@@ -100,3 +101,19 @@ def _tok2vec_listeners(listeners: Listeners) -> Iterator[tuple[str, Tok2VecListe
         for listener in found:
             if isinstance(listener, Tok2VecListener):
                 yield component, listener
+
+
+@contextmanager
+def damage_reported(name: str, source: str) -> Iterator[None]:
+    """A context in which a component is deserialized.
+
+    Whatever spaCy, thinc and their serializers raise for damaged data becomes one ValueError.
+
+    Args:
+        name: the component's.
+        source: what it is loaded from.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(f"Cannot load the component '{name}' from {source}: {error}") from error

@@ -16,7 +16,7 @@ from thinc.types import Floats2d, Floats3d
 
 from ..bilm.find_weights import WeightsNotFoundError
 from . import extensions
-from .checks import check_widths, warn_of_settings_without_effect
+from .checks import check_widths, damage_reported, warn_of_settings_without_effect
 from .doc_layers import Batch, DocLayers, add_loss
 from .doc_vectors import get_owners, set_vectors
 from .listener import ElmoListener, elmo_listeners
@@ -292,14 +292,24 @@ class Elmo(Tok2Vec):
             update_saved_sources(Path(path).parent / "meta.json", nlp, self.name)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
-        """Load the component with its weights."""
-        super().from_disk(path, exclude=exclude)
+        """Load the component with its weights.
+
+        Raises:
+            ValueError: a file is missing or damaged.
+        """
+        with damage_reported(self.name, str(path)):
+            super().from_disk(path, exclude=exclude)
         self._name_sources()
         return self
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "Elmo":
-        """Load the component with its weights."""
-        super().from_bytes(bytes_data, exclude=exclude)
+        """Load the component with its weights.
+
+        Raises:
+            ValueError: the bytes are damaged.
+        """
+        with damage_reported(self.name, "bytes"):
+            super().from_bytes(bytes_data, exclude=exclude)
         self._name_sources()
         return self
 
