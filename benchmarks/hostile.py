@@ -4,8 +4,8 @@
     python benchmarks/hostile.py --only published --seed 7 --inputs 1000
 
 Each input is one of the files that the project reads, with a seeded fault. It must load and
-compute finite vectors, or end in one error of ours that names the file. What fails is printed
-with its seed, and kept in --keep.
+compute finite vectors, or end in one error of ours that names the file (or the setting of a
+config). What fails is printed with its seed.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def make_targets(root: Path) -> dict[str, Target]:
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"model": {"weights": str(own)}})
     nlp("Load it .")
-    nlp.get_pipe("elmo").to_disk(component)
+    nlp.get_pipe("elmo").to_disk(component, exclude=["vocab"])
     (texts / "a.txt").write_text(TEXT)
     (texts / "b.txt.gz").write_bytes(gzip.compress(TEXT.encode()))
     (texts / "c.txt.xz").write_bytes(lzma.compress(TEXT.encode()))
@@ -137,7 +137,7 @@ def read_weights(path: Path) -> torch.Tensor:
 
 def read_component(nlp: Language, path: Path) -> torch.Tensor:
     component = nlp.create_pipe("elmo", config={"model": {"weights": "none"}})
-    component.from_disk(path)
+    component.from_disk(path, exclude=["vocab"])
     doc = component(nlp.make_doc("The bank ."))
     return torch.from_numpy(doc.tensor)
 
@@ -176,7 +176,7 @@ def attack(target: Target, room: Path, seed: int) -> str:
     try:
         result = target.read(folder)
     except (ValueError, OSError) as error:
-        named = str(folder) in str(error) or file.name in str(error)
+        named = any(name in str(error) for name in (str(folder), file.name, "Config: ["))
         outcome = "refused" if named else f"an error that does not name {file.name}: {error}"
     except BaseException as error:  # of any other kind: a fault of ours
         outcome = f"{type(error).__name__} from {file.name}: {error}"

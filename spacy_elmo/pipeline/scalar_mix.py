@@ -106,7 +106,7 @@ def forward(
     set_up(model, X[0].shape[0], X[0].shape[2])
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
-    if not (model.ops.xp.isfinite(w).all() and model.ops.xp.isfinite(gamma).all()):
+    if not all(x.dtype.kind == "f" and model.ops.xp.isfinite(x).all() for x in (w, gamma)):
         raise ValueError(
             f"A mix of ELMo's layers has weights {w.tolist()} and gamma {gamma.tolist()}, not all "
             f"of them finite: the training diverged, or the saved pipeline is damaged."

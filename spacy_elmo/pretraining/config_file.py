@@ -34,6 +34,11 @@ def read_config(
     Raises:
         ValueError: the file or a setting cannot be read, or is not a setting.
     """
+    return build_config(_read_sections(path, overrides), resumed)
+
+
+def _read_sections(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """The sections of a config file, after the overrides."""
     parser = ConfigParser(interpolation=None, strict=True)
     parser.optionxform = str  # type: ignore[assignment, method-assign]
     try:
@@ -48,7 +53,7 @@ def read_config(
         block = find_section(data, section)
         for name, text in settings.items():
             block[name] = _value(section, name, text, texts)
-    return build_config(data, resumed)
+    return data
 
 
 def find_section(data: dict[str, Any], path: str) -> dict[str, Any]:
@@ -79,7 +84,10 @@ def build_config(data: dict[str, Any], resumed: Path | None) -> PretrainConfig:
         for name in ("weights", "vectors"):
             data.get("paths", {}).pop(name, None)
         if "model" not in data:
-            data["model"] = read_config(resumed / CONFIG, resumed=resumed).model.to_dict()
+            own = _read_sections(resumed / CONFIG)
+            if "model" not in own:
+                raise ValueError(f"{resumed / CONFIG}: there is no [model] section.")
+            data["model"] = own["model"]
     return PretrainConfig.from_dict(data)
 
 
@@ -93,7 +101,7 @@ def _value(section: str, name: str, text: str, texts: Mapping[str, Mapping[str, 
         followed = texts.get(reference[1], {}).get(reference[2], "")
     try:
         return json.loads(followed)
-    except ValueError:
+    except (ValueError, RecursionError):
         advice = "is not JSON; strings need double quotes"
         if REFERENCE.fullmatch(text):
             advice = "refers to a setting that is missing or not JSON"

@@ -25,6 +25,7 @@ from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.own_weights import save_bilm, write_tensors
 from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.bilm.word_cache import WordCache
+from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.data import shards
 from spacy_elmo.pretraining.data.shards import read_lines
 from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
@@ -302,3 +303,10 @@ def test_a_full_disk(weights: Path, tmp_path: Path, kind: str) -> None:
                 write_published(model, disk)
     finally:
         os.system(f"umount {disk}")
+
+
+@pytest.mark.parametrize("text", ["", "[training]\nmax_steps = 3\n", "[model]\ndim = " + NESTED])
+def test_a_run_without_a_model(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.cfg").write_text(text)
+    with pytest.raises(ValueError, match=r"config\.cfg: there is no \[model\]|\[model\] dim"):
+        read_config(tmp_path / "config.cfg", resumed=tmp_path)
