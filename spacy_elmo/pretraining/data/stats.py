@@ -38,7 +38,7 @@ class CorpusStats:
     is_truncated: bool = False
 
     def count(self, sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-        """Count sentences while they are read by somebody else: yields them unchanged."""
+        """Count sentences as they pass through: yields them unchanged."""
         for words in sentences:
             self.counts.update(words)
             self.n_words += len(words)

@@ -223,7 +223,7 @@ def check_resumable(
     Raises:
         ValueError: a difference would change the model or the position in the corpus.
     """
-    # What the run started from no longer matters.
+    # Weights and vectors matter at the start of a run only.
     paths = {**before["paths"], "weights": None, "vectors": None}
     was = json.loads(json.dumps(PretrainConfig.from_dict({**before, "paths": paths}).to_dict()))
     now = json.loads(json.dumps(config.to_dict()))

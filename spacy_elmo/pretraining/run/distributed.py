@@ -207,7 +207,7 @@ def fresh_store(store: distributed.Store, rank: int, world_size: int) -> distrib
             store.set(f"{mine}/{name}", "seen")
         return distributed.PrefixStore(mine, store)
     while True:
-        first = store.get("first").decode()  # perhaps of a process that is gone and answers nobody
+        first = store.get("first").decode()  # perhaps of a process that has ended
         store.set(f"{first}/{rank}", mine)
         for _ in range(20):
             if store.check([f"{first}/{mine}"]):

@@ -108,7 +108,7 @@ def prepare_run(
     known = to_ids if isinstance(to_ids, RowIds) else None
     if table is not None:
         n_words, n_vectors, vector_dim = table.sizes().values()
-        frozen = "trained, too" if settings.train_vectors else "frozen"
+        frozen = "trained" if settings.train_vectors else "frozen"
         notify(f"{n_words:,} words with {n_vectors:,} {vector_dim}-dimensional vectors, {frozen}")
 
     stats = None

@@ -17,7 +17,7 @@ Notify = Callable[[str], None]
 def starting_vocabulary(
     config: PretrainConfig, stats: CorpusStats, notify: Notify
 ) -> tuple[Vocabulary, bool]:
-    """The vocabulary of a new run, and whether its head is new, too.
+    """The vocabulary of a new run, and whether its head is newly initialized.
 
     Args:
         config: all settings.
