@@ -21,7 +21,7 @@ from .doc_layers import Batch, DocLayers, add_loss
 from .doc_vectors import get_owners, set_vectors
 from .listener import ElmoListener, elmo_listeners
 from .mixed import ReplacedConfig
-from .scalar_mix import set_up
+from .scalar_mix import check_finite, set_up
 from .segments import chunks
 from .shim import BiLMShim
 from .sources import add_sources, update_saved_sources
@@ -299,6 +299,7 @@ class Elmo(Tok2Vec):
         """
         with damage_reported(self.name, str(path)):
             super().from_disk(path, exclude=exclude)
+            check_finite(self.model.get_ref("mix"))
         self._name_sources()
         return self
 
@@ -310,6 +311,7 @@ class Elmo(Tok2Vec):
         """
         with damage_reported(self.name, "bytes"):
             super().from_bytes(bytes_data, exclude=exclude)
+            check_finite(self.model.get_ref("mix"))
         self._name_sources()
         return self
 

@@ -106,11 +106,7 @@ def forward(
     set_up(model, X[0].shape[0], X[0].shape[2])
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
-    if not all(x.dtype.kind == "f" and model.ops.xp.isfinite(x).all() for x in (w, gamma)):
-        raise ValueError(
-            f"A mix of ELMo's layers has weights {w.tolist()} and gamma {gamma.tolist()}, not all "
-            f"of them finite: the training diverged, or the saved pipeline is damaged."
-        )
+    check_finite(model)
     s = softmax(model.ops, w)
     settings: MixSettings = model.attrs["settings"]
     normal = [_normalize(model.ops, x) for x in X] if settings.layer_norm else None
@@ -139,6 +135,19 @@ def forward(
         return dX
 
     return Y, backprop
+
+
+def check_finite(model: Model[List[Floats3d], List[Floats2d]]) -> None:
+    """Raise a ValueError if a mix has parameters that are not finite."""
+    if not model.has_param("w"):
+        return
+    w: Any = model.get_param("w")
+    gamma: Any = model.get_param("gamma")
+    if not all(x.dtype.kind == "f" and model.ops.xp.isfinite(x).all() for x in (w, gamma)):
+        raise ValueError(
+            f"A mix of ELMo's layers has weights {w.tolist()} and gamma {gamma.tolist()}, not all "
+            f"of them finite: the training diverged, or the saved pipeline is damaged."
+        )
 
 
 def penalty(model: Model[List[Floats3d], List[Floats2d]]) -> Any:
