@@ -62,23 +62,24 @@ class CharCNN(nn.Module):
     def forward(self, char_ids: torch.Tensor) -> torch.Tensor:
         """``(n_words, n_positions)`` ids to ``(n_words, projection_dim)`` vectors."""
         require_ieee_float32(char_ids)
-        x = self.activation(self._maxima(char_ids))  # (n_words, n_filters)
+        weight, bias = self._filters()
+        maxima = self._maxima(char_ids, weight)  # in half precision under autocast
+        x = self.activation(maxima + bias.to(maxima.dtype))  # (n_words, n_filters)
         for highway in self.highways:
             x = highway(x)
         return x if self.projection is None else self.projection(x)
 
-    def _maxima(self, char_ids: torch.Tensor) -> torch.Tensor:
+    def _maxima(self, char_ids: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """The maximum of each filter over the positions of each word, ``(n_words, n_filters)``."""
-        weight, bias = self._filters()
         if char_ids.is_cuda:  # where the sizes would have to be waited for
-            return self._convolve(char_ids, weight) + bias
+            return self._convolve(char_ids, weight)
         sizes = self.to_ids.sizes((char_ids != PADDING).sum(dim=1))
         sizes, order = sizes.sort(stable=True)
         groups = [
             self._convolve(char_ids[words, : int(size[-1])], weight)
             for words, size in zip(order.chunk(GROUPS), sizes.chunk(GROUPS), strict=True)
         ]
-        return torch.cat(groups)[torch.argsort(order)] + bias
+        return torch.cat(groups)[torch.argsort(order)]
 
     def _filters(self) -> tuple[torch.Tensor, torch.Tensor]:
         """All filters as one matrix ``(n_filters, max_width · char_dim)``, and their biases.
