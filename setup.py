@@ -8,6 +8,7 @@ ABOUT = run_path(str(ROOT / "spacy_elmo" / "about.py"))  # without importing the
 
 HDF5 = ["h5py>=3.11"]
 PARQUET = ["pyarrow>=15"]
+RAY = ["ray[data]>=2.40", *PARQUET]
 VIZ = ["matplotlib>=3.8"]
 COMPILE = ["ninja>=1.11"]  # with a C++ compiler: `compiled_lstm` in pretraining
 ZST = ["backports.zstd>=1.0"]  # in the standard library from Python 3.14 on
@@ -68,6 +69,7 @@ setup(
     extras_require={
         "hdf5": HDF5,
         "parquet": PARQUET,
+        "ray": RAY,
         "viz": VIZ,
         "zst": ZST,
         "compile": COMPILE,

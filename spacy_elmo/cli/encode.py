@@ -25,6 +25,7 @@ def encode_cli(
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces. Shards that `elmo tokenize` has written are recognized without it")] = False,
     n_process: Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes; each computes on one core")] = 1,
     resume: Annotated[bool, typer.Option("--resume", "-r", help="Continue an interrupted job. Without one, start from the beginning")] = False,
+    ray: Annotated[str | None, typer.Option("--ray", help="Run on the Ray cluster at this address, with --n-process actors; 'local' starts one on this machine. OUT is then a directory of Parquet files, on storage that all machines share", metavar="ADDRESS")] = None,
     gpu_id: GpuId = -1,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
@@ -45,8 +46,8 @@ def encode_cli(
 
     with report_errors("Cannot encode"):
         if gpu_id >= 0:
-            if n_process > 1:
-                raise ValueError("On a GPU there is one process: drop --n-process.")
+            if n_process > 1 or ray is not None:
+                raise ValueError("On a GPU there is one process: drop --n-process and --ray.")
             from spacy import require_gpu
 
             require_gpu(gpu_id)
@@ -54,7 +55,7 @@ def encode_cli(
             corpus, out,
             weights=weights, pipeline=pipeline, component=component, format=format, layers=layers,
             level=level, dtype=dtype, lang=lang, tokenized=tokenized, n_process=n_process,
-            resume=resume, quiet=quiet,
+            resume=resume, ray=ray, quiet=quiet,
         )  # fmt: skip
     if not quiet:
         msg.good(f"{summary.n_vectors:,} vectors in {summary.n_rows:,} rows", str(out))

@@ -20,7 +20,7 @@ from ..pipeline.component import Elmo
 from ..pipeline.doc_vectors import set_vectors
 from ..pipeline.extensions import set_layers
 from ..pipeline.listener import elmo_listeners
-from ..pipeline.segments import sentence_bounds
+from ..pipeline.segments import chunks, sentence_bounds
 from ..readers import blank_pipeline, reading_docs
 from .block import Block
 from .corpus import Row
@@ -154,7 +154,10 @@ class Encoder(Settings):
         self.elmo.shim.bilm.word_cache.clear()
         with self.nlp.memory_zone():  # the vocab drops their words at its end
             docs = self.read(rows)
-            arrays = list(map(self._finish, self._predict(docs)))
+            arrays: list[np.ndarray] = []
+            for batch in chunks(docs, self.elmo.shim.settings.batch_words, len(docs)):
+                # Copies of what is needed; the layers of one batch are in memory at a time.
+                arrays += [np.array(np.moveaxis(a, -2, 0)) for a in self._predict(batch)]
             if self.docs:
                 data = self._store(docs, arrays)
                 texts = [[token.text for token in doc] for doc in docs]
@@ -185,7 +188,7 @@ class Encoder(Settings):
                 starts: list[Any] = [i == 0 for i in range(len(row))]
                 yield Doc(self.nlp.vocab, words=row, sent_starts=starts)
 
-    def _predict(self, docs: list[Doc]) -> list[Any]:
+    def _predict(self, docs: list[Doc]) -> list[np.ndarray]:
         """``(n_tokens, 2P)`` for each Doc, or ``(L + 1, n_tokens, 2P)`` with all layers."""
         own_mix = self.mix is self.elmo.model.get_ref("mix")
         before, self.elmo.store_layers = self.elmo.store_layers, self.layers != "mix" or not own_mix
@@ -194,16 +197,14 @@ class Encoder(Settings):
         finally:
             self.elmo.store_layers = before
         if self.layers == "all":
-            return [output.layers for output in outputs]
-        if self.layers == "top":
-            return [output.layers[-1] for output in outputs]  # type: ignore[index]
-        if own_mix:
-            return [output.tensor for output in outputs]
-        return self.mix.predict([output.layers for output in outputs])
-
-    def _finish(self, array: Any) -> np.ndarray:
-        """The vectors of a Doc, tokens first: ``(n_tokens, *shape)``."""
-        return np.asarray(np.moveaxis(to_numpy(array), -2, 0))
+            arrays: Any = [output.layers for output in outputs]
+        elif self.layers == "top":
+            arrays = [output.layers[-1] for output in outputs]  # type: ignore[index]
+        elif own_mix:
+            arrays = [output.tensor for output in outputs]
+        else:
+            arrays = self.mix.predict([output.layers for output in outputs])
+        return [to_numpy(array) for array in arrays]
 
     def _pool(self, doc: Doc, vectors: np.ndarray) -> tuple[list[str], np.ndarray]:
         """What vectors belong to, and the vectors: means of the words, as ``._.elmo`` has them."""

@@ -59,6 +59,7 @@ def encode(
     tokenized: bool = False,
     n_process: int = 1,
     resume: bool = False,
+    ray: str | None = None,
     quiet: bool = True,
 ) -> Summary:
     """Write the vectors of a corpus to a file, one row for each line or Doc, in order.
@@ -70,12 +71,14 @@ def encode(
 
     Args:
         corpus, tokenized: see `Corpus`.
-        out: the file to write.
+        out: the file to write. With ``ray`` a directory, on storage that all machines share.
         weights, pipeline, component, layers, level, dtype, lang: see `Encoder`.
         format: ``"parquet"``, ``"hdf5"``, ``"npy"`` or ``"docbin"``; None for what the suffix of
             the file says, else Parquet.
         n_process: number of processes.
         resume: continue a job that was interrupted, if there is one.
+        ray: address of a Ray cluster to run on, with ``n_process`` actors; ``"local"`` starts one
+            on this machine.
         quiet: show no progress.
 
     Raises:
@@ -91,6 +94,15 @@ def encode(
     )  # fmt: skip
     read = Corpus(str(corpus), tokenized)
     read.files()  # an error here is clearer than one later
+    if ray is not None:
+        from .on_ray import encode_on_ray
+
+        if format != "parquet" or resume:
+            raise ValueError(
+                "On Ray only --format parquet is written, and Ray itself retries what fails: drop "
+                "--resume and other formats."
+            )
+        return Summary(*encode_on_ray(read, out, encoder, ray, n_process))
     description, parts = Path(f"{out}.json"), Path(f"{out}.parts")
     if not resume:
         refuse_existing([*output_files(format, out), description, parts])

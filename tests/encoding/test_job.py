@@ -152,6 +152,7 @@ def test_failures(text: Path, tmp_path: Path, weights: str) -> None:
         ([text, "out.npy", "--format", "csv"], "format = 'csv' is unknown"),
         ([text, "out.npy", "--weights", "gone"], "Cannot find the ELMo weights 'gone'"),
         ([text, "out.npy", "--pipeline", "gone"], "gone"),
+        ([text, "out.npy", "--ray", "local"], "On Ray only --format parquet"),
         ([text, "out.npy", "--gpu-id", "0", "-n", "2"], "drop --n-process"),
     ]:
         result = run(arguments[0], tmp_path / str(arguments[1]), *arguments[2:])

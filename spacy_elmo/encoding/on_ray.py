@@ -1,0 +1,124 @@
+"""Encodes a corpus on several machines, as an actor of Ray Data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
+
+from ..bilm.files import atomic_directory
+from .block import import_pyarrow
+from .corpus import PARQUET, Corpus
+from .encoder import Encoder
+
+BATCH_ROWS = 256  # rows that an actor encodes together
+BLOCK_TOKENS = 16384  # of texts that this process sends out
+
+
+class EncodeTable:
+    """An actor for ``Dataset.map_batches(…, batch_format="pyarrow")``; loads the weights once.
+
+    Args:
+        encoder: what it runs.
+    """
+
+    def __init__(self, encoder: Encoder):
+        self.encoder = encoder
+
+    def __call__(self, table: Any) -> Any:
+        """From columns ``id`` and ``text`` or ``tokens`` to ``id``, ``tokens`` and ``vectors``.
+
+        If there are both, ``text`` counts for rows whose ``tokens`` are null.
+        """
+        columns = table.to_pydict()
+        nothing = [None] * len(table)
+        pairs = zip(columns.get("tokens", nothing), columns.get("text", nothing), strict=True)
+        rows = [text or "" if tokens is None else tokens for tokens, text in pairs]
+        return self.encoder.encode(columns["id"], rows).to_arrow()
+
+
+def encode_on_ray(
+    corpus: Corpus, out: Path, encoder: Encoder, address: str, n_actors: int
+) -> tuple[int, int]:
+    """Write the vectors of a corpus to a directory of Parquet files.
+
+    Args:
+        corpus: Parquet with a column ``id`` is read by the cluster itself, anything else by this
+            process. Docs are read as their words.
+        out: a directory that all machines share; it appears when all is written.
+        encoder: what each actor runs; it loads the weights on its own machine.
+        address: of the cluster; ``"local"`` starts one on this machine.
+        n_actors: at most; each takes one core.
+
+    Returns:
+        Numbers of rows and vectors.
+
+    Raises:
+        ValueError: Ray is not installed, or there is something at ``out``.
+    """
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise ValueError(
+            f"Ray is needed ({error}). Install it with: pip install 'spacy-elmo[ray]'"
+        ) from None
+    if out.exists():
+        raise ValueError(f"'{out}' exists already. Remove it or choose another directory.")
+    if not ray.is_initialized():
+        local = {"num_cpus": n_actors} if address == "local" else {}
+        ray.init(address, log_to_driver=False, **local)
+    ray.data.DataContext.get_current().execution_options.preserve_order = True
+    files = corpus.files()
+    if all(file.suffix == PARQUET for file in files) and has_ids(files[0]):
+        dataset = ray.data.read_parquet([str(file) for file in files])
+    else:
+        dataset = ray.data.from_arrow(tables(corpus))
+    encoded = dataset.map_batches(
+        EncodeTable,
+        fn_constructor_args=(encoder,),
+        batch_format="pyarrow",
+        batch_size=BATCH_ROWS,
+        concurrency=(1, n_actors),
+        num_cpus=1,
+    )
+    with atomic_directory(out) as temporary:
+        encoded.write_parquet(str(temporary), ray_remote_args={"num_cpus": 0})
+        return measure(temporary)
+
+
+def measure(directory: Path) -> tuple[int, int]:
+    """Numbers of rows and vectors in a directory of Parquet files."""
+    parquet = import_pyarrow(str(directory)).parquet
+    n_rows = n_vectors = 0
+    for file in directory.glob("*.parquet"):
+        for batch in parquet.ParquetFile(file).iter_batches(columns=["tokens"]):
+            n_rows += len(batch)
+            n_vectors += len(batch["tokens"].flatten())
+    return n_rows, n_vectors
+
+
+def has_ids(file: Path) -> bool:
+    """Whether a Parquet file has a column ``id``."""
+    names = import_pyarrow(str(file)).parquet.read_schema(file).names
+    return "id" in names
+
+
+def tables(corpus: Corpus) -> list[Any]:
+    """The rows of a corpus as Arrow tables of ``id``, ``text`` and ``tokens``, one of them null."""
+    pa = import_pyarrow("Blocks of a dataset")
+    found = []
+    for ids, rows in corpus.chunks(BLOCK_TOKENS):
+        if isinstance(rows, DocBin):
+            rows = [[token.text for token in doc] for doc in rows.get_docs(Vocab())]
+        texts = [row if isinstance(row, str) else None for row in rows]
+        words = [None if isinstance(row, str) else row for row in rows]
+        columns = {
+            "id": pa.array(ids, None if ids else pa.int64()),
+            "text": pa.array(texts, pa.string()),
+            "tokens": pa.array(words, pa.list_(pa.string())),
+        }
+        found.append(pa.table(columns))
+    return found

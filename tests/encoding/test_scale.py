@@ -1,0 +1,145 @@
+"""Clusters: Ray and Spark on this machine, and the page that describes them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import spacy_elmo
+from spacy_elmo import Encoder
+from spacy_elmo.cli import app
+from spacy_elmo.encoding import on_ray
+from spacy_elmo.encoding.corpus import Corpus
+
+from ..pipeline.helpers import TOLERANCE, WIDTH, max_difference
+
+PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text(encoding="utf-8")
+
+
+def run_section(title: str) -> dict[str, Any]:
+    """Run the snippets and commands of a section of the page; returns the snippets' names."""
+    section = PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    names: dict[str, Any] = {}
+    for language, content in re.findall(r"^```(\w+)\n(.*?)^```$", section, re.M | re.S):
+        if language == "python":
+            exec(content, names)
+            continue
+        command = shlex.split(content.removeprefix("python -m spacy elmo "))
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 0, result.output
+    return names
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    lines = ["The bank lent us the money.", "", "They sat on the bank."]
+    (tmp_path / "texts.txt").write_text("\n".join(lines) + "\n")
+    monkeypatch.chdir(tmp_path)
+    return lines
+
+
+def flatten(vectors: Any) -> np.ndarray:
+    return np.concatenate([np.array(list(row), "float32").reshape(-1, 256) for row in vectors])
+
+
+def test_page_on_pipelines(texts: list[str]) -> None:
+    means = run_section("In a spaCy pipeline")["means"]
+    expected = Encoder(level="documents")([f"{text}\n" for text in texts])
+    assert max_difference(means, [vectors[0] for vectors in expected]) <= TOLERANCE
+
+
+def test_page_on_one_machine(texts: list[str]) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = run_section("On one machine")["frame"]
+    assert flatten(frame["vectors"]).shape == (3, 256)
+    assert list(frame["id"]) == [0, 1, 2]
+    vectors = flatten(pandas.read_parquet("vectors.parquet")["vectors"])
+    assert max_difference([vectors], [np.concatenate(Encoder()(texts))]) <= TOLERANCE
+
+
+@pytest.mark.slow
+def test_page_on_ray(texts: list[str]) -> None:
+    ray = pytest.importorskip("ray")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    try:
+        row = run_section("On several machines, with Ray")["row"]
+    finally:
+        ray.shutdown()
+    [expected] = Encoder(layers="top")(texts[:1])
+    assert max_difference([flatten([row["vectors"]])], [expected]) <= TOLERANCE
+    table = parquet.read_table("vectors")
+    assert table["id"].to_pylist() == [0, 1, 2]
+    vectors = flatten(table["vectors"].to_pylist())
+    assert max_difference([vectors], [np.concatenate(Encoder()(texts))]) <= TOLERANCE
+
+
+@pytest.mark.slow
+def test_page_on_spark(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    names = run_section("On several machines, with Spark")
+    names["spark"].stop()
+    table = parquet.read_table("spark").sort_by("id")
+    vectors = flatten(table["vectors"].to_pylist())
+    expected = Encoder(level="documents")([texts[0], ""])
+    assert max_difference([vectors], [np.concatenate(expected)]) <= TOLERANCE
+
+
+@pytest.mark.slow
+def test_ray_with_a_machine_that_is_killed(
+    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two worker nodes; one is killed when the first files are written."""
+    ray = pytest.importorskip("ray")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    from ray.cluster_utils import Cluster
+
+    lines = [" ".join(f"w{i * j % 97}" for j in range(i % 6)) for i in range(8000)]
+    corpus, out = tmp_path / "corpus.txt", tmp_path / "out"
+    corpus.write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(on_ray, "BLOCK_TOKENS", 500)
+    assert len(on_ray.tables(Corpus(str(corpus)))) > 20
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+    left: list[int] = []  # blocks written when one was killed
+
+    def kill() -> None:
+        while not (written := list(tmp_path.glob(".out.part/*.parquet"))):
+            time.sleep(0.01)
+        left.append(len(written))
+        cluster.remove_node(nodes[1], allow_graceful=False)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    try:
+        ray.init(cluster.address, log_to_driver=False)
+        settings = {"weights": weights, "n_process": 2}
+        summary = spacy_elmo.encode(corpus, out, ray=cluster.address, **settings)
+        thread.join(timeout=60)
+        alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    n_files = len(list(out.glob("*.parquet")))
+    assert len(alive) == 1 and left[0] < n_files / 2
+    table = parquet.read_table(out)
+    assert table["id"].to_pylist() == list(range(len(lines)))
+    assert table["tokens"].to_pylist() == [line.split() for line in lines]
+    assert summary == (len(lines), sum(len(line.split()) for line in lines))
+    values = table["vectors"].combine_chunks().flatten().flatten().to_numpy()
+    expected = np.concatenate(Encoder(weights)(lines))
+    assert max_difference([values.reshape(-1, WIDTH)], [expected]) <= TOLERANCE
