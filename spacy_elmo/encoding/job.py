@@ -179,8 +179,7 @@ def encode_parts(
         for number, chunk in enumerate(corpus.chunks(CHUNK_TOKENS))
         if not (path := directory / f"{number:08d}.npz").exists()
     )
-    unit = {"tokens": "tokens", "sentences": "sentences", "documents": "documents"}[encoder.level]
-    with Progress(unit, done=done, quiet=quiet) as progress:
+    with Progress(encoder.level, done=done, quiet=quiet) as progress:
         for size in work(encoder, tasks, n_process):
             sizes.append(size)
             progress.update(size.n_vectors)
