@@ -13,13 +13,14 @@ from .about import __version__
 
 if TYPE_CHECKING:
     from spacy.language import Language
+    from spacy.tokens import Doc
 
     from .encoding.encoder import Encoder
     from .encoding.job import encode
     from .lm.language_model import LanguageModel
     from .pipeline.scalar_mix import Mix
 
-__all__ = ["Encoder", "LanguageModel", "__version__", "encode", "mixes"]
+__all__ = ["Encoder", "LanguageModel", "__version__", "encode", "mixes", "set_vector_hooks"]
 
 LAZY = {
     "Encoder": "encoding.encoder",
@@ -33,6 +34,13 @@ def mixes(nlp: Language) -> list[Mix]:
     from .pipeline.scalar_mix import mixes
 
     return mixes(nlp)
+
+
+def set_vector_hooks(doc: Doc) -> None:
+    """See `spacy_elmo.pipeline.extensions.set_vector_hooks`."""
+    from .pipeline.extensions import set_vector_hooks
+
+    set_vector_hooks(doc)
 
 
 def __getattr__(name: str) -> Any:

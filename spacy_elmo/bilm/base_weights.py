@@ -18,6 +18,7 @@ import torch
 
 from .config import BiLMConfig
 from .model import BiLM
+from .statistics import Statistics
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -121,6 +122,14 @@ class Weights(ABC):
     @abstractmethod
     def has_warm_state(self) -> bool:
         """Whether a warm state is stored with them."""
+
+    def statistics(self) -> Statistics | None:
+        """Statistics of the layers and words; None if there are none.
+
+        Raises:
+            ValueError: they are damaged, or belong to another biLM.
+        """
+        return None
 
     @abstractmethod
     def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:

@@ -1,7 +1,8 @@
 """biLMs on disk: a directory with ``config.json`` and ``weights.safetensors``.
 
 Optional are ``vocab.txt`` and ``head.safetensors`` (the language model's softmax),
-``meta.json`` (name, language, licence, sources) and the card ``README.md`` with ``LICENSE``.
+``statistics.safetensors`` (for similarity), ``meta.json`` (name, language, licence, sources) and
+the card ``README.md`` with ``LICENSE``.
 No file here is ever unpickled.
 """
 
@@ -30,7 +31,9 @@ from .base_weights import (
     read_words,
 )
 from .config import BiLMConfig
+from .files import atomic_file
 from .model import BiLM
+from .statistics import Statistics
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -38,7 +41,8 @@ if TYPE_CHECKING:
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 PROBE = "The quick brown fox jumps over a lazy dog , 1234567890 times !"
 CONFIG, WEIGHTS, HEAD = "config.json", "weights.safetensors", "head.safetensors"
-FILES = (CONFIG, WEIGHTS, HEAD, VOCAB, META, *DOCUMENTS)
+STATISTICS = "statistics.safetensors"
+FILES = (CONFIG, WEIGHTS, HEAD, STATISTICS, VOCAB, META, *DOCUMENTS)
 
 
 class OwnWeights(Weights):
@@ -101,6 +105,12 @@ class OwnWeights(Weights):
 
     def has_warm_state(self) -> bool:
         return "warm_h" in _tensor_shapes(self.path / WEIGHTS)
+
+    def statistics(self) -> Statistics | None:
+        path, config = self.path / STATISTICS, self.config()
+        shape = (config.n_layers + 1, config.width)
+        found = _read_tensors(path) if path.is_file() else None
+        return None if found is None else Statistics.from_tensors(found, str(path), shape)
 
 
 def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
@@ -274,6 +284,12 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
     write_tensors(compact(tensors), path / WEIGHTS)
     if card is not None:
         save_card(card, path)
+
+
+def save_statistics(statistics: Statistics, path: Path) -> None:
+    """Write statistics into a directory that exists."""
+    with atomic_file(path / STATISTICS) as temporary:
+        write_tensors(statistics.to_tensors(), temporary)
 
 
 def save_card(card: Card, path: Path) -> None:

@@ -10,13 +10,14 @@ from wasabi import msg
 
 from ..bilm.published.options import to_options
 from .copy_weights import (
+    add_statistics,
     add_warm_state,
     output_directory,
     read_contents,
     split_paths,
     write_contents,
 )
-from .options import HeadVocab, NoHead, WarmText, WeightsLang, report_errors
+from .options import HeadVocab, NoHead, StatisticsText, WarmText, WeightsLang, report_errors
 
 if TYPE_CHECKING:
     from ..bilm.base_weights import Weights
@@ -28,6 +29,7 @@ def convert_cli(
     paths: Annotated[list[str], typer.Argument(help="Name, directory or zip of weights, or two files (options.json and HDF5), then the directory to write", metavar="IN... OUT")],
     to: Annotated[str | None, typer.Option("--to", "-t", help="Layout to write: own or published (default: the other one than that of IN)")] = None,
     warm_text: WarmText = None,
+    statistics: StatisticsText = None,
     lang: WeightsLang = None,
     vocab: HeadVocab = None,
     half: Annotated[bool, typer.Option("--half", help="Store the weights in half precision (own layout only)")] = False,
@@ -39,7 +41,8 @@ def convert_cli(
 
     The published layout is an options.json with an HDF5 file, our own a config.json with a
     weights.safetensors. Published weights get a warm state, the state from which every sentence starts, computed from
-    an English text; for another language give --warm-text. Weights in the published layout can be
+    an English text; for another language give --warm-text. With --statistics, `similarity` in
+    pipelines compares words and their contexts; without, it is the cosine of mean vectors. Weights in the published layout can be
     read by the archived ELMo implementations.
     """
     from ..bilm.files import atomic_directory
@@ -48,13 +51,14 @@ def convert_cli(
     with report_errors("Cannot convert"):
         setting, out = split_paths(paths)
         weights = find_weights(setting)
-        layout = _layout(to, weights, half, warm_text)
+        layout = _layout(to, weights, half, warm_text, statistics)
         if out.suffix == ".zip":
             raise ValueError(f"'{out}' is not a directory; weights are written to one.")
         path = output_directory(out, force, lambda names: _foreign(names, weights))
         contents = read_contents(weights, lang, vocab, no_head)
         if layout == "own":
             add_warm_state(contents, warm_text)
+            add_statistics(contents, statistics)
         elif weights.has_warm_state():
             msg.warn(
                 "The stored warm state is left out, because the published layout has no place for "
@@ -66,7 +70,9 @@ def convert_cli(
     msg.good(f"Wrote {n_parameters / 1e6:.1f} M parameters in the {layout} layout", str(out))
 
 
-def _layout(to: str | None, weights: Weights, half: bool, warm_text: Path | None) -> str:
+def _layout(
+    to: str | None, weights: Weights, half: bool, warm_text: Path | None, statistics: Path | None
+) -> str:
     """The layout to write."""
     layout = to or next(layout for layout in LAYOUTS if layout != weights.layout)
     if layout not in LAYOUTS:
@@ -75,6 +81,8 @@ def _layout(to: str | None, weights: Weights, half: bool, warm_text: Path | None
         to_options(weights.config())  # raises if that layout cannot describe the biLM
         if warm_text is not None:
             raise ValueError("The published layout has no warm state: no --warm-text.")
+        if statistics is not None:
+            raise ValueError("The published layout has no statistics: no --statistics.")
         if half:
             raise ValueError("The published layout is written in single precision: no --half.")
     return layout

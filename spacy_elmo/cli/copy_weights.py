@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ..bilm.base_weights import Card, Weights
     from ..bilm.model import BiLM
+    from ..bilm.statistics import Statistics
     from ..lm.softmax import SoftmaxHead
     from ..lm.vocabulary import Vocabulary
 
@@ -27,12 +28,14 @@ class Contents:
         model: the biLM.
         card: its card.
         head: the head and its vocabulary, None to leave them out.
+        statistics: of its layers and words, None if there are none.
     """
 
     weights: Weights
     model: BiLM
     card: Card
     head: tuple[SoftmaxHead, Vocabulary] | None
+    statistics: Statistics | None
 
 
 def split_paths(paths: list[str]) -> tuple[str | list[str], Path]:
@@ -123,7 +126,36 @@ def read_contents(
     if lang:
         card.meta["lang"] = lang
     head = None if no_head or not weights.has_head() else load_head(weights)
-    return Contents(weights, weights.load(), card, head)
+    return Contents(weights, weights.load(), card, head, weights.statistics())
+
+
+def add_statistics(contents: Contents, text: Path | None) -> None:
+    """Compute a biLM's statistics, after its warm state.
+
+    Args:
+        contents: which get them; the card names the language of the text.
+        text: to compute them from; None to leave what there is.
+
+    Raises:
+        ValueError: the text has no two distinct words.
+    """
+    from ..bilm.batches import IndexedSentences
+    from ..bilm.statistics import compute_statistics
+
+    if text is not None:
+        sentences = _read_text(text, contents)
+        contents.statistics = compute_statistics(
+            contents.model, IndexedSentences(sentences, max_words=100)
+        )
+
+
+def _read_text(text: Path, contents: Contents) -> list[list[str]]:
+    """The sentences of a text, tokenized in the language of the card."""
+    from ..pipeline.segments import split_text
+    from ..pretraining.data.shards import read_lines
+
+    lang = str(contents.card.meta.get("lang") or "xx")
+    return list(split_text(_tokenizer(lang), read_lines(text)))
 
 
 def add_warm_state(contents: Contents, text: Path | None) -> None:
@@ -141,16 +173,13 @@ def add_warm_state(contents: Contents, text: Path | None) -> None:
     model, lang = contents.model, str(contents.card.meta.get("lang") or "")
     needs_one = model.config.initial_state == "warm"
     if text is not None:
-        from ..pipeline.segments import split_text
-        from ..pretraining.data.shards import read_lines
-
         if not needs_one:
             raise ValueError(
                 "--warm-text is for biLMs whose state was carried from sentence to sentence in "
                 "training. This one was trained from a zero state (initial_state is 'zero'), and a "
                 "warm state would make its vectors worse. Drop --warm-text."
             )
-        sentences = list(split_text(_tokenizer(lang or "xx"), read_lines(text)))
+        sentences = _read_text(text, contents)
         if len(sentences) < N_STREAMS:
             raise ValueError(
                 f"'{text}' has {len(sentences)} sentences; a warm state needs at least "
@@ -201,7 +230,7 @@ def write_contents(
         half: store the weights in half precision (own layout only).
     """
     from ..bilm.base_weights import readable
-    from ..bilm.own_weights import save_bilm, save_card
+    from ..bilm.own_weights import save_bilm, save_card, save_statistics
     from ..bilm.published.weights import write_published
     from ..lm.head import save_head
 
@@ -214,6 +243,8 @@ def write_contents(
     save_card(contents.card, directory)
     if layout == "own":
         save_bilm(contents.model, directory, half=half)
+        if contents.statistics is not None:
+            save_statistics(contents.statistics, directory)
         if contents.head is not None:
             save_head(*contents.head, directory, half=half)
     elif contents.head is None:

@@ -21,6 +21,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only")]
 
 # Of `convert` and `package`
 WarmText = Annotated[Path | None, typer.Option("--warm-text", "-w", help="Text in the language of the biLM, 30 sentences or more, to compute its warm state from", exists=True, dir_okay=False)]
+StatisticsText = Annotated[Path | None, typer.Option("--statistics", "-s", help="Text in the language of the biLM, some ten thousand words or more, to compute from it the statistics that similarities need", exists=True, dir_okay=False)]
 WeightsLang = Annotated[str | None, typer.Option("--lang", "-l", help="Language of the biLM for its card, as a spaCy code (nb)")]
 HeadVocab = Annotated[Path | None, typer.Option("--vocab", help="Vocabulary of a published head, one word per line (default: the vocab.txt beside it)", exists=True, dir_okay=False)]
 NoHead = Annotated[bool, typer.Option("--no-head", help="Leave out the language-model head and its vocabulary")]

@@ -16,13 +16,14 @@ from packaging.version import InvalidVersion, Version
 from wasabi import msg
 
 from .copy_weights import (
+    add_statistics,
     add_warm_state,
     output_directory,
     read_contents,
     split_paths,
     write_contents,
 )
-from .options import HeadVocab, NoHead, WarmText, WeightsLang, report_errors
+from .options import HeadVocab, NoHead, StatisticsText, WarmText, WeightsLang, report_errors
 
 if TYPE_CHECKING:
     from .copy_weights import Contents
@@ -69,6 +70,7 @@ def package_cli(
     version: Annotated[str | None, typer.Option("--version", "-v", help="Package version (default: from the card, or 0.0.0)")] = None,
     build: Annotated[str, typer.Option("--build", "-b", help="Comma-separated formats to build: sdist and/or wheel, or none")] = "sdist",
     warm_text: WarmText = None,
+    statistics: StatisticsText = None,
     lang: WeightsLang = None,
     vocab: HeadVocab = None,
     no_head: NoHead = False,
@@ -103,6 +105,7 @@ def package_cli(
         contents = read_contents(weights, lang, vocab, no_head)
         contents.card.meta |= {"name": name, "version": version}
         add_warm_state(contents, warm_text)
+        add_statistics(contents, statistics)
         write_package(contents, path, dist, module)
         msg.good(f"Created the package of '{name}'", str(directory))
         for each in formats:

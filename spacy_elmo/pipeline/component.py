@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Union  # noqa: UP035
 
+import numpy as np
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
@@ -39,10 +40,12 @@ class Output(NamedTuple):
     Attributes:
         tensor: mixed vectors ``(n_tokens, 2P)``.
         layers: all layers ``(L + 1, n_tokens, 2P)`` if they are to be stored or listened to.
+        compared: the rows of a `Comparison`, if the weights have statistics.
     """
 
     tensor: Floats2d
     layers: Optional[Floats3d]
+    compared: Optional[np.ndarray]
 
 
 class Elmo(Tok2Vec):
@@ -167,7 +170,8 @@ class Elmo(Tok2Vec):
         layers = bilm.predict(docs)
         self._name_sources()
         stored = layers if self.store_layers or self.doc_layers.listeners else [None] * len(docs)
-        return list(map(Output, mix.predict(layers), stored))
+        compared = map(self._compare, docs, layers)
+        return list(map(Output, mix.predict(layers), stored, compared))
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate a stream of Docs, as many at a time as one pass of the biLM reads.
@@ -185,13 +189,20 @@ class Elmo(Tok2Vec):
             else:
                 yield from docs
 
+    def _compare(self, doc: Doc, layers: Floats3d) -> Optional[np.ndarray]:
+        comparison = self.shim.comparison
+        if comparison is None:
+            return None
+        return comparison.rows(doc, layers, self.shim.settings.segments)
+
     def set_annotations(self, docs: Sequence[Doc], outputs: Sequence[Output]) -> None:
         """Write the outputs of `predict` to Docs: vectors, and layers if they are stored."""
         self.doc_layers.cache = self.shim.cache
         for doc, output in zip(docs, outputs, strict=True):
             doc.tensor = output.tensor  # type: ignore[assignment]
             owners = dict.fromkeys([self.doc_layers, *get_owners(doc)])
-            set_vectors(doc, output.tensor, tuple(owners), weak=self.surroundings.is_cleaned)
+            weak = self.surroundings.is_cleaned
+            set_vectors(doc, output.tensor, tuple(owners), weak, output.compared)
             if self.store_layers:
                 extensions.set_layers(doc, output.layers, self.name)  # type: ignore[arg-type]
             if output.layers is not None and self.doc_layers.listeners:

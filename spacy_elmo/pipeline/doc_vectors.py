@@ -36,16 +36,26 @@ class DocVectors:
         doc: the Doc.
         vectors: ``(n_tokens, 2P)``.
         owners: the `DocLayers` of the components that have read the Doc.
-        weak: let the array go with ``doc.tensor``.
+        weak: let the arrays go with ``doc.tensor``.
+        compared: the rows of a `Comparison`, None without one.
     """
 
     def __init__(
-        self, doc: Doc, vectors: Floats2d, owners: Sequence[DocLayers] = (), weak: bool = False
+        self,
+        doc: Doc,
+        vectors: Floats2d,
+        owners: Sequence[DocLayers] = (),
+        weak: bool = False,
+        compared: np.ndarray | None = None,
     ):
+        self.compared = compared
         self.owners = tuple(owners)
         self.ends = _token_ends(doc)
         self._doc = ref(doc)
-        self._vectors: Callable[[], Any] = ref(vectors) if weak else lambda: vectors
+        self._vectors: Callable[[], Any] = lambda: vectors
+        if weak:
+            own = ref(self)
+            self._vectors = ref(vectors, lambda _: _drop_compared(own()))
 
     @property
     def vectors(self) -> Any:
@@ -69,10 +79,10 @@ class DocVectors:
         return bool(get_array_module(vectors).may_share_memory(tensor, vectors))
 
     def state(self) -> dict[str, Any]:
-        """``ends``, ``vectors`` and ``sums`` of their rows; None for vectors that have gone."""
+        """``ends``, ``vectors``, ``sums`` of their rows, ``compared``; None for what has gone."""
         vectors = self.vectors
         sums = None if vectors is None else _row_sums(vectors)
-        return {"ends": self.ends, "sums": sums, "vectors": vectors}
+        return {"ends": self.ends, "sums": sums, "vectors": vectors, "compared": self.compared}
 
     def to_dict(self) -> dict[str, Any]:
         """The state as it is serialized, without vectors that are serialized with the Doc."""
@@ -88,6 +98,11 @@ class DocVectors:
 
     def __copy__(self) -> DocVectors:
         return self  # for `Doc.from_docs` and `Span.as_doc`; nothing changes it
+
+
+def _drop_compared(entry: DocVectors | None) -> None:
+    if entry is not None:
+        entry.compared = None
 
 
 @srsly.msgpack_encoders("spacy-elmo.DocVectors")
@@ -118,17 +133,34 @@ def get_vectors(doc: Doc) -> Any:
     if isinstance(entry, DocVectors) and entry.overlaps(doc.tensor) and len(doc.tensor) == len(doc):
         return doc.tensor  # on a GPU spaCy merges the rows of tokens in place
     keys: list[Any] = sorted(key for key in doc.user_data if _is_entry(key))
-    vectors = _join(doc, keys) if keys else _slice(doc)
-    set_vectors(doc, vectors, get_owners(doc))
+    vectors, compared = _join(doc, keys) if keys else _slice(doc)
+    set_vectors(doc, vectors, get_owners(doc), compared=compared)
     return vectors
 
 
+def get_compared(doc: Doc) -> np.ndarray | None:
+    """The rows of a Doc's compared vectors, ``(n_tokens, 3P)``; None without statistics.
+
+    Raises:
+        NotOnDocError, ValueError: see `get_vectors`.
+    """
+    get_vectors(doc)
+    entry = doc.user_data[KEY]
+    if entry.compared is None or np.array_equal(entry.ends, _token_ends(doc)):
+        return entry.compared
+    return entry.compared[np.searchsorted(entry.ends, _token_ends(doc))]  # tokens were merged
+
+
 def set_vectors(
-    doc: Doc, vectors: Floats2d, owners: Sequence[DocLayers] = (), weak: bool = False
+    doc: Doc,
+    vectors: Floats2d,
+    owners: Sequence[DocLayers] = (),
+    weak: bool = False,
+    compared: np.ndarray | None = None,
 ) -> None:
     """Write a Doc's entry, see `DocVectors`; it replaces earlier ones."""
     _remove_entries(doc)
-    doc.user_data[KEY] = DocVectors(doc, vectors, owners, weak)
+    doc.user_data[KEY] = DocVectors(doc, vectors, owners, weak, compared)
 
 
 def _remove_entries(doc: Doc) -> None:
@@ -149,8 +181,8 @@ def get_owners(doc: Doc) -> tuple[DocLayers, ...]:
     return entry.owners if isinstance(entry, DocVectors) else ()
 
 
-def _join(doc: Doc, keys: Sequence[Any]) -> Any:
-    """Vectors by where tokens end, from the entries of one or several Docs."""
+def _join(doc: Doc, keys: Sequence[Any]) -> tuple[Any, np.ndarray | None]:
+    """Vectors and compared rows by where tokens end, from the entries of one or several Docs."""
     entries = [doc.user_data[key] for key in keys]
     states = [entry.state() if isinstance(entry, DocVectors) else entry for entry in entries]
     ends = np.concatenate([state["ends"] + key[2] for key, state in zip(keys, states, strict=True)])
@@ -162,23 +194,31 @@ def _join(doc: Doc, keys: Sequence[Any]) -> Any:
             f"not all read: there are vectors for {len(ends)} tokens, but not for each of its "
             f"{len(doc)}. Run the component on it again."
         )
+    parts: list[Any] = [state.get("compared") for state in states]
+    are_alike = len({None if part is None else part.shape[1] for part in parts}) == 1
+    compared = np.concatenate(parts)[rows] if are_alike and parts[0] is not None else None
     if all(state["sums"] is not None for state in states):
         sums = np.concatenate([state["sums"] for state in states])[rows]
         if doc.tensor.ndim == 2 and np.array_equal(_row_sums(doc.tensor), sums):
-            return doc.tensor  # the array that spaCy has copied, sliced, merged or loaded
+            # the array that spaCy has copied, sliced, merged or loaded
+            return doc.tensor, compared
     arrays = [state["vectors"] for state in states]
     if any(array is None for array in arrays):
         raise ValueError(
             "This Doc's ELMo vectors were those of doc.tensor, which was replaced since. Run the "
             "elmo component on it again, and read ._.elmo before the tensor is replaced."
         )
-    return get_array_module(arrays[0]).concatenate(arrays)[rows]
+    return get_array_module(arrays[0]).concatenate(arrays)[rows], compared
 
 
-def _slice(doc: Doc) -> Any:
-    """The tensor of a Doc that `Span.as_doc` made, if it is a part of the whole Doc's vectors."""
+def _slice(doc: Doc) -> tuple[Any, np.ndarray | None]:
+    """The tensor and the compared rows of a Doc that `Span.as_doc` made.
+
+    The tensor has to be a part of the whole Doc's vectors.
+    """
     entry: Any = doc.user_hooks.get(HOOK)
-    sums = (entry.state() if isinstance(entry, DocVectors) else entry or {}).get("sums")
+    state = entry.state() if isinstance(entry, DocVectors) else entry or {}
+    sums, compared = state.get("sums"), state.get("compared")
     if (
         sums is None
         or doc.tensor.ndim != 2
@@ -189,7 +229,11 @@ def _slice(doc: Doc) -> Any:
             "This Doc has no ELMo vectors: run it through a pipeline with the 'elmo' component "
             "first. (If it is a part of one: span.as_doc(copy_user_data=True) has them.)"
         )
-    return doc.tensor
+    if compared is not None and len(doc):
+        windows = np.lib.stride_tricks.sliding_window_view(sums, len(doc))
+        start = int((windows == _row_sums(doc.tensor)).all(axis=1).argmax())
+        compared = compared[start : start + len(doc)]
+    return doc.tensor, compared
 
 
 def _is_entry(key: Any) -> bool:

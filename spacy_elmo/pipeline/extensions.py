@@ -13,12 +13,22 @@ from typing import Any, NoReturn
 
 import numpy as np
 from spacy.attrs import IS_SPACE
+from spacy.lexeme import Lexeme
 from spacy.tokens import Doc, Span, Token
 from thinc.api import get_array_module, to_numpy
 from thinc.types import Floats1d, Floats3d
 
+from .comparison import compared_vector
 from .doc_layers import token_hash
-from .doc_vectors import HOOK, KEY, NotOnDocError, clear_vectors, get_owners, get_vectors
+from .doc_vectors import (
+    HOOK,
+    KEY,
+    NotOnDocError,
+    clear_vectors,
+    get_compared,
+    get_owners,
+    get_vectors,
+)
 
 # Where spaCy itself keeps the values of a Doc's extensions.
 LAYERS: Any = ("._.", "elmo_layers", None, None)
@@ -52,14 +62,14 @@ def remove_vectors(doc: Doc, value: Any) -> None:
     clear_vectors(doc)
 
 
-def doc_vector(doc: Doc) -> Floats1d:
-    """``doc._.elmo``: mean of the vectors of its words, ``(2P,)``."""
-    return _mean(doc, 0, len(doc))
+def doc_vector(doc: Doc) -> Any:
+    """``doc._.elmo`` and ``doc.vector``: see `_vector`."""
+    return _vector(doc, 0, len(doc))
 
 
-def span_vector(span: Span) -> Floats1d:
-    """``span._.elmo``: mean of the vectors of its words, ``(2P,)``."""
-    return _mean(span.doc, span.start, span.end)
+def span_vector(span: Span) -> Any:
+    """``span._.elmo`` and ``span.vector``: see `_vector`."""
+    return _vector(span.doc, span.start, span.end)
 
 
 def token_vector(token: Token) -> Floats1d:
@@ -67,7 +77,20 @@ def token_vector(token: Token) -> Floats1d:
     return get_vectors(token.doc)[token.i]
 
 
-def _mean(doc: Doc, start: int, end: int) -> Floats1d:
+def compared_token_vector(token: Token) -> Any:
+    """``token.vector``: see `_vector`; without statistics ``token._.elmo``."""
+    rows = get_compared(token.doc)
+    return token_vector(token) if rows is None else compared_vector(rows[token.i : token.i + 1])
+
+
+def _vector(doc: Doc, start: int, end: int) -> Any:
+    """The vector of some tokens by which they are compared, ``(3P,)``: see `pipeline.comparison`.
+
+    If the weights have no statistics, the mean of the words' vectors, ``(2P,)``.
+    """
+    rows = get_compared(doc)
+    if rows is not None:
+        return compared_vector(rows[start:end])
     vectors = get_vectors(doc)
     words = np.flatnonzero(doc.to_array([IS_SPACE])[start:end] == 0) + start
     if len(words) == 0:
@@ -129,11 +152,19 @@ def clear_layers(doc: Doc, value: Any) -> None:
 
 
 def set_vector_hooks(doc: Doc) -> None:
-    """Take ``vector``, ``has_vector``, ``vector_norm`` and ``similarity`` from ELMo."""
+    """Take ``vector``, ``has_vector``, ``vector_norm`` and ``similarity`` from ELMo.
+
+    The component does it; a Doc that comes back from bytes (of a `DocBin`, or of a process of
+    ``nlp.pipe(n_process=2)``) has lost its hooks, and gets them again by a call of this.
+
+    Raises:
+        NotOnDocError, ValueError: the Doc has no vectors, see `get_vectors`.
+    """
+    get_vectors(doc)
     hooks: list[tuple[dict[str, Callable[..., Any]], Callable[..., Any]]] = [
         (doc.user_hooks, doc_vector),
         (doc.user_span_hooks, span_vector),
-        (doc.user_token_hooks, token_vector),
+        (doc.user_token_hooks, compared_token_vector),
     ]
     for hook, vector in hooks:
         hook.update(vector=vector, has_vector=has_vector, similarity=similarity)
@@ -164,16 +195,23 @@ def similarity(obj: Doc | Span | Token, other: Any) -> float:
     """Cosine of two vectors, 0 if one of them is all zeros.
 
     Raises:
-        ValueError: the other object's vector has another size.
+        ValueError: the other object's vector has another size, or it is a Lexeme.
     """
+    if isinstance(other, Lexeme):
+        raise ValueError(
+            f"Cannot compare an ELMo vector with the lexeme '{other.text}', which has no context. "
+            f"Run the word through the pipeline, nlp({other.text!r})[0], or set the elmo "
+            f"component's vectors = \"vocab\" to compare by the vocab's static vectors."
+        )
     a, b = to_numpy(obj.vector), to_numpy(other.vector)
+    if not a.any() or not b.any():
+        return 0.0
     if a.shape != b.shape:
         raise ValueError(
             f"Cannot compare a {a.shape[0]}-dimensional ELMo vector with a "
             f"{b.shape[0]}-dimensional one: run both texts through the same pipeline."
         )
-    norms = _norm(a) * _norm(b)
-    return float(a.dot(b)) / norms if norms > 0 else 0.0
+    return float(a.dot(b)) / (_norm(a) * _norm(b))
 
 
 def _norm(vector: Any) -> float:

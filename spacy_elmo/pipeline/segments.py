@@ -10,11 +10,13 @@ import numpy as np
 from spacy.attrs import IS_PUNCT, IS_SPACE, ORTH
 from spacy.language import Language
 from spacy.pipeline.sentencizer import Sentencizer
+from spacy.strings import get_string_id
 from spacy.tokens import Doc
 
 SEGMENTS = ("auto", "sents", "doc")
 ZONE_SIZE = 2000  # paragraphs of raw text in memory together
 FINAL_PUNCTUATION = Sentencizer.default_punct_chars
+FINAL_HASHES = np.sort(np.array([get_string_id(m) for m in FINAL_PUNCTUATION], dtype=np.uint64))
 
 
 def sentence_bounds(doc: Doc, segments: str = "auto") -> tuple[np.ndarray, list[tuple[int, int]]]:
@@ -52,18 +54,16 @@ def sentence_bounds(doc: Doc, segments: str = "auto") -> tuple[np.ndarray, list[
     elif has_sentences:
         starts = np.searchsorted(words, [sent.start for sent in doc.sents])
     else:
-        starts = _starts_by_punctuation(doc, attributes[words])
+        starts = _starts_by_punctuation(attributes[words])
     bounds = np.unique(np.append(starts, n_words)).tolist()
     return words, list(pairwise(bounds))
 
 
-def _starts_by_punctuation(doc: Doc, attributes: np.ndarray) -> np.ndarray:
+def _starts_by_punctuation(attributes: np.ndarray) -> np.ndarray:
     """Starts of sentences: after a run of punctuation with a final mark in it."""
-    strings = doc.vocab.strings
-    final = np.isin(
-        attributes[:, 0],
-        np.array([strings[mark] for mark in FINAL_PUNCTUATION], dtype=np.uint64),
-    )
+    orths = attributes[:, 0].astype(np.uint64)
+    nearest = np.searchsorted(FINAL_HASHES, orths).clip(max=len(FINAL_HASHES) - 1)
+    final = FINAL_HASHES[nearest] == orths
     inside = ~final & (attributes[:, 1] == 0)  # neither a mark nor what may follow one
     finals_before = np.cumsum(final)
     indices = np.flatnonzero(inside)

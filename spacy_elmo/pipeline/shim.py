@@ -10,6 +10,8 @@ from typing import Any
 
 import srsly
 import torch
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
 from thinc.api import ArgsKwargs, Optimizer, PyTorchShim, get_torch_default_device, xp2torch
 from thinc.types import FloatsXd
 
@@ -18,9 +20,11 @@ from ..bilm.base_weights import Card
 from ..bilm.config import BiLMConfig
 from ..bilm.find_weights import find_weights
 from ..bilm.model import BiLM, State, versions
+from ..bilm.statistics import Statistics
 from ..bilm.worker import configure_worker
 from .cache import LayerCache
 from .checks import warn_of_language
+from .comparison import Comparison
 from .segments import Passage
 from .settings import BiLMSettings
 
@@ -33,6 +37,8 @@ class BiLMShim(PyTorchShim):
     Attributes:
         settings: how the biLM is found, run and trained.
         cache: layers of a frozen biLM, while something is trained on them.
+        comparison: makes the vectors that are compared; None without statistics, or until the
+            biLM is loaded.
     """
 
     def __init__(self, settings: BiLMSettings):
@@ -44,6 +50,7 @@ class BiLMShim(PyTorchShim):
         self._n_trainable: int | None = None  # topmost parts of the biLM; None for all
         self._config: BiLMConfig | None = None
         self._card: Card | None = None
+        self.comparison: Comparison | None = None
         self._warned_of_language = False
 
     @property
@@ -77,6 +84,7 @@ class BiLMShim(PyTorchShim):
             weights = find_weights(self.settings.weights)
             self._set_config(weights.config())
             self._card = weights.card()
+            self._set_statistics(weights.statistics())
             self._set_model(weights.load())
         return self._model
 
@@ -100,6 +108,9 @@ class BiLMShim(PyTorchShim):
         if self.settings.initial_state == "warm":
             return self.bilm.warm_state()
         return self.bilm.zero_state()
+
+    def _set_statistics(self, statistics: Statistics | None) -> None:
+        self.comparison = None if statistics is None else Comparison(statistics)
 
     def _set_model(self, model: BiLM) -> None:
         self._model = model.to(self._device)
@@ -243,6 +254,7 @@ class BiLMShim(PyTorchShim):
         """A shim with the same biLM if it is frozen, else with a copy of it."""
         copied = BiLMShim(self.settings)
         copied._config, copied._card = self._config, self._card
+        copied.comparison = self.comparison
         copied._warned_of_language = self._warned_of_language
         copied._device = self._device
         copied._n_trainable = self._n_trainable
@@ -263,6 +275,8 @@ class BiLMShim(PyTorchShim):
             "config": self.config.to_dict(),
             "card": asdict(self.card),
         }
+        if self.comparison is not None:
+            state["statistics"] = save_tensors(self.comparison.statistics.to_tensors())
         return srsly.msgpack_dumps(state)
 
     def from_bytes(self, bytes_data: bytes) -> BiLMShim:
@@ -270,10 +284,15 @@ class BiLMShim(PyTorchShim):
             state = srsly.msgpack_loads(bytes_data)
             config, card = BiLMConfig.from_dict(state["config"]), Card(**state["card"])
             model = bilm_weights.from_bytes(config, state["weights"])
+            statistics = state.get("statistics")
+            if statistics is not None:
+                source = "The statistics of the weights"
+                statistics = Statistics.from_tensors(load_tensors(statistics), source)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"The serialized elmo component is damaged: {error}") from error
         self._set_config(config)
         self._card = card
+        self._set_statistics(statistics)
         self._set_model(model)
         return self
 

@@ -36,6 +36,7 @@ from .run.train_state import (
     update_warm_state,
     write_checkpoint,
     write_model,
+    write_statistics,
 )
 from .step import TrainState, train_step
 
@@ -124,6 +125,7 @@ def pretrain(
                 if group.is_first:
                     console.print(f"Finished {progress.step:,} steps; evaluating on the dev text …")
                     write_results(run, state, console, log)
+                    write_statistics(run, state.group.device)
         group.barrier()
         return progress
 

@@ -420,3 +420,13 @@ def test_info_of_nothing() -> None:
     result = run("info", "en_xl")
     assert result.exit_code == 1
     assert "Cannot find the ELMo weights 'en_xl'" in result.output
+
+
+def test_statistics_of_a_text(own: Path, text: Path, tmp_path: Path) -> None:
+    convert(own, tmp_path / "new", "--to", "own", "--statistics", text)
+    weights = find_weights(tmp_path / "new")
+    assert weights.statistics() is not None and find_weights(own).statistics() is None
+    convert(tmp_path / "new", tmp_path / "copy", "--to", "own")
+    assert find_weights(tmp_path / "copy").statistics().words == weights.statistics().words
+    result = run("convert", own, tmp_path / "published", "--statistics", text)
+    assert result.exit_code == 1 and "no --statistics" in result.output

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.find_weights import load_bilm
+from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.model import compute_warm_state
 from spacy_elmo.bilm.own_weights import OwnWeights
 from spacy_elmo.lm.head import load_head
@@ -97,6 +97,9 @@ def test_what_a_run_leaves(paths: tuple[Path, Path], tmp_path: Path) -> None:
     assert [entry["step"] for entry in log if "loss" in entry] == [5, 10, 15, 20]
     assert [entry["step"] for entry in log if "mean" in entry] == [10, 20, 20, 20]
     assert [entry["model"] for entry in log[-2:]] == ["model-best", "model-last"]
+    for name in ("model-best", "model-last"):
+        statistics = find_weights(out / name).statistics()
+        assert statistics is not None and statistics.words
     assert progress.best == min(entry["mean"] for entry in log if "mean" in entry)
 
 

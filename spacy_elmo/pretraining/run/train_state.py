@@ -13,7 +13,8 @@ from ...bilm.base_weights import Card
 from ...bilm.files import atomic_directory
 from ...bilm.find_weights import load_bilm
 from ...bilm.model import BiLM, compute_warm_state
-from ...bilm.own_weights import HEAD, WEIGHTS, save_bilm
+from ...bilm.own_weights import HEAD, WEIGHTS, save_bilm, save_statistics
+from ...bilm.statistics import compute_statistics
 from ...lm.head import load_head, save_head
 from ...lm.perplexity import Perplexity, evaluate
 from ...lm.softmax import LogUniformSampler, SoftmaxHead
@@ -102,6 +103,13 @@ def evaluate_models(run: Run, device: torch.device) -> dict[str, Perplexity]:
             head, _ = load_head(path)
             results[path.name] = _evaluate(load_bilm(path).to(device), head.to(device), run)
     return results
+
+
+def write_statistics(run: Run, device: torch.device) -> None:
+    """Add statistics of the held-out text to a run's models, as they are on disk."""
+    for path in filter(lambda path: path.exists(), (run.out / BEST, run.out / LAST)):
+        with matmul_precision("highest"):
+            save_statistics(compute_statistics(load_bilm(path).to(device), run.dev), path)
 
 
 def _evaluate(model: BiLM, head: SoftmaxHead, run: Run, max_words: int = 0) -> Perplexity:

@@ -1,0 +1,168 @@
+"""How well do the compared vectors, and simpler ones, tell what is similar?
+
+    python benchmarks/similarity.py DATA [--weights en_sm]
+
+Prints three tables. ``compared`` are the vectors that ``similarity`` uses, ``word`` and
+``context`` their parts; the others are raw or standardized layers, or counted words.
+
+- Sentences (STS benchmark, training part): Spearman correlation with human scores.
+- Word in context (WiC, training part): accuracy at the best threshold of two tokens' cosine.
+- Word sense (CoarseWSD-20): nearest centroid of the training occurrences; accuracy on the test
+  part, mean over the 20 words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+
+Vectors = dict[str, np.ndarray]  # by kind, each (n, dimensions)
+
+
+def lines(path: Path) -> Iterator[str]:
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        yield from (line.rstrip("\n") for line in file)
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=-1, keepdims=True).clip(1e-12)
+
+
+def cosines(x: np.ndarray) -> np.ndarray:
+    """Of the vectors 0 and 1, 2 and 3, …"""
+    return (unit(x[::2]) * unit(x[1::2])).sum(axis=1)
+
+
+def ranks(x: np.ndarray) -> np.ndarray:
+    """Ranks, their mean where values are equal."""
+    _, inverse, counts = np.unique(np.round(x, 7), return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+
+
+def spearman(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.corrcoef(ranks(a), ranks(b))[0, 1])
+
+
+def best_threshold(cosine: np.ndarray, same: np.ndarray) -> float:
+    """Accuracy of 'the same if the cosine is above a threshold', with the best one."""
+    same = same[np.argsort(-cosine)]
+    right = np.cumsum(same) + (~same).sum() - np.cumsum(~same)
+    return float(max(right.max(), (~same).sum()) / len(same))
+
+
+def layer_vectors(doc: Doc, layers: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Vectors:
+    """Of a Doc's tokens: each layer and the mean of all, raw and standardized."""
+    standard = (layers - mean[:, None]) / std[:, None]
+    found = {}
+    for name, each in (("raw", layers), ("standardized", standard)):
+        for number, layer in enumerate(each):
+            found[f"layer {number}, {name}"] = layer
+        found[f"mean of layers, {name}"] = each.mean(axis=0)
+    return found
+
+
+def read(nlp: Language, docs: list[Doc], tokens: list[int] | None) -> Vectors:
+    """Vectors of Docs, or of one token of each."""
+    statistics = nlp.get_pipe("elmo").shim.comparison.statistics
+    p = len(statistics.word_mean)
+    rows = defaultdict(list)
+    for i, doc in enumerate(nlp.pipe(docs)):
+        layers = layer_vectors(doc, doc._.elmo_layers, statistics.mean, statistics.std)
+        for name, vectors in layers.items():
+            rows[name].append(vectors.mean(axis=0) if tokens is None else vectors[tokens[i]].copy())
+        vector = doc.vector if tokens is None else doc[tokens[i]].vector
+        rows["word"].append(vector[:p])
+        rows["context"].append(vector[p:])
+        rows["compared"].append(vector)
+    return {name: np.stack(vectors) for name, vectors in rows.items()}
+
+
+def counted(docs: list[Doc]) -> np.ndarray:
+    """Cosines of word counts of the Docs 0 and 1, 2 and 3, …"""
+    counts = [Counter(token.lower_ for token in doc) for doc in docs]
+    norms = [sum(n * n for n in count.values()) ** 0.5 for count in counts]
+    pairs = zip(counts[::2], counts[1::2], norms[::2], norms[1::2], strict=True)
+    return np.array([sum(a[w] * b[w] for w in a) / (m * n) for a, b, m, n in pairs])
+
+
+def sentences(nlp: Language, data: Path) -> dict[str, float]:
+    rows = [line.split("\t") for line in lines(data / "sim/stsb-train.tsv.xz")]
+    gold = np.array([float(row[4]) for row in rows])
+    docs = [nlp.make_doc(text) for row in rows for text in row[5:7]]
+    found = {"counted words": spearman(counted(docs), gold)}
+    vectors = read(nlp, docs, None)
+    del vectors["context"]  # a Doc has none
+    return found | {name: spearman(cosines(x), gold) for name, x in vectors.items()}
+
+
+def in_context(nlp: Language, data: Path) -> dict[str, float]:
+    rows = [line.split("\t") for line in lines(data / "wsd/wic-train.tsv.xz")]
+    same = np.array([row[0] == "T" for row in rows])
+    docs = [Doc(nlp.vocab, text.split(" ")) for row in rows for text in row[4:6]]
+    vectors = read(nlp, docs, [int(i) for row in rows for i in row[3].split("-")])
+    return {name: best_threshold(cosines(x), same) for name, x in vectors.items()}
+
+
+def senses(nlp: Language, data: Path) -> dict[str, float]:
+    parts = []
+    for part in ("train", "test"):
+        rows = [json.loads(line) for line in lines(data / f"wsd/coarsewsd20/{part}.jsonl.xz")]
+        docs = [Doc(nlp.vocab, [w or "_" for w in row["text"].split(" ")]) for row in rows]
+        vectors = read(nlp, docs, [row["index"] for row in rows])
+        words = np.array([row["word"] for row in rows])
+        parts.append((words, np.array([row["sense"] for row in rows]), vectors))
+    (train_words, train_senses, train), (test_words, test_senses, test) = parts
+    scores = defaultdict(list)
+    for word in sorted(set(train_words)):
+        known, asked = train_words == word, test_words == word
+        gold = test_senses[asked]
+        names, sense, counts = np.unique(
+            train_senses[known], return_inverse=True, return_counts=True
+        )
+        scores["most frequent sense"].append((gold == names[counts.argmax()]).mean())
+        for kind in train:
+            x = train[kind][known]
+            centroids = np.stack([x[sense == i].mean(axis=0) for i in range(len(names))])
+            nearest = (unit(test[kind][asked]) @ unit(centroids).T).argmax(axis=1)
+            scores[kind].append((gold == names[nearest]).mean())
+    return {kind: float(np.mean(values)) for kind, values in scores.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path, help="with sim/ and wsd/")
+    parser.add_argument("--weights", default="en_sm", help="with statistics (default: en_sm)")
+    parser.add_argument("--only", default="", help="print tables with this in their title")
+    arguments = parser.parse_args()
+    nlp = spacy.blank("en")
+    model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": arguments.weights}
+    nlp.add_pipe("elmo", config={"model": model, "store_layers": True, "vectors": "elmo"})
+    nlp("Load the weights.")
+    if nlp.get_pipe("elmo").shim.comparison is None:
+        parser.error(
+            f"'{arguments.weights}' has no statistics: elmo convert --statistics adds them"
+        )
+    tables = {
+        "sentences, Spearman": sentences,
+        "word in context, accuracy": in_context,
+        "word sense, accuracy": senses,
+    }
+    for title, measure in tables.items():
+        if arguments.only not in title:
+            continue
+        print(f"\n{title}")
+        for name, value in measure(nlp, arguments.data).items():
+            print(f"  {name:<34}{100 * value:6.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

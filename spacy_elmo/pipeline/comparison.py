@@ -1,0 +1,101 @@
+"""Vectors that are compared: what a word is, and what its context makes likely in its place.
+
+The raw layers compare badly: a few dimensions and frequent words dominate their cosines, and in
+the LSTM layers the word itself hides what its neighbours say about it. The vector compared has
+three parts of P dimensions:
+
+- word: the token layer, whitened over distinct words, so that different words are nearly
+  orthogonal; in a Doc or a Span the sum of them, weighted by rarity, ``a / (a + p(word))`` (SIF,
+  Arora et al. 2017).
+- left and right context: the top layer, standardised, of the forward LSTM at the word before and of
+  the backward LSTM at the word behind, which predict the word that stands here (as in context2vec,
+  Melamud et al. 2016). A Span has the context around it; a sentence and a Doc have none.
+
+Word and context are scaled to length 1, so that they count alike.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from spacy.attrs import ORTH
+from spacy.strings import get_string_id
+from spacy.tokens import Doc
+from thinc.api import to_numpy
+from thinc.types import Floats3d
+
+from ..bilm.statistics import Statistics
+from .segments import sentence_bounds
+
+RARITY = 3e-4  # SIF's a
+
+
+class Comparison:
+    """Makes the rows from which compared vectors are computed.
+
+    Args:
+        statistics: of the weights.
+    """
+
+    def __init__(self, statistics: Statistics):
+        self.statistics = statistics
+        hashes = np.array([get_string_id(word) for word in statistics.words], dtype=np.uint64)
+        order = np.argsort(hashes)
+        # A last one that no word has: every hash is found before the end.
+        self._hashes = np.append(hashes[order], np.uint64(2**64 - 1))
+        rarity = RARITY / (RARITY + statistics.frequencies[order])
+        self._rarity = np.append(rarity, 1).astype("float32")
+
+    def rows(self, doc: Doc, layers: Floats3d, segments: str) -> np.ndarray:
+        """A row of word, left and right context for each token; zeros for whitespace.
+
+        The length of the word's part is its rarity. Contexts end at the sentence's ends.
+
+        Args:
+            doc: the Doc.
+            layers: of its tokens ``(L + 1, n_tokens, 2P)``.
+            segments: the setting, see `sentence_bounds`.
+
+        Returns:
+            ``(n_tokens, 3P)`` in half precision.
+        """
+        statistics, p = self.statistics, len(self.statistics.word_mean)
+        tokens, bounds = sentence_bounds(doc, segments)
+        if not bounds:
+            return np.zeros((len(doc), 3 * p), dtype="float16")
+        starts, ends = np.array(bounds).T
+        top = to_numpy(layers[-1])[tokens]
+        top -= statistics.mean[-1]
+        top /= statistics.std[-1]
+        rows = np.empty((len(tokens), 3 * p), dtype="float16")
+        words = (to_numpy(layers[0, :, :p])[tokens] - statistics.word_mean) @ statistics.whitening
+        rows[:, :p] = unit(words) * self._rarities(doc)[tokens, None]
+        rows[1:, p : 2 * p] = top[:-1, :p]
+        rows[:-1, 2 * p :] = top[1:, p:]
+        rows[starts, p : 2 * p] = rows[ends - 1, 2 * p :] = 0
+        if len(tokens) == len(doc):
+            return rows
+        spread = np.zeros((len(doc), 3 * p), dtype="float16")
+        spread[tokens] = rows
+        return spread
+
+    def _rarities(self, doc: Doc) -> np.ndarray:
+        """``(n_tokens,)``, 1 for unknown words."""
+        orths = doc.to_array([ORTH]).astype(np.uint64)
+        found = np.searchsorted(self._hashes, orths)
+        return np.where(self._hashes[found] == orths, self._rarity[found], np.float32(1))
+
+
+def compared_vector(rows: np.ndarray) -> np.ndarray:
+    """The vector of a token, a Span or a Doc from the rows of its tokens, ``(3P,)``, float32."""
+    p = rows.shape[1] // 3
+    rows = rows[rows[:, :p].any(axis=1)].astype("float32")  # not whitespace
+    if not len(rows):
+        return np.zeros(3 * p, dtype="float32")
+    context = np.concatenate([rows[0, p : 2 * p], rows[-1, 2 * p :]])
+    return np.concatenate([unit(rows[:, :p].sum(axis=0)), unit(context)])
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Vectors scaled to the length 1; zeros stay zeros."""
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.maximum(norms, np.float32(1e-12))
