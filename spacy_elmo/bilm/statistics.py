@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .batches import IndexedSentences
+    from .config import BiLMConfig
     from .model import BiLM
 
 MAX_TYPES = 20_000  # distinct words, the most frequent ones, that the whitening is fitted to
@@ -49,6 +53,24 @@ class Statistics:
             tensors[name] = torch.tensor(getattr(self, name))
         return tensors
 
+    def to_bytes(self) -> bytes:
+        """The tensors in the safetensors format."""
+        return save_tensors(self.to_tensors())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, config: BiLMConfig) -> Statistics:
+        """What `to_bytes` returned, of a biLM of this shape.
+
+        Raises:
+            ValueError: see `from_tensors`.
+        """
+        source = "The serialized statistics"
+        try:
+            tensors = load_tensors(data)
+        except SafetensorError as error:
+            raise ValueError(f"{source} are damaged: {error}") from error
+        return cls.from_tensors(tensors, source, (config.n_layers + 1, config.width))
+
     @classmethod
     def from_tensors(
         cls, tensors: Mapping[str, torch.Tensor], source: str, shape: tuple[int, int] | None = None
@@ -79,7 +101,7 @@ class Statistics:
             and len(found.words) == len(found.frequencies)
         )
         values = (found.frequencies, found.word_mean, found.whitening, found.mean, found.std)
-        if not fits or not all(np.isfinite(array).all() for array in values):
+        if not fits or not all(np.isfinite(a).all() for a in values) or (found.std <= 0).any():
             raise ValueError(f"{source} has wrong shapes or values. Compute it again.")
         if shape is not None and found.mean.shape != shape:
             raise ValueError(

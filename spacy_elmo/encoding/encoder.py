@@ -19,7 +19,8 @@ from ..bilm.settings import Settings, one_of
 from ..pipeline.component import Elmo
 from ..pipeline.doc_vectors import set_vectors
 from ..pipeline.extensions import set_layers
-from ..pipeline.listener import elmo_listeners
+from ..pipeline.listener import ElmoListener
+from ..pipeline.nodes import model_nodes
 from ..pipeline.segments import chunks, sentence_bounds
 from ..readers import blank_pipeline, reading_docs
 from .block import Block
@@ -101,7 +102,8 @@ class Encoder(Settings):
         found = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, Elmo)]
         name = found[-1] if found and self.component is None else self.component
         if name in self.nlp.pipe_names and name not in found:
-            name = next((own.upstream for own in elmo_listeners(self.nlp.get_pipe(name))), name)
+            listeners = model_nodes(self.nlp.get_pipe(name), ElmoListener)
+            name = listeners[0].upstream if listeners else name
         if name not in found:
             raise ValueError(
                 f"The pipeline '{self.pipeline}' has no "
@@ -115,7 +117,8 @@ class Encoder(Settings):
     @cached_property
     def mix(self) -> Any:
         """The mix of the component: ``List[Floats3d] → List[Floats2d]``."""
-        listeners = elmo_listeners(self.nlp.get_pipe(self.component)) if self.component else []
+        pipe = self.nlp.get_pipe(self.component) if self.component else None
+        listeners = model_nodes(pipe, ElmoListener)
         return listeners[0].layers[0] if listeners else self.elmo.model.get_ref("mix")
 
     @property

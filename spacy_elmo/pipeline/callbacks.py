@@ -10,8 +10,9 @@ from spacy.language import Language
 from spacy.training.loggers import console_logger_v3
 from thinc.api import Model
 
-from .cache import LayerCache
 from .component import Elmo
+from .layer_cache import LayerCache
+from .nodes import model_nodes
 from .scalar_mix import Mix, mixes
 from .shim import BiLMShim
 
@@ -151,8 +152,7 @@ def _unfreezable(nlp: Language, component: str) -> List[BiLMShim]:
 
 def _shims(pipes: Iterable[Any]) -> List[BiLMShim]:
     """The biLMs in components."""
-    models = [getattr(pipe, "model", None) for pipe in pipes]
-    nodes = [node for model in models if isinstance(model, Model) for node in model.walk()]
+    nodes = [node for pipe in pipes for node in model_nodes(pipe, Model)]
     return [shim for node in nodes for shim in node.shims if isinstance(shim, BiLMShim)]
 
 

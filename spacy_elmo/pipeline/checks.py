@@ -8,11 +8,27 @@ from contextlib import contextmanager
 from typing import Any
 
 from spacy.pipeline.tok2vec import Tok2VecListener
+from thinc.api import Model
 
 from ..bilm.base_weights import Card
 from .scalar_mix import MixSettings
 
+VECTORS = ("auto", "elmo", "vocab")
 Listeners = Mapping[str, Sequence[Any]]  # by the components that they are in
+
+
+def check_settings(vectors: str, model: Model) -> None:
+    """Raise a ValueError for an unknown setting, or a model that is not `spacy-elmo.Elmo.v1`."""
+    if vectors not in VECTORS:
+        known = ", ".join(f'"{choice}"' for choice in VECTORS)
+        raise ValueError(
+            f'The elmo component\'s setting vectors = "{vectors}" is unknown; use {known}.'
+        )
+    if not {"bilm", "mix"} <= set(model.ref_names):
+        raise ValueError(
+            f"The elmo component's model must be the architecture spacy-elmo.Elmo.v1, found "
+            f"'{model.name}'."
+        )
 
 
 def check_widths(name: str, width: int, listeners: Listeners) -> None:

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Union  # noqa: UP035
+from typing import Any, Dict, List, Optional, Union  # noqa: UP035
 
 import numpy as np
 from spacy.language import Language
@@ -17,35 +17,20 @@ from thinc.types import Floats2d, Floats3d
 
 from ..bilm.find_weights import WeightsNotFoundError
 from . import extensions
-from .checks import check_widths, damage_reported, warn_of_settings_without_effect
-from .doc_layers import Batch, DocLayers, add_loss
+from .checks import check_settings, check_widths, damage_reported, warn_of_settings_without_effect
+from .doc_layers import Batch, DocLayers, Output, add_loss
 from .doc_vectors import get_owners, set_vectors
-from .listener import ElmoListener, elmo_listeners
+from .listener import ElmoListener
 from .mixed import ReplacedConfig
+from .nodes import model_nodes
 from .scalar_mix import check_finite, set_up
 from .segments import chunks
 from .shim import BiLMShim
 from .sources import add_sources, update_saved_sources
-from .surroundings import Surroundings, tok2vec_listeners
+from .surroundings import Surroundings
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
-
-VECTORS = ("auto", "elmo", "vocab")
-
-
-class Output(NamedTuple):
-    """The component's predictions for one Doc.
-
-    Attributes:
-        tensor: mixed vectors ``(n_tokens, 2P)``.
-        layers: all layers ``(L + 1, n_tokens, 2P)`` if they are to be stored or listened to.
-        compared: the rows of a `Comparison`, if the weights have statistics.
-    """
-
-    tensor: Floats2d
-    layers: Optional[Floats3d]
-    compared: Optional[np.ndarray]
 
 
 class Elmo(Tok2Vec):
@@ -81,16 +66,7 @@ class Elmo(Tok2Vec):
         store_layers: bool = False,
         vectors: str = "auto",
     ):
-        if vectors not in VECTORS:
-            known = ", ".join(f'"{choice}"' for choice in VECTORS)
-            raise ValueError(
-                f'The elmo component\'s setting vectors = "{vectors}" is unknown; use {known}.'
-            )
-        if not {"bilm", "mix"} <= set(model.ref_names):
-            raise ValueError(
-                f"The elmo component's model must be the architecture spacy-elmo.Elmo.v1, found "
-                f"'{model.name}'."
-            )
+        check_settings(vectors, model)
         super().__init__(vocab, model, name)
         model.attrs["replace_listener_cfg"] = ReplacedConfig(name)
         self.store_layers = store_layers
@@ -127,10 +103,10 @@ class Elmo(Tok2Vec):
         self.doc_layers.name = self.name
         self.model.attrs["replace_listener_cfg"].component = self.name  # it may have another now
         names = ("*", self.name) if self.surroundings.writes_last(self) else (self.name,)
-        for listener in tok2vec_listeners(component):
+        for listener in model_nodes(component, Tok2VecListener):
             if listener.upstream_name in names:
                 self.add_listener(listener, component.name)
-        for own in elmo_listeners(component):
+        for own in model_nodes(component, ElmoListener):
             if own.accepts(self.doc_layers):
                 self.add_listener(own, component.name)  # type: ignore[arg-type]
                 with contextlib.suppress(WeightsNotFoundError):
@@ -168,7 +144,7 @@ class Elmo(Tok2Vec):
             self.model.set_dim("nO", self.shim.config.width)
         check_widths(self.name, self.shim.config.width, self.listener_map)
         layers = bilm.predict(docs)
-        self._name_sources()
+        self._add_sources()
         stored = layers if self.store_layers or self.doc_layers.listeners else [None] * len(docs)
         compared = map(self._compare, docs, layers)
         return list(map(Output, mix.predict(layers), stored, compared))
@@ -288,7 +264,7 @@ class Elmo(Tok2Vec):
             self.listener_map,
             bool(self.doc_layers.listeners),
         )
-        self._name_sources()
+        self._add_sources()
         super().initialize(get_examples, nlp=nlp)
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
@@ -299,34 +275,26 @@ class Elmo(Tok2Vec):
         for name, text in self.shim.card.documents.items():
             (Path(path) / name).write_text(text, encoding="utf-8")
         nlp = self.surroundings.nlp
-        if nlp is not None and self._name_sources():  # of weights that nothing has needed before
+        if nlp is not None and self._add_sources():  # of weights that nothing has needed before
             update_saved_sources(Path(path).parent / "meta.json", nlp, self.name)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
-        """Load the component with its weights.
-
-        Raises:
-            ValueError: a file is missing or damaged.
-        """
+        """Load the component with its weights; a ValueError if a file is missing or damaged."""
         with damage_reported(self.name, str(path)):
             super().from_disk(path, exclude=exclude)
             check_finite(self.model.get_ref("mix"))
-        self._name_sources()
+        self._add_sources()
         return self
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "Elmo":
-        """Load the component with its weights.
-
-        Raises:
-            ValueError: the bytes are damaged.
-        """
+        """Load the component with its weights; a ValueError if the bytes are damaged."""
         with damage_reported(self.name, "bytes"):
             super().from_bytes(bytes_data, exclude=exclude)
             check_finite(self.model.get_ref("mix"))
-        self._name_sources()
+        self._add_sources()
         return self
 
-    def _name_sources(self) -> bool:
+    def _add_sources(self) -> bool:
         """Add the sources of loaded weights to the pipeline's; whether there are new ones."""
         nlp = self.surroundings.nlp
         return nlp is not None and self.shim.is_loaded and add_sources(nlp, self.shim.card)

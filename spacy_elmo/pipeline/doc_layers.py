@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
@@ -14,10 +14,24 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from .cache import LayerCache
+from .layer_cache import LayerCache
 from .scalar_mix import penalty
 
 AddLoss = Callable[[Any], None]
+
+
+class Output(NamedTuple):
+    """The component's predictions for one Doc.
+
+    Attributes:
+        tensor: mixed vectors ``(n_tokens, 2P)``.
+        layers: all layers ``(L + 1, n_tokens, 2P)`` if they are to be stored or listened to.
+        compared: the rows of a `Comparison`, if the weights have statistics.
+    """
+
+    tensor: Floats2d
+    layers: Floats3d | None
+    compared: np.ndarray | None
 
 
 class DocLayers:

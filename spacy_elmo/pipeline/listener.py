@@ -174,13 +174,6 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         return f"before it: {names}" if names else "there is none before it"
 
 
-def elmo_listeners(component: Any) -> list[ElmoListener]:
-    """The `ElmoListener`s in a component's model."""
-    model = getattr(component, "model", None)
-    nodes = model.walk() if isinstance(model, Model) else ()
-    return [node for node in nodes if isinstance(node, ElmoListener)]
-
-
 def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
     """Note the Docs of this call as samples, which no component has read."""
     if X is None:

@@ -13,6 +13,7 @@ from thinc.api import Model, Ops
 from thinc.types import Floats2d, Floats3d
 
 from ..bilm.settings import Settings, below_one, setting
+from .nodes import model_nodes
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP045
@@ -206,10 +207,8 @@ def mixes(nlp: Language) -> List[Mix]:
     """
     found = []
     for component, pipe in nlp.components:
-        model = getattr(pipe, "model", None)
-        if not isinstance(model, Model):
-            continue
-        nodes = [node for node in model.walk() if node.name == NAME and node.has_param("w")]
+        model: Any = getattr(pipe, "model", None)
+        nodes = [n for n in model_nodes(pipe, Model) if n.name == NAME and n.has_param("w")]
         for index, node in enumerate(nodes):
             s = softmax(node.ops, node.get_param("w"))
             gamma: Any = node.get_param("gamma")

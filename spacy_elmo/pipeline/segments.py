@@ -89,7 +89,7 @@ def chunks(docs: Iterable[Doc], n_words: int, n_docs: int) -> Iterator[list[Doc]
         yield chunk
 
 
-class Passage(NamedTuple):
+class Window(NamedTuple):
     """A sentence, or a window of a long one: what the biLM reads at once.
 
     Attributes:
@@ -114,7 +114,7 @@ class Passage(NamedTuple):
         return slice(first, last + 1) if last - first < len(self.tokens) else self.tokens
 
 
-def passages(doc: Doc, segments: str, max_words: int) -> Iterator[Passage]:
+def doc_windows(doc: Doc, segments: str, max_words: int) -> Iterator[Window]:
     """What the biLM reads of a Doc: its sentences, long ones in overlapping windows.
 
     Every word gets its vectors from exactly one window, one with context on both sides of it.
@@ -129,7 +129,7 @@ def passages(doc: Doc, segments: str, max_words: int) -> Iterator[Passage]:
     words = [texts[i] for i in tokens]
     for start, end in bounds:
         for (first, last), (used, used_end) in windows(end - start, max_words):
-            yield Passage(
+            yield Window(
                 words[start + first : start + last],
                 tokens[start + used : start + used_end],
                 used - first,

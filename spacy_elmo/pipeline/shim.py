@@ -10,8 +10,6 @@ from typing import Any
 
 import srsly
 import torch
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
 from thinc.api import ArgsKwargs, Optimizer, PyTorchShim, get_torch_default_device, xp2torch
 from thinc.types import FloatsXd
 
@@ -22,13 +20,14 @@ from ..bilm.find_weights import find_weights
 from ..bilm.model import BiLM, State, versions
 from ..bilm.statistics import Statistics
 from ..bilm.worker import configure_worker
-from .cache import LayerCache
 from .checks import warn_of_language
 from .comparison import Comparison
-from .segments import Passage
+from .layer_cache import LayerCache
+from .learn_rate import scaled_learn_rate
+from .segments import Window
 from .settings import BiLMSettings
 
-EncodedDoc = list[tuple[Passage, torch.Tensor]]  # passages with their layers (L + 1, n_words, 2P)
+EncodedDoc = list[tuple[Window, torch.Tensor]]  # windows with their layers (L + 1, n_words, 2P)
 
 
 class BiLMShim(PyTorchShim):
@@ -84,8 +83,7 @@ class BiLMShim(PyTorchShim):
             weights = find_weights(self.settings.weights)
             self._set_config(weights.config())
             self._card = weights.card()
-            self._set_statistics(weights.statistics())
-            self._set_model(weights.load())
+            self._set_model(weights.load(), weights.statistics())
         return self._model
 
     @property
@@ -109,10 +107,8 @@ class BiLMShim(PyTorchShim):
             return self.bilm.warm_state()
         return self.bilm.zero_state()
 
-    def _set_statistics(self, statistics: Statistics | None) -> None:
+    def _set_model(self, model: BiLM, statistics: Statistics | None) -> None:
         self.comparison = None if statistics is None else Comparison(statistics)
-
-    def _set_model(self, model: BiLM) -> None:
         self._model = model.to(self._device)
         self.cache = LayerCache(self.settings.cache_mb, self.settings.cache_half)
         self._set_requires_grad()
@@ -120,10 +116,10 @@ class BiLMShim(PyTorchShim):
     # The forward and backward pass
 
     def predict(self, inputs: ArgsKwargs) -> list[EncodedDoc]:
-        """The layers of all passages, without a graph, from the cache where they are in it.
+        """The layers of all windows, without a graph, from the cache where they are in it.
 
         Args:
-            inputs: the passages of each Doc, as the only positional argument.
+            inputs: the windows of each Doc, as the only positional argument.
         """
         with torch.no_grad():
             return self._encode(inputs, self._read_cached)
@@ -131,7 +127,7 @@ class BiLMShim(PyTorchShim):
     def begin_update(
         self, inputs: ArgsKwargs
     ) -> tuple[list[EncodedDoc], Callable[[ArgsKwargs], None]]:
-        """The layers of all passages, with a graph if the biLM is trained.
+        """The layers of all windows, with a graph if the biLM is trained.
 
         Args:
             inputs: see `predict`.
@@ -155,10 +151,10 @@ class BiLMShim(PyTorchShim):
         inputs: ArgsKwargs,
         read: Callable[[Sequence[Sequence[str]]], list[torch.Tensor]],
     ) -> list[EncodedDoc]:
-        docs: list[list[Passage]] = inputs.args[0]
-        sentences = [passage.words for passages in docs for passage in passages]
+        docs: list[list[Window]] = inputs.args[0]
+        sentences = [window.words for windows in docs for window in windows]
         layers = iter(read(sentences) if sentences else [])  # no weights are needed for nothing
-        return [[(passage, next(layers)) for passage in passages] for passages in docs]
+        return [[(window, next(layers)) for window in windows] for windows in docs]
 
     def _read(self, sentences: Sequence[Sequence[str]]) -> list[torch.Tensor]:
         """Layers ``(L + 1, n_words, 2P)``, with a graph where gradients are enabled."""
@@ -200,7 +196,7 @@ class BiLMShim(PyTorchShim):
 
     def finish_update(self, optimizer: Optimizer) -> None:
         if not self.settings.frozen and self._model is not None:
-            with _scaled_learn_rate(optimizer, self.settings.learn_rate_factor):
+            with scaled_learn_rate(optimizer, self.settings.learn_rate_factor):
                 super().finish_update(optimizer)
             self._clear_caches()
 
@@ -259,9 +255,8 @@ class BiLMShim(PyTorchShim):
         copied._device = self._device
         copied._n_trainable = self._n_trainable
         if self._model is not None:
-            copied._model, copied.cache = self._model, self.cache
-            if not self.settings.frozen:
-                copied._model = deepcopy(self._model)
+            copied.cache = self.cache
+            copied._model = self._model if self.settings.frozen else deepcopy(self._model)
         return copied
 
     def __deepcopy__(self, memo: dict[int, Any]) -> BiLMShim:
@@ -276,7 +271,7 @@ class BiLMShim(PyTorchShim):
             "card": asdict(self.card),
         }
         if self.comparison is not None:
-            state["statistics"] = save_tensors(self.comparison.statistics.to_tensors())
+            state["statistics"] = self.comparison.statistics.to_bytes()
         return srsly.msgpack_dumps(state)
 
     def from_bytes(self, bytes_data: bytes) -> BiLMShim:
@@ -286,14 +281,12 @@ class BiLMShim(PyTorchShim):
             model = bilm_weights.from_bytes(config, state["weights"])
             statistics = state.get("statistics")
             if statistics is not None:
-                source = "The statistics of the weights"
-                statistics = Statistics.from_tensors(load_tensors(statistics), source)
+                statistics = Statistics.from_bytes(statistics, config)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"The serialized elmo component is damaged: {error}") from error
         self._set_config(config)
         self._card = card
-        self._set_statistics(statistics)
-        self._set_model(model)
+        self._set_model(model, statistics)
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -305,20 +298,3 @@ class BiLMShim(PyTorchShim):
         self.__init__(state["settings"])  # type: ignore[misc]
         self._warned_of_language = state["warned"]
         self.from_bytes(state["bytes"])
-
-
-@contextlib.contextmanager
-def _scaled_learn_rate(optimizer: Optimizer, factor: float) -> Iterator[None]:
-    """Multiply an optimizer's learning rate inside a ``with`` block.
-
-    Scaling the gradients would not do: the size of Adam's steps does not depend on theirs.
-    """
-    if factor == 1:
-        yield
-        return
-    learn_rate = optimizer.learn_rate
-    optimizer.learn_rate = learn_rate * factor
-    try:
-        yield
-    finally:
-        optimizer.learn_rate = learn_rate

@@ -10,7 +10,8 @@ from spacy.language import Language
 from spacy.pipeline.functions import DocCleaner
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.vocab import Vocab
-from thinc.api import Model
+
+from .nodes import model_nodes
 
 
 class Surroundings:
@@ -119,7 +120,8 @@ class Scan:
 
     def add(self, name: str, component: Any) -> list[str]:
         """Go over the next component, and return its conflicts."""
-        found = [self._conflict(name, node.upstream_name) for node in tok2vec_listeners(component)]
+        listeners = model_nodes(component, Tok2VecListener)
+        found = [self._conflict(name, node.upstream_name) for node in listeners]
         conflicts = list(dict.fromkeys(conflict for conflict in found if conflict))
         self.conflicts += conflicts
         if isinstance(component, Tok2Vec):
@@ -152,10 +154,3 @@ class Scan:
             f"A listener in the component '{name}' learns from '{upstream}', but when it predicts "
             f"it reads doc.tensor, which '{last}' has replaced by then. {advice}"
         )
-
-
-def tok2vec_listeners(component: Any) -> list[Tok2VecListener]:
-    """spaCy's listeners in a component's model."""
-    model = getattr(component, "model", None)
-    nodes = model.walk() if isinstance(model, Model) else ()
-    return [node for node in nodes if isinstance(node, Tok2VecListener)]

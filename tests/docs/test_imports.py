@@ -64,7 +64,7 @@ def test_no_import_circles() -> None:
     TopologicalSorter(graph).prepare()
 
 
-@pytest.mark.parametrize("folder", ["bilm", "lm", "pretraining", "encoding", "cli"])
+@pytest.mark.parametrize("folder", ["bilm", "lm", "pipeline", "pretraining", "encoding", "cli"])
 def test_files_fit_on_a_few_screens(folder: str) -> None:
     lengths = {
         str(path): len(path.read_text(encoding="utf-8").splitlines())

@@ -21,7 +21,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.pipeline.cache import BYTES_PER_ENTRY, LayerCache
+from spacy_elmo.pipeline.layer_cache import BYTES_PER_ENTRY, LayerCache
 
 from .helpers import TOLERANCE, make_nlp, max_difference
 from .learning import (
@@ -57,9 +57,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     sentences: list[tuple[str, ...]] = []
     original = BiLM.read
 
-    def note(self: BiLM, given: Any, *arguments: Any) -> Any:
+    def note(self: BiLM, given: Any, *arguments: Any, **settings: Any) -> Any:
         sentences.extend(tuple(sentence) for sentence in given)
-        return original(self, given, *arguments)
+        return original(self, given, *arguments, **settings)
 
     monkeypatch.setattr(BiLM, "read", note)
     return sentences

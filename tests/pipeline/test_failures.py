@@ -126,7 +126,7 @@ def test_invalid_card(own_weights):
     [("max_words", 0, 8), ("max_words", 7, 8), ("batch_words", 0, 1), ("batch_words", -5, 1)],
 )
 def test_sizes(weights, name, value, least):
-    with pytest.raises(ValueError, match=rf"{name} = {value} .*at least {least}"):
+    with pytest.raises(ValueError, match=rf"{name} is {value}; .*at least {least}"):
         make_nlp(weights, **{name: value})
 
 
