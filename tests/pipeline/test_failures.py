@@ -139,7 +139,7 @@ def test_sizes(weights, name, value, least):
     ],
 )
 def test_misspelt_choices(weights, name, value, choices):
-    with pytest.raises(ValueError, match=rf"""{name} = ['"]{value}['"]""") as caught:
+    with pytest.raises(ValueError, match=rf"""setting {name} (=|is) ['"]{value}['"]""") as caught:
         make_nlp(weights, **{name: value})
     for choice in choices:
         assert f'"{choice}"' in str(caught.value)
