@@ -10,7 +10,6 @@ from torch.nn import functional as F
 from .characters import N_CHARACTERS, PADDING, CharacterIds
 from .config import BiLMConfig
 from .packing import to_device
-from .precision import require_ieee_float32
 
 FEATURES_AT_ONCE = 2**21  # 8 MiB of them in float32, near what a core's cache holds
 GROUPS = 4  # of words of similar length
@@ -61,7 +60,6 @@ class CharCNN(nn.Module):
 
     def forward(self, char_ids: torch.Tensor) -> torch.Tensor:
         """``(n_words, n_positions)`` ids to ``(n_words, projection_dim)`` vectors."""
-        require_ieee_float32(char_ids)
         weight, bias = self._filters()
         maxima = self._maxima(char_ids, weight)  # in half precision under autocast
         x = self.activation(maxima + bias.to(maxima.dtype))  # (n_words, n_filters)
