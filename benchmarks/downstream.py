@@ -169,7 +169,11 @@ MODELS["ner"] = {**MODELS["parser"], "state_type": "ner"}
 
 
 def make_nlp(
-    task: Task, arm: str, static: Path | None, of_elmo: dict[str, Any] | None = None
+    task: Task,
+    arm: str,
+    static: Path | None,
+    of_elmo: dict[str, Any] | None = None,
+    tok2vec: dict[str, Any] | None = None,
 ) -> Language:
     """An untrained pipeline, from a config as `spacy train` would read it.
 
@@ -177,8 +181,9 @@ def make_nlp(
         task, arm: what is in it.
         static: directory of vectors, for the arm that has some.
         of_elmo: settings of the biLM that are not the defaults.
+        tok2vec: what the component learns from; that of the arm if None.
     """
-    model = {**MODELS[task.factory], "tok2vec": ARMS[arm]}
+    model = {**MODELS[task.factory], "tok2vec": tok2vec or ARMS[arm]}
     components: dict[str, Any] = {task.factory: {"factory": task.factory, "model": model}}
     if arm.startswith("ELMo"):
         elmo = {"@architectures": "spacy-elmo.Elmo.v1", **(of_elmo or {})}
@@ -210,11 +215,18 @@ def batches(
 
 
 def measure(
-    task: Task, size: int | None, arm: str, seed: int, data: Path, static: Path | None
+    task: Task,
+    size: int | None,
+    arm: str,
+    seed: int,
+    data: Path,
+    static: Path | None,
+    tok2vec: dict[str, Any] | None = None,
+    split: str = "test",
 ) -> dict[str, Any]:
     """Train once; the score on the test set, in percent."""
     fix_random_seed(seed)
-    nlp = make_nlp(task, arm, static)
+    nlp = make_nlp(task, arm, static, tok2vec=tok2vec)
     train = examples_of(nlp, task, data, "train")
     if size is not None:  # the same for all arms, others for each seed
         train = random.Random(seed).sample(train, size)
@@ -237,7 +249,7 @@ def measure(
     for _ in steps:
         pass
     seconds = time.perf_counter() - start
-    test = examples_of(nlp, task, data, "test")
+    test = examples_of(nlp, task, data, split)
     scores = nlp.evaluate(test)
     return {"score": 100 * scores[task.score], "seconds": seconds}
 

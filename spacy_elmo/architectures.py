@@ -94,7 +94,7 @@ def Elmo(
 
 def ElmoListener(
     upstream: str = "elmo",
-    dropout: float = 0.5,
+    dropout: float = 0.0,
     layer_norm: bool = False,
     mix_l2: float = 0.001,
     initial_weights: Optional[List[float]] = None,
