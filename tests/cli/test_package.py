@@ -197,7 +197,8 @@ def test_a_card_with_another_kind_of_name(name: Any, weights: Path, tmp_path: Pa
     (weights / "meta.json").write_text(json.dumps({"name": name}), encoding="utf-8")
     result = run(weights, tmp_path / "out", "--build", "none")
     assert result.exit_code == 1
-    assert "cannot be the name of weights" in result.output
+    reason = "cannot be the name of weights" if name == "193" else "card's 'name' must be a text"
+    assert reason in " ".join(result.output.split())
 
 
 def test_force(weights: Path, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_other_tensors(directory: Path) -> None:
         load_head(directory)
     whole = {"weight": torch.zeros(6, 8, dtype=torch.int8), "bias": torch.zeros(6)}
     save_file(whole, directory / "head.safetensors")
-    with pytest.raises(ValueError, match=r"'weight' is of the type torch\.int8, expected floats"):
+    with pytest.raises(ValueError, match=r"'weight' is of the type torch\.int8, expected float32"):
         load_head(directory)
 
 
