@@ -1,9 +1,10 @@
 """One precision of float32 on GPUs, for whatever runs a biLM: forward and backward.
 
 PyTorch lets cuDNN compute in TensorFloat-32 by default, which has the 10-bit mantissa of half
-precision: layers would differ from a CPU's by 1e-3. cuDNN's LSTM therefore computes in IEEE float32. Plain matrix products do so by default; whether they may be
-faster is the user's choice (``torch.set_float32_matmul_precision``, ``matmul_precision`` in a
-pretraining config), and so is mixed precision.
+precision: layers would differ from a CPU's by 1e-3. cuDNN's LSTM therefore computes in IEEE
+float32. Plain matrix products do so by default; whether they may be faster is the user's choice
+(``torch.set_float32_matmul_precision``, ``matmul_precision`` in a pretraining config), and so is
+mixed precision.
 """
 
 from __future__ import annotations
