@@ -13,11 +13,14 @@ from .demo import demo_cli
 from .encode import encode_cli
 from .info import info_cli
 from .init_config import init_config_cli
+from .neighbors import neighbors_cli
 from .package import package_cli
 from .perplexity import perplexity_cli
+from .plot_mix import plot_mix_cli
 from .plot_training import plot_training_cli
 from .predict import predict_cli
 from .pretrain import pretrain_cli
+from .senses import senses_cli
 from .tokenize import tokenize_cli
 
 app = typer.Typer(
@@ -40,5 +43,8 @@ app.command(
 app.command("plot-training")(plot_training_cli)
 app.command("perplexity")(perplexity_cli)
 app.command("predict")(predict_cli)
+app.command("neighbors")(neighbors_cli)
+app.command("senses")(senses_cli)
+app.command("plot-mix")(plot_mix_cli)
 
 spacy_app.add_typer(app)

@@ -19,6 +19,14 @@ GpuId = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU
 Json = Annotated[bool, typer.Option("--json", "-j", help="Output JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only")]
 
+# Of `neighbors`, `senses` and `plot-mix`
+Word = Annotated[str, typer.Argument(help="A word that is a single token; upper and lower case are the same", metavar="WORD")]
+CorpusIn = Annotated[str, typer.Option("--in", "-i", help="File, directory or pattern of a corpus: .txt, .jsonl (either also .gz, .xz or .zst), .spacy, .conllu, .parquet, or shards", metavar="CORPUS")]
+TokenizedText = Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces")]
+MostContexts = Annotated[int, typer.Option("--max-contexts", min=3, help="Stop reading the corpus after as many contexts")]
+NumberOfSenses = Annotated[int | None, typer.Option("--senses", "-s", min=1, help="Number of groups (default: the one with the best silhouette, at most 8)")]
+PictureFile = Annotated[Path, typer.Option("--output", "-o", help="File to write: .html or .svg, or .png, which needs matplotlib (the extra viz)", dir_okay=False)]
+
 # Of `convert` and `package`
 WarmText = Annotated[Path | None, typer.Option("--warm-text", "-w", help="Text in the language of the biLM, 30 sentences or more, to compute its warm state from", exists=True, dir_okay=False)]
 StatisticsText = Annotated[Path | None, typer.Option("--statistics", "-s", help="Text in the language of the biLM, some ten thousand words or more, to compute from it the statistics that similarities need", exists=True, dir_okay=False)]

@@ -19,6 +19,7 @@ ARROWS = {
     "lm": {"bilm"},
     "pipeline": {"lm", "bilm"},
     "pretraining": {"lm", "bilm", "progress"},
+    "viz": {"senses", "clusters", "pipeline", "bilm"},
     "encoding": {"readers", "pipeline", "pretraining", "lm", "bilm", "progress"},
 }
 WITHOUT_SPACY = ("bilm", "lm", "pretraining")
@@ -64,7 +65,9 @@ def test_no_import_circles() -> None:
     TopologicalSorter(graph).prepare()
 
 
-@pytest.mark.parametrize("folder", ["bilm", "lm", "pipeline", "pretraining", "encoding", "cli"])
+@pytest.mark.parametrize(
+    "folder", ["bilm", "lm", "pipeline", "pretraining", "encoding", "cli", "viz"]
+)
 def test_files_fit_on_a_few_screens(folder: str) -> None:
     lengths = {
         str(path): len(path.read_text(encoding="utf-8").splitlines())

@@ -1,0 +1,84 @@
+"""``python -m spacy elmo neighbors``: the contexts of a word, grouped by sense."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from wasabi import msg
+
+from .options import (
+    CorpusIn,
+    Json,
+    MostContexts,
+    NumberOfSenses,
+    Quiet,
+    TokenizedText,
+    TokenizerLang,
+    Word,
+    print_json,
+    report_errors,
+)
+
+
+def neighbors_cli(
+    word: Word,
+    corpus: CorpusIn,
+    top: Annotated[int, typer.Option("--top", "-n", min=1, help="Number of contexts to show for each sense")] = 5,
+    weights: Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM")] = "en_sm",
+    lang: TokenizerLang = None,
+    tokenized: TokenizedText = False,
+    most_contexts: MostContexts = 300,
+    n_senses: NumberOfSenses = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:  # fmt: skip
+    """
+    Show the contexts of a word in a corpus, grouped by sense.
+
+    Contexts are grouped by the word's vectors of the top layer, with average linkage on their
+    cosine distances; the number of groups is the one with the best silhouette (or --senses). In
+    each group the most typical contexts come first, and the words that set its contexts apart
+    are named. Groups are of similar contexts: they need not be the senses of a dictionary. With
+    --json, all contexts are printed.
+    """
+    from ..senses import find_senses
+
+    with report_errors(f"Cannot find contexts of '{word}'"):
+        found = find_senses(
+            word, corpus, weights=weights, lang=lang, tokenized=tokenized,
+            most_contexts=most_contexts, n_senses=n_senses, quiet=quiet,
+        )  # fmt: skip
+    if as_json:
+        print_json(to_json(found))
+        return
+    for number, group in enumerate(found.groups, 1):
+        msg.divider(f"sense {number}: {len(group.contexts)} contexts")
+        if group.keywords:
+            print(", ".join(group.keywords))
+        for context in group.contexts[:top]:
+            left, middle, right = context.text
+            print(f"  {left}[{middle}]{right}")
+    if not found.complete:
+        msg.info(f"The corpus has more contexts than {most_contexts}; --max-contexts reads more.")
+
+
+def to_json(found: Any) -> dict[str, Any]:
+    """The senses of a word as plain JSON types."""
+    senses = [
+        {
+            "keywords": group.keywords,
+            "contexts": [
+                {
+                    "left": context.text[0],
+                    "word": context.text[1],
+                    "right": context.text[2],
+                    "row": context.row,
+                    "typicality": typicality,
+                }
+                for context, typicality in zip(group.contexts, group.typicality, strict=True)
+            ],
+        }
+        for group in found.groups
+    ]
+    return {"word": found.word, "complete": found.complete, "senses": senses}

@@ -1,0 +1,54 @@
+"""``python -m spacy elmo senses``: a picture of the senses of a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from wasabi import msg
+
+from .options import (
+    CorpusIn,
+    MostContexts,
+    NumberOfSenses,
+    PictureFile,
+    Quiet,
+    TokenizedText,
+    TokenizerLang,
+    Word,
+    report_errors,
+)
+
+
+def senses_cli(
+    word: Word,
+    corpus: CorpusIn,
+    output: PictureFile = Path("senses.html"),
+    weights: Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM")] = "en_sm",
+    lang: TokenizerLang = None,
+    tokenized: TokenizedText = False,
+    most_contexts: MostContexts = 300,
+    n_senses: NumberOfSenses = None,
+    quiet: Quiet = False,
+) -> None:  # fmt: skip
+    """
+    Draw the contexts of a word in a corpus, grouped by sense.
+
+    Each context is a point: near points are similar contexts (the first two principal components of
+    the word's vectors). Groups have a colour and a shape of their own, and are those of `elmo
+    neighbors`. The .html is a single file that shows each sentence at its point and in a list.
+    """
+    from ..senses import find_senses
+    from ..viz.picture import check_output
+    from ..viz.senses import draw_senses
+
+    with report_errors(f"Cannot draw the senses of '{word}'"):
+        check_output(output)
+        found = find_senses(
+            word, corpus, weights=weights, lang=lang, tokenized=tokenized,
+            most_contexts=most_contexts, n_senses=n_senses, quiet=quiet,
+        )  # fmt: skip
+        draw_senses(found).save(output)
+    if not quiet:
+        msg.good(f"Drew {len(found.groups)} groups of contexts of '{found.word}'", str(output))

@@ -1,0 +1,61 @@
+"""Pictures of what ELMo knows: HTML as text, or shown in a notebook, as displaCy does.
+
+Each function takes ``page`` (return a whole page instead of one element) and ``jupyter`` (show it
+and return None; by default, in a notebook). The HTML refers to nothing outside itself. The
+functions named ``draw_…`` in this folder return a `Picture`, whose ``save`` writes
+HTML, SVG or PNG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+from ..pipeline.scalar_mix import mixes as find_mixes
+from ..senses import Senses
+from .mixes import draw_mixes
+from .picture import Picture
+from .senses import draw_senses
+from .similarity import draw_similarity
+from .surprisal import draw_surprisal
+
+__all__ = ["Picture", "mixes", "senses", "similarity", "surprisal"]
+
+
+def mixes(nlp: Language, *, page: bool = False, jupyter: bool | None = None) -> str | None:
+    """How each component of a pipeline mixes the layers of its biLM.
+
+    Raises:
+        ValueError: the pipeline has no mix.
+    """
+    return draw_mixes(find_mixes(nlp), nlp.meta["name"]).show(page, jupyter)
+
+
+def senses(found: Senses, *, page: bool = False, jupyter: bool | None = None) -> str | None:
+    """The contexts of a word, grouped by similarity: see `spacy_elmo.senses.find_senses`."""
+    return draw_senses(found).show(page, jupyter)
+
+
+def similarity(
+    texts: Sequence[Doc | Span], *, page: bool = False, jupyter: bool | None = None
+) -> str | None:
+    """How similar several Docs or Spans are, each to each.
+
+    Raises:
+        ValueError: there are too few or too many.
+    """
+    return draw_similarity(texts).show(page, jupyter)
+
+
+def surprisal(
+    texts: Doc | Span | Sequence[Doc | Span], *, page: bool = False, jupyter: bool | None = None
+) -> str | None:
+    """How unexpected each word is, in Docs that the component elmo_surprisal has read.
+
+    Raises:
+        ValueError: it has not read them.
+    """
+    chosen = [texts] if isinstance(texts, (Doc, Span)) else list(texts)
+    return draw_surprisal(chosen).show(page, jupyter)

@@ -1,0 +1,193 @@
+"""A drawing of shapes and labels, as SVG and, by matplotlib, as PNG."""
+
+from __future__ import annotations
+
+import math
+import re
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..bilm.files import atomic_file
+
+FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
+INK, FAINT, PAPER = "#1a1a1a", "#767676", "#ffffff"
+# Okabe and Ito's colours for the colour-blind, in an order whose neighbours differ in lightness.
+COLOURS = (
+    "#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#1a1a1a", "#f0e442"
+)  # fmt: skip
+MARKS = ("circle", "square", "triangle", "diamond", "cross", "down", "star", "bar")
+LIGHT, DARK = (247, 251, 255), (8, 48, 107)  # ends of the scale of `shade`
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+Point = tuple[float, float]
+
+
+def clean(text: str) -> str:
+    """Text for XML: special characters escaped, those that XML cannot have replaced."""
+    return escape(NOT_XML.sub("\ufffd", text))
+
+
+def shade(value: float) -> str:
+    """A blue from light (0) to dark (1), whose lightness falls evenly."""
+    share = min(max(value, 0.0), 1.0)
+    return "#" + "".join(
+        f"{round(a + (b - a) * share):02x}" for a, b in zip(LIGHT, DARK, strict=True)
+    )
+
+
+def text_on(value: float) -> str:
+    """The colour of a label that is readable on `shade`."""
+    return PAPER if value > 0.5 else INK
+
+
+def mark_points(kind: str, x: float, y: float, size: float) -> list[Point]:
+    """The outline of a mark around a point; all kinds have about the same area."""
+    if kind == "circle":
+        return polygon(24, x, y, size)
+    if kind == "square":
+        return polygon(4, x, y, size * 1.25, turn=0.125)
+    if kind == "diamond":
+        return polygon(4, x, y, size * 1.25)
+    if kind == "triangle":
+        return polygon(3, x, y, size * 1.4)
+    if kind == "down":
+        return polygon(3, x, y, size * 1.4, turn=0.5)
+    if kind == "star":
+        tips = zip(polygon(5, x, y, size * 1.5), polygon(5, x, y, size * 0.65, 0.1), strict=True)
+        return [point for pair in tips for point in pair]
+    a, b = size * 0.45, size * 1.35
+    if kind == "bar":
+        return [(x - b, y - a), (x + b, y - a), (x + b, y + a), (x - b, y + a)]
+    corners = [(-a, -b), (a, -b), (a, -a), (b, -a), (b, a), (a, a), (a, b), (-a, b), (-a, a),
+               (-b, a), (-b, -a), (-a, -a)]  # fmt: skip
+    return [(x + dx, y + dy) for dx, dy in corners]
+
+
+def polygon(n: int, x: float, y: float, radius: float, turn: float = 0.0) -> list[Point]:
+    """The corners of a regular polygon, from the top; ``turn`` is a share of the circle."""
+    angles = [2 * math.pi * (i / n + turn) for i in range(n)]
+    return [(x + radius * math.sin(angle), y - radius * math.cos(angle)) for angle in angles]
+
+
+class Shape(NamedTuple):
+    """A filled polygon, or a line of two points.
+
+    Attributes:
+        title: shown when the pointer is over it.
+        link: where a click leads, as in ``"#context-3"``.
+    """
+
+    points: list[Point]
+    fill: str
+    stroke: str = PAPER
+    stroke_width: float = 1.0
+    title: str = ""
+    link: str = ""
+
+
+class Label(NamedTuple):
+    """One line of text; ``y`` is its baseline, ``anchor`` start, middle or end."""
+
+    x: float
+    y: float
+    text: str
+    size: float = 15.0
+    anchor: str = "start"
+    fill: str = INK
+    bold: bool = False
+
+
+class Drawing:
+    """Shapes and labels in the order in which they are drawn.
+
+    Args:
+        width, height: in pixels; an SVG scales with the page up to this width.
+    """
+
+    def __init__(self, width: float, height: float):
+        self.width, self.height = width, height
+        self.items: list[Shape | Label] = []
+
+    def mark(self, kind: str, x: float, y: float, fill: str, **settings: Any) -> None:
+        """Add one of `MARKS`, with the settings of a `Shape`."""
+        size = settings.pop("size", 6.0)
+        self.items.append(Shape(mark_points(kind, x, y, size), fill, **settings))
+
+    def box(
+        self, x: float, y: float, width: float, height: float, fill: str, **settings: Any
+    ) -> None:
+        """Add a rectangle, with the settings of a `Shape`."""
+        corners = [(x, y), (x + width, y), (x + width, y + height), (x, y + height)]
+        self.items.append(Shape(corners, fill, **settings))
+
+    def line(self, start: Point, end: Point, stroke: str = FAINT, width: float = 1.0) -> None:
+        """Add a straight line."""
+        self.items.append(Shape([start, end], "none", stroke, width))
+
+    def label(self, x: float, y: float, text: str, **settings: Any) -> None:
+        """Add a `Label`."""
+        self.items.append(Label(x, y, text, **settings))
+
+    def svg(self, title: str) -> str:
+        """The drawing as an SVG element that needs no other file; the title names it to screen
+        readers."""
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {self.height:g}" '
+            f'role="img" font-family="{FONT}" style="width:100%;max-width:{self.width:g}px;'
+            f'height:auto;background:{PAPER}"><title>{clean(title)}</title>'
+        )
+        return "\n".join([head, *map(to_svg, self.items), "</svg>"])
+
+    def save_png(self, file: Path) -> None:
+        """Write the drawing as an image, whole or not at all.
+
+        Raises:
+            ValueError: matplotlib is missing.
+        """
+        try:
+            from matplotlib.figure import Figure
+            from matplotlib.patches import Polygon
+        except ImportError:
+            raise ValueError(
+                "A PNG needs matplotlib. Install it with: pip install 'spacy-elmo[viz]', or write "
+                "an .html or .svg file, which need nothing."
+            ) from None
+        figure = Figure(figsize=(self.width / 100, self.height / 100), dpi=200, facecolor=PAPER)
+        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, self.width), ylim=(self.height, 0))
+        axes.set_axis_off()
+        points_per_pixel = 0.72  # 100 pixels to the inch, 72 points
+        for order, item in enumerate(self.items):
+            if isinstance(item, Label):
+                axes.text(
+                    item.x, item.y, item.text.replace("$", r"\$"),  # no formulas
+                    size=item.size * points_per_pixel, color=item.fill, zorder=order,
+                    ha={"start": "left", "middle": "center", "end": "right"}[item.anchor],
+                    va="baseline", weight="bold" if item.bold else "normal",
+                )  # fmt: skip
+                continue
+            axes.add_patch(
+                Polygon(
+                    item.points, closed=len(item.points) > 2, facecolor=item.fill, zorder=order,
+                    edgecolor=item.stroke, linewidth=item.stroke_width * points_per_pixel,
+                )
+            )  # fmt: skip
+        with atomic_file(file) as temporary:
+            figure.savefig(temporary, format="png")
+
+
+def to_svg(item: Shape | Label) -> str:
+    """A shape or a label as an SVG element."""
+    if isinstance(item, Label):
+        weight = ' font-weight="bold"' if item.bold else ""
+        return (
+            f'<text x="{item.x:.1f}" y="{item.y:.1f}" font-size="{item.size:g}" fill="{item.fill}" '
+            f'text-anchor="{item.anchor}"{weight}>{clean(item.text)}</text>'
+        )
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in item.points)
+    title = f"<title>{clean(item.title)}</title>" if item.title else ""
+    shape = (
+        f'<polygon points="{path}" fill="{item.fill}" stroke="{item.stroke}" '
+        f'stroke-width="{item.stroke_width:g}">{title}</polygon>'
+    )
+    return f'<a href="{clean(item.link)}">{shape}</a>' if item.link else shape

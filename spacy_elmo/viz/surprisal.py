@@ -1,0 +1,55 @@
+"""How unexpected each word of a text is, in the style of displaCy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spacy.tokens import Doc, Span, Token
+
+from .drawing import FAINT, clean, shade, text_on
+from .picture import Picture
+
+MOST_BITS = 20.0  # darkest
+WORD = "display:inline-block;padding:.15em .3em;margin:.1em 0;border-radius:.35em;line-height:1.3"
+
+
+def draw_surprisal(texts: Sequence[Doc | Span]) -> Picture:
+    """The picture of ``token._.surprisal``: the darker a word, the less it was expected.
+
+    Args:
+        texts: Docs or Spans that the component elmo_surprisal has read.
+
+    Raises:
+        ValueError: it has not read any of them.
+    """
+    if not any(token.has_extension("surprisal") and token._.surprisal is not None
+               for text in texts for token in text):  # fmt: skip
+        raise ValueError(
+            "These texts have no surprisal: run them through a pipeline with the component "
+            "elmo_surprisal, as in nlp.add_pipe('elmo_surprisal')."
+        )
+    caption = (
+        f"Surprisal of each word in bits, below it: light words were expected, dark ones were not "
+        f"({MOST_BITS:.0f} bits and more). Words outside the vocabulary have none."
+    )
+    lines = [
+        f'<p dir="auto" style="line-height:2.6">{"".join(map(mark_token, text))}</p>'
+        for text in texts
+    ]
+    return Picture("Surprisal", caption, text="\n".join(lines))
+
+
+def mark_token(token: Token) -> str:
+    """A token in HTML, with the bits below the word."""
+    text, space = clean(token.text), clean(token.whitespace_)
+    bits = token._.surprisal
+    if token.is_space:
+        return " "
+    if bits is None:
+        return f'<span style="{WORD};color:{FAINT}">{text}<br/><small>–</small></span>{space}'
+    share = bits / MOST_BITS
+    style = f"{WORD};background:{shade(share)};color:{text_on(share)}"
+    return (
+        f'<mark style="{style}" title="{bits:.2f} bits">{text}<br/>'
+        f"<small>{bits:.1f}</small></mark>{space}"
+    )

@@ -1,0 +1,140 @@
+"""Pictures, and the commands that make them."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from spacy_elmo import viz
+from spacy_elmo.cli import app
+from spacy_elmo.clusters import center, distances, divide, project
+from spacy_elmo.senses import find_senses
+
+from ..pipeline.helpers import make_nlp, write_language_model
+from ..threads import one_thread  # noqa: F401
+
+TEXT = """The bank lent money.
+A bank & <b>river</b>\x01 flows. No word here.
+Bank! The bank is shut.
+"""
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("weights") / "tiny"
+    return write_language_model(path, ["the", "The", "bank", "money", "."])
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def test_groups_that_are_far_apart() -> None:
+    vectors = np.random.default_rng(0).normal(size=(9, 6)) * 0.1
+    vectors[[0, 3, 4, 8]] += [5, 0, 0, 0, 0, 0]
+    label = divide(distances(center(vectors)), 8)
+    assert label.tolist() == [1, 0, 0, 1, 1, 0, 0, 0, 1]
+    assert len(set(divide(distances(center(vectors)), 8, exactly=4).tolist())) == 4
+    points, shares = project(vectors)
+    assert points.shape == (9, 2) and shares[0] > 0.9
+    assert {tuple(point > 0) for point in points[label == 0, :1]} != {
+        tuple(point > 0) for point in points[label == 1, :1]
+    }
+
+
+def test_senses(weights: Path, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.html"
+    result = run("senses", "bank", "--in", corpus, "-o", out, "-w", weights)
+    assert result.exit_code == 0, result.output
+    tree = ET.fromstring(out.read_text(encoding="utf-8"))
+    links = [a.get("href") for a in tree.iter(f"{SVG}a")]
+    listed = [f"#{li.get('id')}" for li in tree.iter("li")]
+    assert sorted(links) == sorted(listed) and len(links) == 4
+    titles = {a.findtext(f"{SVG}polygon/{SVG}title") for a in tree.iter(f"{SVG}a")}
+    assert titles == {
+        "The bank lent money.", "A bank & <b>river</b>\ufffd flows.", "Bank!", "The bank is shut."
+    }  # fmt: skip
+    for outside in ("http:", "https:", "src="):
+        assert outside not in out.read_text(encoding="utf-8").replace('"http://www.w3.org', "")
+
+
+def test_neighbors(weights: Path, corpus: Path) -> None:
+    command = ["neighbors", "BANK", "--in", corpus, "-w", weights, "--senses", 2]
+    data = json.loads(run(*command, "--json").output)
+    assert len(data["senses"]) == 2 and data["complete"]
+    contexts = [context for sense in data["senses"] for context in sense["contexts"]]
+    assert sorted(context["row"] for context in contexts) == [0, 1, 2, 2]
+    text = run(*command).output
+    assert text.count("[bank]") == 3 and text.count("[Bank]") == 1
+
+
+def test_the_vector_is_that_of_the_whole_text(weights: Path, corpus: Path) -> None:
+    doc = make_nlp(weights, store_layers=True)("Bank! The bank is shut.")
+    senses = find_senses("bank", str(corpus), weights=str(weights), n_senses=1, quiet=True)
+    [context] = [c for c in senses.groups[0].contexts if c.text[2] == " is shut."]
+    assert np.abs(context.vector - doc._.elmo_layers[-1, 3]).max() < 1e-5
+
+
+def test_failures(weights: Path, corpus: Path, tmp_path: Path) -> None:
+    for arguments, expected in [
+        (["lent", "--in", corpus], "occurs 1 times"),
+        (["crane", "--in", corpus], "does not occur in"),
+        (["two words", "--in", corpus], "is 2 tokens"),
+        (["bank", "--in", tmp_path / "gone"], "No corpus at"),
+        (["bank", "--in", corpus, "-o", "a.doc"], "no suffix of a picture"),
+        (["bank", "--in", corpus, "--senses", 9], "cannot be divided into 9"),
+    ]:
+        result = run("senses", *arguments, "-w", weights)
+        assert result.exit_code == 1
+        assert expected in " ".join(result.output.split())
+
+
+def test_plot_mix(weights: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    nlp = make_nlp(weights)
+    nlp("Hello.")
+    nlp.to_disk(tmp_path / "nlp")
+    for name in ("mix.svg", "mix.png"):
+        result = run("plot-mix", tmp_path / "nlp", "-o", tmp_path / name)
+        assert result.exit_code == 0, result.output
+    texts = [t.text for t in ET.parse(tmp_path / "mix.svg").iter(f"{SVG}text")]
+    assert texts.count("0.33") == 6
+    assert (tmp_path / "mix.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_similarity_and_surprisal(weights: Path) -> None:
+    nlp = make_nlp(weights)
+    nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
+    docs = [nlp("The bank."), nlp("money & bank"), nlp("The odd bank.")]
+    tree = ET.fromstring(str(viz.similarity(docs, page=True, jupyter=False)))
+    assert len(list(tree.iter(f"{SVG}polygon"))) == 9
+    marks = list(ET.fromstring(str(viz.surprisal(docs, jupyter=False))).iter("mark"))
+    assert [mark.text for mark in marks] == [
+        "The",
+        "bank",
+        ".",
+        "money",
+        "bank",
+        "The",
+        "bank",
+        ".",
+    ]
+    with pytest.raises(ValueError, match="2 to 30 Docs"):
+        viz.similarity(docs[:1])
+    with pytest.raises(ValueError, match="elmo_surprisal"):
+        viz.surprisal(nlp.make_doc("The bank."))
