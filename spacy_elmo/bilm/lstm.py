@@ -146,6 +146,13 @@ def _add_times(to: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tens
     return to + torch.bmm(a.to(b.dtype), b)
 
 
+def _add_times_(to: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """`_add_times` in place: no memory is allocated that shrinks from step to step."""
+    if a.dtype == b.dtype:
+        return to.baddbmm_(a, b)
+    return to.add_(torch.bmm(a.to(b.dtype), b))
+
+
 def _clip(tensor: torch.Tensor, limit: float | None) -> torch.Tensor:
     return tensor if limit is None else tensor.clamp_(-limit, limit)
 
@@ -184,7 +191,7 @@ class _LSTM(torch.autograd.Function):
         if for_backward:
             cells, tanhs = x.new_empty(2, N, D), x.new_empty(2, N, D)
         h_n, c_n = torch.empty_like(h0), torch.empty_like(c0)
-        h, c = h0, c0
+        h, c = h0, c0.clone()  # c is updated in place
         most = N if for_backward else max(1, BYTES_AT_ONCE // (8 * D * x.element_size()))
         for first, end, steps in packing.stretches(most):
             # What comes from x, for all steps of a stretch: (2, end - first, 4D)
@@ -194,19 +201,18 @@ class _LSTM(torch.autograd.Function):
                     h_n[:, size : h.shape[1]], c_n[:, size : c.shape[1]] = h[:, size:], c[:, size:]
                     h, c = h[:, :size], c[:, :size]
                 step, rows = slice(start, start + size), slice(start - first, start - first + size)
-                gates = _add_times(from_x[:, rows], h, hh)  # (2, size, 4D)
+                gates = _add_times_(from_x[:, rows], h, hh)  # (2, size, 4D)
                 gates[..., : 2 * D].sigmoid_()
                 gates[..., 2 * D : 3 * D].tanh_()
                 gates[..., 3 * D :].sigmoid_()
                 i, f, g, o = gates.split(D, dim=2)
-                c = _clip((f * c).addcmul_(i, g), cell_clip)
+                c = _clip(c.mul_(f).addcmul_(i, g), cell_clip)
                 tanh_c = c.tanh()
                 h = tanh_c * o
                 if hr is not None:
                     h = _clip(_times(h, hr), proj_clip)
                 out[:, step] = h
                 if cells is not None and tanhs is not None:
-                    from_x[:, rows] = gates  # its memory is free now
                     cells[:, step], tanhs[:, step] = c, tanh_c
         h_n[:, : h.shape[1]], c_n[:, : c.shape[1]] = h, c
         if cells is not None:
