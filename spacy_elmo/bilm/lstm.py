@@ -148,9 +148,7 @@ def _add_times(to: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tens
 
 def _add_times_(to: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """`_add_times` in place: no memory is allocated that shrinks from step to step."""
-    if a.dtype == b.dtype:
-        return to.baddbmm_(a, b)
-    return to.add_(torch.bmm(a.to(b.dtype), b))
+    return to.baddbmm_(a, b) if a.dtype == b.dtype else to.add_(torch.bmm(a.to(b.dtype), b))
 
 
 def _clip(tensor: torch.Tensor, limit: float | None) -> torch.Tensor:
@@ -289,11 +287,7 @@ class _LSTM(torch.autograd.Function):
             torch.bmm(d_gates_t, h_prev.to(**product)).to(x.dtype),
             d_bias,
             d_weight_hr,
-            None,
-            None,
-            None,
-            None,
-            None,
+            *[None] * 5,
         )
 
 
