@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..bilm.extras import import_extra
 from ..bilm.files import atomic_file
 
 
@@ -19,13 +21,8 @@ def import_pyarrow(file: str) -> Any:
     Args:
         file: the one to read or write, for the error message.
     """
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise ValueError(
-            f"{file}: Parquet needs pyarrow. Install it with: pip install 'spacy-elmo[parquet]'"
-        ) from None
-    return pyarrow
+    import_extra("pyarrow.parquet", "parquet", "Parquet needs pyarrow", file)
+    return import_module("pyarrow")
 
 
 @dataclass

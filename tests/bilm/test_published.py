@@ -1,4 +1,3 @@
-import builtins
 import json
 import os
 import shutil
@@ -538,14 +537,7 @@ def test_options_of_something_else(content, options, weights, tmp_path):
 
 
 def test_without_h5py_the_extra_is_named(monkeypatch):
-    real_import = builtins.__import__
-
-    def no_h5py(name, *args, **kwargs):
-        if name == "h5py":
-            raise ImportError(name)
-        return real_import(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", no_h5py)
+    monkeypatch.setitem(sys.modules, "h5py", None)
     fails(FIXTURES / "golden_tiny", "pip install 'spacy-elmo[hdf5]'")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base_weights import check_regular
+from ..extras import import_extra
 
 MAX_RATIO = 1100  # deflate packs no better
 
@@ -18,13 +19,7 @@ def import_h5py(file: str) -> Any:
     Args:
         file: the one to read or write, for the error message.
     """
-    try:
-        import h5py  # type: ignore[import-untyped, unused-ignore]
-    except ImportError:
-        raise ValueError(
-            f"{file}: HDF5 needs h5py. Install it with: pip install 'spacy-elmo[hdf5]'"
-        ) from None
-    return h5py
+    return import_extra("h5py", "hdf5", "HDF5 needs h5py", file)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...bilm.base_weights import check_regular
+from ...bilm.extras import import_extra
 from ...bilm.files import write_text
 from .reader import CorpusReader
 
@@ -39,13 +40,7 @@ def open_text(path: Path, mode: str = "rt") -> IO[str]:
 
 
 def _import_zstd(path: Path) -> Any:
-    try:
-        from backports import zstd
-    except ImportError:
-        raise ValueError(
-            f"{path}: .zst needs backports.zstd. Install it with: pip install 'spacy-elmo[zst]'"
-        ) from None
-    return zstd
+    return import_extra("backports.zstd", "zst", ".zst needs backports.zstd", str(path))
 
 
 def read_lines(path: Path) -> Iterator[str]:
