@@ -100,6 +100,7 @@ def ElmoListener(
     initial_weights: Optional[List[float]] = None,
     gamma: float = 1.0,
     trainable: bool = True,
+    layers: Union[int, str] = "all",
 ) -> Model[List[Doc], List[Floats2d]]:
     """``spacy-elmo.ElmoListener.v1``: its own mix of the layers of an elmo component.
 
@@ -107,7 +108,7 @@ def ElmoListener(
 
     Args:
         upstream: the component's name.
-        dropout, layer_norm, initial_weights, gamma, trainable: see
+        dropout, layer_norm, initial_weights, gamma, trainable, layers: see
             `spacy_elmo.pipeline.scalar_mix.ScalarMix`.
         mix_l2: λ, its ``l2``.
 
@@ -117,7 +118,7 @@ def ElmoListener(
     Raises:
         ValueError: a setting is out of range.
     """
-    mix = ScalarMix(initial_weights, gamma, layer_norm, dropout, mix_l2, trainable)
+    mix = ScalarMix(initial_weights, gamma, layer_norm, dropout, mix_l2, trainable, layers)
     return listener.ElmoListener(upstream, mix)
 
 

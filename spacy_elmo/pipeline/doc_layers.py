@@ -105,9 +105,9 @@ class Batch:
         docs: the Docs of the batch.
         layers: ``(L + 1, n_tokens, 2P)`` for each Doc.
         backprop_layers: backpropagates through the biLM; None if it is not trained.
-        add_loss: adds a number to the component's loss: for each listener the sum of its squared
-            gradients, and the penalty of its mix. They may be arrays on a GPU, which it should
-            not wait for.
+        add_loss: adds a number to the component's loss: for each listener the penalty of its mix,
+            and the sum of its squared gradients if the component learns from them. They may be
+            arrays on a GPU, which it should not wait for.
     """
 
     def __init__(
@@ -145,9 +145,9 @@ class Batch:
     ) -> None:
         """Accumulate an ElmoListener's gradients of the layers of some Docs, and its loss."""
         self._has_gradients = True
-        self._add_loss(_sum_of_squares(d_layers))
         self._add_loss(penalty(mix))
         if self._backprop_layers is not None:
+            self._add_loss(_sum_of_squares(d_layers))
             _add(self._d_layers, [self._index[id(doc)] for doc in docs], d_layers)
 
     def send_tensors(
@@ -168,7 +168,8 @@ class Batch:
     def _add_d_tensors(self, listener: Any, mix: Model, d_tensors: Sequence[Any]) -> list[Floats2d]:
         """Accumulate a Tok2VecListener's gradients, after which it is done with the batch."""
         self._has_gradients = True
-        self._add_loss(_sum_of_squares(d_tensors))
+        if self._backprop_layers is not None or mix.attrs["settings"].trainable:
+            self._add_loss(_sum_of_squares(d_tensors))
         if not self._d_tensors:  # once, though several listeners share the mix
             self._add_loss(penalty(mix))
         _add(self._d_tensors, range(len(self._tensors)), d_tensors)

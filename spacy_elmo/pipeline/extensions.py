@@ -16,7 +16,7 @@ from spacy.attrs import IS_SPACE
 from spacy.lexeme import Lexeme
 from spacy.tokens import Doc, Span, Token
 from thinc.api import get_array_module, to_numpy
-from thinc.types import Floats1d, Floats3d
+from thinc.types import Floats1d, Floats2d, Floats3d
 
 from .comparison import compared_vector
 from .doc_layers import token_hash
@@ -41,6 +41,8 @@ def register() -> None:
         Span.set_extension("elmo", getter=span_vector, setter=refuse)
         Token.set_extension("elmo", getter=token_vector, setter=refuse)
         Doc.set_extension("elmo_layers", getter=get_layers, setter=clear_layers)
+        Span.set_extension("elmo_layers", getter=span_layers, setter=refuse)
+        Token.set_extension("elmo_layers", getter=token_layers, setter=refuse)
 
 
 def refuse(obj: Doc | Span | Token, value: Any) -> NoReturn:
@@ -134,6 +136,17 @@ def get_layers(doc: Doc) -> Floats3d:
             "fit its tokens. Run the component on it again."
         )
     return stored["layers"]
+
+
+def span_layers(span: Span) -> Floats3d:
+    """``span._.elmo_layers``: all layers of its tokens, ``(L + 1, n_tokens, 2P)``; see
+    `get_layers`."""
+    return get_layers(span.doc)[:, span.start : span.end]
+
+
+def token_layers(token: Token) -> Floats2d:
+    """``token._.elmo_layers``: all layers of the token, ``(L + 1, 2P)``; see `get_layers`."""
+    return get_layers(token.doc)[:, token.i]
 
 
 def clear_layers(doc: Doc, value: Any) -> None:

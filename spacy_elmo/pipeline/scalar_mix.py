@@ -4,9 +4,10 @@ Peters et al. 2018, equation 1. A native thinc layer, because it is what a task 
 averaging reaches thinc's parameters only.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, List, NamedTuple, Optional, Tuple  # noqa: UP035
+from typing import Any, List, NamedTuple, Optional, Tuple, Union  # noqa: UP035
 
 from spacy.language import Language
 from thinc.api import Model, Ops
@@ -16,7 +17,7 @@ from ..bilm.settings import Settings, below_one, setting
 from .nodes import model_nodes
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
-# ruff: noqa: UP006, UP045
+# ruff: noqa: UP006, UP007, UP045
 
 NAME = "elmo-scalar-mix"
 EPSILON = 1e-5  # in the layer normalization
@@ -33,6 +34,28 @@ class MixSettings(Settings):
     trainable: bool
     dropout: float = below_one()
     l2: float = setting(lambda x: x >= 0, "give 0 or more (a listener's setting mix_l2)")
+    layers: Union[int, str] = setting(
+        lambda x: x in ("all", "top") or (isinstance(x, int) and x >= 0),
+        'give "all", "top", or the index of a layer, from 0, the token layer',
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.layers != "all" and self.initial_weights is not None:
+            raise self.error(
+                "initial_weights",
+                f"it has no effect, because layers = {json.dumps(self.layers)} takes one layer "
+                f"alone. Remove one of the two",
+            )
+
+    def check_layers(self, n_layers: int) -> None:
+        """Raise a ValueError if there is no layer of that index among so many."""
+        if isinstance(self.layers, int) and self.layers >= n_layers:
+            raise self.error(
+                "layers",
+                f"the layers of this biLM are numbered from 0, the token layer, to {n_layers - 1}, "
+                f"the top",
+            )
 
 
 def ScalarMix(
@@ -42,6 +65,7 @@ def ScalarMix(
     dropout: float = 0.0,
     l2: float = 0.0,
     trainable: bool = True,
+    layers: Union[int, str] = "all",
 ) -> Model[List[Floats3d], List[Floats2d]]:
     """``spacy-elmo.ScalarMix.v1``: layers ``(L + 1, n_tokens, 2P)`` to vectors ``(n_tokens, 2P)``.
 
@@ -55,12 +79,14 @@ def ScalarMix(
         l2: λ; ``λ‖w‖²`` is added to the loss. 1 keeps the mix near an average of the layers, 0.001
             lets it vary (Peters et al. 2018, §3.3).
         trainable: w and γ are trained.
+        layers: ``"all"``, their weighted sum; or one layer alone, times γ, with no weights to
+            train: ``"top"``, or its index, from 0, the token layer.
 
     Raises:
         ValueError: a setting is out of range; or, at the first use, there are more or fewer
-            weights than layers.
+            weights than layers, or no layer of that index.
     """
-    settings = MixSettings(initial_weights, gamma, layer_norm, trainable, dropout, l2)
+    settings = MixSettings(initial_weights, gamma, layer_norm, trainable, dropout, l2, layers)
     return Model(
         NAME,
         forward,
@@ -82,11 +108,12 @@ def init(
 
 def set_up(model: Model[List[Floats3d], List[Floats2d]], n_layers: int, width: int) -> None:
     """Give the mix its parameters, unless it has them."""
+    settings: MixSettings = model.attrs["settings"]
+    settings.check_layers(n_layers)
     if not model.has_dim("nO"):
         model.set_dim("nO", width)
     if model.has_param("w"):
         return
-    settings: MixSettings = model.attrs["settings"]
     weights = [0.0] * n_layers
     if settings.initial_weights is not None:
         weights = list(settings.initial_weights)
@@ -108,7 +135,7 @@ def forward(
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
     check_finite(model)
-    s = softmax(model.ops, w)
+    s = layer_weights(model)
     settings: MixSettings = model.attrs["settings"]
     normal = [_normalize(model.ops, x) for x in X] if settings.layer_norm else None
     H = [n for n, _ in normal] if normal is not None else X
@@ -129,7 +156,8 @@ def forward(
                 d_gamma += (m * d).sum()
                 d_s += gamma[0] * xp.tensordot(h, d, axes=([1, 2], [0, 1]))
             model.inc_grad("gamma", d_gamma)
-            model.inc_grad("w", s * (d_s - (s * d_s).sum()) + 2 * settings.l2 * w)
+            if settings.layers == "all":
+                model.inc_grad("w", s * (d_s - (s * d_s).sum()) + 2 * settings.l2 * w)
         dX = [(gamma[0] * s)[:, None, None] * d for d in dY]
         if normal is not None:
             dX = [un(d) for (_, un), d in zip(normal, dX, strict=True)]
@@ -152,18 +180,25 @@ def check_finite(model: Model[List[Floats3d], List[Floats2d]]) -> None:
 
 
 def penalty(model: Model[List[Floats3d], List[Floats2d]]) -> Any:
-    """``λ‖w‖²`` of a mix, 0 if it is not trained."""
+    """``λ‖w‖²`` of a mix, 0 if its weights are not trained."""
     settings: MixSettings = model.attrs["settings"]
-    if not (settings.l2 and settings.trainable and model.has_param("w")):
+    is_trained = settings.trainable and settings.layers == "all" and model.has_param("w")
+    if not (settings.l2 and is_trained):
         return 0.0
     w: Any = model.get_param("w")
     return settings.l2 * (w * w).sum()
 
 
-def softmax(ops: Ops, w: Any) -> Any:
-    """``exp(w_j) / Σ exp(w_k)`` in float32."""
-    e = ops.xp.exp(w - w.max())
-    return e / e.sum()
+def layer_weights(model: Model[List[Floats3d], List[Floats2d]]) -> Any:
+    """s_j, ``(L + 1,)``: ``exp(w_j) / Σ exp(w_k)``; 1 and zeros for one layer alone."""
+    w: Any = model.get_param("w")
+    layers = model.attrs["settings"].layers
+    if layers == "all":
+        e = model.ops.xp.exp(w - w.max())
+        return e / e.sum()
+    s: Any = model.ops.alloc1f(len(w))
+    s[-1 if layers == "top" else layers] = 1
+    return s
 
 
 def _normalize(ops: Ops, X: Any) -> Tuple[Floats3d, Callable[[Any], Floats3d]]:
@@ -210,7 +245,7 @@ def mixes(nlp: Language) -> List[Mix]:
         model: Any = getattr(pipe, "model", None)
         nodes = [n for n in model_nodes(pipe, Model) if n.name == NAME and n.has_param("w")]
         for index, node in enumerate(nodes):
-            s = softmax(node.ops, node.get_param("w"))
+            s = layer_weights(node)
             gamma: Any = node.get_param("gamma")
             name = _name(model, node) or str(index)
             found.append(Mix(component, name, tuple(s.tolist()), float(gamma[0])))

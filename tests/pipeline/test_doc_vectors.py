@@ -265,7 +265,7 @@ def test_on_a_gpu(weights: Path) -> None:
     """CuPy's arrays, which spaCy merges in place, and a loss that nobody has waited for."""
     expected = rows(make_nlp(weights)(TEXT))
     with use_ops("cupy"):
-        nlp = make_pipeline(weights, listening())
+        nlp = make_pipeline(weights, listening(mix_l2=0.1, initial_weights=[1, 0, 2]))
         examples, _ = start(nlp)
         losses: dict[str, Any] = {}
         nlp.update(examples, sgd=False, losses=losses)

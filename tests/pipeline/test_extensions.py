@@ -51,8 +51,8 @@ def test_setting_is_refused(nlp):
     for obj in (doc, doc[0:2], doc[0]):
         with pytest.raises(ValueError, match="cannot be set"):
             obj._.elmo = np.zeros(WIDTH)
-    with pytest.raises(ValueError, match="cannot be set"):
-        doc._.elmo_layers = np.zeros((N_LAYERS, len(doc), WIDTH))
+        with pytest.raises(ValueError, match="cannot be set"):
+            obj._.elmo_layers = np.zeros((N_LAYERS, len(doc), WIDTH))
     assert doc.user_data == before
 
 
@@ -77,9 +77,19 @@ def test_layers(nlp_with_layers):
     assert nlp_with_layers("")._.elmo_layers.shape == (N_LAYERS, 0, WIDTH)
 
 
+def test_layers_of_tokens_and_spans(nlp_with_layers):
+    doc = nlp_with_layers(TEXT)
+    layers = doc._.elmo_layers
+    np.testing.assert_array_equal(doc[3]._.elmo_layers, layers[:, 3])
+    np.testing.assert_array_equal(doc[3:6]._.elmo_layers, layers[:, 3:6])
+    assert doc[0:0]._.elmo_layers.shape == (N_LAYERS, 0, WIDTH)
+
+
 def test_layers_not_stored(nlp):
-    with pytest.raises(ValueError, match="store_layers"):
-        _ = nlp(TEXT)._.elmo_layers
+    doc = nlp(TEXT)
+    for obj in (doc, doc[0:2], doc[0]):
+        with pytest.raises(ValueError, match="store_layers"):
+            _ = obj._.elmo_layers
 
 
 def test_layers_of_several_docs_are_apart(nlp_with_layers):
@@ -180,11 +190,14 @@ def test_docs_travel(nlp_with_layers):
 
 
 def test_docs_travel_in_a_docbin(nlp_with_layers):
-    """A DocBin stores no tensor, as spaCy's documentation says; it stores ELMo's vectors."""
+    """A DocBin never stores doc.tensor, and ELMo's vectors with ``store_user_data`` alone."""
     doc = nlp_with_layers(TEXT)
-    (loaded,) = DocBin(docs=[doc], store_user_data=True).get_docs(doc.vocab)
+    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
+    (loaded,) = DocBin().from_bytes(data).get_docs(doc.vocab)
     same(loaded, doc)
-    assert loaded.tensor.size == 0
+    np.testing.assert_array_equal(loaded[3]._.elmo, doc.tensor[3])
+    np.testing.assert_array_equal(loaded[3]._.elmo_layers, doc[3]._.elmo_layers)
+    assert loaded.tensor.size == 0 and not loaded.user_hooks
     (loaded,) = DocBin(docs=[doc]).get_docs(doc.vocab)
     with pytest.raises(ValueError, match="no ELMo vectors"):
         _ = loaded._.elmo

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from thinc.api import Model
 
-from spacy_elmo.pipeline.scalar_mix import EPSILON, ScalarMix
+from spacy_elmo.pipeline.scalar_mix import EPSILON, ScalarMix, penalty
 
 from .helpers import finite_difference
 
@@ -47,6 +47,42 @@ def test_large_weights_choose_a_layer(size):
     w = [-1000.0] * (size - 1) + [1000.0]
     (mixed,) = ScalarMix(w).predict([LAYERS[0][:size]])
     np.testing.assert_array_equal(mixed, LAYERS[0][size - 1])
+
+
+@pytest.mark.parametrize(("layers", "index"), [("top", 2), (0, 0), (1, 1)])
+def test_one_layer(layers, index):
+    """It is exactly that layer, times γ, and remains it: γ alone is trained."""
+    mix = ScalarMix(gamma=2.0, l2=0.5, layers=layers)
+    for _ in range(2):
+        mixed, backprop = mix.begin_update(LAYERS)
+        gamma = mix.get_param("gamma")[0]
+        for ours, expected in zip(mixed, LAYERS, strict=True):
+            np.testing.assert_array_equal(ours, gamma * expected[index])
+        d_layers = backprop(mixed)
+        for ours, d_mixed in zip(d_layers, mixed, strict=True):
+            np.testing.assert_array_equal(ours[index], gamma * d_mixed)
+            assert not np.delete(ours, index, axis=0).any()
+        assert not mix.has_grad("w") and penalty(mix) == 0
+        mix.finish_update(lambda key, param, grad: (param - 1e-3 * grad, grad))
+    assert mix.get_param("gamma")[0] != 2.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"layers": "bottom"}, r"layers is 'bottom'; give \"all\", \"top\", or the index"),
+        ({"layers": -1}, "layers is -1; give"),
+        ({"layers": True}, "layers is True; expected int or str"),
+        (
+            {"layers": 3},
+            "layers is 3; the layers of this biLM are numbered from 0, .* to 2, the top",
+        ),
+        ({"layers": "top", "initial_weights": W}, 'no effect, because layers = "top"'),
+    ],
+)
+def test_wrong_layers(settings, said):
+    with pytest.raises(ValueError, match=said):
+        ScalarMix(**settings).predict(LAYERS)
 
 
 def test_normalization_keeps_zeros_and_needs_no_other_token():

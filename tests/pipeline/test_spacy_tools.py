@@ -58,6 +58,7 @@ FILLED = {
             "dropout": 0.0,
             "l2": 0.0,
             "trainable": True,
+            "layers": "all",
         },
     },
 }
