@@ -64,6 +64,7 @@ setup(
         "numpy>=1.26",
         "srsly",  # the version that spaCy pins
         "safetensors>=0.4.3",
+        "requests",  # the version that spaCy requires
         "tqdm>=4.38",
     ],
     extras_require={

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .base_weights import Weights
+from .downloaded import download_hint, downloaded_names, find_downloaded
 from .files import recover_directory
 from .model import BiLM
 from .own_weights import CONFIG, WEIGHTS, OwnWeights
@@ -34,9 +35,9 @@ def find_weights(setting: Setting) -> Weights:
     whose value is the module (``__init__.py``) of their directory.
 
     Args:
-        setting: an embedded or installed name; a directory of our own layout or the published
-            one; a zip with the published files; or a list of two paths, an ``options.json`` and
-            an HDF5 file; or `Weights`, which are returned as they are.
+        setting: an embedded, installed or downloaded name; a directory of our own layout or the
+            published one; a zip with the published files; or a list of two paths, an
+            ``options.json`` and an HDF5 file; or `Weights`, which are returned as they are.
 
     Raises:
         WeightsNotFoundError: there is none of these.
@@ -60,15 +61,19 @@ def _find(setting: str | Path | Sequence[str | Path]) -> Weights:
     installed = {point.name: point.value for point in entry_points(group=GROUP)}
     if name in installed:
         return _installed(name, installed[name])
-    path = Path(setting)
+    path = find_downloaded(name) or Path(setting)
     recover_directory(path)
     if path.is_dir():
         return _in_directory(path)
     if path.is_file():
         return _in_file(path)
+    hint = download_hint(name)
+    if hint is not None:
+        raise WeightsNotFoundError(hint)
+    names = sorted({*embedded, *installed, *downloaded_names()})
     raise WeightsNotFoundError(
         f"Cannot find the ELMo weights {name!r}: there is no such file or directory, and the "
-        f"embedded and installed weights are {sorted({*embedded, *installed})}. Set 'weights' to "
+        f"embedded, installed and downloaded weights are {names}. Set 'weights' to "
         f"one of these names, to a directory or a zip of weights, or to a list of two paths, of "
         f"options.json and of the HDF5 file. {EXPECTED}"
     )
@@ -97,7 +102,7 @@ def _installed(name: str, module: str) -> Weights:
 
 
 def _in_directory(path: Path) -> Weights:
-    _refuse_others(str(path), [file.name for file in path.iterdir()])
+    refuse_others(str(path), [file.name for file in path.iterdir()])
     if (path / CONFIG).is_file():
         return OwnWeights(path)
     from .published.weights import OPTIONS, PublishedWeights  # few need it
@@ -113,7 +118,7 @@ def _in_file(path: Path) -> Weights:
     from .published.weights import PublishedWeights
 
     if zipfile.is_zipfile(path):
-        _refuse_others(str(path), _names_in_zip(path))
+        refuse_others(str(path), names_in_zip(path))
         return PublishedWeights.in_zip(path)
     if path.suffix in (".hdf5", ".h5", ".json"):
         raise ValueError(
@@ -126,7 +131,7 @@ def _in_file(path: Path) -> Weights:
     )
 
 
-def _names_in_zip(path: Path) -> list[str]:
+def names_in_zip(path: Path) -> list[str]:
     """The files in a zip, without their folders.
 
     Raises:
@@ -164,7 +169,7 @@ def _two_files(paths: list[Path]) -> Weights:
     return PublishedWeights(options[0], others[0])
 
 
-def _refuse_others(where: str, names: Sequence[str]) -> None:
+def refuse_others(where: str, names: Sequence[str]) -> None:
     """Raise a ValueError for an ELMo of a kind that cannot be loaded; the message explains it."""
     if {"encoder.pkl", "token_embedder.pkl"} & set(names):
         raise ValueError(

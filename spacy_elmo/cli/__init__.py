@@ -10,6 +10,7 @@ from spacy.cli._util import app as spacy_app
 
 from .convert import convert_cli
 from .demo import demo_cli
+from .download import download_cli
 from .encode import encode_cli
 from .info import info_cli
 from .init_config import init_config_cli
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo_cli)
 app.command("info")(info_cli)
+app.command("download")(download_cli)
 app.command("encode")(encode_cli)
 app.command("convert")(convert_cli)
 app.command("package")(package_cli)

@@ -130,7 +130,7 @@ class PublishedWeights(Weights):
         with readable(self.folder):
             if file.is_file():
                 meta = read_json(file)
-                if not self._is_ours():
+                if not self._is_ours() and "spacy_elmo" not in meta:  # `elmo download` writes it
                     meta = {"published": meta}  # with keys of another project
             try:
                 return Card(meta, read_documents(self.folder))
