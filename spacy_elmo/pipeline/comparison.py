@@ -24,7 +24,7 @@ from thinc.api import to_numpy
 from thinc.types import Floats3d
 
 from ..bilm.statistics import Statistics
-from .segments import sentence_bounds
+from .segments import Part, as_rows
 
 RARITY = 3e-4  # SIF's a
 
@@ -45,42 +45,41 @@ class Comparison:
         rarity = RARITY / (RARITY + statistics.frequencies[order])
         self._rarity = np.append(rarity, 1).astype("float32")
 
-    def rows(self, doc: Doc, layers: Floats3d, segments: str) -> np.ndarray:
-        """A row of word, left and right context for each token; zeros for whitespace.
+    def empty_rows(self, doc: Doc) -> np.ndarray:
+        """Zeros for the rows of a Doc, ``(n_tokens, 3P)`` in half precision."""
+        return np.zeros((len(doc), 3 * len(self.statistics.word_mean)), dtype="float16")
+
+    def add_rows(self, rows: np.ndarray, part: Part, layers: Floats3d) -> None:
+        """Write word, left and right context to the rows of a Doc; whitespace has zeros.
 
         The length of the word's part is its rarity. Contexts end at the sentence's ends.
 
         Args:
-            doc: the Doc.
+            rows: of the Doc, whose parts come in order.
+            part: the part.
             layers: of its tokens ``(L + 1, n_tokens, 2P)``.
-            segments: the setting, see `sentence_bounds`.
-
-        Returns:
-            ``(n_tokens, 3P)`` in half precision.
         """
         statistics, p = self.statistics, len(self.statistics.word_mean)
-        tokens, bounds = sentence_bounds(doc, segments)
-        if not bounds:
-            return np.zeros((len(doc), 3 * p), dtype="float16")
-        starts, ends = np.array(bounds).T
-        top = to_numpy(layers[-1])[tokens]
-        top -= statistics.mean[-1]
-        top /= statistics.std[-1]
-        rows = np.empty((len(tokens), 3 * p), dtype="float16")
-        words = (to_numpy(layers[0, :, :p])[tokens] - statistics.word_mean) @ statistics.whitening
-        rows[:, :p] = unit(words) * self._rarities(doc)[tokens, None]
-        rows[1:, p : 2 * p] = top[:-1, :p]
-        rows[:-1, 2 * p :] = top[1:, p:]
-        rows[starts, p : 2 * p] = rows[ends - 1, 2 * p :] = 0
-        if len(tokens) == len(doc):
-            return rows
-        spread = np.zeros((len(doc), 3 * p), dtype="float16")
-        spread[tokens] = rows
-        return spread
+        tokens, bounds = part.sentences
+        first, last = np.searchsorted(tokens, [part.start, part.end])
+        if first < last:
+            inside = as_rows(tokens[first:last] - part.start)
+            words = to_numpy(layers[0, :, :p])[inside] - statistics.word_mean
+            words = unit(words @ statistics.whitening)
+            rows[as_rows(tokens[first:last]), :p] = words * self._rarities(part)[inside, None]
+            top = (to_numpy(layers[-1])[inside] - statistics.mean[-1]) / statistics.std[-1]
+            after, before = tokens[first + 1 : last + 1], tokens[max(first - 1, 0) : last - 1]
+            if len(after):
+                rows[as_rows(after), p : 2 * p] = top[: len(after), :p]
+            if len(before):
+                rows[as_rows(before), 2 * p :] = top[-len(before) :, p:]
+        if bounds and part.end == len(part.doc):
+            starts, ends = np.array(bounds).T
+            rows[tokens[starts], p : 2 * p] = rows[tokens[ends - 1], 2 * p :] = 0
 
-    def _rarities(self, doc: Doc) -> np.ndarray:
+    def _rarities(self, part: Part) -> np.ndarray:
         """``(n_tokens,)``, 1 for unknown words."""
-        orths = doc.to_array([ORTH]).astype(np.uint64)
+        orths = part.doc.to_array([ORTH])[part.start : part.end].astype(np.uint64)
         found = np.searchsorted(self._hashes, orths)
         return np.where(self._hashes[found] == orths, self._rarity[found], np.float32(1))
 

@@ -6,23 +6,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Union  # noqa: UP035
 
-import numpy as np
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
-from thinc.types import Floats2d, Floats3d
+from thinc.types import Floats2d
 
 from ..bilm.find_weights import WeightsNotFoundError
 from . import extensions
 from .checks import check_settings, check_widths, damage_reported, warn_of_settings_without_effect
-from .doc_layers import Batch, DocLayers, Output, add_loss
+from .doc_layers import Batch, DocLayers, add_loss
 from .doc_vectors import get_owners, set_vectors
 from .listener import ElmoListener
 from .mixed import ReplacedConfig
 from .nodes import model_nodes
+from .outputs import Output, predict_docs
 from .scalar_mix import check_finite, set_up
 from .segments import chunks
 from .shim import BiLMShim
@@ -127,7 +127,8 @@ class Elmo(Tok2Vec):
         """Vectors of Docs, which are not changed.
 
         Args:
-            docs: the Docs; all their layers are in memory at once.
+            docs: the Docs. Their layers are in memory at once only if they are stored, or
+                listened to.
 
         Returns:
             An `Output` for each.
@@ -139,15 +140,13 @@ class Elmo(Tok2Vec):
         docs = list(docs)
         if docs:
             self.surroundings.check(self, docs[0].vocab)
-        bilm, mix = self.model.get_ref("bilm"), self.model.get_ref("mix")
         if self.model.has_dim("nO") is None:
             self.model.set_dim("nO", self.shim.config.width)
         check_widths(self.name, self.shim.config.width, self.listener_map)
-        layers = bilm.predict(docs)
+        with_layers = self.store_layers or bool(self.doc_layers.listeners)
+        outputs = predict_docs(docs, self.model, with_layers)
         self._add_sources()
-        stored = layers if self.store_layers or self.doc_layers.listeners else [None] * len(docs)
-        compared = map(self._compare, docs, layers)
-        return list(map(Output, mix.predict(layers), stored, compared))
+        return outputs
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate a stream of Docs, as many at a time as one pass of the biLM reads.
@@ -164,12 +163,6 @@ class Elmo(Tok2Vec):
                 handle(self.name, self, docs, error)
             else:
                 yield from docs
-
-    def _compare(self, doc: Doc, layers: Floats3d) -> Optional[np.ndarray]:
-        comparison = self.shim.comparison
-        if comparison is None:
-            return None
-        return comparison.rows(doc, layers, self.shim.settings.segments)
 
     def set_annotations(self, docs: Sequence[Doc], outputs: Sequence[Output]) -> None:
         """Write the outputs of `predict` to Docs: vectors, and layers if they are stored."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
@@ -18,20 +18,6 @@ from .layer_cache import LayerCache
 from .scalar_mix import penalty
 
 AddLoss = Callable[[Any], None]
-
-
-class Output(NamedTuple):
-    """The component's predictions for one Doc.
-
-    Attributes:
-        tensor: mixed vectors ``(n_tokens, 2P)``.
-        layers: all layers ``(L + 1, n_tokens, 2P)`` if they are to be stored or listened to.
-        compared: the rows of a `Comparison`, if the weights have statistics.
-    """
-
-    tensor: Floats2d
-    layers: Floats3d | None
-    compared: np.ndarray | None
 
 
 class DocLayers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, PyTorchWrapper, torch2xp, xp2torch
 from thinc.types import Floats3d
 
-from .segments import doc_windows
+from .segments import Part, doc_parts
 from .settings import BiLMSettings
 from .shim import BiLMShim, EncodedDoc
 
@@ -29,19 +29,26 @@ def BiLMLayer(settings: BiLMSettings) -> Model[list[Doc], list[Floats3d]]:
 
 
 def convert_inputs(
-    model: Model, docs: list[Doc], is_train: bool
-) -> tuple[ArgsKwargs, Callable[[Any], list[Doc]]]:
-    """The windows of each Doc, which the biLM reads. Docs get no gradient: they come back."""
+    model: Model, docs: Sequence[Doc | Part], is_train: bool
+) -> tuple[ArgsKwargs, Callable[[Any], Sequence[Doc | Part]]]:
+    """The windows of each Doc, which the biLM reads. Docs get no gradient: they come back.
+
+    A `Part` of a Doc can take the place of one.
+    """
     shim = cast(BiLMShim, model.shims[0])
-    settings = shim.settings
-    read = [list(doc_windows(doc, settings.segments, settings.max_words)) for doc in docs]
+    segments, max_words = shim.settings.segments, shim.settings.max_words
+    parts = [
+        doc if isinstance(doc, Part) else next(doc_parts(doc, segments, max_words, 1 + len(doc)))
+        for doc in docs
+    ]
+    read = [part.windows for part in parts]
     if any(read):
-        shim.check_language(docs[0].vocab.lang)
+        shim.check_language(parts[0].doc.vocab.lang)
     return ArgsKwargs(args=(read,), kwargs={}), lambda d_windows: docs
 
 
 def convert_outputs(
-    model: Model, docs_encoded: tuple[list[Doc], list[EncodedDoc]], is_train: bool
+    model: Model, docs_encoded: tuple[Sequence[Doc | Part], list[EncodedDoc]], is_train: bool
 ) -> tuple[list[Floats3d], Callable[[list[Floats3d]], ArgsKwargs]]:
     """Put the layers of windows in the rows of their tokens, and gradients back."""
     docs, encoded = docs_encoded

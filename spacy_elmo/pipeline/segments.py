@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
+from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from spacy.attrs import IS_PUNCT, IS_SPACE, ORTH
@@ -13,13 +14,31 @@ from spacy.pipeline.sentencizer import Sentencizer
 from spacy.strings import get_string_id
 from spacy.tokens import Doc
 
+Texts = TypeVar("Texts", bound=Sized)
 SEGMENTS = ("auto", "sents", "doc")
 ZONE_SIZE = 2000  # paragraphs of raw text in memory together
 FINAL_PUNCTUATION = Sentencizer.default_punct_chars
 FINAL_HASHES = np.sort(np.array([get_string_id(m) for m in FINAL_PUNCTUATION], dtype=np.uint64))
 
 
-def sentence_bounds(doc: Doc, segments: str = "auto") -> tuple[np.ndarray, list[tuple[int, int]]]:
+class Sentences(NamedTuple):
+    """The words of a Doc, and the sentences that they form.
+
+    Attributes:
+        words: their token indices, ``(n_words,)``.
+        bounds: each sentence's start and end in ``words``.
+    """
+
+    words: np.ndarray
+    bounds: list[tuple[int, int]]
+
+    @property
+    def tokens(self) -> list[list[int]]:
+        """The token indices of each sentence's words."""
+        return [self.words[start:end].tolist() for start, end in self.bounds]
+
+
+def sentence_bounds(doc: Doc, segments: str = "auto") -> Sentences:
     """A Doc's words and the sentences they form; nothing is written to the Doc.
 
     Whitespace tokens are not words, and sentences of nothing else vanish.
@@ -30,10 +49,6 @@ def sentence_bounds(doc: Doc, segments: str = "auto") -> tuple[np.ndarray, list[
             ``"auto"``, its own sentences if it has any, else split after sentence-final
             punctuation (the sentencizer's set and rule).
 
-    Returns:
-        The token indices of the words, ``(n_words,)``, and each sentence's start and end in
-        that array.
-
     Raises:
         ValueError: ``"sents"``, and the Doc has no sentence boundaries.
     """
@@ -41,7 +56,7 @@ def sentence_bounds(doc: Doc, segments: str = "auto") -> tuple[np.ndarray, list[
     words = np.flatnonzero(attributes[:, 2] == 0)
     n_words = len(words)
     if n_words == 0:
-        return words, []
+        return Sentences(words, [])
     has_sentences = doc.has_annotation("SENT_START")
     if segments == "sents" and not has_sentences:
         raise ValueError(
@@ -56,7 +71,7 @@ def sentence_bounds(doc: Doc, segments: str = "auto") -> tuple[np.ndarray, list[
     else:
         starts = _starts_by_punctuation(attributes[words])
     bounds = np.unique(np.append(starts, n_words)).tolist()
-    return words, list(pairwise(bounds))
+    return Sentences(words, list(pairwise(bounds)))
 
 
 def _starts_by_punctuation(attributes: np.ndarray) -> np.ndarray:
@@ -74,10 +89,10 @@ def _starts_by_punctuation(attributes: np.ndarray) -> np.ndarray:
     return np.append(0, starts)
 
 
-def chunks(docs: Iterable[Doc], n_words: int, n_docs: int) -> Iterator[list[Doc]]:
-    """Docs in order, in lists of ``n_docs``, or that end with the one that reaches ``n_words``
-    tokens."""
-    chunk: list[Doc] = []
+def chunks(docs: Iterable[Texts], n_words: int, n_docs: int) -> Iterator[list[Texts]]:
+    """Docs (or `Part`s) in order, in lists of ``n_docs``, or that end with the one that reaches
+    ``n_words`` tokens."""
+    chunk: list[Texts] = []
     size = 0
     for doc in docs:
         chunk.append(doc)
@@ -94,7 +109,7 @@ class Window(NamedTuple):
 
     Attributes:
         words: what it reads.
-        tokens: token indices in the Doc of the words that get their vectors from here.
+        tokens: indices of the words that get their vectors from here, in their `Part`.
         first: index in ``words`` of the first of these; the others follow it.
     """
 
@@ -109,12 +124,42 @@ class Window(NamedTuple):
 
     @property
     def rows(self) -> slice | np.ndarray:
-        """Their tokens in the Doc, as a slice where they have no gaps, which is faster."""
-        first, last = int(self.tokens[0]), int(self.tokens[-1])
-        return slice(first, last + 1) if last - first < len(self.tokens) else self.tokens
+        """Their tokens in the part."""
+        return as_rows(self.tokens)
 
 
-def doc_windows(doc: Doc, segments: str, max_words: int) -> Iterator[Window]:
+def as_rows(tokens: np.ndarray) -> slice | np.ndarray:
+    """Ascending token indices, at least one, as a slice if they have no gaps, which is faster."""
+    first, last = int(tokens[0]), int(tokens[-1])
+    return slice(first, last + 1) if last - first < len(tokens) else tokens
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive tokens of a Doc, all of them unless it is long.
+
+    Attributes:
+        doc: the Doc.
+        start, end: of the tokens.
+        windows: what the biLM reads for their vectors.
+        sentences: of the whole Doc.
+    """
+
+    doc: Doc
+    start: int
+    end: int
+    windows: list[Window]
+    sentences: Sentences
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self) == len(self.doc)
+
+
+def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterator[Part]:
     """What the biLM reads of a Doc: its sentences, long ones in overlapping windows.
 
     Every word gets its vectors from exactly one window, one with context on both sides of it.
@@ -123,17 +168,34 @@ def doc_windows(doc: Doc, segments: str, max_words: int) -> Iterator[Window]:
         doc: any Doc.
         segments: see `sentence_bounds`.
         max_words: words of the longest window.
+        n_tokens: a part ends with the window that reaches as many, or with the Doc.
+
+    Yields:
+        One part or more, which tile the Doc.
     """
-    tokens, bounds = sentence_bounds(doc, segments)
-    texts = [token.text for token in doc]
-    words = [texts[i] for i in tokens]
+    sentences = sentence_bounds(doc, segments)
+    tokens, bounds = sentences
+    orths = doc.to_array([ORTH])[tokens].tolist()
+    texts = {orth: doc.vocab.strings[orth] for orth in set(orths)}
+    words = [texts[orth] for orth in orths]
+    part_start = 0
+    part: list[Window] = []
     for start, end in bounds:
         for (first, last), (used, used_end) in windows(end - start, max_words):
-            yield Window(
-                words[start + first : start + last],
-                tokens[start + used : start + used_end],
-                used - first,
+            rows = tokens[start + used : start + used_end]
+            part.append(
+                Window(words[start + first : start + last], rows - part_start, used - first)
             )
+            part_end = int(rows[-1]) + 1
+            if part_end - part_start >= n_tokens:
+                yield Part(doc, part_start, part_end, part, sentences)
+                part_start, part = part_end, []
+    # Whitespace has no windows, however much of it there is at the end.
+    for start in range(part_start, len(doc), n_tokens):
+        yield Part(doc, start, min(start + n_tokens, len(doc)), part, sentences)
+        part = []
+    if len(doc) == 0:
+        yield Part(doc, 0, 0, [], sentences)
 
 
 def windows(n_words: int, max_words: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
@@ -168,7 +230,5 @@ def split_text(nlp: Language, paragraphs: Iterable[str], n_process: int = 1) -> 
         with nlp.memory_zone():  # the vocab drops their words at its end
             sentences = []
             for doc in nlp.pipe(chosen, n_process=n_process, batch_size=500):
-                words, bounds = sentence_bounds(doc)
-                word_texts = [doc[int(i)].text for i in words]
-                sentences += [word_texts[start:end] for start, end in bounds]
+                sentences += [[doc[i].text for i in some] for some in sentence_bounds(doc).tokens]
         yield from sentences

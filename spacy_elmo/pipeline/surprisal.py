@@ -106,12 +106,7 @@ class ElmoSurprisal(Pipe):
         Raises:
             ValueError: see `language_model`.
         """
-        found = [
-            (doc, tokens[start:end].tolist())
-            for doc in docs
-            for tokens, bounds in [sentence_bounds(doc)]
-            for start, end in bounds
-        ]
+        found = [(doc, tokens) for doc in docs for tokens in sentence_bounds(doc).tokens]
         if not found:  # no weights are needed for that
             return
         if self._language_model is None:

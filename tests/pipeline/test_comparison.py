@@ -10,6 +10,8 @@ from spacy_elmo.bilm.batches import IndexedSentences
 from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.bilm.own_weights import save_statistics
 from spacy_elmo.bilm.statistics import compute_statistics
+from spacy_elmo.pipeline.doc_vectors import get_compared
+from spacy_elmo.pipeline.outputs import PASSES
 
 from .helpers import TEXTS, WIDTH, make_nlp, write_weights
 
@@ -97,6 +99,25 @@ def test_the_sentence_alone_has_the_same_vectors(nlp):
     doc, alone = nlp(TEXT), nlp("They sat on the bank!")
     for a, b in zip(doc[8:], alone, strict=True):
         np.testing.assert_allclose(a.vector, b.vector, atol=2e-3)
+
+
+@pytest.mark.parametrize("segments", ["auto", "doc"])
+@pytest.mark.parametrize("store_layers", [False, True])
+def test_parts_of_a_doc_have_the_same_vectors(compared_weights, segments, store_layers):
+    """Also at their edges, inside of a sentence, and at whitespace."""
+    settings = {"segments": segments, "max_words": 8, "store_layers": store_layers}
+    nlp = make_nlp(compared_weights, batch_words=1, **settings)
+    docs = [nlp.make_doc(text) for text in [TEXT, "", TEXT * 3 + " \n" * 9, "Two words", " "]]
+    expected = list(make_nlp(compared_weights, **settings).pipe(doc.copy() for doc in docs))
+    assert max(map(len, docs)) > 5 * PASSES
+    outputs = nlp.get_pipe("elmo").predict(docs)
+    for output, doc in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(output.tensor, doc.tensor, atol=1e-6)
+        np.testing.assert_allclose(output.compared, get_compared(doc), atol=2e-3)
+        if store_layers:
+            np.testing.assert_allclose(output.layers, doc._.elmo_layers, atol=1e-6)
+        else:
+            assert output.layers is None
 
 
 def test_trained_vectors_stay_raw(nlp, compared_weights, tmp_path):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
-from spacy_elmo.pipeline.segments import doc_windows, sentence_bounds, windows
+from spacy_elmo.pipeline.segments import doc_parts, sentence_bounds, windows
 
 from .helpers import texts
 
@@ -99,7 +99,7 @@ def test_whitespace_changes_no_sentence(words):
 def test_nothing_is_written():
     doc = ENGLISH(SENTENCES["en"])
     before = doc.to_bytes()
-    assert len(list(doc_windows(doc, "auto", 400))) > 1
+    assert len(next(doc_parts(doc, "auto", 400, 1000)).windows) > 1
     assert doc.to_bytes() == before
     assert not doc.has_annotation("SENT_START")
 
@@ -166,7 +166,8 @@ def test_windows_of_the_default_size():
 @pytest.mark.parametrize("max_words", [1, 2, 3, 5, 8, 100])
 def test_windows_contain_each_word_once(max_words):
     doc = ENGLISH("A  sentence of several words.\n And one more; it is longer! " * 3)
-    pieces = list(doc_windows(doc, "auto", max_words))
+    [part] = doc_parts(doc, "auto", max_words, 1000)
+    pieces = part.windows
     kept = np.concatenate([piece.tokens for piece in pieces])
     assert kept.tolist() == [token.i for token in doc if not token.is_space]
     for piece in pieces:
