@@ -1,115 +1,71 @@
-"""A training run that is killed again and again, beside one that is not: the same weights?
+"""Every command that writes files, killed again and again: is what it leaves whole?
 
-    python benchmarks/killed.py [--times 20]
+    python benchmarks/killed.py --times 50
+    python benchmarks/killed.py --only pretrain --times 500
 
-Trains a tiny biLM in a process of its own, kills it (SIGKILL) at random moments, from the start of
-the process to its last write, resumes it, and compares the weights at the end, bit for
-bit. Prints how far each process had come.
+Kills each job (SIGKILL, or SIGXFSZ in the middle of a write) at random places: before the n-th
+operation in the file system, at the n-th byte of a file, and after a random time. Then nothing may
+be half-written under its final name, and the job, repeated, must give what an undisturbed
+one gives, bit for bit, and leave nothing else behind.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
+import os
 import random
-import subprocess
+import signal
 import sys
 import tempfile
-import time
+from collections import Counter
 from pathlib import Path
 
-from safetensors.torch import load_file
-
-from spacy_elmo.bilm.base_weights import VOCAB
-from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
-
-CONFIG = """
-[paths]
-train = "{train}"
-dev = "{train}"
-
-[model]
-filters = [[1, 8], [2, 16]]
-char_dim = 4
-projection_dim = 16
-dim = 64
-n_layers = 2
-
-[softmax]
-kind = "sampled"
-n_candidates = 100
-
-[vocab]
-min_count = 1
-
-[training]
-batch_words = 400
-max_steps = {steps}
-warmup_steps = 10
-decay_steps = 50
-dropout = 0.2
-eval_every = 40
-eval_words = 2000
-log_every = 10
-checkpoint_seconds = 0.05
-"""
+import torch
+from jobs import Trial, limit_file_size, make_jobs, on_operation
 
 
-def command(folder: Path, out: str, *more: str) -> list[str]:
-    program = [sys.executable, "-m", "spacy_elmo.pretraining"]
-    return [*program, str(folder / "config.cfg"), str(folder / out), "--quiet", *more]
+def kill(trial: Trial, rng: random.Random) -> tuple[str, int]:
+    """Run a job until it is killed, if it does not end before; the place, and the exit code."""
+    run = trial.job.run
+    match rng.choice(("operation", "byte", "time")):
+        case "operation":
+            n = rng.randint(1, trial.n_operations)
+            die = lambda i: i == n and os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
+            return f"before operation {n}", trial.fork(run, lambda: on_operation(die))
+        case "byte":
+            n = rng.randrange(trial.n_bytes)
+            return f"at byte {n}", trial.fork(run, lambda: limit_file_size(n, signal.SIG_DFL))
+        case _:
+            seconds = rng.uniform(0, trial.seconds)
+            return f"after {seconds:.3f} s", trial.fork(run, kill_after=seconds)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Kill a training run, and resume it.")
-    parser.add_argument("--times", type=int, default=20)
-    parser.add_argument("--steps", type=int, default=1000)
+    parser = argparse.ArgumentParser(description="Kill commands, and repeat them.")
+    parser.add_argument("--times", type=int, default=50)
+    parser.add_argument("--only", help="one job")
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
-    with tempfile.TemporaryDirectory() as room:
-        folder = Path(room)
-        words = [f"word{i}" for i in range(500)]
-        sentences = (" ".join(rng.choices(words, k=rng.randint(2, 30))) for _ in range(2000))
-        (folder / "text.txt").write_text("\n".join(sentences) + "\n", encoding="utf8")
-        config = CONFIG.format(train=folder / "text.txt", steps=arguments.steps)
-        (folder / "config.cfg").write_text(config, encoding="utf8")
-        start = time.monotonic()
-        subprocess.run(command(folder, "whole"), check=True)
-        seconds = time.monotonic() - start
-        print(f"{arguments.steps} steps without a break: {seconds:.1f} s")
-        checkpoint = folder / "killed" / CHECKPOINT
-        kills = 0
-        while True:
-            # Before that there is nothing to resume.
-            resume = ["--resume"] if (folder / "killed" / VOCAB).exists() else []
-            process = subprocess.Popen(command(folder, "killed", *resume))
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                # Somewhat less than a share of the run each, so that it takes all the kills.
-                process.wait(rng.uniform(0.5, 1.5) * (2.5 + 0.6 * seconds / arguments.times))
-            if kills < arguments.times and process.poll() is None:
-                process.kill()
-                process.wait()
-                kills += 1
-                # It is there whole or not at all: this would fail on half of one.
-                done = read_progress(checkpoint)[0].step if checkpoint.exists() else 0
-                print(f"kill {kills}: {done} steps are safe", flush=True)
-                continue
-            if process.wait() != 0:
-                raise SystemExit("The run failed.")
-            break
-        names = ("model-last", "model-best")
-        for name in names:
-            whole, killed = (
-                load_file(folder / run / name / "weights.safetensors")
-                for run in ("whole", "killed")
-            )
-            same = whole.keys() == killed.keys() and all(
-                bool((whole[key] == killed[key]).all()) for key in whole
-            )
-            print(f"{name} after {kills} kills: {'the same, bit for bit' if same else 'OTHER'}")
-            if not same:
-                raise SystemExit(1)
+    args = parser.parse_args()
+    torch.set_num_threads(1)  # threads do not survive a fork
+    bad = 0
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = make_jobs(Path(folder) / "sound")
+        for name in [args.only] if args.only else jobs:
+            trial, counts = Trial(jobs[name], Path(folder) / name), Counter[str]()
+            for number in range(args.times):
+                rng = random.Random(f"{name} {args.seed + number}")
+                trial.prepare()
+                place, code = kill(trial, rng)
+                counts["killed" if code < 0 else "ended before"] += 1
+                fault = trial.fault_in_result() or trial.fault_after_repeat()
+                if fault is None and (files := trial.leftovers()):
+                    fault = f"temporary files are left: {files}"
+                if fault:
+                    bad += 1
+                    print(f"{name}, seed {args.seed + number}, {place}: {fault}", flush=True)
+            print(f"{name}: {dict(counts)} of {args.times}", flush=True)
+    print(f"{bad} faults")
+    sys.exit(bool(bad))
 
 
 if __name__ == "__main__":

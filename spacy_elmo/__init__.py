@@ -18,14 +18,19 @@ if TYPE_CHECKING:
     from .encoding.encoder import Encoder
     from .encoding.job import encode
     from .lm.language_model import LanguageModel
+    from .pipeline.save import save_pipeline
     from .pipeline.scalar_mix import Mix
 
-__all__ = ["Encoder", "LanguageModel", "__version__", "encode", "mixes", "set_vector_hooks"]
+__all__ = [
+    "Encoder", "LanguageModel", "__version__", "encode", "mixes", "save_pipeline",
+    "set_vector_hooks",
+]  # fmt: skip
 
 LAZY = {
     "Encoder": "encoding.encoder",
     "LanguageModel": "lm.language_model",
     "encode": "encoding.job",
+    "save_pipeline": "pipeline.save",
 }
 
 

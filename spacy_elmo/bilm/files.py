@@ -46,8 +46,13 @@ def atomic_directory(path: Path) -> Iterator[Path]:
 
     Yields:
         The temporary directory, empty.
+
+    Raises:
+        OSError: it cannot be written, or is a mount point, which cannot be replaced.
     """
     path = Path(os.path.realpath(path))
+    if os.path.ismount(path):
+        raise OSError(f"'{path}' is a mount point and cannot be replaced: name a directory in it.")
     path.parent.mkdir(parents=True, exist_ok=True)
     recover_directory(path)
     new, old = path.with_name(f".{path.name}.part"), _replaced(path)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, field, fields
 from types import UnionType
 from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
+
+FLOAT32_MAX = 3.4e38
 
 
 def setting(is_valid: Callable[[Any], bool], advice: str, default: Any = MISSING) -> Any:
@@ -24,7 +25,9 @@ def in_range(least: int, most: int, default: Any = MISSING) -> Any:
 
 
 def above_zero(default: Any = MISSING) -> Any:
-    return setting(lambda x: 0 < x < math.inf, "give a number above 0", default)
+    return setting(
+        lambda x: 0 < x < FLOAT32_MAX, f"give a number above 0 and below {FLOAT32_MAX}", default
+    )
 
 
 def below_one(default: Any = MISSING) -> Any:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -106,11 +107,8 @@ def package_cli(
         contents.card.meta |= {"name": name, "version": version}
         add_warm_state(contents, warm_text)
         add_statistics(contents, statistics)
-        write_package(contents, path, dist, module)
+        write_package(contents, path, dist, module, [f for f in formats if f != "none"])
         msg.good(f"Created the package of '{name}'", str(directory))
-        for each in formats:
-            if each != "none":
-                build_package(directory, each)
         files = sorted((directory / "dist").glob("*"))
     for file in files:
         msg.good("Built", str(file))
@@ -119,14 +117,20 @@ def package_cli(
     print(f'weights = "{name}"')
 
 
-def write_package(contents: Contents, path: Path, dist: str, module: str) -> None:
-    """Write the directory of a package, whole or not at all.
+def write_package(
+    contents: Contents, path: Path, dist: str, module: str, formats: Sequence[str] = ()
+) -> None:
+    """Write the directory of a package with its distributions, whole or not at all.
 
     Args:
         contents: weights whose card names them and their version.
         path: of the directory.
         dist: name of the distribution.
         module: name of the Python package.
+        formats: of the distributions to build, ``"sdist"`` or ``"wheel"``.
+
+    Raises:
+        ValueError: one cannot be built.
     """
     from ..about import __version__
     from ..bilm.files import atomic_directory
@@ -154,6 +158,8 @@ def write_package(contents: Contents, path: Path, dist: str, module: str) -> Non
         (root / "README.md").write_text(README.format(**settings), "utf-8")
         if (inside / "LICENSE").exists():
             shutil.copy(inside / "LICENSE", root)
+        for each in formats:
+            build_package(root, each)
 
 
 def _foreign(names: set[str], module: str, directory: Path) -> set[str]:
@@ -201,7 +207,9 @@ def build_package(directory: Path, kind: str) -> None:
         command.append("--no-isolation")  # so that it needs no network
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode != 0:
-        raise ValueError(f"The package is in '{directory}', but 'build' failed:\n{result.stdout}")
+        raise ValueError(
+            f"'build' failed, and no package was written; --build none leaves it out.\n{result.stdout}"
+        )
 
 
 def _is_installed(name: str) -> bool:

@@ -27,8 +27,9 @@ def tokenize_cli(
     the elmo component splits a Doc without sentence boundaries. Docs keep their tokens, and their
     sentences if they have any. Shards are text files with one sentence per line and words separated
     by spaces. The meta.json beside them records the language and the tokenizer, which the weights
-    trained on them will record too.
+    trained on them will record too. The directory appears when all of it is written.
     """
+    from ..bilm.files import atomic_directory
     from ..pretraining.data.shards import write_meta, write_shards
     from ..progress import track
     from ..readers import blank, tokenize_files
@@ -48,7 +49,8 @@ def tokenize_cli(
             raise ValueError(f"The directory '{out}' is not empty. Remove it or choose another.")
         sentences = tokenize_files(blank(lang, tokenizer), texts, n_process)
         sentences = track(sentences, "words", len, quiet)
-        n_sentences, n_words = write_shards(sentences, out, compression, words_per_shard)
-        write_meta(out, lang, tokenizer)
+        with atomic_directory(out) as directory:
+            n_sentences, n_words = write_shards(sentences, directory, compression, words_per_shard)
+            write_meta(directory, lang, tokenizer)
     if not quiet:
         msg.good(f"{n_words:,} words in {n_sentences:,} sentences", str(out))

@@ -142,6 +142,7 @@ def test_no_projection_where_the_sizes_agree():
         ("cell_clip", 0),
         ("cell_clip", -3),
         ("cell_clip", float("nan")),
+        ("cell_clip", 1e308),
         ("proj_clip", 0),
         ("activation", "gelu"),
         ("activation", None),

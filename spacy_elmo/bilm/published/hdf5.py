@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..base_weights import check_regular
 from ..extras import import_extra
@@ -23,21 +23,24 @@ def import_h5py(file: str) -> Any:
 
 
 @contextmanager
-def open_datasets(local: Callable[[], Path], source: str) -> Iterator[Mapping[str, Any]]:
+def open_datasets(
+    local: Callable[[], Path | IO[bytes]], source: str
+) -> Iterator[Mapping[str, Any]]:
     """The datasets of a file by their full names; each is read when it is indexed.
 
     Args:
-        local: gives the file's path.
+        local: gives the file's path, or the open file.
         source: the file's name for error messages.
 
     Raises:
         ValueError: the file is damaged, or links to other files or around in circles.
     """
     h5py = import_h5py(source)
-    path = local()
-    check_regular(path)
+    found = local()
+    if isinstance(found, Path):
+        check_regular(found)
     with _intact(source):
-        file = h5py.File(path, "r")
+        file = h5py.File(found, "r")
     with file:
         with _intact(source):
             datasets = dict(_collect(h5py, file, source))

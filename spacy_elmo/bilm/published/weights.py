@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-import weakref
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -75,7 +74,7 @@ class PublishedWeights(Weights):
     ):
         self.options, self.hdf5, self.vocab, self.folder = options, hdf5, vocab, folder
         self.where = where or str(hdf5)
-        self._unpacked: Path | None = None
+        self._unpacked: IO[bytes] | None = None
 
     @classmethod
     def in_folder(cls, folder: Traversable, where: str | None = None) -> PublishedWeights:
@@ -198,13 +197,13 @@ class PublishedWeights(Weights):
     def _datasets(self) -> AbstractContextManager[Mapping[str, Any]]:
         return open_datasets(self._local_file, str(self.hdf5))
 
-    def _local_file(self) -> Path:
-        """The HDF5 file on disk; one in a zip is unpacked to a temporary file, once."""
+    def _local_file(self) -> Path | IO[bytes]:
+        """The HDF5 file on disk; one in a zip is unpacked, once, to a file without a name, of which
+        nothing remains however the process ends."""
         if isinstance(self.hdf5, Path):
             return self.hdf5
         if self._unpacked is None:
-            folder = tempfile.mkdtemp(prefix="spacy-elmo-")
-            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            file = tempfile.TemporaryFile()  # noqa: SIM115
             with readable(self.hdf5):
                 member = self.hdf5.root.getinfo(self.hdf5.at)  # type: ignore[attr-defined]
                 if member.file_size > MAX_UNPACKED + MAX_PACKED_RATIO * member.compress_size:
@@ -212,9 +211,10 @@ class PublishedWeights(Weights):
                         f"'{self.hdf5}' would unpack to {member.file_size:,} bytes, far more than "
                         f"its {member.compress_size:,} can contain. Unpack it yourself if you must."
                     )
-                with self.hdf5.open("rb") as packed, open(Path(folder, MODEL), "wb") as file:
+                with self.hdf5.open("rb") as packed:
                     shutil.copyfileobj(packed, file, 2**20)
-            self._unpacked = Path(folder, MODEL)
+                file.flush()
+            self._unpacked = file
         return self._unpacked
 
 

@@ -1,0 +1,133 @@
+"""Commands that are killed: nothing is half-written, and a repeat leaves nothing behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import spacy
+from typer.testing import CliRunner
+
+from spacy_elmo import save_pipeline
+from spacy_elmo.bilm.find_weights import load_bilm
+from spacy_elmo.bilm.published.weights import write_published
+from spacy_elmo.cli import app, package
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, keep_latest
+
+from ..pipeline.helpers import TEXTS, make_nlp, write_weights
+
+ROOT = Path(__file__).parents[2]
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+KILLED = """
+import os, signal, sys
+from spacy_elmo.cli import app
+
+def hook(event, arguments):
+    if event == "os.rename" and {name!r} in str(arguments[1]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(hook)
+app({arguments!r})
+"""
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    return write_weights(tmp_path / "weights")
+
+
+def run_until(name: str, *arguments: object) -> None:
+    """Run a command of `elmo` until it renames something to a name."""
+    code = KILLED.format(name=name, arguments=list(map(str, arguments)))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
+
+
+@posix
+def test_tokenize(tmp_path: Path) -> None:
+    text, out = tmp_path / "text.txt", tmp_path / "out"
+    text.write_text("A text.\n" * 50)
+    command = ["tokenize", str(text), str(out), "-w", "20", "--quiet"]
+    run_until("shard-00003", *command)
+    assert not out.exists()
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert sorted(tmp_path.iterdir()) == [out, text]
+    assert not list(out.glob(".*"))
+
+
+@posix
+def test_weights_in_a_zip(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are unpacked, but nothing remains of that."""
+    pytest.importorskip("h5py")
+    folder, temporary = tmp_path / "published", tmp_path / "temporary"
+    folder.mkdir(), temporary.mkdir()
+    write_published(load_bilm(weights), folder)
+    packed = tmp_path / "weights.zip"
+    subprocess.run([sys.executable, "-m", "zipfile", "-c", packed, *folder.iterdir()], check=True)
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    run_until("converted", "convert", packed, tmp_path / "converted", "--to", "own")
+    assert not list(temporary.iterdir())
+
+
+def test_package_that_cannot_be_built(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package, "PYPROJECT", "damaged")
+    result = CliRunner().invoke(app, ["package", str(weights), str(tmp_path / "out")])
+    assert result.exit_code == 1
+    assert "no package was written" in result.output
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_copies_of_checkpoints(tmp_path: Path) -> None:
+    """A run that is resumed need not stop to copy at the same step."""
+    checkpoint, part = tmp_path / CHECKPOINT, tmp_path / ".checkpoint-000000007.safetensors.part"
+    checkpoint.write_text("a checkpoint")
+    part.write_text("half of one")
+    keep_latest(checkpoint, 9, 2)
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "checkpoint-000000009.safetensors",
+        CHECKPOINT,
+    ]
+
+
+def test_save_pipeline(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, nlp = tmp_path / "above" / "nlp", make_nlp(weights)
+    save_pipeline(nlp, path)
+    expected = [doc.tensor for doc in nlp.pipe(TEXTS)]
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise OSError("No space left on device")
+
+    # The component is written after the settings.
+    with monkeypatch.context() as broken:
+        broken.setattr(type(nlp.get_pipe("elmo")), "to_disk", fail)
+        with pytest.raises(OSError, match="No space left"):
+            save_pipeline(nlp, path)
+    save_pipeline(nlp, path)
+    assert list(path.parent.iterdir()) == [path]
+    docs = spacy.load(path).pipe(TEXTS)
+    assert all((doc.tensor == old).all() for doc, old in zip(docs, expected, strict=True))
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "elmo2"])
+def test_save_pipeline_replaces_nothing_else(weights: Path, tmp_path: Path, name: str) -> None:
+    nlp, path = make_nlp(weights), tmp_path / "nlp"
+    save_pipeline(nlp, path)
+    (path / name).write_text("mine")
+    with pytest.raises(ValueError, match=rf"is not replaced, because it has .*: {name}"):
+        save_pipeline(nlp, path)
+    assert (path / name).read_text() == "mine"
+
+
+@posix
+@pytest.mark.slow
+def test_every_command() -> None:
+    """A sample of `benchmarks/killed.py`."""
+    pytest.importorskip("h5py")
+    command = [sys.executable, ROOT / "benchmarks" / "killed.py", "--times", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
