@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from spacy_elmo.bilm.find_weights import load_bilm
-from spacy_elmo.bilm.model import compute_warm_state
+from spacy_elmo.bilm.warm import compute_warm_state
 from spacy_elmo.lm.batches import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate

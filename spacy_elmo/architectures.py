@@ -36,6 +36,7 @@ def BiLM(
     learn_rate_factor: float = DEFAULT.learn_rate_factor,
     cache_mb: int = DEFAULT.cache_mb,
     cache_half: bool = DEFAULT.cache_half,
+    precision: str = DEFAULT.precision,
 ) -> Model[List[Doc], List[Floats3d]]:
     """``spacy-elmo.BiLM.v1``: all layers of a biLM (Peters et al. 2018), a PyTorchWrapper of thinc.
 
@@ -43,7 +44,7 @@ def BiLM(
 
     Args:
         weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-            cache_mb, cache_half: see `spacy_elmo.pipeline.settings.BiLMSettings`.
+            cache_mb, cache_half, precision: see `spacy_elmo.pipeline.settings.BiLMSettings`.
 
     Returns:
         ``List[Doc]`` to one array ``(n_layers + 1, n_tokens, 2P)`` each, layer 0 being the token
@@ -54,7 +55,7 @@ def BiLM(
     """
     settings = BiLMSettings(
         weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-        cache_mb, cache_half,
+        cache_mb, cache_half, precision,
     )  # fmt: skip
     return BiLMLayer(settings)
 
@@ -70,13 +71,14 @@ def Elmo(
     learn_rate_factor: float = DEFAULT.learn_rate_factor,
     cache_mb: int = DEFAULT.cache_mb,
     cache_half: bool = DEFAULT.cache_half,
+    precision: str = DEFAULT.precision,
     mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None,
 ) -> Model[List[Doc], List[Floats2d]]:
     """``spacy-elmo.Elmo.v1``: a biLM and a mix of its layers (Peters et al. 2018).
 
     Args:
         weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-            cache_mb, cache_half: see `spacy_elmo.pipeline.settings.BiLMSettings`.
+            cache_mb, cache_half, precision: see `spacy_elmo.pipeline.settings.BiLMSettings`.
         mix: how the layers become one vector, `spacy-elmo.ScalarMix.v1`; None for its defaults.
 
     Returns:
@@ -87,7 +89,7 @@ def Elmo(
     """
     bilm = BiLM(
         weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-        cache_mb, cache_half,
+        cache_mb, cache_half, precision,
     )  # fmt: skip
     return mixed_layers(bilm, mix if mix is not None else ScalarMix())
 

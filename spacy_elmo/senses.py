@@ -80,6 +80,7 @@ def find_senses(
     tokenized: bool = False,
     most_contexts: int = MOST_CONTEXTS,
     n_senses: int | None = None,
+    precision: str = "float32",
     quiet: bool = False,
 ) -> Senses:
     """Find the contexts of a word in a corpus, and group them.
@@ -92,6 +93,7 @@ def find_senses(
         tokenized: text files have words separated by spaces, one sentence per line.
         most_contexts: end the search after as many.
         n_senses: number of groups; None: chosen by the silhouette, see `clusters.divide`.
+        precision: ``"float32"`` or ``"bfloat16"``, see `BiLM.set_precision`.
         quiet: show no progress.
 
     Raises:
@@ -101,7 +103,8 @@ def find_senses(
     if most_contexts < MIN_CONTEXTS:
         raise ValueError(f"{most_contexts} contexts are too few to group; read {MIN_CONTEXTS}.")
     nlp = blank_pipeline(find_weights(weights), lang)
-    nlp.add_pipe("elmo", config={"store_layers": True, "model": {"weights": weights}})
+    model = {"weights": weights, "precision": precision}
+    nlp.add_pipe("elmo", config={"store_layers": True, "model": model})
     if len(tokens := [token.text for token in nlp.make_doc(word.strip())]) != 1:
         raise ValueError(
             f"'{word}' is {len(tokens)} tokens, {tokens}; give a word that is a single token."

@@ -27,9 +27,9 @@ from peers import CACHE, ENVIRONMENTS, OURS, read
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.find_weights import load_bilm
-from spacy_elmo.bilm.lstm import zero_state
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.own_weights import save_bilm
+from spacy_elmo.bilm.state import zero_state
 
 TOLERANCE = 1e-5
 FIXTURES = Path(__file__).parents[2] / "tests/fixtures"

@@ -9,7 +9,7 @@ import reader
 import torch
 
 from spacy_elmo.bilm.find_weights import load_bilm
-from spacy_elmo.bilm.lstm import zero_state
+from spacy_elmo.bilm.state import zero_state
 
 
 def load(weights: Path, batch_size: int) -> reader.Read:

@@ -9,6 +9,7 @@ from typing import Any
 from .settings import Settings, above_zero, in_range, one_of
 
 INITIAL_STATES = ("zero", "warm")
+PRECISIONS = ("float32", "bfloat16")  # of what is computed without gradients
 # The token encoders, and the settings that are theirs alone.
 TOKEN_ENCODERS = {
     "char_cnn": ("filters", "char_dim", "activation", "n_highway", "max_characters_per_token"),

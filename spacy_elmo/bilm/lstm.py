@@ -70,9 +70,7 @@ class LSTMLayer(nn.Module):
         if torch.is_autocast_enabled(device):  # for the products; all else is done in float32
             product_type = torch.get_autocast_dtype(device)
             x, h0, c0 = x.float(), h0.float(), c0.float()
-        bias = self.bias.clone()
-        D = bias.shape[1] // 4
-        bias[:, D : 2 * D] += FORGET_BIAS
+        bias = self.gate_bias()
         # Under autocast cuDNN would take half precision, in which small gradients vanish.
         is_plain = self.cell_clip is None and self.proj_clip is None and product_type == x.dtype
         if is_plain and _has_cudnn(x):
@@ -93,6 +91,13 @@ class LSTMLayer(nn.Module):
                 packing, self.cell_clip, self.proj_clip, torch.is_grad_enabled(), product_type,
             )  # fmt: skip
         return out, h_n, c_n
+
+    def gate_bias(self) -> torch.Tensor:
+        """What is added to the gates, ``(2, 4D)``: the bias, and `FORGET_BIAS`."""
+        bias = self.bias.clone()
+        D = bias.shape[1] // 4
+        bias[:, D : 2 * D] += FORGET_BIAS
+        return bias
 
     def _kernel(self, x: torch.Tensor, bfloat16: bool) -> Any:
         """The compiled kernel, or None where it is not wanted or cannot compute this layer."""
@@ -289,11 +294,3 @@ class _LSTM(torch.autograd.Function):
             d_weight_hr,
             *[None] * 5,
         )
-
-
-def zero_state(
-    config: BiLMConfig, n_sentences: int, like: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """States of zeros for all layers: h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``."""
-    shape = (config.n_layers, 2, n_sentences)
-    return like.new_zeros(*shape, config.projection_dim), like.new_zeros(*shape, config.dim)

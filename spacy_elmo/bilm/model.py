@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +11,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from .batches import IndexedSentences, id_tensor
+from .bfloat16 import Bfloat16BiLM
 from .char_cnn import CharCNN
-from .config import BiLMConfig
-from .lstm import LSTMLayer, zero_state
+from .config import PRECISIONS, BiLMConfig
+from .lstm import LSTMLayer
 from .packing import Packing, to_device
+from .state import State, final_state, select_state, zero_state
+from .warm import compute_warm_state
 from .word_cache import WordCache
 from .word_vectors import WordVectors
-
-State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
-
-PASSAGE = Path(__file__).parent / "passage.txt"  # one sentence a line, tokenised
-N_STREAMS = 8  # of sentences, for a warm state
 
 
 class BiLM(nn.Module):
@@ -47,6 +43,8 @@ class BiLM(nn.Module):
         self.config = config
         self.dropout = dropout
         self.word_cache = WordCache()
+        self.precision = PRECISIONS[0]
+        self._bfloat16: tuple[int, Bfloat16BiLM] | None = None
         if config.token_encoder == "vectors":
             self.word_vectors = WordVectors(config)
         else:
@@ -54,17 +52,56 @@ class BiLM(nn.Module):
         self.lstm = nn.ModuleList(LSTMLayer(config, compiled) for _ in range(config.n_layers))
         self.register_buffer("warm_h", None)
         self.register_buffer("warm_c", None)
-        self.register_load_state_dict_post_hook(_clear_word_cache)
+        self.register_load_state_dict_post_hook(_clear_caches)
 
     def _apply(self, fn: Any, recurse: bool = True) -> BiLM:
         super()._apply(fn, recurse)
-        self.word_cache.clear()  # the weights are on another device, or of another type
+        self.clear_caches()  # the weights are on another device, or of another type
         return self
 
     def train(self, mode: bool = True) -> BiLM:
         if mode:
-            self.word_cache.clear()  # the weights may be about to change
+            self.clear_caches()  # the weights may be about to change
         return super().train(mode)
+
+    def clear_caches(self) -> None:
+        """Drop what was computed from the weights: words' vectors, and the weights in bfloat16."""
+        self._bfloat16 = None
+        self.word_cache.clear()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles convert their weights themselves."""
+        return {**self.__dict__, "_bfloat16": None}
+
+    def set_precision(self, precision: str) -> BiLM:
+        """Choose how vectors are computed where no gradient is needed; it is not saved.
+
+        Args:
+            precision: ``"float32"``, exact; or ``"bfloat16"``: on a CPU, matrix products take
+                operands of 8 significant bits, which CPUs with instructions for it multiply
+                faster. The weights are converted at the first use, and take half as much memory
+                again. A GPU computes in float32 all the same.
+
+        Raises:
+            ValueError: it is neither.
+        """
+        if precision not in PRECISIONS:
+            known = ", ".join(f'"{name}"' for name in PRECISIONS)
+            raise ValueError(f"The precision is {precision!r}; known are {known}.")
+        self.precision = precision
+        self.clear_caches()
+        return self
+
+    def _in_bfloat16(self) -> Bfloat16BiLM | None:
+        """The converted weights, None where float32 is wanted."""
+        needs_gradient = self.training or torch.is_grad_enabled()
+        if self.precision == "float32" or needs_gradient or self.device.type != "cpu":
+            return None
+        version, converted = versions(self), self._bfloat16
+        if converted is None or converted[0] != version:
+            converted = version, Bfloat16BiLM(self.token_encoder, list(self.lstm))  # type: ignore[arg-type]
+            self._bfloat16 = converted
+        return converted[1]
 
     @property
     def token_encoder(self) -> CharCNN | WordVectors:
@@ -120,7 +157,7 @@ class BiLM(nn.Module):
         packing = Packing(lengths, self.device)
         ends: list[State] = []
         layers = torch.stack(list(self._layers(types, tokens, packing, state, ends)))
-        return layers, _final_state(ends, packing)
+        return layers, final_state(ends, packing)
 
     def _layers(
         self,
@@ -141,7 +178,9 @@ class BiLM(nn.Module):
         x = types[tokens]  # (N, P)
         yield torch.cat([x, x], dim=1)
         x = x[packing.source]  # (2, N, P), packed
-        for j, lstm in enumerate(self.lstm):
+        converted = self._in_bfloat16()
+        lstms: Any = self.lstm if converted is None else converted.lstm
+        for j, lstm in enumerate(lstms):
             h, c = (s[j].expand(-1, packing.n_sentences, -1)[:, packing.order] for s in state)
             out, h, c = lstm(F.dropout(x, self.dropout, self.training), packing, h, c)
             if ends is not None:
@@ -158,12 +197,13 @@ class BiLM(nn.Module):
         """Vectors x ``(n_words, P)`` of words, without the word cache."""
         if not words:
             return torch.empty(0, self.config.projection_dim, device=self.device)
-        encoder = self.token_encoder
+        encoder, converted = self.token_encoder, self._in_bfloat16()
+        encode = encoder if converted is None else converted.encode
         ids, sizes = encoder.to_ids(words)
         order = np.argsort(sizes, kind="stable")  # words of similar length together
         batch_of = (np.cumsum(sizes[order]) - 1) // encoder.positions_at_once
         batches = np.split(order, np.flatnonzero(np.diff(batch_of)) + 1)
-        x = torch.cat([encoder(id_tensor(ids[i], sizes[i]).to(self.device)) for i in batches])
+        x = torch.cat([encode(id_tensor(ids[i], sizes[i]).to(self.device)) for i in batches])
         return x[to_device(np.argsort(order), self.device)]
 
     def read(
@@ -194,11 +234,12 @@ class BiLM(nn.Module):
             types = self.encode(indexed.types)
         else:
             like = next(self.parameters())
-            version = (versions(self.token_encoder), like.device, like.dtype)
+            weights = versions(self.token_encoder)
+            version = (weights, self.precision, like.device, like.dtype)
             types = self.word_cache.lookup(indexed.types, self.encode, version)
         state = self.initial_state() if state is None else state
         if not len(sentences):
-            return [], _select(state, np.empty(0, dtype=np.int64))
+            return [], select_state(state, np.empty(0, dtype=np.int64))
         results: list[torch.Tensor] = [types] * len(sentences)
         final = []
         plan = indexed.plan_evenly(batch_words)
@@ -207,11 +248,11 @@ class BiLM(nn.Module):
             packing = Packing(lengths, self.device)
             ends: list[State] | None = [] if with_state else None
             flat = to_device(tokens.astype(np.int64), self.device)
-            layers = self._layers(types, flat, packing, _select(state, batch), ends)
+            layers = self._layers(types, flat, packing, select_state(state, batch), ends)
             for i, part in zip(batch, _by_sentence(layers, lengths, self.config), strict=True):
                 results[i] = part
             if ends is not None:
-                final.append(_final_state(ends, packing))
+                final.append(final_state(ends, packing))
         if not with_state:
             return results, None
         back = torch.from_numpy(np.argsort(np.concatenate(plan)))
@@ -240,59 +281,10 @@ def _by_sentence(
     return results
 
 
-def _select(state: State, sentences: np.ndarray) -> State:
-    """The states of some sentences; what is the same for all stays one."""
-    h, c = (s if s.shape[2] == 1 and len(sentences) else s[:, :, sentences] for s in state)
-    return h, c
-
-
-def _final_state(ends: Sequence[State], packing: Packing) -> State:
-    """The states at the ends of all layers, ``(L, 2, B, P)`` and ``(L, 2, B, D)``."""
-    back = torch.argsort(packing.order)
-    h, c = (torch.stack([s[:, back] for s in parts]) for parts in zip(*ends, strict=True))
-    return h, c
-
-
-def _clear_word_cache(bilm: BiLM, _: Any) -> None:
-    bilm.word_cache.clear()
+def _clear_caches(bilm: BiLM, _: Any) -> None:
+    bilm.clear_caches()
 
 
 def versions(module: nn.Module) -> int:
     """A count that rises whenever a module's parameters are written to."""
     return sum(0 if p.is_inference() else p._version for p in module.parameters())
-
-
-@lru_cache
-def passage() -> list[list[str]]:
-    """The default sentences of a warm state: plain English prose, our own."""
-    return [line.split() for line in PASSAGE.read_text(encoding="utf-8").splitlines()]
-
-
-@torch.no_grad()
-def compute_warm_state(model: BiLM, sentences: Sequence[Sequence[str]] | None = None) -> State:
-    """The mean state of the two directions of each layer at the end of some sentences.
-
-    The sentences are distributed over streams. In each stream a sentence starts from the state
-    in which the one before it ended, boundaries included. The mean over the streams depends less
-    on the last words of any of them.
-
-    Args:
-        model: a biLM of any mode, on any device.
-        sentences: lists of words; the package's passage if None.
-
-    Returns:
-        h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``.
-    """
-    sentences = passage() if sentences is None else sentences
-    n_streams = min(N_STREAMS, len(sentences))
-    was_training = model.training
-    model.eval()
-    h, c = model.zero_state(n_streams)
-    for start in range(0, len(sentences), n_streams):
-        part = sentences[start : start + n_streams]
-        n = len(part)
-        _, end = model.read(part, (h[:, :, :n], c[:, :, :n]))
-        assert end is not None
-        h[:, :, :n], c[:, :, :n] = end
-    model.train(was_training)
-    return h.mean(dim=2, keepdim=True), c.mean(dim=2, keepdim=True)

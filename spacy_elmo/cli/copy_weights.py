@@ -168,7 +168,7 @@ def add_warm_state(contents: Contents, text: Path | None) -> None:
     Raises:
         ValueError: the text is too short, or the biLM starts from a zero state.
     """
-    from ..bilm.model import N_STREAMS, compute_warm_state
+    from ..bilm.warm import N_STREAMS, compute_warm_state
 
     model, lang = contents.model, str(contents.card.meta.get("lang") or "")
     needs_one = model.config.initial_state == "warm"

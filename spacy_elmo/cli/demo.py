@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import TokenizerLang, report_errors
+from .options import Precision, TokenizerLang, report_errors
 
 if TYPE_CHECKING:
     from .demo_screen import Screen
@@ -22,6 +22,7 @@ def demo_cli(
     lang: TokenizerLang = None,
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Number of nearest contexts to show")] = 3,
     all_words: Annotated[bool, typer.Option("--all", "-a", help="Show every word of the demo, not just the first few")] = False,
+    precision: Precision = "float32",
 ) -> None:  # fmt: skip
     """
     See contextual vectors and the language model at work.
@@ -43,8 +44,9 @@ def demo_cli(
 
         found = find_weights(weights)
         nlp = blank_pipeline(found, lang, default="en")
-        nlp.add_pipe("elmo", config={"store_layers": True, "model": {"weights": weights}})
-        lm = LanguageModel.load(found) if found.has_head() else None
+        model = {"weights": weights, "precision": precision}
+        nlp.add_pipe("elmo", config={"store_layers": True, "model": model})
+        lm = LanguageModel.load(found, precision) if found.has_head() else None
         nlp("")  # loads the weights
     from .demo_views import show_built_in, show_text
 

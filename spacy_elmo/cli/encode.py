@@ -21,6 +21,7 @@ def encode_cli(
     layers: Annotated[str, typer.Option("--layers", help="mix (of all layers, as in doc.tensor), top or all")] = "mix",
     level: Annotated[str, typer.Option("--level", help="tokens, sentences or documents: what a vector belongs to. The last two are means of the words")] = "tokens",
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or float16")] = "float32",
+    precision: Annotated[str | None, typer.Option("--precision", help="float32 (the default), or bfloat16: faster on CPUs with instructions for it, with small rounding errors. A pipeline has its own")] = None,
     lang: Annotated[str | None, typer.Option("--lang", "-l", help="Language of the text (default: the language of the weights)")] = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces. Shards that `elmo tokenize` has written are recognized without it")] = False,
     n_process: Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes; each computes on one core")] = 1,
@@ -54,7 +55,7 @@ def encode_cli(
         summary = encode(
             corpus, out,
             weights=weights, pipeline=pipeline, component=component, format=format, layers=layers,
-            level=level, dtype=dtype, lang=lang, tokenized=tokenized, n_process=n_process,
+            level=level, dtype=dtype, precision=precision, lang=lang, tokenized=tokenized, n_process=n_process,
             resume=resume, ray=ray, quiet=quiet,
         )  # fmt: skip
     if not quiet:

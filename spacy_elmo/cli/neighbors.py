@@ -12,6 +12,7 @@ from .options import (
     Json,
     MostContexts,
     NumberOfSenses,
+    Precision,
     Quiet,
     TokenizedText,
     TokenizerLang,
@@ -30,6 +31,7 @@ def neighbors_cli(
     tokenized: TokenizedText = False,
     most_contexts: MostContexts = 300,
     n_senses: NumberOfSenses = None,
+    precision: Precision = "float32",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
@@ -47,7 +49,7 @@ def neighbors_cli(
     with report_errors(f"Cannot find contexts of '{word}'"):
         found = find_senses(
             word, corpus, weights=weights, lang=lang, tokenized=tokenized,
-            most_contexts=most_contexts, n_senses=n_senses, quiet=quiet,
+            most_contexts=most_contexts, n_senses=n_senses, precision=precision, quiet=quiet,
         )  # fmt: skip
     if as_json:
         print_json(to_json(found))

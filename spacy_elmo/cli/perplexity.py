@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from wasabi import msg
 
-from .options import GpuId, Json, Quiet, TokenizerLang, print_json, report_errors
+from .options import GpuId, Json, Precision, Quiet, TokenizerLang, print_json, report_errors
 
 if TYPE_CHECKING:
     from ..bilm.base_weights import Weights
@@ -21,6 +21,7 @@ def perplexity_cli(
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="TEXT is a file of one sentence per line, words separated by spaces")] = False,
     vocab: Annotated[Path | None, typer.Option("--vocab", help="File of words, one per line, to restrict the vocabulary of the head to. All other words count as <UNK>, with the sum of their probabilities. To compare heads with different vocabularies, give the words that both have", dir_okay=False)] = None,
     lang: TokenizerLang = None,
+    precision: Precision = "float32",
     gpu_id: GpuId = -1,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -34,7 +35,7 @@ def perplexity_cli(
     compare only values for the same text and the same --vocab.
     """
     with report_errors("Cannot measure the perplexity"):
-        data = measure(weights, text, tokenized, vocab, lang, gpu_id, quiet)
+        data = measure(weights, text, tokenized, vocab, lang, gpu_id, quiet, precision)
     if as_json:
         print_json(data)
         return
@@ -55,11 +56,12 @@ def measure(
     lang: str | None = None,
     gpu_id: int = -1,
     quiet: bool = False,
+    precision: str = "float32",
 ) -> dict[str, Any]:
     """The perplexity with the counts behind it, as plain JSON types.
 
     Raises:
-        ValueError: the weights have no head or cannot be read, or the text or the vocabulary
+        ValueError: the precision is unknown; the weights have no head or cannot be read; or the text or the vocabulary
             cannot be read, is empty, or does not fit.
     """
     from ..bilm.base_weights import read_words
@@ -77,7 +79,7 @@ def measure(
     if vocab is not None:
         known = [word for word in read_words(vocab) if word]
         head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
-    model = weights.load()
+    model = weights.load().set_precision(precision)
     sentences = track(read_text(weights, text, tokenized, lang), "words", len, quiet)
     block = EncodedSentences(sentences, words, None, model.token_encoder.to_ids)
     if not len(block.lengths):

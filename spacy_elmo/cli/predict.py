@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from wasabi import msg
 
-from .options import Json, TokenizerLang, WeightsName, print_json, report_errors
+from .options import Json, Precision, TokenizerLang, WeightsName, print_json, report_errors
 
 WAYS = {"forward": "left to right", "backward": "right to left", "both": "both"}
 
@@ -17,6 +17,7 @@ def predict_cli(
     top: Annotated[int, typer.Option("--top", "-n", min=1, help="Number of words for each blank")] = 10,
     weights: WeightsName = "en_sm",
     lang: TokenizerLang = None,
+    precision: Precision = "float32",
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """
@@ -27,7 +28,7 @@ def predict_cli(
     of its sentence; another blank in the sentence counts as an unknown word.
     """
     with report_errors("Cannot predict"):
-        data = predict(text, top, weights, lang)
+        data = predict(text, top, weights, lang, precision)
     if as_json:
         print_json(data)
         return
@@ -39,7 +40,9 @@ def predict_cli(
         msg.table(rows, header=tuple(WAYS.values()), divider=True)
 
 
-def predict(text: str, top: int, setting: str, lang: str | None) -> list[dict[str, Any]]:
+def predict(
+    text: str, top: int, setting: str, lang: str | None, precision: str = "float32"
+) -> list[dict[str, Any]]:
     """For each blank its sentence and the words for it, as plain JSON types.
 
     Raises:
@@ -57,7 +60,7 @@ def predict(text: str, top: int, setting: str, lang: str | None) -> list[dict[st
             f"The text {text!r} has no blank: write ___ (three underscores, set off by spaces or "
             f"punctuation) for each word to predict."
         )
-    lm = LanguageModel.load(weights)
+    lm = LanguageModel.load(weights, precision)
     data = []
     for blank in blanks:
         filled = zip(WAYS, lm.fill(blank.words, blank.place, top), strict=True)

@@ -13,6 +13,7 @@ from .options import (
     MostContexts,
     NumberOfSenses,
     PictureFile,
+    Precision,
     Quiet,
     TokenizedText,
     TokenizerLang,
@@ -30,6 +31,7 @@ def senses_cli(
     tokenized: TokenizedText = False,
     most_contexts: MostContexts = 300,
     n_senses: NumberOfSenses = None,
+    precision: Precision = "float32",
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """
@@ -47,7 +49,7 @@ def senses_cli(
         check_output(output)
         found = find_senses(
             word, corpus, weights=weights, lang=lang, tokenized=tokenized,
-            most_contexts=most_contexts, n_senses=n_senses, quiet=quiet,
+            most_contexts=most_contexts, n_senses=n_senses, precision=precision, quiet=quiet,
         )  # fmt: skip
         draw_senses(found).save(output)
     if not quiet:

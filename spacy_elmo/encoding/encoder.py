@@ -43,6 +43,8 @@ class Encoder(Settings):
         dtype: ``"float32"`` or ``"float16"``.
         lang: language of the text, if the card of the weights does not name it.
         docs: write Docs.
+        precision: ``"float32"`` (if None) or ``"bfloat16"``, see `BiLM.set_precision`; a pipeline
+            has its own.
 
     Raises:
         ValueError: a setting is unknown, or does not go with another.
@@ -58,6 +60,7 @@ class Encoder(Settings):
     dtype: str = one_of("float32", "float16")
     lang: str | None = None
     docs: bool = False
+    precision: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,6 +70,10 @@ class Encoder(Settings):
             )
         if self.pipeline is not None and self.lang is not None:
             raise ValueError("The pipeline has a language of its own: drop --lang.")
+        if self.pipeline is not None and self.precision is not None:
+            raise ValueError(
+                "The precision of a pipeline is a setting of its elmo component: drop --precision."
+            )
         if self.docs and self.level != "tokens":
             raise ValueError(
                 f"Docs store the vectors of tokens, not of {self.level}: choose another format, "
@@ -86,7 +93,8 @@ class Encoder(Settings):
         if self.pipeline is None:
             weights = self.weights if isinstance(self.weights, str) else list(self.weights)
             nlp = blank_pipeline(find_weights(weights), self.lang)
-            nlp.add_pipe("elmo", config={"model": {"weights": weights}})
+            model = {"weights": weights, "precision": self.precision or "float32"}
+            nlp.add_pipe("elmo", config={"model": model})
         else:
             nlp = spacy.load(self.pipeline)
         nlp.max_length = 2**40  # nothing here grows with more than the text itself

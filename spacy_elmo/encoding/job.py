@@ -55,6 +55,7 @@ def encode(
     layers: str = "mix",
     level: str = "tokens",
     dtype: str = "float32",
+    precision: str | None = None,
     lang: str | None = None,
     tokenized: bool = False,
     n_process: int = 1,
@@ -72,7 +73,7 @@ def encode(
     Args:
         corpus, tokenized: see `Corpus`.
         out: the file to write. With ``ray`` a directory, on storage that all machines share.
-        weights, pipeline, component, layers, level, dtype, lang: see `Encoder`.
+        weights, pipeline, component, layers, level, dtype, precision, lang: see `Encoder`.
         format: ``"parquet"``, ``"hdf5"``, ``"npy"`` or ``"docbin"``; None for what the suffix of
             the file says, else Parquet.
         n_process: number of processes.
@@ -90,7 +91,7 @@ def encode(
     encoder = Encoder(
         weights if isinstance(weights, str) else tuple(map(str, weights)),
         pipeline if pipeline is None else str(pipeline),
-        component, layers, level, dtype, lang, docs=format == "docbin",
+        component, layers, level, dtype, lang, docs=format == "docbin", precision=precision,
     )  # fmt: skip
     read = Corpus(str(corpus), tokenized)
     read.files()  # an error here is clearer than one later

@@ -97,11 +97,11 @@ class LanguageModel:
         self.no_word = torch.tensor(no_word, device=model.device)
 
     @classmethod
-    def load(cls, weights: Setting) -> LanguageModel:
+    def load(cls, weights: Setting, precision: str = "float32") -> LanguageModel:
         """The language model that a ``weights`` setting names.
 
         Args:
-            weights: an embedded or installed name, a directory or a zip; see `find_weights`.
+            weights, precision: see `find_weights` and `BiLM.set_precision`.
 
         Raises:
             ValueError: there are no such weights, they are damaged, or they have no head.
@@ -109,7 +109,7 @@ class LanguageModel:
         configure_worker()
         found = find_weights(weights)
         head, vocab = load_head(found)  # first: without one, the biLM need not be loaded
-        return cls(found.load(), head, vocab, found.card())
+        return cls(found.load().set_precision(precision), head, vocab, found.card())
 
     def save(self, path: Path) -> None:
         """Write a directory that `load` reads, whole or not at all."""

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from ..bilm.model import BiLM, State
+from ..bilm.model import BiLM
 from ..bilm.packing import to_device
+from ..bilm.state import State
 from .batches import Batch, EncodedSentences
 from .softmax import SoftmaxHead
 from .stream_state import StreamState

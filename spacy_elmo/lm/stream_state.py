@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ..bilm.config import BiLMConfig
-from ..bilm.model import State
+from ..bilm.state import State
 
 
 class StreamState(nn.Module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..bilm.config import INITIAL_STATES
+from ..bilm.config import INITIAL_STATES, PRECISIONS
 from ..bilm.settings import Settings, above_zero, at_least, one_of
 from .segments import SEGMENTS
 
@@ -31,6 +31,9 @@ class BiLMSettings(Settings):
         cache_mb: megabytes of layers to cache while something is trained on a frozen biLM, so
             that it reads each sentence of the training once; 0 for no cache.
         cache_half: cache them in half precision, which rounds them.
+        precision: how vectors are computed: ``"float32"``, exact; or ``"bfloat16"``, faster on CPUs
+            with instructions for it, see `BiLM.set_precision`. Training a biLM that is not frozen
+            takes float32.
 
     Raises:
         ValueError: a setting is out of range, or has no effect with the others.
@@ -47,6 +50,7 @@ class BiLMSettings(Settings):
     learn_rate_factor: float = above_zero(1.0)
     cache_mb: int = at_least(0, 1024)
     cache_half: bool = False
+    precision: str = one_of(*PRECISIONS)
 
     def __post_init__(self) -> None:
         super().__post_init__()

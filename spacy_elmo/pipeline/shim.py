@@ -17,7 +17,8 @@ from ..bilm import own_weights as bilm_weights
 from ..bilm.base_weights import Card
 from ..bilm.config import BiLMConfig
 from ..bilm.find_weights import find_weights
-from ..bilm.model import BiLM, State, versions
+from ..bilm.model import BiLM, versions
+from ..bilm.state import State
 from ..bilm.statistics import Statistics
 from ..bilm.worker import configure_worker
 from .checks import warn_of_language
@@ -109,7 +110,7 @@ class BiLMShim(PyTorchShim):
 
     def _set_model(self, model: BiLM, statistics: Statistics | None) -> None:
         self.comparison = None if statistics is None else Comparison(statistics)
-        self._model = model.to(self._device)
+        self._model = model.to(self._device).set_precision(self.settings.precision)
         self.cache = LayerCache(self.settings.cache_mb, self.settings.cache_half)
         self._set_requires_grad()
 
@@ -228,7 +229,7 @@ class BiLMShim(PyTorchShim):
 
     def _clear_caches(self) -> None:
         """The weights have changed in a way that PyTorch's version counters do not show."""
-        self._model.word_cache.clear()
+        self._model.clear_caches()
         self.cache.disable()
 
     def check_language(self, lang: str) -> None:
@@ -243,7 +244,6 @@ class BiLMShim(PyTorchShim):
         self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
         self.cache.disable()
         if self._model is not None:
-            self._model.word_cache.clear()
             super().to_device(device_type, device_id)
 
     def copy(self) -> BiLMShim:

@@ -14,8 +14,8 @@ import torch
 from spacy_elmo.bilm.batches import id_tensor
 from spacy_elmo.bilm.characters import BOS, EOS
 from spacy_elmo.bilm.find_weights import Setting, load_bilm
-from spacy_elmo.bilm.lstm import zero_state
-from spacy_elmo.bilm.model import BiLM, State
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.state import State, zero_state
 
 
 def make_options(**changes: Any) -> dict[str, Any]:

@@ -5,8 +5,9 @@ import torch
 from torch.autograd import gradcheck
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.lstm import FORGET_BIAS, LSTMLayer, zero_state
+from spacy_elmo.bilm.lstm import FORGET_BIAS, LSTMLayer
 from spacy_elmo.bilm.packing import Packing
+from spacy_elmo.bilm.state import zero_state
 
 P, D = 3, 5
 LENGTHS = [2, 4, 1, 4]

@@ -11,9 +11,10 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.find_weights import find_weights, load_bilm
-from spacy_elmo.bilm.lstm import zero_state
-from spacy_elmo.bilm.model import N_STREAMS, BiLM, State, compute_warm_state, passage
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.own_weights import WEIGHTS, save_bilm
+from spacy_elmo.bilm.state import State, zero_state
+from spacy_elmo.bilm.warm import N_STREAMS, compute_warm_state, passage
 
 from .helpers import max_difference, run_bilm
 
@@ -98,7 +99,7 @@ def test_saved_with_the_weights(model: BiLM, tmp_path: Path, monkeypatch) -> Non
     expected = model.warm_state()
     save_bilm(model, tmp_path, half=True)
     assert find_weights(tmp_path).has_warm_state()
-    monkeypatch.setattr("spacy_elmo.bilm.model.PASSAGE", tmp_path / "nowhere")
+    monkeypatch.setattr("spacy_elmo.bilm.warm.PASSAGE", tmp_path / "nowhere")
     loaded = load_bilm(tmp_path)
     assert loaded.config.initial_state == "warm"
     assert same(loaded.warm_state(), tuple(part.half().float() for part in expected))

@@ -73,6 +73,11 @@ def test_raw_text(weights: Path, text: Path) -> None:
     assert data["text"] == str(text)
 
 
+def test_precision(weights: Path, text: Path) -> None:
+    exact, rounded = measured(weights, text), measured(weights, text, "--precision", "bfloat16")
+    assert exact["mean"] != rounded["mean"] == pytest.approx(exact["mean"], rel=0.01)
+
+
 def test_for_people(weights: Path, text: Path) -> None:
     result = run(weights, text)
     assert result.exit_code == 0
@@ -145,6 +150,7 @@ def test_failures(weights: Path, text: Path, tmp_path: Path) -> None:
         ([weights, text, "--vocab", tmp_path / "gone.txt"], "Cannot read the vocabulary"),
         ([weights, text, "--vocab", tmp_path / "latin.txt"], "Cannot read the vocabulary"),
         ([weights, text, "--gpu-id", "99"], "no GPU 99"),
+        ([weights, text, "--precision", "half"], "The precision is 'half'; known are"),
     ]:
         result = run(*arguments)
         assert (result.exit_code, said in " ".join(result.output.split())) == (1, True), said

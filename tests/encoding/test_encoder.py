@@ -141,3 +141,12 @@ def test_docs(weights: str) -> None:
 def test_settings_that_do_not_fit(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Encoder(**settings)
+
+
+def test_precision(weights: str, trained: Path) -> None:
+    exact, rounded = Encoder(weights)(TEXTS), Encoder(weights, precision="bfloat16")(TEXTS)
+    assert 0 < max_difference(rounded, exact) < 0.05
+    with pytest.raises(ValueError, match="setting precision is 'half'; known are"):
+        Encoder(weights, precision="half")(TEXTS)
+    with pytest.raises(ValueError, match="drop --precision"):
+        Encoder(pipeline=str(trained), precision="bfloat16")

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional as F
 
 from spacy_elmo.bilm.find_weights import find_weights, load_bilm
-from spacy_elmo.bilm.model import compute_warm_state
+from spacy_elmo.bilm.warm import compute_warm_state
 from spacy_elmo.lm.perplexity import evaluate, predicted
 from spacy_elmo.lm.stream_state import StreamState
 from spacy_elmo.pretraining.config import PretrainConfig

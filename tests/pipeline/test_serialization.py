@@ -279,3 +279,27 @@ def test_initialized_again_with_the_source_gone(own_weights, tmp_path):
     step(loaded, examples, optimizer)
     assert np.abs(loaded(TEXT).tensor - nlp(TEXT).tensor).max() <= TOLERANCE
     assert all(token.tag_ for token in loaded(TEXT))
+
+
+def test_precision_is_saved_and_can_change_after_loading(own_weights, tmp_path):
+    exact = make_nlp(own_weights)
+    nlp = make_nlp(own_weights, precision="bfloat16")
+    rounded = vectors_of([nlp(text) for text in TEXTS])
+    assert 0 < max_difference(rounded, vectors_of([exact(text) for text in TEXTS])) < 0.05
+    loaded = by_disk(nlp, tmp_path)
+    assert max_difference(vectors_of([loaded(text) for text in TEXTS]), rounded) == 0
+    # The weights are saved as they were, not as they were converted.
+    config = {"components.elmo.model.precision": "float32"}
+    changed = spacy.load(tmp_path / "saved", config=config)
+    assert (
+        max_difference(
+            vectors_of([changed(text) for text in TEXTS]),
+            vectors_of([exact(text) for text in TEXTS]),
+        )
+        <= TOLERANCE
+    )
+
+
+def test_an_unknown_precision(weights):
+    with pytest.raises(ValueError, match="setting precision is 'int8'; known are"):
+        make_nlp(weights, precision="int8")

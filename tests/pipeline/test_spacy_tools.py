@@ -50,6 +50,7 @@ FILLED = {
         "learn_rate_factor": 1.0,
         "cache_mb": 1024,
         "cache_half": False,
+        "precision": "float32",
         "mix": {
             "@architectures": "spacy-elmo.ScalarMix.v1",
             "initial_weights": None,

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.find_weights import find_weights, load_bilm
-from spacy_elmo.bilm.model import compute_warm_state
 from spacy_elmo.bilm.own_weights import OwnWeights
+from spacy_elmo.bilm.warm import compute_warm_state
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary

@@ -12,9 +12,10 @@ from torch import nn
 from ...bilm.base_weights import Card
 from ...bilm.files import atomic_directory
 from ...bilm.find_weights import load_bilm
-from ...bilm.model import BiLM, compute_warm_state
+from ...bilm.model import BiLM
 from ...bilm.own_weights import HEAD, WEIGHTS, save_bilm, save_statistics
 from ...bilm.statistics import compute_statistics
+from ...bilm.warm import compute_warm_state
 from ...lm.head import load_head, save_head
 from ...lm.perplexity import Perplexity, evaluate
 from ...lm.softmax import LogUniformSampler, SoftmaxHead

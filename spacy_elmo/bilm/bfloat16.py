@@ -1,0 +1,89 @@
+"""A biLM in bfloat16, which computes without gradients on a CPU: weights are converted once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from itertools import pairwise
+
+import torch
+
+from .char_cnn import CharCNN
+from .lstm import LSTMLayer
+from .packing import Packing
+from .word_vectors import WordVectors
+
+
+class Bfloat16BiLM:
+    """The parts of a biLM with their weights in bfloat16.
+
+    Args:
+        encoder: the token encoder. Static word vectors stay in float32: there is little to
+            compute, and the table would take half as much memory again.
+        lstm: the LSTM layers, from the bottom.
+
+    Attributes:
+        encode: ids of words to vectors x ``(n_words, P)``, float32.
+        lstm: the layers, called as `LSTMLayer` is.
+    """
+
+    def __init__(self, encoder: CharCNN | WordVectors, lstm: Sequence[LSTMLayer]):
+        self.encode: Callable[[torch.Tensor], torch.Tensor] = encoder
+        if isinstance(encoder, CharCNN):
+            converted = deepcopy(encoder).bfloat16()
+            self.encode = lambda ids: converted(ids).float()
+        self.lstm = [Bfloat16LSTM(layer) for layer in lstm]
+
+
+class Bfloat16LSTM:
+    """One LSTM layer whose matrix products take bfloat16 operands and are rounded to it.
+
+    Gates, cells and outputs are float32. A step multiplies ``[x_t; h_{t-1}]`` once: to add two
+    products would take a second pass over the gates, which costs more than the product itself.
+    """
+
+    def __init__(self, layer: LSTMLayer):
+        self.cell_clip, self.proj_clip = layer.cell_clip, layer.proj_clip
+        both = [w.detach().bfloat16() for w in (layer.weight_ih, layer.weight_hh)]
+        self.weight = torch.cat(both, dim=2).transpose(1, 2).contiguous()  # (2, 2P, 4D)
+        self.bias = layer.gate_bias().detach().unsqueeze(1)  # (2, 1, 4D)
+        self.weight_hr = None  # (2, D, P)
+        if layer.weight_hr is not None:
+            self.weight_hr = layer.weight_hr.detach().bfloat16().transpose(1, 2).contiguous()
+
+    def __call__(
+        self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Read a packed batch; see `LSTMLayer.forward`."""
+        (_, N, P), (_, B, D) = x.shape, c0.shape
+        inputs = self.weight.new_empty(2, N, 2 * P)  # [x_t; h_{t-1}] of each token
+        inputs[..., :P] = x
+        inputs[:, :B, P:] = h0
+        out, h_n, c_n = torch.empty_like(x), torch.empty_like(h0), c0.clone()
+        # What a step needs, for all sentences; later steps have fewer.
+        products, projected = self.weight.new_empty(2, B, 4 * D), self.weight.new_empty(2, B, P)
+        all_gates, all_tanhs = x.new_empty(2, B, 4 * D), x.new_empty(2, B, D)
+        cell_outputs = self.weight.new_empty(2, B, D)
+        for (start, size), (after, remaining) in pairwise([*packing.steps(), (N, 0)]):
+            step = slice(start, start + size)
+            product = torch.bmm(inputs[:, step], self.weight, out=products[:, :size])
+            gates = torch.add(product, self.bias, out=all_gates[:, :size])  # (2, size, 4D)
+            gates[..., : 2 * D].sigmoid_()
+            gates[..., 2 * D : 3 * D].tanh_()
+            gates[..., 3 * D :].sigmoid_()
+            i, f, g, o = gates.split(D, dim=2)
+            c = c_n[:, :size].mul_(f).addcmul_(i, g)
+            if self.cell_clip is not None:
+                c.clamp_(-self.cell_clip, self.cell_clip)
+            tanh_c = torch.tanh(c, out=all_tanhs[:, :size])
+            h = out[:, step]
+            if self.weight_hr is None:
+                torch.mul(tanh_c, o, out=h)
+            else:
+                m = torch.mul(tanh_c, o, out=cell_outputs[:, :size])
+                h.copy_(torch.bmm(m, self.weight_hr, out=projected[:, :size]))
+                if self.proj_clip is not None:
+                    h.clamp_(-self.proj_clip, self.proj_clip)
+            inputs[:, after : after + remaining, P:] = h[:, :remaining]
+            h_n[:, remaining:size] = h[:, remaining:]  # sentences that have ended
+        return out, h_n, c_n

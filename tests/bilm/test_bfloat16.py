@@ -1,0 +1,94 @@
+"""What a biLM computes in bfloat16 is close to what it computes in float32."""
+
+from __future__ import annotations
+
+import pickle
+from copy import deepcopy
+
+import pytest
+import torch
+
+from spacy_elmo.bilm.bfloat16 import Bfloat16LSTM
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.find_weights import load_bilm
+from spacy_elmo.bilm.lstm import LSTMLayer
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.packing import Packing
+from spacy_elmo.bilm.warm import compute_warm_state
+
+TEXT = """The bank raised its rates again .
+Play
+She sat on the bank of the river , and the boat went by without a sound .
+안녕 zzyzx !"""
+SENTENCES = [line.split() for line in TEXT.splitlines()]
+LENGTHS = [1, 17, 4, 30, 2, 9, 9, 12]
+
+
+@pytest.fixture
+def bilm() -> BiLM:
+    return load_bilm("en_sm")
+
+
+def read(bilm: BiLM, sentences: list[list[str]] = SENTENCES) -> list[torch.Tensor]:
+    with torch.no_grad():
+        return bilm.read(sentences)[0]
+
+
+def least_cosine(a: list[torch.Tensor], b: list[torch.Tensor]) -> float:
+    """Over all layers of all tokens."""
+    pairs = zip(a, b, strict=True)
+    return min(float(torch.cosine_similarity(x, y, dim=2).min()) for x, y in pairs)
+
+
+@pytest.mark.parametrize("projects", [True, False])
+@pytest.mark.parametrize("clip", [None, 0.2])
+def test_a_layer_is_close_to_that_of_float32(projects: bool, clip: float | None) -> None:
+    torch.manual_seed(0)
+    P, D = 32, 64 if projects else 32
+    layer = LSTMLayer(BiLMConfig(((1, 8),), P, D, cell_clip=clip, proj_clip=clip))
+    torch.nn.init.normal_(layer.bias)  # zeros at first
+    h0, c0 = torch.randn(2, len(LENGTHS), P), torch.randn(2, len(LENGTHS), D)
+    inputs = torch.randn(2, sum(LENGTHS), P), Packing(LENGTHS), h0.clone(), c0.clone()
+    with torch.no_grad():
+        expected, found = layer(*inputs), Bfloat16LSTM(layer)(*inputs)
+    assert torch.equal(inputs[2], h0) and torch.equal(inputs[3], c0)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.dtype == torch.float32 and ours.shape == theirs.shape
+        assert 0 < float((ours - theirs).norm() / theirs.norm()) < 0.01
+
+
+def test_the_embedded_bilm(bilm: BiLM) -> None:
+    exact = read(bilm)
+    rounded = read(bilm.set_precision("bfloat16"))
+    assert 0.9995 < least_cosine(exact, rounded) < 1 - 1e-7
+    assert all(map(torch.equal, rounded, read(bilm)))  # it is deterministic
+    assert all(map(torch.equal, exact, read(bilm.set_precision("float32"))))
+
+
+def test_a_sentence_hardly_depends_on_its_batch(bilm: BiLM) -> None:
+    together = read(bilm.set_precision("bfloat16"))
+    alone = [read(bilm, [words])[0] for words in SENTENCES]
+    assert least_cosine(together, alone) > 0.9999
+
+
+def test_gradients_and_warm_states_are_those_of_float32(bilm: BiLM) -> None:
+    exact, warm = bilm.read(SENTENCES)[0], compute_warm_state(bilm)
+    bilm.set_precision("bfloat16")
+    assert all(map(torch.equal, bilm.read(SENTENCES)[0], exact))
+    assert all(map(torch.equal, compute_warm_state(bilm), warm))
+    assert bilm.precision == "bfloat16"
+
+
+@pytest.mark.parametrize("copied", [deepcopy, lambda bilm: pickle.loads(pickle.dumps(bilm))])
+def test_changed_weights_and_copies_are_converted_again(bilm: BiLM, copied: object) -> None:
+    before = read(bilm.set_precision("bfloat16"))
+    copy = copied(bilm)  # type: ignore[operator]
+    with torch.no_grad():
+        copy.lstm[0].weight_ih.mul_(1.5)
+    assert least_cosine(read(copy), before) < 0.999
+    assert all(map(torch.equal, read(bilm), before))
+
+
+def test_an_unknown_precision(bilm: BiLM) -> None:
+    with pytest.raises(ValueError, match=r"precision is 'int8'; known are \"float32\", \"bfloat16"):
+        bilm.set_precision("int8")
