@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 MIN_SILHOUETTE = 0.1  # below that, the best division is no better than none
+MOST_ITEMS = 300  # by default: the time grows with their cube
 MIN_SIZE = 2  # of a group that counts as a sense
 
 

@@ -14,15 +14,16 @@ from spacy.tokens import Doc, DocBin
 from thinc.api import to_numpy
 
 from .bilm.find_weights import find_weights
-from .clusters import center, distances, divide
+from .clusters import MOST_ITEMS, center, distances, divide
 from .encoding.corpus import Corpus, Row
+from .pipeline.comparison import occurrence_vector, unit
+from .pipeline.doc_vectors import get_compared
 from .pipeline.segments import sentence_bounds
 from .progress import Progress
 from .readers import blank_pipeline, reading_docs
 
 MIN_CONTEXTS = 3  # fewer cannot be grouped
 MOST_SENSES = 8  # found by the silhouette; a fixed number may be larger
-MOST_CONTEXTS = 300  # read by default
 CHUNK_TOKENS = 20_000  # of the corpus, read at once
 BATCH = 32  # sentences encoded at once
 
@@ -31,14 +32,43 @@ class Context(NamedTuple):
     """One occurrence of a word.
 
     Attributes:
-        text: what is left of the word in its sentence, the word, what is right of it.
-        vector: the word's vector of the top layer, ``(2P,)``.
+        text: what is left of the word, the word, what is right of it.
+        vector: `occurrence_vector`, ``(5P,)``; the top layer, ``(2P,)``, if the weights have no
+            statistics.
+        layers: of the word, ``(L + 1, 2P)``.
         row: id of the row of the corpus (by default its number, from 0).
     """
 
     text: tuple[str, str, str]
     vector: np.ndarray
+    layers: np.ndarray
     row: Any = None
+
+
+def make_context(
+    doc: Doc, sentence: Sequence[int], i: int, text: tuple[str, str, str], row: Any = None
+) -> Context:
+    """The occurrence of a word.
+
+    Args:
+        doc: read by an elmo component that stores layers.
+        sentence: token indices of the words of its sentence.
+        i: token index of the word.
+        text, row: see `Context`.
+    """
+    layers = to_numpy(doc._.elmo_layers[:, i]).copy()
+    rows = get_compared(doc)
+    vector = layers[-1]
+    if rows is not None:
+        vector = occurrence_vector(rows[list(sentence)], list(sentence).index(i))
+    return Context(text, vector, layers, row)
+
+
+def similarities(contexts: Sequence[Context]) -> np.ndarray:
+    """Cosines ``(n, n)`` of the vectors of a word's contexts; centered, if there are enough."""
+    vectors = np.stack([context.vector for context in contexts])
+    vectors = center(vectors) if len(vectors) >= MIN_CONTEXTS else unit(vectors)
+    return vectors @ vectors.T
 
 
 @dataclass(frozen=True)
@@ -78,7 +108,7 @@ def find_senses(
     weights: str = "en_sm",
     lang: str | None = None,
     tokenized: bool = False,
-    most_contexts: int = MOST_CONTEXTS,
+    most_contexts: int = MOST_ITEMS,
     n_senses: int | None = None,
     precision: str = "float32",
     quiet: bool = False,
@@ -140,11 +170,11 @@ def contexts(nlp: Language, corpus: Corpus, word: str, progress: Progress) -> It
             if any(token.lower_ == word for token in sentence)
         )
         for doc, row in nlp.pipe(sentences, as_tuples=True, batch_size=BATCH):
-            top = to_numpy(doc._.elmo_layers[-1])
+            [sentence] = sentence_bounds(doc).tokens
             for token in doc:
                 if token.lower_ == word:
                     text = (doc[: token.i].text_with_ws, token.text, after(doc, token.i))
-                    yield Context(text, top[token.i].copy(), row)
+                    yield make_context(doc, sentence, token.i, text, row)
         progress.update(len(chunk.ids))
 
 
@@ -172,9 +202,8 @@ def read_docs(
 
 def split_sentences(doc: Doc) -> Iterator[Doc]:
     """Each sentence as a Doc of its own, without whitespace at its ends."""
-    words, bounds = sentence_bounds(doc)
-    for start, end in bounds:
-        tokens = doc[int(words[start]) : int(words[end - 1]) + 1]
+    for sentence in sentence_bounds(doc).tokens:
+        tokens = doc[sentence[0] : sentence[-1] + 1]
         yield make_sentence(doc, [t.text for t in tokens], [bool(t.whitespace_) for t in tokens])
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..clusters import divide
 from ..lm.language_model import BLANK, LanguageModel
 from ..pipeline.segments import sentence_bounds
+from ..senses import MOST_SENSES, Context, make_context, similarities
 from .demo_contexts import (
     NOUNS,
-    Context,
     accuracy,
     built_in_contexts,
-    cosines,
-    link_nearest,
-    make_context,
+    layer_cosines,
     read_sentences,
 )  # fmt: skip
 from .demo_screen import COLOURS, Screen, clip
@@ -31,6 +32,7 @@ SURPRISES_SHOWN = 5
 BLANKS = """\
 Let's ___ to improvisation in this skit. The river ___ into the sea. She opened the ___ and looked \
 outside. He was born in ___ and died in 1945."""
+Found = dict[str, list[Context]]  # by word
 
 
 def show_built_in(
@@ -51,13 +53,14 @@ def show_built_in(
         "One word, several meanings",
         "A static vector (ELMo's layer 0, computed from a word's characters alone) is the same in "
         "every sentence: all contexts of a word are equally near, cosine 1. ELMo's upper layers "
-        "read the sentence. Below each sentence are its nearest neighbours by the top layer, and "
-        "the farthest context (…), with both cosines.",
+        "read the sentence. Below each sentence are the nearest contexts by what surrounds the "
+        "word, and the farthest one (…), with both cosines; ELMo's is above 0 where two contexts "
+        "have more in common than any two of the word.",
     )
     for word in words if all_words else words[:WORDS_SHOWN]:
-        for sense in dict.fromkeys(c.sense for c in found[word]):
-            query = next(c for c in found[word] if c.sense == sense)
-            show_nearest(screen, query, [c for c in found[word] if c is not query], n)
+        senses = [context.row for context in found[word]]
+        for sense in dict.fromkeys(senses):
+            show_nearest(screen, found[word], senses.index(sense), n)
     if not all_words:
         screen.note(f"The first {WORDS_SHOWN} of {len(words)} words; --all shows all.")
     show_score(screen, found)
@@ -75,10 +78,12 @@ def show_text(screen: Screen, nlp: Language, lm: LanguageModel | None, text: str
     doc = nlp(prepare(text))
     if blanks := find_blanks(doc):
         show_blanks(screen, lm, blanks)
-    words = defaultdict(list)
-    for token in doc:
-        if token.is_alpha and not token.is_stop and len(token) > 1:
-            words[token.lower_].append(make_context(doc, token.i))
+    words: Found = defaultdict(list)
+    for sentence in sentence_bounds(doc).tokens:
+        for token in (doc[i] for i in sentence):
+            if token.is_alpha and not token.is_stop and len(token) > 1:
+                seen = around(doc, token.i, 0, len(doc))
+                words[token.lower_].append(make_context(doc, sentence, token.i, seen))
     if repeated := {word: contexts for word, contexts in words.items() if len(contexts) > 1}:
         show_groups(screen, repeated)
     single = words.keys() - repeated.keys()
@@ -86,92 +91,107 @@ def show_text(screen: Screen, nlp: Language, lm: LanguageModel | None, text: str
     if known:
         screen.title("Nearest contexts among the built-in sentences")
     for word, contexts in known.items():
-        show_nearest(screen, words[word][0], contexts, n)
+        show_nearest(screen, [words[word][0], *contexts], 0, n)
     if not (blanks or repeated):
         show_surprises(screen, lm, doc)
     if not (blanks or repeated or known):
         screen.note("To see more, use a word twice in different senses, or write ___.")
 
 
-def show_nearest(screen: Screen, query: Context, others: list[Context], n: int) -> None:
-    """A context, and the nearest and the farthest others of its word."""
-    cosine, static = (cosines([query], others, [layer])[0] for layer in (-1, 0))
-    senses = sorted({c.sense for c in others})
-    column = max(map(len, senses)) + 2
+def show_nearest(screen: Screen, contexts: Sequence[Context], query: int, n: int) -> None:
+    """One of a word's contexts, and the nearest and the farthest others."""
+    cosine, static = similarities(contexts)[query], layer_cosines(contexts, [0])[query]
+    order = [i for i in np.argsort(-cosine).tolist() if i != query]
+    own = contexts[query].row or ""
+    senses = sorted({contexts[i].row for i in order})
     colour = dict(zip(senses, COLOURS, strict=False))
+    column = max(map(len, senses)) + 2
     room = screen.width - 17 - column
     screen.line()
-    screen.line(screen.dim("  ELMo static ▸ "), f"{query.sense:{column}} ",
-                screen.keyword(query.text, room, colour.get(query.sense, "green")))  # fmt: skip
-    order = np.argsort(-cosine).tolist()
+    screen.line(screen.dim("  ELMo static ▸ "), f"{own:{column}} ",
+                screen.keyword(contexts[query].text, room, colour.get(own, "green")))  # fmt: skip
     for i in [*order[:n], *order[n:][-1:]]:
-        found, fg = others[i].sense, colour[others[i].sense]
-        mark = screen.check(found == query.sense) if query.sense else " "
+        found, fg = contexts[i].row, colour[contexts[i].row]
+        mark = screen.check(found == own) if own else " "
         if i == order[-1] and len(order) > n:
             mark = screen.dim("…")
         head = f"{cosine[i]:6.2f} " + screen.dim(f"{static[i]:6.2f}  ")
         sense = screen.paint(found.ljust(column), fg)
-        screen.line(head, mark, " ", sense, screen.keyword(others[i].text, room, fg))
+        screen.line(head, mark, " ", sense, screen.keyword(contexts[i].text, room, fg))
 
 
-def show_score(screen: Screen, found: dict[str, list[Context]]) -> None:
+def show_score(screen: Screen, found: Found) -> None:
     """How often the nearest context has the same sense, over all contexts of all words."""
     total = sum(map(len, found.values()))
-    top = len(next(iter(found.values()))[0].layers) - 1
     screen.title(
         "How often does the nearest context have the same meaning?",
         f"Each of the {total} occurrences of all {len(found)} words is compared with the others of "
         f"its word. Where all are equally near, one is picked at random.",
     )
     screen.line()
-    ways = {
+    n_layers = len(next(iter(found.values()))[0].layers)
+    compared: dict[str, list[int]] = {
         "picked at random": [],
         "static vector (layer 0)": [0],
-        **{f"ELMo layer {layer}": [layer] for layer in range(1, top + 1)},
-        "mean of all (doc.tensor)": list(range(top + 1)),
+        **{f"ELMo layer {layer}": [layer] for layer in range(1, n_layers)},
+        "mean of all (doc.tensor)": list(range(n_layers)),
     }
+    ways = {
+        name: score(found, partial(layer_cosines, layers=layers))
+        for name, layers in compared.items()
+    }
+    ways["surroundings"] = score(found, similarities)
     column = max(map(len, ways)) + 2
-    for name, layers in ways.items():
-        share = score(found, layers)
+    for name, by_word in ways.items():
+        share = mean(by_word)
         bar = "█" * round(share * (screen.width - column - 10))
-        bar = screen.paint(bar, "green" if any(layers) else "grey")
+        is_static = name in list(ways)[:2]
+        bar = screen.paint(bar, "grey" if is_static else "green")
         screen.line("  ", name.ljust(column), f"{share:4.0%}  ", bar)
-    share = score(found, [top])
-    error = 100 * math.sqrt(share * (1 - share) / total)
+    chance, *_, best = ways.values()
+    error = 100 * math.sqrt(mean(best) * (1 - mean(best)) / total)
     screen.line()
     screen.paragraph(
-        f"With so few occurrences the standard error is about {error:.0f} points. Below, layer {top} "
-        f"by word, with chance in brackets. Where all senses are nouns, only the topic tells them "
+        f"The last line is what the neighbours above, `elmo neighbors` and `elmo senses` compare: the "
+        f"context of the word, the other words, and the topic of the sentence. With so few "
+        f"occurrences the standard error is about {error:.0f} points. Below is the last line by "
+        f"word, with chance in brackets. Where all senses are nouns, only the topic tells them "
         f"apart; the others also differ in part of speech."
     )
     for name, nouns in (("all senses are nouns", True), ("others", False)):
-        part = {word: contexts for word, contexts in found.items() if (word in NOUNS) == nouns}
+        part = [word for word in found if (word in NOUNS) == nouns]
+        shares = (mean({word: way[word] for word in part}) for way in (best, chance))
         screen.line()
-        screen.line(f"  {name}: {score(part, [top]):.0%} ({score(part, []):.0%})")
+        screen.line(f"  {name}: " + "{:.0%} ({:.0%})".format(*shares))
         cells = []
-        for word, contexts in part.items():
-            n_right, by_chance = (accuracy(contexts, layers).sum() for layers in ([top], []))
-            cell = f"{word} {n_right:.0f}/{len(contexts)} ({by_chance:.1f})".ljust(21)
+        for word in part:
+            n_right, by_chance = best[word].sum(), chance[word].sum()
+            cell = f"{word} {n_right:.0f}/{len(best[word])} ({by_chance:.1f})".ljust(21)
             cells.append(screen.paint(cell, "green" if n_right > by_chance else "red"))
         per_line = (screen.width - 4) // 21
         for i in range(0, len(cells), per_line):
             screen.line("    ", *cells[i : i + per_line])
 
 
-def score(found: dict[str, list[Context]], layers: list[int]) -> float:
-    """The mean `accuracy` of all contexts of some words."""
-    return float(np.concatenate([accuracy(c, layers) for c in found.values()]).mean())
+def score(found: Found, compare: Callable[[list[Context]], np.ndarray]) -> dict[str, np.ndarray]:
+    """The `accuracy` of each context of each word."""
+    return {word: accuracy(contexts, compare(contexts)) for word, contexts in found.items()}
 
 
-def show_groups(screen: Screen, repeated: dict[str, list[Context]]) -> None:
+def mean(by_word: dict[str, np.ndarray]) -> float:
+    return float(np.concatenate(list(by_word.values())).mean())
+
+
+def show_groups(screen: Screen, repeated: Found) -> None:
     """The contexts of repeated words, grouped by similarity.
 
     Words of the built-in sentences come first, names last, frequent words before rare ones.
     """
     screen.title(
         "Words that occur more than once",
-        "Each occurrence with the number of its nearest other one and their cosine by ELMo's top "
-        "layer; their static vectors are (nearly) the same. Linked occurrences form a group.",
+        "Each occurrence with the number of its nearest other one and their cosine, by what "
+        "surrounds the word; their static vectors are (nearly) the same. Similar occurrences form a "
+        "group.",
     )
     ambiguous = {word for word, _, _ in read_sentences()}
 
@@ -182,16 +202,17 @@ def show_groups(screen: Screen, repeated: dict[str, list[Context]]) -> None:
     chosen = sorted(repeated, key=rank)[:REPEATED_SHOWN]
     for word in chosen:
         contexts, count = repeated[word][:CONTEXTS_SHOWN], len(repeated[word])
-        similarity = cosines(contexts, contexts, [-1])
-        nearest, groups = link_nearest(similarity)
+        similarity = similarities(contexts)
+        nearest = np.where(np.eye(len(contexts)), -np.inf, similarity).argmax(axis=1).tolist()
+        label = divide(1 - similarity, MOST_SENSES)
         times = f"{count} times" if count == len(contexts) else f"first {len(contexts)} of {count}"
         screen.line()
         screen.line("  ", screen.paint(word, bold=True), screen.dim(f", {times}"))
-        for number, members in enumerate(groups):
+        for number in range(label.max() + 1):
             if number:
                 screen.line(screen.dim("  ─────"))
-            for i in members:
-                j = int(nearest[i])
+            for i in np.flatnonzero(label == number).tolist():
+                j = nearest[i]
                 head = f"  {i + 1:2} " + screen.dim(f"→ {j + 1:2} {similarity[i, j]:5.2f}  ")
                 fg = COLOURS[number % len(COLOURS)]
                 screen.line(head, screen.keyword(contexts[i].text, screen.width - 17, fg))
@@ -210,10 +231,9 @@ def show_blanks(screen: Screen, lm: LanguageModel | None, blanks: list[Blank]) -
         "what is right of it. Both together: p(w|left) p(w|right) / p(w)."
     )
     for blank in blanks:
+        text = screen.keyword((blank.left, BLANK, blank.right), screen.width - 4).strip()
         screen.line()
-        screen.line(
-            "  ", screen.keyword((blank.left, BLANK, blank.right), screen.width - 4).strip()
-        )
+        screen.line("  ", text)
         filled = lm.fill(blank.words, blank.place, 12)
         for name, guesses in zip(("left to right", "right to left", "both"), filled, strict=True):
             words = [f"{word} {p:.0%}" if p >= 0.005 else word for word, p in guesses]
@@ -229,13 +249,12 @@ def show_surprises(screen: Screen, lm: LanguageModel | None, doc: Doc) -> None:
         warn_no_head(screen)
         return
     title = "What surprises the language model most"
-    tokens, bounds = sentence_bounds(doc)
     found = [
-        (surprise, tokens[start + surprise.position])
-        for start, end in bounds
-        for surprise in lm.surprises([doc[int(i)].text for i in tokens[start:end]])
+        (surprise, sentence[surprise.position])
+        for sentence in sentence_bounds(doc).tokens
+        for surprise in lm.surprises([doc[i].text for i in sentence])
+        if not doc[sentence[surprise.position]].is_punct
     ]
-    found = [(surprise, int(i)) for surprise, i in found if not doc[int(i)].is_punct]
     if not found:
         screen.title(title, "None of the words is in its vocabulary.")
         return

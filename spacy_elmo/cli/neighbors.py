@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from wasabi import msg
 
+from ..clusters import MOST_ITEMS
 from .options import (
     CorpusIn,
     Json,
@@ -29,7 +30,7 @@ def neighbors_cli(
     weights: Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM")] = "en_sm",
     lang: TokenizerLang = None,
     tokenized: TokenizedText = False,
-    most_contexts: MostContexts = 300,
+    most_contexts: MostContexts = MOST_ITEMS,
     n_senses: NumberOfSenses = None,
     precision: Precision = "float32",
     as_json: Json = False,
@@ -38,8 +39,8 @@ def neighbors_cli(
     """
     Show the contexts of a word in a corpus, grouped by sense.
 
-    Contexts are grouped by the word's vectors of the top layer, with average linkage on their
-    cosine distances; the number of groups is the one with the best silhouette (or --senses). In
+    Contexts are grouped by what surrounds the word: its context, the other words and the topic of
+    its sentence, with average linkage on their cosine distances; the number of groups is the one with the best silhouette (or --senses). In
     each group the most typical contexts come first, and the words that set its contexts apart
     are named. Groups are of similar contexts: they need not be the senses of a dictionary. With
     --json, all contexts are printed.

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
+from ..clusters import MOST_ITEMS
 from .options import (
     CorpusIn,
     MostContexts,
@@ -29,7 +30,7 @@ def senses_cli(
     weights: Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM")] = "en_sm",
     lang: TokenizerLang = None,
     tokenized: TokenizedText = False,
-    most_contexts: MostContexts = 300,
+    most_contexts: MostContexts = MOST_ITEMS,
     n_senses: NumberOfSenses = None,
     precision: Precision = "float32",
     quiet: Quiet = False,

@@ -94,6 +94,22 @@ def compared_vector(rows: np.ndarray) -> np.ndarray:
     return np.concatenate([unit(rows[:, :p].sum(axis=0)), unit(context)])
 
 
+def occurrence_vector(rows: np.ndarray, i: int) -> np.ndarray:
+    """What tells the senses of a word apart, from the rows of its sentence, ``(5P,)``, float32.
+
+    It has three parts of length 1: the context of the word, the sum of the other words, and the
+    mean context of the sentence, which is about its topic.
+
+    Args:
+        rows: of the tokens of one sentence, ``(n_tokens, 3P)``.
+        i: the word's index among them.
+    """
+    rows = rows.astype("float32")
+    p = rows.shape[1] // 3
+    others = rows[:i, :p].sum(axis=0) + rows[i + 1 :, :p].sum(axis=0)
+    return np.concatenate([unit(rows[i, p:]), unit(others), unit(rows[:, p:].mean(axis=0))])
+
+
 def unit(vectors: np.ndarray) -> np.ndarray:
     """Vectors scaled to the length 1; zeros stay zeros."""
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)

@@ -46,7 +46,7 @@ def draw_senses(found: Senses) -> Picture:
     some = "" if found.complete else "the first "
     caption = (
         f"{some}{n} contexts of “{found.word}”, in {len(groups)} "
-        f"{'group' if len(groups) == 1 else 'groups'} of similar vectors (ELMo's top layer). Near "
+        f"{'group' if len(groups) == 1 else 'groups'} of similar vectors (context and topic). Near "
         f"points are similar contexts; the two axes show {shares.sum():.0%} of the variance. Point "
         f"at a mark to read its sentence, or follow it to the list."
     )

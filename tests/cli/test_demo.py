@@ -16,11 +16,17 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.own_weights import HEAD, save_bilm
 from spacy_elmo.cli import app
-from spacy_elmo.cli.demo_contexts import NOUNS, Context, accuracy, link_nearest, read_sentences
+from spacy_elmo.cli.demo_contexts import (
+    NOUNS,
+    accuracy,
+    layer_cosines,
+    read_sentences,
+)
 from spacy_elmo.cli.demo_screen import Screen, clip
 from spacy_elmo.lm.head import save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
+from spacy_elmo.senses import Context
 
 from ..pipeline.helpers import write_language_model, write_weights
 
@@ -117,12 +123,13 @@ def test_tour_counts_every_occurrence(weights: Path) -> None:
         "ELMo layer 1",
         "ELMo layer 2",
         "mean of all (doc.tensor)",
+        "surroundings",
     ]
     assert found["picked at random"] == found["static vector (layer 0)"]
     by_word = re.findall(r"(\w+) (\d+)/(\d+) \(", output)
     assert sum(int(n) for _, _, n in by_word) == len(sentences)
     share = sum(int(n) for _, n, _ in by_word) / len(sentences)
-    assert f"{share:.0%}" == found["ELMo layer 2"] + "%"
+    assert f"{share:.0%}" == found["surroundings"] + "%"
 
 
 def test_tour_options(weights: Path) -> None:
@@ -138,6 +145,13 @@ def test_tour_without_a_head(no_head: Path) -> None:
     assert code == 0
     assert "have no language-model head" in output.replace("\n", " ")
     assert "left to right" not in output
+
+
+def test_the_nearest_context_mostly_has_the_same_meaning() -> None:
+    """With the embedded biLM: far more often than by any of its layers."""
+    _, output = demo()
+    found = dict(re.findall(r"^  (\S.*\S)  +(\d+)%", output, flags=re.MULTILINE))
+    assert int(found["surroundings"]) >= 80 > 10 + int(found["ELMo layer 2"])
 
 
 # The user's text
@@ -306,27 +320,24 @@ def test_wrong_weights(weights: Path, tmp_path: Path) -> None:
 # The parts
 
 
-def make_contexts(senses: str, layer: np.ndarray) -> list[Context]:
-    layers = np.stack([np.ones_like(layer), layer])
-    return [Context(("", "x", ""), layers[:, i], sense) for i, sense in enumerate(senses)]
+def right(senses: str, layer: np.ndarray, layers: list[int]) -> list[float]:
+    """The `accuracy` of contexts by some of their layers, a constant one and this one."""
+    pairs = zip(senses, layer, strict=True)
+    contexts = [
+        Context(("", "x", ""), vector, np.stack([np.ones_like(vector), vector]), sense)
+        for sense, vector in pairs
+    ]
+    return accuracy(contexts, layer_cosines(contexts, layers)).tolist()
 
 
 def test_accuracy() -> None:
-    contexts = make_contexts("aabbb", np.array([[1, 0], [1, 0.1], [0, 1], [0.1, 1], [1, 0.3]]))
+    layer = np.array([[1, 0], [1, 0.1], [0, 1], [0.1, 1], [1, 0.3]])
     by_chance = [0.25, 0.25, 0.5, 0.5, 0.5]
-    assert accuracy(contexts, []).tolist() == by_chance
-    assert accuracy(contexts, [0]).tolist() == by_chance  # all tie
-    assert accuracy(contexts, [1]).tolist() == [1, 1, 1, 1, 0]
+    assert right("aabbb", layer, []) == by_chance
+    assert right("aabbb", layer, [0]) == by_chance  # all tie
+    assert right("aabbb", layer, [1]) == [1, 1, 1, 1, 0]
     # Two that are equally near count half each.
-    tied = make_contexts("aab", np.array([[1, 0], [1, 1], [1, -1]]))
-    assert accuracy(tied, [1])[0] == 0.5
-
-
-def test_link_nearest() -> None:
-    similarity = np.array([[1, 0.2, 0.9, 0], [0.2, 1, 0.3, 0.8], [0.9, 0.3, 1, 0], [0, 0.8, 0, 1]])
-    nearest, groups = link_nearest(similarity)
-    assert nearest.tolist() == [2, 3, 0, 1]
-    assert groups == [[0, 2], [1, 3]]
+    assert right("aab", np.array([[1, 0], [1, 1], [1, -1]]), [1])[0] == 0.5
 
 
 def test_clip() -> None:

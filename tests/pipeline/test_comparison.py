@@ -10,6 +10,7 @@ from spacy_elmo.bilm.batches import IndexedSentences
 from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.bilm.own_weights import save_statistics
 from spacy_elmo.bilm.statistics import compute_statistics
+from spacy_elmo.pipeline.comparison import occurrence_vector
 from spacy_elmo.pipeline.doc_vectors import get_compared
 from spacy_elmo.pipeline.outputs import PASSES
 
@@ -99,6 +100,19 @@ def test_the_sentence_alone_has_the_same_vectors(nlp):
     doc, alone = nlp(TEXT), nlp("They sat on the bank!")
     for a, b in zip(doc[8:], alone, strict=True):
         np.testing.assert_allclose(a.vector, b.vector, atol=2e-3)
+
+
+def test_occurrences_of_a_word(nlp):
+    """Its context, the other words and the topic: the word itself is not in its vector."""
+    doc = nlp("They sat on the bank!")
+    rows = get_compared(doc)
+    found = occurrence_vector(rows, 4)
+    rows = rows.astype("float32")
+    others = np.delete(rows, 4, axis=0)[:, :P].sum(axis=0)
+    expected = [doc[4].vector[P:], others, rows[:, P:].sum(axis=0)]
+    np.testing.assert_allclose(found, np.concatenate([unit(x) for x in expected]), atol=1e-3)
+    alone = occurrence_vector(get_compared(nlp("bank")), 0)
+    assert alone.shape == (5 * P,) and not alone.any()
 
 
 @pytest.mark.parametrize("segments", ["auto", "doc"])
