@@ -40,7 +40,8 @@ help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
 demo: $(INSTALLED)
-	$(BIN)/python -m spacy elmo demo $(ARGS)
+	@mkdir -p build
+	$(BIN)/python -m spacy elmo demo --output build/demo.html $(ARGS)
 
 test: lint unit smoke
 

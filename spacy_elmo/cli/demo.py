@@ -23,6 +23,7 @@ def demo_cli(
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Number of nearest contexts to show")] = 3,
     all_words: Annotated[bool, typer.Option("--all", "-a", help="Show every word of the demo, not just the first few")] = False,
     precision: Precision = "float32",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="HTML page to write, too: the senses of a word, similar sentences, surprisal", dir_okay=False)] = None,
 ) -> None:  # fmt: skip
     """
     See contextual vectors and the language model at work.
@@ -37,6 +38,9 @@ def demo_cli(
     screen = Screen()
     with report_errors("Cannot read the text", screen.msg):
         own = _own_text(screen, text, file)
+    with report_errors("Cannot write the page", screen.msg):
+        if output is not None:
+            _check_page(output)
     with report_errors(f"Cannot load the weights '{weights}'", screen.msg):
         from ..bilm.find_weights import find_weights
         from ..lm.language_model import LanguageModel
@@ -60,6 +64,27 @@ def demo_cli(
             "Give a text of your own with --text or --file.",
             exits=1,
         )
+    if output is not None:
+        from ..bilm.files import write_text
+        from .demo_page import make_page
+
+        if lm is not None:
+            nlp.add_pipe("elmo_surprisal", config={"weights": weights})
+        write_text(output, make_page(nlp, own))
+        screen.line()
+        screen.msg.good("Pictures of it", str(output.resolve()))
+
+
+def _check_page(file: Path) -> None:
+    """Check a page to write, before the work begins.
+
+    Raises:
+        ValueError: it is no .html file, or its folder is missing.
+    """
+    from ..viz.picture import check_output
+
+    if check_output(file).suffix.lower() != ".html":
+        raise ValueError(f"The pictures are written to an .html file, not to '{file}'.")
 
 
 def _own_text(screen: Screen, text: str | None, file: Path | None) -> str | None:

@@ -8,18 +8,19 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from .options import PictureFile, report_errors
+from .options import Json, PictureFile, print_json, report_errors
 
 
 def plot_mix_cli(
     pipeline: Annotated[str, typer.Argument(help="Name or directory of a spaCy pipeline with an elmo component", metavar="PIPELINE")],
     output: PictureFile = Path("mix.html"),
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """
     Draw how each component of a pipeline mixes the layers of its biLM.
 
     Bars compare the layers of a mix, the heat map below them compares components. Layer 0 is the
-    token layer, which knows nothing of context.
+    token layer, which knows nothing of context. With --json, the weights are printed instead.
     """
     import spacy
 
@@ -29,6 +30,10 @@ def plot_mix_cli(
 
     with report_errors("Cannot draw the mixes"):
         check_output(output)
-        picture = draw_mixes(mixes(spacy.load(pipeline)), Path(pipeline).name)
+        found = mixes(spacy.load(pipeline))
+        picture = draw_mixes(found, Path(pipeline).name)
+        if as_json:
+            print_json([mix._asdict() for mix in found])
+            return
         picture.save(output)
     msg.good("Drew the mixes", str(output))

@@ -13,7 +13,7 @@ from .options import report_errors
 
 def plot_training_cli(
     out: Annotated[Path, typer.Argument(help="Directory of a run of `elmo pretrain`, or its log", metavar="OUT")],
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="Image to write; its suffix decides the format: .png, .svg or .pdf (default: a .png beside the log)", dir_okay=False)] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", "--file", "-f", help="Image to write; its suffix decides the format: .png, .svg or .pdf (default: a .png beside the log)", dir_okay=False)] = None,
 ) -> None:  # fmt: skip
     """
     Plot the curves of a pretraining run.
@@ -24,7 +24,7 @@ def plot_training_cli(
     from ..pretraining.run.plot import plot_log
 
     log = out if out.is_file() else out / LOG
-    file = file or log.with_suffix(".png")
+    file = output or log.with_suffix(".png")
     with report_errors("Cannot plot the training"):
         plot_log(log, file)
     msg.good("Drew the training", str(file))

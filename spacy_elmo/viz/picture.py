@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,14 +48,7 @@ class Picture:
             f"<p>{clean(self.caption)}</p>", *svg, self.text, "</div>",
         ]  # fmt: skip
         element = "\n".join(filter(None, lines))
-        if not page:
-            return element
-        return (
-            '<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8"/>\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1"/>\n'
-            f"<title>{clean(self.title)}</title>\n</head>\n"
-            f'<body style="margin:0">\n{element}\n</body>\n</html>\n'
-        )
+        return html_page(self.title, [element]) if page else element
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -94,6 +88,17 @@ class Picture:
         else:
             content = self.drawing.svg(self.title) + "\n"
         write_text(file, content)
+
+
+def html_page(title: str, elements: Iterable[str]) -> str:
+    """A page of several pictures, in HTML that refers to nothing outside itself."""
+    body = "\n".join(elements)
+    return (
+        '<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8"/>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>\n'
+        f"<title>{clean(title)}</title>\n</head>\n"
+        f'<body style="margin:0">\n{body}\n</body>\n</html>\n'
+    )
 
 
 def check_output(file: str | Path) -> Path:

@@ -402,3 +402,28 @@ def test_importing_the_command_is_light() -> None:
     modules = output.decode().split()
     assert "spacy_elmo.cli.demo" in modules
     assert not {"spacy_elmo.bilm.model", "spacy_elmo.cli.demo_views"} & set(modules)
+
+
+# The page of pictures
+
+
+def test_page(weights: Path, tmp_path: Path) -> None:
+    page = tmp_path / "demo.html"
+    code, output = demo("-w", weights, "--output", page)
+    assert code == 0 and str(page) in output.replace("\n", "")
+    text = page.read_text(encoding="utf-8")
+    for title in ("Senses of “bank”", "Similarity", "Surprisal"):
+        assert f"<h1>{title}</h1>" in text
+    assert text.count('<li id="context-') == sum(word == "bank" for word, _, _ in read_sentences())
+    assert "http" not in text.replace('"http://www.w3.org', "")
+
+
+def test_page_of_own_text(no_head: Path, tmp_path: Path) -> None:
+    page = tmp_path / "demo.html"
+    code, _ = demo("-w", no_head, "-o", page, "--text", BANKS)
+    text = page.read_text(encoding="utf-8")
+    assert code == 0 and text.count('<li id="context-') == 4 and "Surprisal" not in text
+    assert demo("-w", no_head, "-o", page, "--text", "A single bank.")[0] == 0
+    assert "<h1>" not in page.read_text(encoding="utf-8")
+    code, output = demo("-w", no_head, "-o", tmp_path / "demo.png")
+    assert code == 1 and "written to an .html file" in output.replace("\n", " ")

@@ -38,9 +38,9 @@ def test_beside_the_log_or_elsewhere(out: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     assert run(out).exit_code == 0
     assert (out / "log.png").read_bytes().startswith(PNG)
-    assert run(out, "--file", tmp_path / "plot.PDF").exit_code == 0
+    assert run(out, "--output", tmp_path / "plot.PDF").exit_code == 0
     assert (tmp_path / "plot.PDF").read_bytes().startswith(b"%PDF")
-    assert run(out / "log.jsonl", "-f", tmp_path / "plot.svg").exit_code == 0
+    assert run(out / "log.jsonl", "--file", tmp_path / "plot.svg").exit_code == 0
     assert "held-out perplexity" in (tmp_path / "plot.svg").read_text(encoding="utf-8")
     assert sorted(path.name for path in out.iterdir()) == ["log.jsonl", "log.png"]
 
@@ -51,7 +51,7 @@ def test_failures(out: Path, tmp_path: Path) -> None:
     for arguments, said in [
         ([tmp_path / "gone"], "There is no log"),
         ([tmp_path], "has no losses yet"),
-        ([out, "--file", out / "plot.doc"], ".png, .svg, .pdf"),
+        ([out, "-o", out / "plot.doc"], ".png, .svg, .pdf"),
         ([out, "--file", out / "plot"], "no suffix of an image"),
         ([out, "--file", tmp_path / "gone" / "plot.png"], "gone"),
     ]:

@@ -1,22 +1,131 @@
-"""``project/project.yml``, as spaCy reads it."""
+"""The project in ``project/``: what its workflows need, and each of them run."""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+import spacy
+from weasel.cli.document import MARKER_END, MARKER_START
+from weasel.cli.document import project_document as document
 from weasel.util.config import load_project_config
 
 PROJECT = Path(__file__).parents[2] / "project"
+LONG = pytest.mark.timeout(1800)  # on a busy machine
 
 
-def test_workflows_and_what_they_need() -> None:
-    config = load_project_config(PROJECT)
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy in which nothing has been run."""
+    ignored = shutil.ignore_patterns("assets", "runs", "project.lock", "__pycache__")
+    return Path(shutil.copytree(PROJECT, tmp_path / "project", ignore=ignored))
+
+
+def run(project: Path, workflow: str, **variables: object) -> str:
+    """Run a workflow from the parent folder, as one would from the root of the repository."""
+    options = [part for name, value in variables.items() for part in (f"--vars.{name}", str(value))]
+    command = [sys.executable, "-m", "spacy", "project", "run", workflow, project.name, *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(
+        command, cwd=project.parent, env=environment, capture_output=True, text=True
+    )
+    assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def test_workflows_and_what_they_need(project: Path) -> None:
+    config = load_project_config(project)
     commands = {command["name"]: command for command in config["commands"]}
-    assert set(config["workflows"]) == {"all", "learn"}
+    assert set(config["workflows"]) == {"all", "pretrain", "train", "compare", "explain", "package"}
+    assert not set(config["workflows"]) & set(commands)  # spaCy would run a workflow in itself
     made: set[str] = set()
-    for name in [name for steps in config["workflows"].values() for name in steps]:
+    for name in config["workflows"]["all"] + config["workflows"]["pretrain"]:
         for needed in commands[name]["deps"]:
-            # Made by a step before, in the repository, or the user's own.
-            own = needed.startswith("assets/") or needed.endswith(".spacy")
-            assert needed in made or (PROJECT / needed).exists() or own, needed
+            parents = {str(parent) for parent in Path(needed).parents}
+            assert needed in made or parents & made or (project / needed).exists(), needed
         made.update(commands[name].get("outputs", []))
+        if name == "pretrain-bilm":
+            made.add("runs/en-full/pretrained")
+    used = {step for steps in config["workflows"].values() for step in steps}
+    assert set(commands) - used == {"readme"}
+
+
+def test_readme_documents_the_project(project: Path) -> None:
+    """`spacy project document` has nothing to change."""
+    page = (project / "README.md").read_text(encoding="utf-8")
+    start, end = MARKER_START.format(tag="WEASEL"), MARKER_END.format(tag="WEASEL")
+    assert start in page and end in page
+    document(project, project / "README.md", no_emoji=True)
+    assert (project / "README.md").read_text(encoding="utf-8") == page
+    variables = load_project_config(project)["vars"]
+    assert all(f"`{name}`" in page for name in variables if name != "run")
+
+
+@pytest.mark.slow
+@LONG
+@pytest.mark.skipif(find_spec("setuptools") is None, reason="pip builds packages with setuptools")
+def test_all(project: Path) -> None:
+    output = run(project, "all", size="tiny")
+    assert "predicts the same" in output
+    out = project / "runs" / "en-tiny"
+    table = (out / "scores.md").read_text(encoding="utf-8")
+    assert [line.split()[1] for line in table.splitlines()[2:]] == [
+        "tagger", "parser", "ner", "textcat"
+    ]  # fmt: skip
+    errors = json.loads((out / "corrected.json").read_text(encoding="utf-8"))
+    assert errors["parser"]["corrected"]
+    for name in ("scores.svg", "mixes.svg", "senses.html", "corrected.html"):
+        assert (out / name).stat().st_size > 500
+    nlp = spacy.load(out / "pipeline")
+    doc = nlp("Peter paid the loan at Northbank.")
+    assert {ent.text for ent in doc.ents} >= {"Peter"}
+    assert doc[1].dep_ == "ROOT" and set(doc.cats) == {"money", "nature"}
+    assert doc[0]._.elmo.shape == (256,) and doc._.elmo_layers is None
+    assert "nothing changed" in run(project, "train", size="tiny")
+
+
+@pytest.mark.slow
+@LONG
+@pytest.mark.skipif(find_spec("setuptools") is None, reason="pip builds packages with setuptools")
+def test_each_workflow_with_a_biLM_of_its_own(project: Path) -> None:
+    pytest.importorskip("matplotlib")
+    few = {"size": "tiny", "steps": 6, "tasks": "tagger,ner", "bilm": "pretrain"}
+    out = project / "runs" / "en-tiny"
+    run(project, "pretrain", **few)
+    assert (out / "pretrained" / "model-best" / "head.safetensors").exists()
+    assert (out / "pretraining.png").exists()
+    run(project, "train", **few)
+    assert (out / "bilm.txt").read_text(encoding="utf-8") == "runs/en-tiny/pretrained/model-best\n"
+    assert sorted(path.name for path in (out / "models").iterdir()) == [
+        "ner-elmo", "ner-plain", "tagger-elmo", "tagger-plain"
+    ]  # fmt: skip
+    assert "| tagger | tag accuracy |" in run(project, "compare", **few)
+    run(project, "explain", **few, word="river")
+    assert "river" in (out / "senses.html").read_text(encoding="utf-8")
+    assert "en_small-0.1.0 " in run(project, "package", **few, name="small", version="0.1.0") + " "
+
+
+@pytest.mark.slow
+@LONG
+def test_adapting(project: Path) -> None:
+    run(project, "corpora", size="tiny")
+    output = run(project, "bilm", size="tiny", bilm="adapt", steps=4)
+    assert "Resumed" not in output and "before" in output
+    assert (project / "runs" / "en-tiny" / "adapted" / "model-best").is_dir()
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@LONG
+def test_korean(project: Path) -> None:
+    data = Path(os.environ["SPACY_ELMO_DATA"], "data")
+    few = {"lang": "ko", "size": "tiny", "steps": 20, "local": data}
+    assert "predicts the same" in run(project, "all", **few)
+    nlp = spacy.load(project / "runs" / "ko-tiny" / "pipeline")
+    assert nlp.lang == "ko" and nlp("나는 학교에 간다.")[0].tag_

@@ -115,6 +115,8 @@ def test_plot_mix(weights: Path, tmp_path: Path) -> None:
     texts = [t.text for t in ET.parse(tmp_path / "mix.svg").iter(f"{SVG}text")]
     assert texts.count("0.33") == 6
     assert (tmp_path / "mix.png").read_bytes().startswith(b"\x89PNG")
+    mixes = json.loads(run("plot-mix", tmp_path / "nlp", "--json").output)
+    assert [set(mix) for mix in mixes] == [{"component", "listener", "weights", "gamma"}]
 
 
 def test_similarity_and_surprisal(weights: Path) -> None:

@@ -1,0 +1,34 @@
+"""The trained tasks in one pipeline, in which the biLM runs once for all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import spacy
+import typer
+from datasets import TASKS
+from wasabi import msg
+
+from spacy_elmo.readers import blank
+
+
+def main(
+    run: Path,
+    tasks: str = ",".join(TASKS),
+    lang: str = "en",
+    tokenizer: str = "spacy.Tokenizer.v1",
+) -> None:
+    """Write RUN/pipeline."""
+    nlp = blank(lang, tokenizer)
+    weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
+    nlp.add_pipe("elmo", config={"model": {"weights": weights}})
+    for task in tasks.split(","):
+        nlp.add_pipe(task, source=spacy.load(run / "models" / f"{task}-elmo" / "model-best"))
+    # The layers are of use to the tasks alone; ELMo's vectors stay.
+    nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})
+    nlp.to_disk(run / "pipeline")
+    msg.good(" → ".join(nlp.pipe_names), str(run / "pipeline"))
+
+
+if __name__ == "__main__":
+    typer.run(main)

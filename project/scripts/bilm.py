@@ -1,0 +1,82 @@
+"""The biLM of a run: embedded, adapted to the text, pretrained on it, or another one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import typer
+from sizes import find_size
+from wasabi import msg
+
+from spacy_elmo.cli.options import report_errors
+
+EMBEDDED = {"en": "en_sm"}  # the biLMs that come with spacy-elmo, by language
+
+
+@report_errors("Cannot prepare the biLM")
+def main(
+    run: Path,
+    bilm: str = "auto",
+    config: str = "auto",
+    lang: str = "en",
+    size: str = "full",
+    tokenizer: str = "spacy.Tokenizer.v1",
+    steps: int = 0,
+    seed: int = 0,
+    gpu_id: int = -1,
+) -> None:
+    """Write the name or directory of the biLM to RUN/bilm.txt."""
+    if bilm == "auto":
+        bilm = EMBEDDED.get(lang, "pretrain")
+    if bilm in ("adapt", "pretrain"):
+        out, chosen = run / f"{bilm}ed", find_size(size)
+        if bilm == "adapt":
+            if lang not in EMBEDDED:
+                raise ValueError(
+                    f"spacy-elmo has no biLM for the language '{lang}' to adapt; pretrain one with "
+                    f"--vars.bilm pretrain."
+                )
+            settings, start = "configs/pretrain_adapt.cfg", ["--from", EMBEDDED[lang]]
+        else:
+            settings, start = str(run / "pretrain.cfg"), []
+            gpu = ["--gpu"] if gpu_id >= 0 else []
+            elmo("init-config", settings, "--size", chosen.bilm, "--lang", lang, "--force", *gpu)
+        if config != "auto":
+            settings = config
+        steps = min(steps or chosen.bilm_steps, chosen.bilm_steps)
+        for split in ("train", "dev"):
+            shards = run / "shards" / split
+            if not shards.exists():
+                text = run / "text" / f"{split}.txt"
+                elmo("tokenize", text, shards, "--lang", lang, "--tokenizer", tokenizer)
+        elmo(
+            "pretrain", settings, out, "--resume", "--gpu-id", gpu_id, *start,
+            "--paths.train", run / "shards" / "train", "--paths.dev", run / "shards" / "dev",
+            "--training.seed", seed, "--training.max_steps", steps,
+            "--training.warmup_steps", steps // 20, "--training.decay_steps", steps // 3,
+            # Soon and often, so that an interrupted run leaves a model.
+            "--training.eval_every", max(1, min(steps // 20, 250)),
+        )  # fmt: skip
+        bilm = str(out / "model-best")
+    (run / "bilm.txt").write_text(f"{bilm}\n", encoding="utf-8")
+    msg.good("The biLM", bilm)
+
+
+def elmo(*arguments: object) -> None:
+    """Run a command of `spacy elmo`, which ends by itself after Ctrl-C."""
+    command = [sys.executable, "-m", "spacy", "elmo", *map(str, arguments)]
+    print("Running:", " ".join(["python", *command[1:]]), flush=True)
+    process = subprocess.Popen(command)
+    while process.returncode is None:
+        try:
+            process.wait()
+        except KeyboardInterrupt:
+            msg.info("Stopping after the current step")
+    if process.returncode:
+        raise SystemExit(process.returncode)
+
+
+if __name__ == "__main__":
+    typer.run(main)

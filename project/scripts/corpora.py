@@ -1,0 +1,93 @@
+"""The data as spaCy and `elmo tokenize` read them: .spacy files and plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import typer
+from datasets import SPLITS, TASKS, find_file, read_docs, read_paragraphs
+from sentences import annotated_docs, raw_text
+from sizes import Size, find_size, thin_out
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from wasabi import msg
+
+from spacy_elmo.cli.options import report_errors
+from spacy_elmo.readers import blank
+
+
+@report_errors("Cannot read the data")
+def main(
+    run: Path,
+    lang: str = "en",
+    size: str = "full",
+    local: str = "",
+    tasks: str = ",".join(TASKS),
+    tokenizer: str = "spacy.Tokenizer.v1",
+) -> None:
+    """Write RUN/corpus/KIND/SPLIT.spacy and RUN/text/{train,dev}.txt."""
+    nlp = blank(lang, tokenizer)
+    limits = find_size(size)
+    own = size == "tiny" and lang == "en"  # sentences that come with the project
+    for kind in dict.fromkeys(TASKS[task] for task in tasks.split(",")):
+        parts = own_docs(nlp) if own else downloaded_docs(nlp, kind, lang, local, limits)
+        if kind == "textcat":
+            complete_labels(parts)
+        folder = run / "corpus" / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        for split, docs in parts.items():
+            DocBin(docs=docs, store_user_data=False).to_disk(folder / f"{split}.spacy")
+        msg.good(f"{kind}: " + ", ".join(f"{len(parts[split])} {split}" for split in SPLITS))
+    (run / "text").mkdir(exist_ok=True)
+    for split in ("train", "dev"):
+        paragraphs = raw_text(split) if own else read_paragraphs(split, lang, local)
+        most = limits.paragraphs if split == "train" or limits.paragraphs is None else 2000
+        n_words = write_text(run / "text" / f"{split}.txt", islice(paragraphs, most))
+        msg.good(f"text: {n_words:,} words {split}")
+
+
+def own_docs(nlp: Language) -> dict[str, list[Doc]]:
+    """The sentences of the project; each tree is in each split."""
+    parts: dict[str, list[Doc]] = {split: [] for split in SPLITS}
+    for i, doc in enumerate(annotated_docs(nlp.vocab)):
+        turn = (i + i // 5) % 5
+        parts["dev" if turn == 0 else "test" if turn == 2 else "train"].append(doc)
+    return parts
+
+
+def downloaded_docs(
+    nlp: Language, kind: str, lang: str, local: str, limits: Size
+) -> dict[str, list[Doc]]:
+    """The annotated texts of a kind, not more than the size allows."""
+    files = {split: find_file(kind, split, lang, local) for split in SPLITS}
+    parts = {split: list(read_docs(nlp, kind, path)) for split, path in files.items() if path}
+    if "dev" not in parts:
+        texts = parts["train"]
+        parts["dev"] = texts[::10]
+        parts["train"] = [doc for i, doc in enumerate(texts) if i % 10]
+    return {split: thin_out(docs, getattr(limits, split)) for split, docs in parts.items()}
+
+
+def complete_labels(parts: dict[str, list[Doc]]) -> None:
+    """Give each text a value for each label of the training set; others are left out."""
+    labels = sorted({label for doc in parts["train"] for label in doc.cats})
+    for split, docs in parts.items():
+        parts[split] = [doc for doc in docs if set(doc.cats) <= set(labels)]
+        for doc in parts[split]:
+            doc.cats = {label: doc.cats.get(label, 0.0) for label in labels}
+
+
+def write_text(path: Path, paragraphs: Iterator[str]) -> int:
+    """Write a paragraph on each line; the number of words."""
+    n_words = 0
+    with path.open("w", encoding="utf-8") as file:
+        for paragraph in paragraphs:
+            file.write(paragraph + "\n")
+            n_words += len(paragraph.split())
+    return n_words
+
+
+if __name__ == "__main__":
+    typer.run(main)

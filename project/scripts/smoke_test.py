@@ -1,0 +1,59 @@
+"""The package, installed into an empty folder: does it predict what the pipeline predicts?"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import spacy
+import typer
+from spacy.tokens import DocBin
+from wasabi import msg
+
+N_TEXTS = 20
+PREDICT = """
+import json, sys, spacy
+nlp = spacy.load(sys.argv[1])
+print(json.dumps([doc.to_json() for doc in nlp.pipe(json.load(sys.stdin))]))
+"""
+
+
+def main(run: Path, package: Path) -> None:
+    """Install PACKAGE with pip, and compare it with RUN/pipeline."""
+    name = package.name.rpartition("-")[0]
+    [first, *_] = sorted((run / "corpus").glob("*/test.spacy"))
+    docs = DocBin().from_disk(first).get_docs(spacy.blank("en").vocab)
+    texts = [doc.text for doc in docs][:N_TEXTS]
+    with tempfile.TemporaryDirectory() as site:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        # What it requires is here already; with setuptools, pip needs no network to build it.
+        options = ["--no-deps", *(["--no-build-isolation"] if find_spec("setuptools") else [])]
+        subprocess.run([*pip, *options, "--target", site, str(package)], check=True)
+        path = os.pathsep.join(filter(None, [site, os.environ.get("PYTHONPATH")]))
+        result = subprocess.run(
+            [sys.executable, "-c", PREDICT, name], input=json.dumps(texts), text=True, cwd=site,
+            env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, check=True,
+        )  # fmt: skip
+    installed = json.loads(result.stdout)
+    ours = [doc.to_json() for doc in spacy.load(run / "pipeline").pipe(texts)]
+    if rounded(installed) != rounded(ours):
+        msg.fail(f"The installed package {name} predicts something else", exits=1)
+    msg.good(f"{name} is installed and predicts the same on {len(texts)} texts")
+
+
+def rounded(data: object) -> object:
+    """The same data with rounded numbers: scores may differ in the last digits."""
+    if isinstance(data, dict):
+        return {name: rounded(value) for name, value in data.items()}
+    if isinstance(data, list):
+        return [rounded(value) for value in data]
+    return round(data, 4) if isinstance(data, float) else data
+
+
+if __name__ == "__main__":
+    typer.run(main)

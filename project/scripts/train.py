@@ -1,0 +1,78 @@
+"""Each task, trained with ELMo and without it: the same model, data, seed and steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+from datasets import TASKS
+from sizes import Size, find_size
+from spacy.cli.train import train
+from spacy.util import load_config
+from thinc.api import Config
+from wasabi import msg
+
+from spacy_elmo.cli.options import report_errors
+
+RECIPES = {"tagger": "tagger_parser", "parser": "tagger_parser", "ner": "ner", "textcat": "textcat"}
+ARMS = ("elmo", "plain")  # with ELMo and without it
+
+
+@report_errors("Cannot train")
+def main(
+    run: Path,
+    tasks: str = ",".join(TASKS),
+    lang: str = "en",
+    size: str = "full",
+    tokenizer: str = "spacy.Tokenizer.v1",
+    steps: int = 0,
+    seed: int = 0,
+    gpu_id: int = -1,
+) -> None:
+    """Write RUN/models/TASK-elmo and RUN/models/TASK-plain; those that are finished stay."""
+    chosen = find_size(size)
+    chosen = chosen._replace(steps=min(steps or chosen.steps, chosen.steps))
+    weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
+    if Path(weights).exists():
+        weights = str(Path(weights).resolve())
+    for task in tasks.split(","):
+        for arm in ARMS:
+            config = make_config(task, arm, chosen)
+            config["vars"]["weights"] = weights
+            config["system"]["seed"] = seed
+            config["nlp"]["lang"] = lang
+            config["nlp"]["tokenizer"] = {"@tokenizers": tokenizer}
+            for split in ("train", "dev"):
+                path = run / "corpus" / TASKS[task] / f"{split}.spacy"
+                config["paths"][split] = str(path.resolve())
+            out = run / "models" / f"{task}-{arm}"
+            out.mkdir(parents=True, exist_ok=True)
+            path, finished = out / "config.cfg", out / "model-last"
+            if finished.exists() and path.exists() and path.read_text("utf-8") == config.to_str():
+                msg.info(f"{out} is trained already")
+                continue
+            msg.divider(f"{task}, {'with ELMo' if arm == 'elmo' else 'without ELMo'}")
+            config.to_disk(path)
+            train(path, out, use_gpu=gpu_id)
+
+
+def make_config(task: str, arm: str, size: Size) -> Config:
+    """The recipe of a task, with its component alone; without ELMo, its listener is missing."""
+    config = load_config(Path("configs", f"{RECIPES[task]}.cfg"))
+    names = ["elmo", task, "doc_cleaner"] if arm == "elmo" else [task]
+    config["nlp"]["pipeline"] = names
+    components: dict[str, Any] = config["components"]
+    config["components"] = {name: components[name] for name in names}
+    if arm == "plain":
+        components[task]["model"]["tok2vec"]["elmo"] = None
+    if task == "parser":
+        components[task]["min_action_freq"] = size.min_action_freq
+    training = config["training"]
+    training["score_weights"] = {}  # those of the component
+    training["max_steps"], training["eval_frequency"] = size.steps, size.eval_every
+    return config
+
+
+if __name__ == "__main__":
+    typer.run(main)

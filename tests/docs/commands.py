@@ -1,0 +1,77 @@
+"""``docs/commands.md`` from the help texts: ``python -m tests.docs.commands`` writes it."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_group
+
+from spacy_elmo.cli import app
+
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+START = """\
+# Commands
+
+All commands are `python -m spacy elmo COMMAND`, like spaCy's own. This page is written from their
+help texts, which `--help` shows too; a test compares them.
+
+- Arguments come first, options after them, and what is written last (`OUT`) is the last argument or
+  `--output`.
+- Options mean the same everywhere: `--weights` takes the name, directory or zip of a biLM, `--lang`
+  a language code of spaCy, `--gpu-id` a GPU (-1: the CPU), and `--quiet` leaves out all but errors.
+- `--json` prints JSON for other programs.
+- Long work shows a bar on a terminal, and elsewhere a line every half minute.
+- An error is one message on what was found and what to do, with exit code 1; Ctrl-C exits with 130.
+
+"""
+
+
+def make_page() -> str:
+    """The page."""
+    lines = ["| command | |", "|---|---|"]
+    sections = []
+    for name, command in get_group(app).commands.items():
+        summary, *rest = paragraphs(command)
+        lines.append(f"| [`elmo {name}`](#elmo-{name}) | {summary} |")
+        sections.append(f"\n## elmo {name}")
+        sections += [
+            "\n" + textwrap.fill(text, 100, break_on_hyphens=False) for text in [summary, *rest]
+        ]
+        sections.append("")
+        sections += ["| | |", "|---|---|", *rows(command)]
+    return START + "\n".join([*lines, *sections]) + "\n"
+
+
+def paragraphs(command: Any) -> list[str]:
+    """The help text, one line for each paragraph."""
+    parts = inspect.cleandoc(command.help or "").split("\n\n")
+    return [markdown(" ".join(part.split())) for part in parts]
+
+
+def markdown(text: str) -> str:
+    """Plain text as Markdown."""
+    for character, written in {"|": r"\|", "<": "&lt;", "___": "`___`"}.items():
+        text = text.replace(character, written)
+    return text
+
+
+def rows(command: Any) -> Iterator[str]:
+    """A row for each argument and option."""
+    for parameter in command.params:
+        help_text = getattr(parameter, "help", None) or ""
+        if parameter.param_type_name == "argument":
+            names = f"`{parameter.metavar or (parameter.name or '').upper()}`"
+        else:
+            names = ", ".join(f"`{name}`" for name in parameter.opts)
+            default = parameter.default
+            if default not in (None, False, ()) and not callable(default):
+                help_text += f" (default: `{default}`)"
+        yield f"| {names} | {markdown(help_text)} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(make_page(), encoding="utf-8")

@@ -1,0 +1,115 @@
+"""The project's readers of published data sets, on lines in their formats."""
+
+from __future__ import annotations
+
+import lzma
+import sys
+from pathlib import Path
+
+import pytest
+from spacy.tokens import Doc, DocBin
+
+from spacy_elmo.readers import blank
+
+SCRIPTS = Path(__file__).parents[2] / "project" / "scripts"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def scripts() -> None:
+    """The scripts import each other by their names."""
+    sys.path.insert(0, str(SCRIPTS))
+    yield
+    sys.path.remove(str(SCRIPTS))
+
+
+def read(kind: str, path: Path, lang: str = "en") -> list[Doc]:
+    from datasets import read_docs
+
+    return list(read_docs(blank(lang, "spacy.Tokenizer.v1"), kind, path))
+
+
+def test_entities(tmp_path: Path) -> None:
+    path = tmp_path / "ner.train.iob"
+    path.write_text("In\tO\nNew\tB-place\nYork\tI-place\n\n!\tO\n", encoding="utf-8")
+    [first, second] = read("ner", path)
+    assert [(ent.text, ent.label_) for ent in first.ents] == [("New York", "place")]
+    assert second.text.strip() == "!" and second.has_annotation("ENT_IOB")
+
+    path = tmp_path / "ner.train.tsv"
+    tags = ["박\tB-PS", "은\tO", " \tO", "두\tB-QT", " \tI-QT", "번\tI-QT", "", "네\tO", ""]
+    path.write_text("\n".join(["## 1\t<박:PS>은 <두 번:QT>", *tags]), encoding="utf-8")
+    [first, second] = read("ner", path, "ko")
+    # Without a morphological analysis, an entity is extended to its whole token.
+    assert [(ent.text, ent.label_) for ent in first.ents] == [("박은", "PS"), ("두 번", "QT")]
+    assert (first.text, second.text) == ("박은 두 번", "네")
+
+    path = tmp_path / "ner.train.jsonl.xz"
+    path.write_bytes(lzma.compress('{"text": "박은 두 번", "spans": [[0, 1, "PS"]]}\n'.encode()))
+    [doc] = read("ner", path, "ko")
+    assert [(ent.text, ent.label_) for ent in doc.ents] == [("박은", "PS")]
+
+
+def test_labels(tmp_path: Path) -> None:
+    rows = {
+        "textcat.csv": 'text,category\n"Is it safe, really?",safety\n',
+        "textcat.tsv": 'id\tdocument\tlabel\n1\t"좋다\t1\n2\t\t0\n3\t나쁘다\t0\n',
+        "textcat.jsonl": '{"text": "Good", "label": "POS"}\n',
+    }
+    found = []
+    for name, text in rows.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        found += [(doc.text, doc.cats) for doc in read("textcat", tmp_path / name)]
+    assert found == [
+        ("Is it safe, really?", {"safety": 1.0}),
+        ('"좋다', {"POS": 1.0}),
+        ("나쁘다", {"NEG": 1.0}),
+        ("Good", {"POS": 1.0}),
+    ]
+
+
+def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from corpora import complete_labels, downloaded_docs
+    from sizes import Size
+
+    monkeypatch.chdir(tmp_path)
+    nlp = blank("en")
+    folder = tmp_path / "assets" / "en"
+    folder.mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"no assets/en/textcat.train.\*.*project assets"):
+        downloaded_docs(nlp, "textcat", "en", "", Size())
+    train = [nlp.make_doc(f"text {i}") for i in range(20)]
+    for i, doc in enumerate(train):
+        doc.cats = {"odd" if i % 2 else "even": 1.0}
+    DocBin(docs=train).to_disk(folder / "textcat.train.spacy")
+    (folder / "textcat.test.jsonl").write_text('{"text": "a", "label": "new"}\n' * 3, "utf-8")
+    parts = downloaded_docs(nlp, "textcat", "en", "", Size(train=6, test=2))
+    assert [doc.text for doc in parts["dev"]] == ["text 0", "text 10"]
+    assert [doc.text for doc in parts["train"]] == [f"text {i}" for i in (1, 4, 7, 11, 14, 17)]
+    assert len(parts["test"]) == 2
+    complete_labels(parts)
+    assert parts["train"][0].cats == {"even": 0.0, "odd": 1.0}
+    assert parts["test"] == []  # no text has a label of the training set
+    (folder / "ner.train.doc").write_text("", encoding="utf-8")
+    (folder / "ner.test.doc").write_text("", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"known are \.iob, \.tsv, \.jsonl"):
+        downloaded_docs(nlp, "ner", "en", "", Size())
+
+
+def test_raw_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from datasets import read_paragraphs
+
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "assets" / "nb"
+    folder.mkdir(parents=True)
+    lines = [f"Dette er en setning med minst åtte ord {i}" for i in range(100)]
+    (folder / "text.txt").write_text("\n".join(["Kort", *lines]) + "\n", encoding="utf-8")
+    held_out = list(read_paragraphs("dev", "nb", ""))
+    assert held_out == [lines[48], lines[98]]
+    assert list(read_paragraphs("train", "nb", "")) == [x for x in lines if x not in held_out]
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    (folder / "text.txt").unlink()
+    table = pyarrow.table({"id": list(range(100)), "text": [f"Kort\n{line}" for line in lines]})
+    parquet.write_table(table, folder / "text.parquet")
+    assert list(read_paragraphs("dev", "nb", "")) == [lines[49], lines[99]]
