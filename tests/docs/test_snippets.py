@@ -84,9 +84,9 @@ def test_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert Path("training.png").stat().st_size > 10_000
 
 
-def test_readme_config() -> None:
+def test_settings() -> None:
     """The settings with their defaults, all of them."""
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     [content] = [c for _, c in blocks(page) if "store_layers = false" in c]
     config = Config().from_str(f"[components]\n\n{content}")
     nlp = spacy.blank("en")

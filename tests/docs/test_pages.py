@@ -1,0 +1,172 @@
+"""The pages that are followed by copy and paste: the quick start, recipes and others."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from spacy.tokens import DocBin
+
+import spacy_elmo.pipeline.surprisal  # noqa: F401  # also where another version is installed
+
+from ..pretraining.helpers import PROSE
+from ..project.sentences import annotated_docs
+from ..threads import one_thread  # noqa: F401
+from .pages import DOCS, MARKS, ROOT, blocks, run_blocks, run_page
+
+# The test that runs the blocks of each page. The other pages have none that could be run.
+RUN_BY = {
+    "README.md": __name__,  # and tests/project/test_end_to_end.py
+    "README.ko.md": __name__,
+    "docs/how-elmo-works.md": __name__,
+    "docs/language-model.md": "tests/docs/test_snippets.py",
+    "docs/migration.md": "tests/docs/test_snippets.py",
+    "docs/other-tasks.md": __name__,
+    "docs/pretraining.md": "tests/docs/test_snippets.py",
+    "docs/quickstart.md": __name__,
+    "docs/recipes.md": __name__,
+    "docs/reliability.md": __name__,
+    "docs/scale.md": "tests/encoding/test_scale.py",
+    "docs/settings.md": "tests/docs/test_snippets.py",
+    "docs/similarity.md": __name__,
+    "docs/training.md": "tests/docs/test_snippets.py",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_page_with_blocks_is_run() -> None:
+    for page in [*ROOT.glob("*.md"), *DOCS.glob("*.md")]:
+        found = blocks(page.read_text(encoding="utf-8"))
+        assert {mark for mark, _, _ in found} <= {"", *MARKS}, page
+        runnable = [language for mark, language, _ in found if not mark and language != "text"]
+        name = page.relative_to(ROOT).as_posix()
+        assert bool(runnable) == (name in RUN_BY), name
+
+
+def test_readme() -> None:
+    names = {"nlp": spacy.blank("en")}
+    for mark, language, content in blocks((ROOT / "README.md").read_text(encoding="utf-8")):
+        if language == "python" and not mark:
+            exec(content, names)
+    assert names["doc"].tensor.shape == (15, 256)
+    similarity = names["river"].similarity(names["money"])
+    assert round(similarity, 2) == 0.57
+    assert names["nlp"]("He fished from the bank.")[4].similarity(names["river"]) > similarity
+
+
+@pytest.mark.slow
+def test_quickstart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = "--training.max_steps 60 --training.eval_frequency 20"
+    names = run_page("quickstart.md", monkeypatch, steps)
+    assert names["river"].similarity(names["other"]) > names["river"].similarity(names["money"])
+    tags = [token.tag_ for token in names["tagger"]("They play the play.")]
+    assert tags == ["PRON", "VERB", "DET", "NOUN", "PUNCT"]
+    assert "bank" in Path("senses.html").read_text(encoding="utf-8")
+    meta = Path("en_tagger-1.0.0", "meta.json").read_text(encoding="utf-8")
+    assert any(line.startswith("spacy-elmo>=") for line in json.loads(meta)["requirements"])
+
+
+def test_how_elmo_works(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_page("how-elmo-works.md", monkeypatch)["layers"].shape == (3, 15, 256)
+
+
+def test_similarity(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("h5py")
+    golden = ROOT / "tests" / "fixtures" / "golden_tiny"
+    for name in ("options.json", "weights.hdf5"):
+        Path(name).write_bytes((golden / name).read_bytes())
+    Path("text.txt").write_text(PROSE, encoding="utf-8")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    data = DocBin(docs=[nlp("The bank was closed.")], store_user_data=True).to_bytes()
+    [doc] = DocBin().from_bytes(data).get_docs(nlp.vocab)
+    page = (DOCS / "similarity.md").read_text(encoding="utf-8")
+    [snippet] = [content for _, language, content in blocks(page) if language == "python"]
+    exec(snippet, {"doc": doc})
+    assert doc.similarity(nlp("The bank was closed.")) > 0.99
+    monkeypatch.setattr("tests.docs.pages.exec", lambda *_: None, raising=False)
+    run_page("similarity.md", monkeypatch)
+    assert Path("my_weights", "statistics.safetensors").exists()
+
+
+def test_reliability(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_page("reliability.md", monkeypatch)
+    assert spacy.load("my_pipeline")("A bank.").tensor.any()
+
+
+@pytest.fixture
+def own_files(folder: Path) -> None:
+    """What the recipes take for granted: texts and annotations of the reader."""
+    docs = list(annotated_docs(spacy.blank("en").vocab))
+    DocBin(docs=docs).to_disk("train.spacy")
+    DocBin(docs=docs[:10]).to_disk("dev.spacy")
+    for name in ("texts", "domain", "domain_heldout"):
+        Path(f"{name}.txt").write_text(PROSE, encoding="utf-8")
+    for name in ("korean", "korean_heldout"):
+        Path(f"{name}.txt").write_text("나는 배를 타고 집에 갔다. 배가 고팠다.\n" * 20, "utf-8")
+    words = sorted({word for word in re.findall(r"\w+", PROSE)})
+    rows = [f"{word} {len(word)} {len(word) % 3}" for word in words]
+    Path("glove.txt").write_text("\n".join([f"{len(rows)} 2", *rows]), encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_recipes(folder: Path, own_files: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    names = run_page("recipes.md", monkeypatch)
+    for trained in ("few", "own_domain", "static", "tuned"):
+        assert spacy.load(Path(trained, "model-best")).pipe_names == ["elmo", "ner"]
+    assert names["search"]("Interest rates of the bank went up.")[0] == names["sentences"][0]
+    assert set(names["frame"].columns) == {"id", "tokens", "vectors"}
+
+
+def test_korean_readme(folder: Path, own_files: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ROOT / "README.ko.md"
+    text = page.read_text(encoding="utf-8").replace('```python\nnlp.add_pipe("elmo")\n```', "")
+    names = run_blocks([block for block in blocks(text) if block[1] != "ini"], monkeypatch)
+    assert (names["boat"].text, names["pear"].text) == ("배를", "배를")
+
+
+@pytest.mark.slow
+def test_other_tasks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arguments of each verb are found in the sentences that it has learned from."""
+    steps = "--training.max_steps 120 --training.eval_frequency 40"
+    names = run_page("other-tasks.md", monkeypatch, steps)
+    srl = names["srl"]
+    for text, verb, arguments in names["SENTENCES"]:
+        doc = srl(names["mark_verb"](srl.vocab, text.split(), verb))
+        expected = names["annotated"](srl.vocab, text, verb, arguments)
+        found = {(span.start, span.end, span.label_) for span in doc.spans["sc"]}
+        assert found == {(span.start, span.end, span.label_) for span in expected.spans["sc"]}
+
+
+def test_service(folder: Path) -> None:
+    """The web service of the recipes, asked as by its users."""
+    pytest.importorskip("fastapi")
+    client = pytest.importorskip("fastapi.testclient").TestClient
+    page = (DOCS / "recipes.md").read_text(encoding="utf-8")
+    [code] = [content for _, _, content in blocks(page) if content.startswith("# service.py")]
+    Path("service.py").write_text(code, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("service", "service.py")
+    service = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(service)
+    texts = ["The bank raised its rates.", "Hello there."]
+    n_words = len(service.nlp.vocab.strings)
+    with client(service.app) as web:
+        answers = [web.post("/vectors", json={"texts": texts}).json() for _ in range(2)]
+    assert len(service.nlp.vocab.strings) == n_words
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    for vectors in answers:
+        expected = np.stack([nlp(text).vector for text in texts])
+        np.testing.assert_allclose(vectors, expected, atol=1e-5)
