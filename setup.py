@@ -98,7 +98,7 @@ setup(
             "spacy-elmo.Texts.v1 = spacy_elmo.architectures:Texts",
         ],
         "spacy_loggers": ["spacy-elmo.ConsoleLogger.v1 = spacy_elmo.architectures:ConsoleLogger"],
-        # Importing the module hangs the commands into `python -m spacy`.
+        # Importing the module adds the commands to `python -m spacy`.
         "spacy_cli": ["elmo = spacy_elmo.cli:app"],
     },
 )

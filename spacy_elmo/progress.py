@@ -18,7 +18,7 @@ class Progress:
     Args:
         unit: what is counted, in the plural.
         total: how many there are, if known.
-        done: how many were done before.
+        done: how many were finished earlier.
         quiet: write nothing.
     """
 
@@ -38,7 +38,7 @@ class Progress:
             self.bar.close()
 
     def update(self, n: int = 1) -> None:
-        """Count some more, and write a line if the last one was long ago."""
+        """Count n more, and write a line if the last one was long ago."""
         self.done += n
         if self.bar is not None:
             self.bar.update(n)
@@ -63,7 +63,7 @@ def track(
     size: Callable[[Item], int] = lambda item: 1,
     quiet: bool = False,
 ) -> Iterator[Item]:
-    """Items as they are, with their progress.
+    """Pass items on unchanged and show the progress.
 
     Args:
         items: any number.

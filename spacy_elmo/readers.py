@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from functools import cached_property, lru_cache
 from importlib.util import find_spec
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 import spacy
@@ -16,9 +15,17 @@ from spacy.language import Language
 from spacy.tokens import DocBin
 
 from .bilm.base_weights import Weights
-from .pipeline.segments import sentence_bounds, split_text
+from .bilm.files import reading
+from .bilm.worker import map_in_processes
+from .pipeline.segments import ZONE_SIZE, sentence_bounds, split_text
 from .pretraining.data.reader import CorpusReader
-from .pretraining.data.shards import COMPRESSIONS, find_files, read_lines, split_at_spaces
+from .pretraining.data.shards import (
+    COMPRESSIONS,
+    Paths,
+    find_files,
+    read_lines,
+    split_at_spaces,
+)
 
 FORMATS = "plain text (.txt), JSONL (.jsonl), either also .gz, .xz or .zst, or .spacy"
 TEXT_SUFFIXES = (
@@ -38,19 +45,15 @@ class Texts(CorpusReader):
         tokenizer: see `blank`.
     """
 
-    def __init__(
-        self, paths: str | Path | Sequence[str | Path], lang: str, tokenizer: str | None = None
-    ):
-        self.paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
-        self.lang = lang
-        self.tokenizer = tokenizer
+    def __init__(self, paths: Paths, lang: str, tokenizer: str | None = None):
+        self.paths, self.lang, self.tokenizer = paths, lang, tokenizer
 
     @cached_property
     def nlp(self) -> Language:
         return blank(self.lang, self.tokenizer)
 
     def files(self) -> list[Path]:
-        return [f for path in self.paths for f in find_files(path, TEXT_SUFFIXES, "texts", FORMATS)]
+        return find_files(self.paths, TEXT_SUFFIXES, "texts", FORMATS)
 
     def read(self, file: Path) -> Iterator[list[str]]:
         return tokenize_files(self.nlp, [file], n_process=1)
@@ -126,7 +129,31 @@ def tokenize_files(nlp: Language, texts: Iterable[Path], n_process: int) -> Iter
         if is_docs:
             yield from chain.from_iterable(read_docs(nlp, file) for file in files)
         else:
-            yield from split_text(nlp, chain.from_iterable(map(read_paragraphs, files)), n_process)
+            paragraphs = chain.from_iterable(map(read_paragraphs, files))
+            yield from split_paragraphs(nlp, paragraphs, n_process)
+
+
+def split_paragraphs(
+    nlp: Language, paragraphs: Iterator[str], n_process: int
+) -> Iterator[list[str]]:
+    """`split_text`, in this process or in others, which return sentences rather than Docs."""
+    if n_process == 1:
+        yield from split_text(nlp, paragraphs)
+        return
+    tokenizer = nlp.config["nlp"]["tokenizer"]["@tokenizers"]
+    chunks = iter(lambda: list(islice(paragraphs, ZONE_SIZE)), [])
+    tasks = ((nlp.lang, tokenizer, chunk) for chunk in chunks)
+    yield from chain.from_iterable(map_in_processes(_split_chunk, tasks, n_process))
+
+
+def _split_chunk(lang: str, tokenizer: str, paragraphs: list[str]) -> list[list[str]]:
+    return list(split_text(_worker_pipeline(lang, tokenizer), paragraphs))
+
+
+@lru_cache(maxsize=1)
+def _worker_pipeline(lang: str, tokenizer: str) -> Language:
+    """The pipeline of a worker, made once: sending one with each chunk would take long."""
+    return blank(lang, tokenizer)
 
 
 def read_paragraphs(path: Path) -> Iterator[str]:
@@ -186,12 +213,11 @@ def read_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
         ValueError: the file cannot be read.
     """
     stored = read_docbin(path)
-    with reading_docs(path), nlp.memory_zone():
+    with reading("the DocBin", path), nlp.memory_zone():
         sentences = []
         for doc in stored.get_docs(nlp.vocab):
-            words, bounds = sentence_bounds(doc)
-            texts = [split_at_spaces([doc[int(i)].text]) for i in words]
-            sentences += [list(chain.from_iterable(texts[start:end])) for start, end in bounds]
+            for tokens in sentence_bounds(doc).tokens:
+                sentences.append(split_at_spaces(doc[i].text for i in tokens))
     yield from sentences
 
 
@@ -201,14 +227,5 @@ def read_docbin(path: Path) -> DocBin:
     Raises:
         ValueError: it cannot be read.
     """
-    with reading_docs(path):
+    with reading("the DocBin", path):
         return DocBin().from_disk(path)
-
-
-@contextmanager
-def reading_docs(path: Path | str) -> Iterator[None]:
-    """Whatever spaCy, msgpack, zlib and the system raise for a damaged DocBin becomes one error."""
-    try:
-        yield
-    except Exception as error:
-        raise ValueError(f"Cannot read {path} as a DocBin: {error}") from error

@@ -13,6 +13,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from thinc.api import to_numpy
 
+from .bilm.files import reading
 from .bilm.find_weights import find_weights
 from .clusters import MOST_ITEMS, center, distances, divide
 from .encoding.corpus import Corpus, Row
@@ -20,7 +21,7 @@ from .pipeline.comparison import occurrence_vector, unit
 from .pipeline.doc_vectors import get_compared
 from .pipeline.segments import sentence_bounds
 from .progress import Progress
-from .readers import blank_pipeline, reading_docs
+from .readers import blank_pipeline
 
 MIN_CONTEXTS = 3  # fewer cannot be grouped
 MOST_SENSES = 8  # found by the silhouette; a fixed number may be larger
@@ -188,7 +189,7 @@ def read_docs(
 ) -> Iterator[tuple[Any, Doc]]:
     """Docs of the rows that may contain a word; those without it are not tokenized."""
     if isinstance(rows, DocBin):
-        with reading_docs("the .spacy file"):
+        with reading("the Docs of", "the .spacy file"):
             docs = list(rows.get_docs(nlp.vocab))
         yield from zip(ids, docs, strict=True)
         return

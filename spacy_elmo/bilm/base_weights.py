@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import json
-import lzma
-import zipfile
-import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .config import BiLMConfig
+from .files import read_json, reading, write_json
 from .model import BiLM
 from .statistics import Statistics
 
@@ -25,8 +22,15 @@ if TYPE_CHECKING:
 
 META, VOCAB = "meta.json", "vocab.txt"
 DOCUMENTS = ("README.md", "LICENSE")  # travel with the weights wherever they go
+CONFIG, WEIGHTS, HEAD = "config.json", "weights.safetensors", "head.safetensors"
+STATISTICS = "statistics.safetensors"
+OPTIONS, MODEL = "options.json", "model.hdf5"  # as published
+HDF5 = (".hdf5", ".h5")
+FILES = (
+    *(CONFIG, WEIGHTS, HEAD, STATISTICS, VOCAB, META, *DOCUMENTS),
+    *(OPTIONS, MODEL, f"{VOCAB}.gz"),
+)
 TEXTS = ("name", "lang", "version", "description", "author", "license", "tokenizer")  # of META
-DAMAGED = (zlib.error, lzma.LZMAError)  # what unpacking raises beside the system's errors
 MAX_VOCAB_BYTES, MAX_VOCAB_WORDS = 2**28, 2**23  # the largest published one has 10 MB
 
 
@@ -63,6 +67,13 @@ class Card:
         if not isinstance(sources, list) or not all(isinstance(each, dict) for each in sources):
             raise ValueError(f"The card's 'sources' must be a list of objects, found {sources!r}.")
 
+    def save(self, path: Path) -> None:
+        """Write it into a directory that exists; an empty card writes no file."""
+        if self.meta:
+            write_json(path / META, self.meta)
+        for name, text in self.documents.items():
+            (path / name).write_text(text, "utf-8")
+
 
 class Weights(ABC):
     """Weights on disk, in either layout; no tensor is read before `load` or `head`.
@@ -70,10 +81,14 @@ class Weights(ABC):
     Attributes:
         where: their path or name, for messages.
         layout: ``"own"`` or ``"published"``.
+        folder: the directory with the card and other files, perhaps in a zip; None if unknown.
+        vocab: the file with the words of the head, one per line; None if there is none.
     """
 
     where: str
     layout: str
+    folder: Traversable | None
+    vocab: Traversable | None
 
     @abstractmethod
     def config(self) -> BiLMConfig:
@@ -82,10 +97,6 @@ class Weights(ABC):
         Raises:
             ValueError: it is missing or wrong.
         """
-
-    @abstractmethod
-    def card(self) -> Card:
-        """Name, language, licence and so on; empty where there is no card."""
 
     @abstractmethod
     def load(self) -> BiLM:
@@ -108,28 +119,8 @@ class Weights(ABC):
         """The files that they are read from, card and head among them; or the zip."""
 
     @abstractmethod
-    def extra_files(self) -> list[Traversable]:
-        """Other files that belong to them, such as lists of sources."""
-
-    @abstractmethod
     def has_head(self) -> bool:
         """Whether there are a language model's head and its vocabulary."""
-
-    @abstractmethod
-    def words(self) -> list[str]:
-        """The V words of the head."""
-
-    @abstractmethod
-    def has_warm_state(self) -> bool:
-        """Whether a warm state is stored with them."""
-
-    def statistics(self) -> Statistics | None:
-        """Statistics of the layers and words; None if there are none.
-
-        Raises:
-            ValueError: they are damaged, or belong to another biLM.
-        """
-        return None
 
     @abstractmethod
     def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
@@ -139,62 +130,62 @@ class Weights(ABC):
             ValueError: there is none, or it is damaged.
         """
 
+    def has_warm_state(self) -> bool:
+        """Whether a warm state is stored with them."""
+        return False
 
-def no_head(where: str, missing: Sequence[str]) -> ValueError:
-    """The error for weights without a head, or without its vocabulary."""
-    return ValueError(
-        f"The biLM in '{where}' comes without a language model's head, so it cannot predict words: "
-        f"there is no {' and no '.join(missing)}. Models from `python -m spacy elmo pretrain` have "
-        f"one."
-    )
+    def statistics(self) -> Statistics | None:
+        """Statistics of the layers and words; None if there are none.
 
+        Raises:
+            ValueError: they are damaged, or belong to another biLM.
+        """
+        return None
 
-@contextmanager
-def readable(file: Traversable) -> Iterator[None]:
-    """Whatever is wrong with a file, or with the zip around it, becomes one error."""
-    try:
-        yield
-    except (OSError, RuntimeError, EOFError, zipfile.BadZipFile, *DAMAGED) as error:
-        raise ValueError(f"Cannot read '{file}': {error}") from error
+    def is_ours(self) -> bool:
+        """Whether this package wrote them, in either layout."""
+        return True
 
+    def card(self) -> Card:
+        """Name, language, licence and so on; empty where there is no card.
 
-def read_json(path: Traversable) -> dict[str, Any]:
-    """A JSON object.
+        Raises:
+            ValueError: it is damaged.
+        """
+        if self.folder is None:
+            return Card()
+        file, documents = self.folder.joinpath(META), {}
+        meta = read_json(file) if file.is_file() else {}
+        if "spacy_elmo" not in meta and meta and not self.is_ours():  # `elmo download` writes it
+            meta = {"published": meta}  # with keys of another project
+        for path in map(self.folder.joinpath, DOCUMENTS):
+            if path.is_file():
+                with reading("the document", path):
+                    documents[path.name] = path.read_text("utf-8")
+        with reading("the card", file):
+            return Card(meta, documents)
 
-    Raises:
-        ValueError: it cannot be read, or is something else.
-    """
-    check_regular(path)
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, KeyError) as error:
-        raise ValueError(f"{path}: cannot be read ({error}).") from error
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: is not valid JSON ({error}).") from error
-    if not isinstance(data, dict):
-        raise ValueError(f"{path} must be a JSON object, found {type(data).__name__}.")
-    return data
+    def words(self) -> list[str]:
+        """The V words of the head."""
+        if self.vocab is None:
+            raise self.no_head([VOCAB])
+        return read_words(self.vocab)
 
+    def extra_files(self) -> list[Traversable]:
+        """Other files that belong to them, such as lists of sources."""
+        if self.folder is None or not self.is_ours():
+            return []  # whatever is in the directory of a download
+        # An installed package has modules beside them; HDF5 files are another model's weights.
+        files = [file for file in self.folder.iterdir() if file.is_file()]
+        return [f for f in files if f.name not in FILES and not f.name.endswith((".py", *HDF5))]
 
-def check_regular(path: Traversable) -> None:
-    """Raise a ValueError if a path is a pipe or a device, from which reading may never end."""
-    if isinstance(path, Path) and path.exists() and not path.is_file():
-        raise ValueError(f"{path}: is not a file.")
-
-
-def read_documents(directory: Traversable) -> dict[str, str]:
-    """The card and the licence in a directory, as far as they are there.
-
-    Raises:
-        ValueError: one is not UTF-8 text.
-    """
-    files = {name: directory.joinpath(name) for name in DOCUMENTS}
-    try:
-        return {name: file.read_text("utf-8") for name, file in files.items() if file.is_file()}
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"The {' or '.join(DOCUMENTS)} in '{directory}' is not UTF-8 text: {error}"
-        ) from error
+    def no_head(self, missing: Sequence[str]) -> ValueError:
+        """The error for weights without a head, or without its vocabulary."""
+        return ValueError(
+            f"The biLM in '{self.where}' comes without a language model's head, so it cannot "
+            f"predict words: there is no {' and no '.join(missing)}. Models from `python -m spacy "
+            f"elmo pretrain` have one."
+        )
 
 
 def read_words(path: Traversable) -> list[str]:
@@ -203,8 +194,7 @@ def read_words(path: Traversable) -> list[str]:
     Raises:
         ValueError: it cannot be read, is not UTF-8, or is far larger than any vocabulary.
     """
-    check_regular(path)
-    try:
+    with reading("the vocabulary", path):
         is_packed = path.name.endswith(".gz")
         with path.open("rb") as raw, gzip.open(raw) if is_packed else nullcontext(raw) as file:
             data = file.read(MAX_VOCAB_BYTES + 1)
@@ -213,6 +203,4 @@ def read_words(path: Traversable) -> list[str]:
                 f"it has more than {MAX_VOCAB_BYTES:,} bytes or {MAX_VOCAB_WORDS:,} lines"
             )
         text = data.decode("utf-8")
-    except (OSError, EOFError, KeyError, ValueError, *DAMAGED) as error:
-        raise ValueError(f"Cannot read the vocabulary {path}: {error}") from error
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")

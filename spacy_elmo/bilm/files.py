@@ -1,12 +1,58 @@
-"""Files and directories that appear whole or not at all."""
+"""Clear errors for files that cannot be read; files and directories written atomically."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
+
+@contextmanager
+def reading(what: str, file: Traversable | str) -> Iterator[None]:
+    """Turn whatever is wrong with a file into one error that names it.
+
+    Args:
+        what: the kind of file, for the error message.
+        file: its path, or its name in messages.
+
+    Raises:
+        ValueError: it is missing, damaged or of another format; or it is a pipe or a device, from
+            which reading may never end.
+    """
+    try:
+        if isinstance(file, Path) and file.exists() and not file.is_file():
+            raise ValueError("it is not a regular file")
+        yield
+    except Exception as error:  # each library has its own for damaged files
+        reason = getattr(error, "strerror", None) or error
+        if isinstance(error, FileNotFoundError):
+            reason = "there is no such file"
+        raise ValueError(f"Cannot read {what} {file}: {reason}") from error
+
+
+def read_json(path: Traversable) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        ValueError: it cannot be read, or is something else.
+    """
+    with reading("the JSON file", path):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(data, dict):
+            raise ValueError(f"expected an object, found {type(data).__name__}")
+    return data
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write indented JSON, whole or not at all."""
+    write_text(path, json.dumps(data, indent=2) + "\n")
 
 
 @contextmanager

@@ -8,16 +8,16 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-from .base_weights import Weights
+from .base_weights import CONFIG, HDF5, OPTIONS, WEIGHTS, Weights
 from .downloaded import download_hint, downloaded_names, find_downloaded
-from .files import recover_directory
+from .files import reading, recover_directory
 from .model import BiLM
-from .own_weights import CONFIG, WEIGHTS, OwnWeights
+from .own_weights import OwnWeights
 
 GROUP = "spacy_elmo_weights"  # of entry points
 EMBEDDED = Path(__file__).parent.parent / "models"
 EXPECTED = (
-    f"A directory of weights has {CONFIG} and {WEIGHTS}, or, as published, options.json and one "
+    f"A directory of weights has {CONFIG} and {WEIGHTS}, or, as published, {OPTIONS} and one "
     f".hdf5 file."
 )
 
@@ -105,7 +105,7 @@ def _in_directory(path: Path) -> Weights:
     refuse_others(str(path), [file.name for file in path.iterdir()])
     if (path / CONFIG).is_file():
         return OwnWeights(path)
-    from .published.weights import OPTIONS, PublishedWeights  # few need it
+    from .published.weights import PublishedWeights  # few need it
 
     if (path / OPTIONS).is_file():
         return PublishedWeights.in_folder(path)
@@ -120,7 +120,7 @@ def _in_file(path: Path) -> Weights:
     if zipfile.is_zipfile(path):
         refuse_others(str(path), names_in_zip(path))
         return PublishedWeights.in_zip(path)
-    if path.suffix in (".hdf5", ".h5", ".json"):
+    if path.suffix in (*HDF5, ".json"):
         raise ValueError(
             f"'{path}' is one of the two files of a published model. Name both, as "
             f'weights = ["path/to/options.json", "path/to/weights.hdf5"], or their directory.'
@@ -137,11 +137,8 @@ def names_in_zip(path: Path) -> list[str]:
     Raises:
         ValueError: it is damaged, or has names that lead out of it.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name.replace("\\", "/").rstrip("/") for name in archive.namelist()]
-    except (OSError, NotImplementedError, UnicodeDecodeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"Cannot read the zip '{path}': {error}") from error
+    with reading("the zip", path), zipfile.ZipFile(path) as archive:
+        names = [name.replace("\\", "/").rstrip("/") for name in archive.namelist()]
     for name in names:
         if {"", ".."} & set(name.split("/")):
             raise ValueError(
@@ -178,8 +175,8 @@ def refuse_others(where: str, names: Sequence[str]) -> None:
             f"model of the language, where there is one, or train one with "
             f"`python -m spacy elmo pretrain`."
         )
-    dumped = any(name.endswith((".hdf5", ".h5")) for name in names)
-    if not dumped and any(name.startswith("model.ckpt") for name in names):
+    has_hdf5 = any(name.endswith(HDF5) for name in names)
+    if not has_hdf5 and any(name.startswith("model.ckpt") for name in names):
         raise ValueError(
             f"'{where}' is a TensorFlow checkpoint of bilm-tf (model.ckpt-…). Write its weights to "
             f"an HDF5 file first, with that project's bin/dump_weights.py."

@@ -8,41 +8,22 @@ No file here is ever unpickled.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from .base_weights import (
-    DOCUMENTS,
-    META,
-    VOCAB,
-    Card,
-    Weights,
-    check_regular,
-    no_head,
-    read_documents,
-    read_json,
-    read_words,
-)
+from .base_weights import CONFIG, FILES, HEAD, STATISTICS, VOCAB, WEIGHTS, Card, Weights
 from .config import BiLMConfig
-from .files import atomic_file
+from .files import atomic_file, read_json, reading, write_json
 from .model import BiLM
 from .statistics import Statistics
 
-if TYPE_CHECKING:
-    from importlib.abc import Traversable
-
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 PROBE = "The quick brown fox jumps over a lazy dog , 1234567890 times !"
-CONFIG, WEIGHTS, HEAD = "config.json", "weights.safetensors", "head.safetensors"
-STATISTICS = "statistics.safetensors"
-FILES = (CONFIG, WEIGHTS, HEAD, STATISTICS, VOCAB, META, *DOCUMENTS)
 
 
 class OwnWeights(Weights):
@@ -55,90 +36,65 @@ class OwnWeights(Weights):
     layout = "own"
 
     def __init__(self, path: Path):
-        self.path = path
+        self.path = self.folder = path
         self.where = str(path)
+        self.vocab = path / VOCAB if (path / VOCAB).is_file() else None
 
     def config(self) -> BiLMConfig:
         data = read_json(self.path / CONFIG)
-        try:
+        with reading("the config", self.path / CONFIG):
             config = BiLMConfig.from_dict(data)
             config.check_complete()
-            return config
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{self.path / CONFIG}: {error}") from error
-
-    def card(self) -> Card:
-        meta = read_json(self.path / META) if (self.path / META).exists() else {}
-        try:
-            return Card(meta, read_documents(self.path))
-        except ValueError as error:
-            raise ValueError(f"{self.path / META}: {error}") from error
+        return config
 
     def load(self) -> BiLM:
-        return build(self.config(), _read_tensors(self.path / WEIGHTS), str(self.path / WEIGHTS))
+        return build(self.config(), self._tensors(WEIGHTS), str(self.path / WEIGHTS))
 
     def check(self) -> None:
-        shapes = _tensor_shapes(self.path / WEIGHTS)
-        expected = _empty(self.config(), shapes).state_dict()
-        check_shapes(expected, shapes, str(self.path / WEIGHTS))
+        config, shapes = self.config(), self._shapes()
+        check_shapes(_empty(config, shapes).state_dict(), shapes, str(self.path / WEIGHTS))
 
     def files(self) -> list[Path]:
         return [self.path / name for name in FILES if (self.path / name).is_file()]
 
-    def extra_files(self) -> list[Traversable]:
-        # An installed package has modules beside them; HDF5 files are another model's weights.
-        left_out = (".py", ".hdf5", ".h5")
-        files = [file for file in self.path.iterdir() if file.is_file()]
-        return [f for f in files if f.name not in FILES and f.suffix not in left_out]
-
     def has_head(self) -> bool:
-        return (self.path / HEAD).is_file() and (self.path / VOCAB).is_file()
+        return self.vocab is not None and (self.path / HEAD).is_file()
 
     def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
-        missing = [name for name in (HEAD, VOCAB) if not (self.path / name).is_file()]
-        if missing:
-            raise no_head(self.where, missing)
-        return self.words(), _read_tensors(self.path / HEAD)
-
-    def words(self) -> list[str]:
-        return read_words(self.path / VOCAB)
+        if not self.has_head():
+            raise self.no_head([n for n in (HEAD, VOCAB) if not (self.path / n).is_file()])
+        return self.words(), self._tensors(HEAD)
 
     def has_warm_state(self) -> bool:
-        return "warm_h" in _tensor_shapes(self.path / WEIGHTS)
+        return "warm_h" in self._shapes()
 
     def statistics(self) -> Statistics | None:
-        path, config = self.path / STATISTICS, self.config()
-        shape = (config.n_layers + 1, config.width)
-        found = _read_tensors(path) if path.is_file() else None
-        return None if found is None else Statistics.from_tensors(found, str(path), shape)
+        path = self.path / STATISTICS
+        if not path.is_file():
+            return None
+        return Statistics.from_tensors(self._tensors(STATISTICS), self.config(), str(path))
 
+    def _tensors(self, name: str) -> dict[str, torch.Tensor]:
+        """The tensors of a file.
 
-def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a safetensors file.
+        Each is copied from a memory map of its own: the file may be overwritten later, and at most
+        one tensor is in memory twice.
+        """
+        path = self.path / name
 
-    Each is copied from a memory map of its own: the file may be overwritten later, and at most
-    one tensor is in memory twice.
-    """
+        def copy(name: str) -> torch.Tensor:
+            with safe_open(path, "pt") as file:
+                return file.get_tensor(name).clone()
 
-    def copy(name: str) -> torch.Tensor:
-        with safe_open(path, "pt") as file:
-            return file.get_tensor(name).clone()
+        with reading("the weights", path):
+            with safe_open(path, "pt") as file:
+                names = list(file.keys())
+            return {name: copy(name) for name in names}
 
-    try:
-        return {name: copy(name) for name in _tensor_shapes(path)}
-    except (SafetensorError, OSError) as error:
-        raise ValueError(f"Cannot read {path}: {error}") from error
-
-
-def _tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    check_regular(path)
-    try:
-        with safe_open(path, "pt") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError:
-        raise ValueError(f"'{path.parent}' has a {CONFIG} but no {path.name}.") from None
-    except (SafetensorError, OSError) as error:
-        raise ValueError(f"Cannot read {path}: {error}") from error
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        with reading("the weights", self.path / WEIGHTS):
+            with safe_open(self.path / WEIGHTS, "pt") as file:
+                return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
 
 
 def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) -> BiLM:
@@ -158,10 +114,8 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
         name: tensor.to(torch.float32) if tensor.is_floating_point() else tensor
         for name, tensor in tensors.items()
     }
-    try:
+    with reading("the weights", source):
         model.load_state_dict(weights, assign=True)
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}") from error
     model.eval()
     check_output(model, source)
     return model
@@ -204,7 +158,7 @@ def check_shapes(
     for name, tensor in expected.items():
         if found[name] != tuple(tensor.shape):
             raise ValueError(
-                f"{source}: tensor '{name}' has the shape {found[name]}, but the config asks for "
+                f"{source}: tensor '{name}' has the shape {found[name]}, but the config requires "
                 f"{tuple(tensor.shape)}."
             )
 
@@ -222,7 +176,7 @@ def check_tensors(
             raise ValueError(
                 f"{source}: tensor '{name}' is of the type {tensor.dtype}, expected {kind}."
             )
-        # The least and the largest value are not finite if any is not, and take no memory.
+        # The extremes are not finite if any value is not, and finding them takes no memory.
         if tensor.numel() and not torch.stack(tensor.aminmax()).isfinite().all():
             raise ValueError(f"{source}: tensor '{name}' has values that are not finite.")
 
@@ -250,10 +204,9 @@ def to_bytes(model: BiLM) -> bytes:
 
 def from_bytes(config: BiLMConfig, data: bytes) -> BiLM:
     """The biLM that `to_bytes` wrote."""
-    try:
-        return build(config, load_tensors(data), "The serialized biLM")
-    except SafetensorError as error:
-        raise ValueError(f"The serialized biLM is damaged: {error}") from error
+    with reading("the weights of", "the serialized biLM"):
+        tensors = load_tensors(data)
+    return build(config, tensors, "The serialized biLM")
 
 
 def write_tensors(
@@ -280,21 +233,13 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     if half:
         tensors = {name: halved(t).to(t.dtype) for name, t in tensors.items()}
-    (path / CONFIG).write_text(json.dumps(model.config.to_dict(), indent=2) + "\n", "utf-8")
+    write_json(path / CONFIG, model.config.to_dict())
     write_tensors(compact(tensors), path / WEIGHTS)
     if card is not None:
-        save_card(card, path)
+        card.save(path)
 
 
 def save_statistics(statistics: Statistics, path: Path) -> None:
     """Write statistics into a directory that exists."""
     with atomic_file(path / STATISTICS) as temporary:
         write_tensors(statistics.to_tensors(), temporary)
-
-
-def save_card(card: Card, path: Path) -> None:
-    """Write a card into a directory that exists; an empty one writes no file."""
-    if card.meta:
-        (path / META).write_text(json.dumps(card.meta, indent=2) + "\n", "utf-8")
-    for name, text in card.documents.items():
-        (path / name).write_text(text, "utf-8")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
+
+from .files import reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,51 +65,42 @@ class Statistics:
         Raises:
             ValueError: see `from_tensors`.
         """
-        source = "The serialized statistics"
-        try:
+        source = "of the serialized biLM"
+        with reading("the statistics", source):
             tensors = load_tensors(data)
-        except SafetensorError as error:
-            raise ValueError(f"{source} are damaged: {error}") from error
-        return cls.from_tensors(tensors, source, (config.n_layers + 1, config.width))
+        return cls.from_tensors(tensors, config, source)
 
     @classmethod
     def from_tensors(
-        cls, tensors: Mapping[str, torch.Tensor], source: str, shape: tuple[int, int] | None = None
+        cls, tensors: Mapping[str, torch.Tensor], config: BiLMConfig, source: str
     ) -> Statistics:
         """What `to_tensors` returned.
 
         Args:
             tensors: by name.
+            config: the shape of the biLM.
             source: where they come from, for errors.
-            shape: L + 1 layers and 2P dimensions of the biLM; None if it is known to fit.
 
         Raises:
             ValueError: something is missing, has the wrong shape or values, or belongs to a biLM
                 of another shape.
         """
-        try:
-            arrays = {name: tensors[name].float().numpy() for name in cls.__annotations__}
-            words = bytes(tensors["words"].to(torch.uint8).numpy()).decode("utf-8")
-        except (KeyError, UnicodeDecodeError) as error:
-            raise ValueError(f"{source} is damaged: {error!r}. Compute it again.") from error
-        arrays["words"] = words.split("\n") if words else []  # type: ignore[assignment]
-        found = cls(**arrays)  # type: ignore[arg-type]
-        p = len(found.word_mean)
-        fits = (
-            found.whitening.shape == (p, p)
-            and found.mean.shape == found.std.shape
-            and found.mean.shape[1:] == (2 * p,)
-            and len(found.words) == len(found.frequencies)
-        )
-        values = (found.frequencies, found.word_mean, found.whitening, found.mean, found.std)
-        if not fits or not all(np.isfinite(a).all() for a in values) or (found.std <= 0).any():
-            raise ValueError(f"{source} has wrong shapes or values. Compute it again.")
-        if shape is not None and found.mean.shape != shape:
-            raise ValueError(
-                f"{source} was computed for another biLM: it has statistics of {found.mean.shape} "
-                f"layers and dimensions, but this one has {shape}. Compute it again."
-            )
-        return found
+        size, layers = config.projection_dim, (config.n_layers + 1, config.width)
+        shapes = {"word_mean": (size,), "whitening": (size, size), "mean": layers, "std": layers}
+        with reading("the statistics", source):
+            text = bytes(tensors["words"].to(torch.uint8).numpy()).decode("utf-8")
+            words = text.split("\n") if text else []
+            shapes["frequencies"] = (len(words),)
+            arrays = {name: tensors[name].float().numpy() for name in shapes}
+            for name, array in arrays.items():
+                if array.shape != shapes[name] or not np.isfinite(array).all():
+                    raise ValueError(
+                        f"'{name}' should have {shapes[name]} finite values for this biLM, found "
+                        f"{array.shape}. Compute them again"
+                    )
+            if (arrays["std"] <= 0).any():
+                raise ValueError("a standard deviation is not positive. Compute them again")
+        return cls(words, **arrays)
 
 
 def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics:
@@ -146,8 +138,8 @@ def _whitening(model: BiLM, types: list[str]) -> tuple[np.ndarray, np.ndarray]:
     vectors = torch.cat(parts).double().cpu()
     mean = vectors.mean(dim=0)
     values, directions = torch.linalg.eigh((vectors - mean).T.cov())
-    kept = values > max(MIN_VARIANCE * float(values.max()), 1e-12)
-    directions, scales = directions[:, kept], values[kept].rsqrt()
+    used = values > max(MIN_VARIANCE * float(values.max()), 1e-12)
+    directions, scales = directions[:, used], values[used].rsqrt()
     return mean.float().numpy(), ((directions * scales) @ directions.T).float().numpy()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -109,22 +110,22 @@ class WordVectors(nn.Module):
         self._to_ids: RowIds | None = None
         self.register_load_state_dict_post_hook(_read_words)
 
-    def fill(self, table: WordTable, learns: bool = False) -> None:
+    def fill(self, table: WordTable, trainable: bool = False) -> None:
         """Take over a table, of the sizes of the config.
 
         Args:
             table: its vectors are copied if they are trained, else shared.
-            learns: train the vectors, as a parameter.
+            trainable: train the vectors, as a parameter.
         """
         self.words, self.rows = pack_words(table.words), torch.tensor(table.rows)
         vectors = torch.from_numpy(np.require(table.vectors, requirements=["C", "W"]))
-        self.table = nn.Parameter(vectors.clone()) if learns else vectors
+        self.table = nn.Parameter(vectors.clone()) if trainable else vectors
         with torch.no_grad():
             self.special.mul_(float(table.vectors.std()))  # as large as the others
         self._to_ids = None
 
     def contents(self) -> WordTable:
-        """The table as it is now."""
+        """The current table."""
         words, rows = unpack_words(self.words), self.rows.cpu().numpy()
         return WordTable(words, rows, self.table.detach().cpu().numpy())
 
@@ -168,9 +169,8 @@ def check_words(words: Sequence[str], rows: np.ndarray, n_vectors: int) -> None:
             f"to {rows.max(initial=0):,}."
         )
     if len(set(words)) < len(words):
-        seen: set[str] = set()
-        double = next(word for word in words if word in seen or seen.add(word))  # type: ignore[func-returns-value]
-        raise ValueError(f"The table of word vectors has the word {double!r} more than once.")
+        [(duplicate, _)] = Counter(words).most_common(1)
+        raise ValueError(f"The table of word vectors has the word {duplicate!r} more than once.")
 
 
 def pack_words(words: Iterable[str]) -> torch.Tensor:

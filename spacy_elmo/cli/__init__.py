@@ -1,4 +1,4 @@
-"""``python -m spacy elmo …``, hung into spaCy's command line when this module is imported.
+"""``python -m spacy elmo …``, added to spaCy's command line when this module is imported.
 
 Every ``spacy`` command imports it: what is heavy is imported inside the commands' functions.
 """

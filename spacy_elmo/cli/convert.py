@@ -90,10 +90,8 @@ def _layout(
 
 def _foreign(names: set[str], weights: Weights) -> set[str]:
     """The names in a directory that `convert` would not write; all if it contains no weights."""
-    from ..bilm import own_weights as own
-    from ..bilm.published import weights as published
+    from ..bilm.base_weights import CONFIG, FILES, MODEL, OPTIONS, WEIGHTS
 
-    complete = ({own.CONFIG, own.WEIGHTS}, {published.OPTIONS, published.MODEL})
-    if not any(kind <= names for kind in complete):
+    if not any(layout <= names for layout in ({CONFIG, WEIGHTS}, {OPTIONS, MODEL})):
         return names
-    return names - {*own.FILES, *published.FILES, *(file.name for file in weights.extra_files())}
+    return names - {*FILES, *(file.name for file in weights.extra_files())}

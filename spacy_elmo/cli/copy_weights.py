@@ -130,11 +130,11 @@ def read_contents(
 
 
 def add_statistics(contents: Contents, text: Path | None) -> None:
-    """Compute a biLM's statistics, after its warm state.
+    """Compute the statistics of a biLM, whose warm state must be set.
 
     Args:
-        contents: which get them; the card names the language of the text.
-        text: to compute them from; None to leave what there is.
+        contents: gets them; the card names the language of the text.
+        text: to compute them from; None to leave those that are there, if any.
 
     Raises:
         ValueError: the text has no two distinct words.
@@ -143,10 +143,8 @@ def add_statistics(contents: Contents, text: Path | None) -> None:
     from ..bilm.statistics import compute_statistics
 
     if text is not None:
-        sentences = _read_text(text, contents)
-        contents.statistics = compute_statistics(
-            contents.model, IndexedSentences(sentences, max_words=100)
-        )
+        sentences = IndexedSentences(_read_text(text, contents), max_words=100)
+        contents.statistics = compute_statistics(contents.model, sentences)
 
 
 def _read_text(text: Path, contents: Contents) -> list[list[str]]:
@@ -229,26 +227,22 @@ def write_contents(
         layout: ``"own"`` or ``"published"``.
         half: store the weights in half precision (own layout only).
     """
-    from ..bilm.base_weights import readable
-    from ..bilm.own_weights import save_bilm, save_card, save_statistics
+    from ..bilm.files import reading
+    from ..bilm.own_weights import save_bilm, save_statistics
     from ..bilm.published.weights import write_published
     from ..lm.head import save_head
 
-    for (
-        file
-    ) in contents.weights.extra_files():  # lists of sources: attribution stays with the weights
-        with readable(file):
+    for file in contents.weights.extra_files():  # such as lists of sources, for attribution
+        with reading("the file", file):
             data = file.read_bytes()
         (directory / file.name).write_bytes(data)
-    save_card(contents.card, directory)
+    contents.card.save(directory)
     if layout == "own":
         save_bilm(contents.model, directory, half=half)
         if contents.statistics is not None:
             save_statistics(contents.statistics, directory)
         if contents.head is not None:
             save_head(*contents.head, directory, half=half)
-    elif contents.head is None:
-        write_published(contents.model, directory)
     else:
-        head, vocab = contents.head
-        write_published(contents.model, directory, head, vocab.words)
+        head, vocab = contents.head or (None, None)
+        write_published(contents.model, directory, head, vocab.words if vocab else ())

@@ -175,10 +175,9 @@ def _install(name: str, files: list[dict[str, str]], parts: Path, folder: Path) 
 
 def _wanted(archive: Path) -> dict[str, str]:
     """The files of weights in a zip, and the names under which they are unpacked."""
+    from ..bilm.base_weights import CONFIG, FILES, OPTIONS
     from ..bilm.find_weights import names_in_zip, refuse_others
-    from ..bilm.own_weights import CONFIG, FILES
-    from ..bilm.published.weights import FILES as PUBLISHED_FILES
-    from ..bilm.published.weights import MAX_PACKED_RATIO, MAX_UNPACKED, OPTIONS
+    from ..bilm.published.weights import MAX_PACKED_RATIO, MAX_UNPACKED
 
     try:
         if not zipfile.is_zipfile(archive):
@@ -191,8 +190,7 @@ def _wanted(archive: Path) -> dict[str, str]:
             raise ValueError(f"The zip must have one {CONFIG} or {OPTIONS}, found {len(tops)}.")
         start = tops[0].rpartition("/")[0]
         beside = {m: m.rpartition("/")[2] for m in members if m.rpartition("/")[0] == start}
-        known = {*FILES, *PUBLISHED_FILES}
-        wanted = {m: n for m, n in beside.items() if n in known or n.endswith(HDF5)}
+        wanted = {m: n for m, n in beside.items() if n in FILES or n.endswith(HDF5)}
         unpacked = sum(members[member].file_size for member in wanted)
         most = MAX_UNPACKED + MAX_PACKED_RATIO * archive.stat().st_size
         if unpacked > min(most, shutil.disk_usage(archive.parent).free):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from wasabi import msg
@@ -34,8 +34,43 @@ def perplexity_cli(
     sentence (backward: its start) is predicted too. A smaller vocabulary gives a lower perplexity:
     compare only values for the same text and the same --vocab.
     """
+    from ..bilm.base_weights import read_words
+    from ..bilm.find_weights import find_weights
+    from ..lm.batches import EncodedSentences
+    from ..lm.head import load_head
+    from ..lm.perplexity import evaluate
+    from ..lm.restricted_head import restrict_head
+    from ..pretraining.run.machine import find_device
+    from ..progress import Progress, track
+
     with report_errors("Cannot measure the perplexity"):
-        data = measure(weights, text, tokenized, vocab, lang, gpu_id, quiet, precision)
+        device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
+        found = find_weights(weights)
+        head, words = load_head(found)
+        if vocab is not None:
+            known = [word for word in read_words(vocab) if word]
+            head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
+        model = found.load().set_precision(precision)
+        sentences = track(read_text(found, text, tokenized, lang), "words", len, quiet)
+        block = EncodedSentences(sentences, words, None, model.token_encoder.to_ids)
+        if not len(block.lengths):
+            raise ValueError(f"There are no words in the text '{text}'.")
+        n_words = int(block.lengths.sum()) - 2 * len(block.lengths)
+        with Progress("words", n_words, quiet=quiet) as progress:
+            model, head = model.to(device), head.to(device)
+            result = evaluate(model, head, block, on_batch=progress.update)
+    data = {
+        "weights": found.where,
+        "text": str(text),
+        "forward": result.forward,
+        "backward": result.backward,
+        "mean": result.mean,
+        "sentences": len(block.lengths),
+        "words": result.n_words,
+        "unknown": result.n_unknown,
+        "unknown_rate": result.unknown_rate,
+        "vocabulary": len(words),
+    }
     if as_json:
         print_json(data)
         return
@@ -48,71 +83,15 @@ def perplexity_cli(
     msg.table(rows, aligns=("l", "r"))
 
 
-def measure(
-    setting: str,
-    text: Path,
-    tokenized: bool = False,
-    vocab: Path | None = None,
-    lang: str | None = None,
-    gpu_id: int = -1,
-    quiet: bool = False,
-    precision: str = "float32",
-) -> dict[str, Any]:
-    """The perplexity with the counts behind it, as plain JSON types.
-
-    Raises:
-        ValueError: the precision is unknown; the weights have no head or cannot be read; or the text or the vocabulary
-            cannot be read, is empty, or does not fit.
-    """
-    from ..bilm.base_weights import read_words
-    from ..bilm.find_weights import find_weights
-    from ..lm.batches import EncodedSentences
-    from ..lm.head import load_head
-    from ..lm.perplexity import evaluate
-    from ..lm.restricted_head import restrict_head
-    from ..pretraining.run.machine import find_device
-    from ..progress import Progress, track
-
-    device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
-    weights = find_weights(setting)
-    head, words = load_head(weights)
-    if vocab is not None:
-        known = [word for word in read_words(vocab) if word]
-        head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
-    model = weights.load().set_precision(precision)
-    sentences = track(read_text(weights, text, tokenized, lang), "words", len, quiet)
-    block = EncodedSentences(sentences, words, None, model.token_encoder.to_ids)
-    if not len(block.lengths):
-        raise ValueError(f"There are no words in the text '{text}'.")
-    n_words = int(block.lengths.sum()) - 2 * len(block.lengths)
-    with Progress("words", n_words, quiet=quiet) as progress:
-        model, head = model.to(device), head.to(device)
-        result = evaluate(model, head, block, on_batch=progress.update)
-    return {
-        "weights": weights.where,
-        "text": str(text),
-        "forward": result.forward,
-        "backward": result.backward,
-        "mean": result.mean,
-        "sentences": len(block.lengths),
-        "words": result.n_words,
-        "unknown": result.n_unknown,
-        "unknown_rate": result.unknown_rate,
-        "vocabulary": len(words),
-    }
-
-
 def read_text(
     weights: Weights, text: Path, tokenized: bool, lang: str | None
 ) -> Iterator[list[str]]:
     """The sentences of a text, raw or tokenized."""
-    from ..pretraining.data.shards import find_shards, read_sentences
+    from ..pretraining.data.shards import Shards
     from ..readers import blank_pipeline, tokenize_files
 
     if not text.exists():
         raise ValueError(f"There is no text '{text}'.")
     if tokenized or text.is_dir():
-        for shard in find_shards(text):
-            yield from read_sentences(shard)
-        return
-    yield from tokenize_files(blank_pipeline(weights, lang), [text], 1)
+        return Shards(text).sentences()
+    return tokenize_files(blank_pipeline(weights, lang), [text], n_process=1)

@@ -18,7 +18,7 @@ def plot_training_cli(
     """
     Plot the curves of a pretraining run.
 
-    These are its loss, held-out perplexity and learning rate by step. The run may still be going. Needs matplotlib: pip install 'spacy-elmo[viz]'.
+    These are its loss, held-out perplexity and learning rate by step. The run need not have finished. Needs matplotlib: pip install 'spacy-elmo[viz]'.
     """
     from ..pretraining.run.log import LOG
     from ..pretraining.run.plot import plot_log

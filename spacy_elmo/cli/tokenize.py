@@ -43,7 +43,7 @@ def tokenize_cli(
                 raise ValueError(f"There is no text file '{text}'.")
         if out.exists() and not out.is_dir():
             raise ValueError(
-                f"The last argument must be a directory to write to; '{out}' is a file."
+                f"'{out}' is a file; the last argument must be a directory to write to."
             )
         if out.is_dir() and any(out.iterdir()):
             raise ValueError(f"The directory '{out}' is not empty. Remove it or choose another.")

@@ -14,6 +14,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from thinc.api import to_numpy
 
+from ..bilm.files import reading
 from ..bilm.find_weights import find_weights
 from ..bilm.settings import Settings, one_of
 from ..pipeline.component import Elmo
@@ -22,7 +23,7 @@ from ..pipeline.extensions import set_layers
 from ..pipeline.listener import ElmoListener
 from ..pipeline.nodes import model_nodes
 from ..pipeline.segments import chunks, sentence_bounds
-from ..readers import blank_pipeline, reading_docs
+from ..readers import blank_pipeline
 from .block import Block
 from .corpus import Row
 
@@ -188,7 +189,7 @@ class Encoder(Settings):
 
     def _make_docs(self, rows: Sequence[Row] | DocBin) -> Iterator[Doc]:
         if isinstance(rows, DocBin):
-            with reading_docs("the .spacy file"):
+            with reading("the Docs of", "the .spacy file"):
                 docs = list(rows.get_docs(self.nlp.vocab))
             yield from docs
             return

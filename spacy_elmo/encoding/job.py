@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import shutil
-import signal
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
 import torch
 
 from ..about import __version__
 from ..bilm.files import write_text
+from ..bilm.worker import map_in_processes
 from ..progress import Progress
 from .block import Block
 from .corpus import Chunk, Corpus
@@ -29,7 +23,6 @@ from .encoder import Encoder
 from .formats import WRITERS, check_format, output_files
 
 CHUNK_TOKENS = 16384  # of a part
-AHEAD = 2  # chunks in the queue for each process
 
 
 class Summary(NamedTuple):
@@ -203,22 +196,7 @@ def work(
             for chunk, path in tasks:
                 yield encode_part(encoder, chunk, path)
         return
-    queue: deque[Future[Summary]] = deque()
-    with ProcessPoolExecutor(n_process, initializer=start_worker) as pool:
-        try:
-            for chunk, path in tasks:
-                queue.append(pool.submit(encode_part, encoder, chunk, path))
-                if len(queue) == AHEAD * n_process:
-                    yield queue.popleft().result()
-            while queue:
-                yield queue.popleft().result()
-        except BrokenProcessPool as error:
-            raise ValueError(
-                "A process was killed; perhaps there was not enough memory for all of them. "
-                "--resume continues, also with another --n-process."
-            ) from error
-        finally:
-            pool.shutdown(cancel_futures=True)
+    yield from map_in_processes(encode_part, ((encoder, *task) for task in tasks), n_process)
 
 
 def encode_part(encoder: Encoder, chunk: Chunk, path: Path) -> Summary:
@@ -235,19 +213,6 @@ def loaded(encoder: Encoder) -> Encoder:
     A forked process has it from its parent, whose memory it shares.
     """
     return encoder
-
-
-def start_worker() -> None:
-    """Leave Ctrl-C to the parent process, and end with it, also if it is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def end_with_parent() -> None:
-        parent.join()
-        os._exit(1)
-
-    Thread(target=end_with_parent, daemon=True).start()
 
 
 @contextmanager

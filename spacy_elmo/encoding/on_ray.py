@@ -8,6 +8,7 @@ from typing import Any
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
+from ..bilm.extras import import_extra
 from ..bilm.files import atomic_directory
 from .block import import_pyarrow
 from .corpus import PARQUET, Corpus
@@ -58,13 +59,9 @@ def encode_on_ray(
     Raises:
         ValueError: Ray is not installed, or there is something at ``out``.
     """
-    try:
-        import ray
-        import ray.data
-    except ImportError as error:
-        raise ValueError(
-            f"Ray is needed ({error}). Install it with: pip install 'spacy-elmo[ray]'"
-        ) from None
+    need = "encoding on Ray needs ray"
+    import_extra("ray.data", "ray", need, str(out))
+    ray = import_extra("ray", "ray", need, str(out))
     if out.exists():
         raise ValueError(f"'{out}' exists already. Remove it or choose another directory.")
     if not ray.is_initialized():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -27,14 +27,15 @@ class Batch:
         lengths: tokens of each sentence, boundaries included.
         n_words: words without the boundaries.
         n_predicted: predictions of each direction.
-        totals: ``n_words`` and ``n_predicted`` of the whole batch that this is a share of.
+        total_words, total_predictions: of the whole batch that this is a share of.
     """
 
     ids: torch.Tensor
     tokens: torch.Tensor
     targets: torch.Tensor
     lengths: list[int]
-    totals: tuple[int, int]
+    total_words: int
+    total_predictions: int
 
     @property
     def n_words(self) -> int:
@@ -45,15 +46,15 @@ class Batch:
         return len(self.tokens) - len(self.lengths)
 
     def to(self, device: torch.device) -> Batch:
-        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
+        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin_memory(self) -> Batch:
         """In pinned memory, from which it is copied to a GPU while the CPU computes."""
-        return self._each(torch.Tensor.pin_memory)
+        return self._map(torch.Tensor.pin_memory)
 
-    def _each(self, moved: Callable[[torch.Tensor], torch.Tensor]) -> Batch:
-        tensors = (moved(self.ids), moved(self.tokens), moved(self.targets))
-        return Batch(*tensors, self.lengths, self.totals)
+    def _map(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Batch:
+        ids, tokens, targets = map(move, (self.ids, self.tokens, self.targets))
+        return replace(self, ids=ids, tokens=tokens, targets=targets)
 
 
 class EncodedSentences(IndexedSentences):
@@ -88,7 +89,6 @@ class EncodedSentences(IndexedSentences):
         """
         rank, n_shares = share
         n_tokens = int(self.lengths[sentences].sum())
-        totals = n_tokens - 2 * len(sentences), n_tokens - len(sentences)
         tokens, lengths = self.select(sentences[rank::n_shares])
         types, tokens = np.unique(tokens, return_inverse=True)
         return Batch(
@@ -96,7 +96,8 @@ class EncodedSentences(IndexedSentences):
             torch.from_numpy(tokens.astype(np.int64)),
             torch.from_numpy(self.targets[types][tokens]),
             lengths,
-            totals,
+            total_words=n_tokens - 2 * len(sentences),
+            total_predictions=n_tokens - len(sentences),
         )
 
     def streams(self, n_streams: int, rng: np.random.Generator) -> list[np.ndarray]:

@@ -28,7 +28,7 @@ from ..bilm.own_weights import save_bilm
 from ..bilm.worker import configure_worker
 from .batches import EncodedSentences
 from .head import load_head, save_head
-from .perplexity import LOGITS_AT_ONCE, losses, predicted
+from .perplexity import LOGITS_AT_ONCE, hidden_states, losses
 from .softmax import SoftmaxHead, log_uniform
 from .vocabulary import SPECIALS, Vocabulary
 
@@ -216,7 +216,7 @@ class LanguageModel:
         block = self._encode([sentences[i] for i in filled])
         for chosen in block.plan(BATCH_WORDS, None):
             batch = block.batch(chosen)
-            read = predicted(self.model, batch.to(self.model.device))
+            read = hidden_states(self.model, batch.to(self.model.device))
             sizes = [length - 1 for length in batch.lengths]
             bits = [(nats / math.log(2)).cpu().split(sizes) for nats in losses(self.head, read)]
             targets = batch.targets.split(batch.lengths)
@@ -264,7 +264,7 @@ class LanguageModel:
     def _hidden(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """The hidden vector of each direction before each word, ``(n_words, P)``."""
         batch = self._encode([words]).batch(np.zeros(1, dtype=np.int64))
-        read = predicted(self.model, batch.to(self.model.device))
+        read = hidden_states(self.model, batch.to(self.model.device))
         return read.hidden_f[:-1], read.hidden_b[1:]  # without the sentence's end and start
 
     def _encode(self, sentences: Sequence[Sequence[str]]) -> EncodedSentences:

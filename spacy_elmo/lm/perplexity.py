@@ -51,11 +51,11 @@ class Perplexity:
         return self.n_unknown / self.n_words
 
 
-class Predicted(NamedTuple):
-    """The hidden vector before each prediction of each direction, and its target.
+class HiddenStates(NamedTuple):
+    """What the head of each direction reads, and what it is to predict from it.
 
     Attributes:
-        hidden_f, hidden_b: ``(M, P)``; M tokens are predicted: N less one for each sentence.
+        hidden_f, hidden_b: ``(M, P)``; each sentence has one prediction fewer than tokens.
         targets_f, targets_b: ``(M,)`` indices in the vocabulary.
         state: of each direction at the end of each sentence.
     """
@@ -67,8 +67,8 @@ class Predicted(NamedTuple):
     state: State
 
 
-def predicted(model: BiLM, batch: Batch, state: State | None = None) -> Predicted:
-    """Hidden vectors and targets of a batch, for both directions.
+def hidden_states(model: BiLM, batch: Batch, state: State | None = None) -> HiddenStates:
+    """The top layer of a batch and the words to predict from it, for both directions.
 
     The forward direction predicts every token but the first of a sentence from the one before
     it, the backward direction every token but the last from the one after it.
@@ -86,10 +86,10 @@ def predicted(model: BiLM, batch: Batch, state: State | None = None) -> Predicte
     before = to_device(np.flatnonzero(predicts), model.device)  # all but each last token
     after = before + 1  # all but each first one
     targets = batch.targets
-    return Predicted(forward[before], targets[after], backward[after], targets[before], state)
+    return HiddenStates(forward[before], targets[after], backward[after], targets[before], state)
 
 
-def losses(head: SoftmaxHead, read: Predicted) -> tuple[torch.Tensor, torch.Tensor]:
+def losses(head: SoftmaxHead, read: HiddenStates) -> tuple[torch.Tensor, torch.Tensor]:
     """Cross-entropies in nats of the full softmax, forward and backward ``(M,)``."""
     rows = max(1, LOGITS_AT_ONCE // len(head.weight))
 
@@ -142,10 +142,10 @@ def evaluate(
     for sentences in plan:
         batch = block.batch(sentences).to(model.device)
         if isinstance(state, StreamState):
-            read = predicted(model, batch, state.first(len(batch.lengths)))
+            read = hidden_states(model, batch, state.first(len(batch.lengths)))
             state.update(read.state)
         else:
-            read = predicted(model, batch, state)
+            read = hidden_states(model, batch, state)
         nats = losses(head, read)
         forward += float(nats[0].sum())
         backward += float(nats[1].sum())

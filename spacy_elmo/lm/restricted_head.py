@@ -66,7 +66,7 @@ def restrict_head(
             f"head: {some}. Give only words that every head of the comparison has."
         )
     if len(chosen) == len(SPECIALS):
-        raise ValueError(f"{source} has no words; give a file of one word a line.")
+        raise ValueError(f"{source} has no words; give a file of one word per line.")
     known = [i for i, word in enumerate(vocab.words) if word in chosen]
     others = [i for i, word in enumerate(vocab.words) if word not in chosen]
     restricted = RestrictedHead(head, known + others, len(known))

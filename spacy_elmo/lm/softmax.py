@@ -96,7 +96,9 @@ class _CrossEntropy(torch.autograd.Function):
         added = torch.where(hits < 0, 0.0, NEVER).to(bias.dtype).unsqueeze(1)
         with torch.autocast(device, enabled=False):
             inputs, weight = hidden.to(product_type), weight.to(product_type)
-            d_hidden, d_positives = torch.empty_like(hidden), torch.empty_like(positives)
+            # A frozen biLM needs no gradient of its hidden states.
+            d_hidden = torch.empty_like(hidden) if ctx.needs_input_grad[0] else None
+            d_positives = torch.empty_like(positives)
             d_weight = torch.zeros(weight.shape, dtype=bias.dtype, device=hidden.device)
             d_bias = torch.zeros_like(bias)
             total = torch.zeros((), dtype=bias.dtype, device=hidden.device)
@@ -114,7 +116,8 @@ class _CrossEntropy(torch.autograd.Function):
                     d_logits = exps.div_(sums.unsqueeze(1))
                     d_bias += d_logits.sum(dim=0)
                     d_logits = d_logits.to(product_type)
-                    d_hidden[part] = torch.mm(d_logits, weight)
+                    if d_hidden is not None:
+                        d_hidden[part] = torch.mm(d_logits, weight)
                     d_weight += torch.mm(d_logits.T, inputs[part])
                     d_positives[part] = exp / sums - 1
         ctx.save_for_backward(d_hidden, d_weight, d_bias, d_positives)
@@ -125,7 +128,7 @@ class _CrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_loss: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         scale = d_loss / ctx.n_rows
-        return (*(gradient * scale for gradient in ctx.saved_tensors), None)
+        return (*(None if d is None else d * scale for d in ctx.saved_tensors), None)
 
 
 def logits(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
@@ -165,16 +168,13 @@ class LogUniformSampler:
 
     Args:
         n_words: size V of the vocabulary.
-        n_candidates: distinct words of a draw, fewer than V.
+        n_candidates: distinct words of a draw; half of V if V is not larger than this, for the
+            last rare words would take thousands of tries.
     """
 
     def __init__(self, n_words: int, n_candidates: int):
-        if not 1 <= n_candidates < n_words:
-            raise ValueError(
-                f"softmax.n_candidates is {n_candidates}, but the vocabulary has {n_words} words; "
-                f'choose fewer candidates, or softmax.kind = "full".'
-            )
-        self.n_words, self.n_candidates = n_words, n_candidates
+        self.n_words = n_words
+        self.n_candidates = n_candidates if n_candidates < n_words else n_words // 2
         log_miss = np.log1p(-np.exp(log_uniform(n_words)))  # log(1 − p)
         self.log_miss = torch.from_numpy(log_miss).float()
 

@@ -33,12 +33,12 @@ class Vocabulary:
         self.ids = {word: index for index, word in enumerate(self.words)}
         if tuple(self.words[:3]) != SPECIALS:
             raise ValueError(
-                f"{source} must begin with {', '.join(SPECIALS)}, one word a line; "
+                f"{source} must begin with {', '.join(SPECIALS)}, one word per line; "
                 f"found {self.words[:3]}."
             )
         if len(self.ids) < len(self.words):
-            double = next(word for word, n in Counter(self.words).items() if n > 1)
-            raise ValueError(f"{source} has the word {double!r} more than once.")
+            [(duplicate, _)] = Counter(self.words).most_common(1)
+            raise ValueError(f"{source} has the word {duplicate!r} more than once.")
 
     def __len__(self) -> int:
         return len(self.words)
@@ -65,7 +65,7 @@ class Vocabulary:
         if broken is not None:
             raise ValueError(
                 f"The word {broken!r} of the training text is empty or contains a line break, "
-                f"but a vocabulary has one word a line. Its reader must split such words."
+                f"but a vocabulary has one word per line. Its reader must split such words."
             )
         frequent = sorted(
             (-count, word)
@@ -76,7 +76,7 @@ class Vocabulary:
 
     @classmethod
     def read(cls, path: Path) -> Vocabulary:
-        """Read a file of one word a line.
+        """Read a file of one word per line.
 
         Raises:
             ValueError: it cannot be read, or is not such a file.
@@ -84,5 +84,5 @@ class Vocabulary:
         return cls(read_words(path), f"The vocabulary {path}")
 
     def write(self, path: Path) -> None:
-        """Write one word a line, the whole file or none."""
+        """Write one word per line, the whole file or none."""
         write_text(path, "\n".join(self.words) + "\n")

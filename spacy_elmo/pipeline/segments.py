@@ -220,15 +220,13 @@ def windows(n_words: int, max_words: int) -> Iterator[tuple[tuple[int, int], tup
         yield (start, start + max_words), used
 
 
-def split_text(nlp: Language, paragraphs: Iterable[str], n_process: int = 1) -> Iterator[list[str]]:
+def split_text(nlp: Language, paragraphs: Iterable[str]) -> Iterator[list[str]]:
     """Sentences of raw paragraphs, whitespace tokens left out."""
     nlp.max_length = 2**40  # nothing here grows with more than the paragraph itself
     texts = (text for text in paragraphs if text and not text.isspace())
-    # Each zone starts new processes.
-    at_once = ZONE_SIZE if n_process == 1 else ZONE_SIZE * n_process * 10
-    while chosen := list(islice(texts, at_once)):
+    while chosen := list(islice(texts, ZONE_SIZE)):
         with nlp.memory_zone():  # the vocab drops their words at its end
             sentences = []
-            for doc in nlp.pipe(chosen, n_process=n_process, batch_size=500):
+            for doc in nlp.pipe(chosen):
                 sentences += [[doc[i].text for i in some] for some in sentence_bounds(doc).tokens]
         yield from sentences

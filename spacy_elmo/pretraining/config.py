@@ -28,7 +28,7 @@ Logger = Callable[[Entries], AbstractContextManager[Callable[[Entries], None]]]
 @dataclass(frozen=True)
 class Paths(Settings):
     """``train``, ``dev``: a shard, a directory of shards, a pattern, or a list of these. ``vocab``:
-    a file of one word a line, most frequent first; null to count the training shards, or to use
+    a file of one word per line, most frequent first; null to count the training shards, or to use
     the vocabulary of the head that training continues. ``weights``: a biLM to start from (see
     `find_weights`); null for random initialization. ``vectors``: the word vectors of a biLM whose
     ``token_encoder`` is "vectors": name or directory of a spaCy pipeline, or a file that
@@ -99,7 +99,7 @@ class TrainingSettings(Settings):
     ``compiled_lstm``: compute the LSTM layers on a CPU with a kernel that is compiled at the start
     of the run (extra ``compile``, and a C++ compiler); its products take bfloat16 operands where
     ``matmul_precision`` is "medium" or ``mixed_precision`` is on. Where the kernel is not
-    available, one line says so, and PyTorch's operators compute.
+    available, a message says why, and PyTorch's operators are used.
 
     ``logger``: a block ``[training.logger]`` that names one of spaCy's registered loggers, which
     then receives all that is logged.
@@ -259,6 +259,14 @@ def _model(data: Mapping[str, Any] | None, start: Weights | None, state: str) ->
             f"{'; '.join(differences)}. Remove the section: the shape comes with the weights."
         )
     return started
+
+
+def needs_spacy(what: str, instead: str) -> ValueError:
+    """The error for a setting that only spaCy can resolve, where there is no spaCy."""
+    return ValueError(
+        f"Config: {what}, which only spaCy can load: use `python -m spacy elmo pretrain`, or "
+        f"{instead}."
+    )
 
 
 def _check_block(name: str, block: Any, registry: str) -> None:

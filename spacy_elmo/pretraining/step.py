@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from ..bilm.model import BiLM
 from ..lm.batches import Batch
-from ..lm.perplexity import predicted
+from ..lm.perplexity import hidden_states
 from ..lm.softmax import Candidates, LogUniformSampler, SoftmaxHead
 from ..lm.stream_state import StreamState
 from .config import TrainingSettings
@@ -51,7 +51,7 @@ class BiLMLoss(nn.Module):
             zeros = [0 * p.sum() for p in self.parameters() if p.requires_grad]
             return torch.stack(zeros).sum()
         state = None if self.streams is None else self.streams.first(len(batch.lengths))
-        read = predicted(self.model, batch, state)
+        read = hidden_states(self.model, batch, state)
         if self.streams is not None:
             self.streams.update(read.state)
         hidden = F.dropout(torch.cat([read.hidden_f, read.hidden_b]), self.dropout)
@@ -104,9 +104,7 @@ class TrainState:
         return self._wrapped
 
 
-def train_step(
-    state: TrainState, parts: Sequence[Batch], learning_rate: float = 0.0, update: bool = True
-) -> torch.Tensor:
+def train_step(state: TrainState, parts: Sequence[Batch], learning_rate: float) -> torch.Tensor:
     """One optimizer step: zero the gradients, forward and backward, clip, update.
 
     Each micro-batch counts by its share of the step's predictions, so it does not matter how
@@ -116,19 +114,18 @@ def train_step(
         state: what is trained.
         parts: the micro-batches of the step, or this rank's shares of them.
         learning_rate: of the step.
-        update: false to compute the gradients only.
 
     Returns:
         This rank's share of the mean loss, on the device; the shares of all ranks add up to it.
     """
     progress, settings, group = state.progress, state.settings, state.group
     # All random numbers of a step follow from its index, so that a resumed run draws the same;
-    # ranks draw the same candidates, but drop out differently.
+    # ranks draw the same candidates, but use different dropout masks.
     rng = np.random.default_rng([settings.seed, progress.step])
     torch.manual_seed(int(rng.integers(2**31)) + group.rank)
     candidates = None if state.sampler is None else state.sampler.sample(rng)
     module = state.module()
-    n_predicted = sum(part.totals[1] for part in parts)
+    n_predicted = sum(part.total_predictions for part in parts)
     total = torch.zeros((), device=group.device)
 
     state.optimizer.zero_grad()
@@ -140,13 +137,11 @@ def train_step(
             loss = mean * (part.n_predicted / n_predicted)
             (loss * group.world_size).backward()  # ranks contribute to a sum, not to a mean
         total += loss.detach()
-    if not update:
-        return total
     torch.nn.utils.clip_grad_norm_(state.parameters, settings.max_grad_norm)
     for parameters in state.optimizer.param_groups:
         parameters["lr"] = learning_rate
     state.optimizer.step()
 
     progress.step += 1
-    progress.words += sum(part.totals[0] for part in parts)
+    progress.words += sum(part.total_words for part in parts)
     return total

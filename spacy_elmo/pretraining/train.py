@@ -25,7 +25,7 @@ from .run.distributed import process_group
 from .run.log import LOG, Log, open_log
 from .run.machine import keep_freed_memory, limit_kernel_cache, matmul_precision, stop_on_signals
 from .run.prepare_run import BEST, LAST, Run, prepare_run
-from .run.profile import profile_steps
+from .run.profile import N_STEPS, describe_cost, peak_memory
 from .run.train_state import (
     check_finite,
     create_train_state,
@@ -109,10 +109,6 @@ def pretrain(
                 ) as batches,
                 stop_on_signals(console.quiet) as stopped,
             ):
-                if not quiet and not run.schedule.has_ended(progress):  # the same on all ranks
-                    profile, batches = profile_steps(state, batches)
-                    n_steps = run.schedule.n_steps - progress.step
-                    console.print(profile.describe(n_steps, run.schedule.epoch_steps))
                 take_steps(run, state, batches, console, log, stopped)
                 if group.is_first:
                     update_warm_state(state, run)
@@ -157,6 +153,8 @@ def take_steps(
         log.write(step=0, words=0, **perplexities(before))
         log.end_step()
     losses: list[torch.Tensor] = []  # on the device until they are printed
+    first_seconds: list[float] = []
+    n_steps = schedule.n_steps - progress.step
     shown_words, shown_seconds = progress.words, progress.seconds
     last_checkpoint = time.monotonic()
     while not schedule.has_ended(progress) and not group.any(stopped()):
@@ -167,6 +165,12 @@ def take_steps(
             parts.append(part)
         rate = schedule.learning_rate(progress.step)
         losses.append(train_step(state, parts, rate))
+        if len(first_seconds) < N_STEPS:
+            losses[-1].item()  # waits for the GPU
+            first_seconds.append(time.monotonic() - started)
+            if len(first_seconds) == N_STEPS:
+                cost = first_seconds, peak_memory(group.device)
+                console.print(describe_cost(*cost, n_steps, schedule.epoch_steps))
         progress.seconds += time.monotonic() - started
         console.step()
         is_last = schedule.has_ended(progress)

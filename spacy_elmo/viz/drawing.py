@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..bilm.extras import import_extra
 from ..bilm.files import atomic_file
 
 FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
@@ -145,14 +146,9 @@ class Drawing:
         Raises:
             ValueError: matplotlib is missing.
         """
-        try:
-            from matplotlib.figure import Figure
-            from matplotlib.patches import Polygon
-        except ImportError:
-            raise ValueError(
-                "A PNG needs matplotlib. Install it with: pip install 'spacy-elmo[viz]', or write "
-                "an .html or .svg file, which need nothing."
-            ) from None
+        need = "a PNG needs matplotlib (.html and .svg files need nothing)"
+        Figure = import_extra("matplotlib.figure", "viz", need, str(file)).Figure
+        Polygon = import_extra("matplotlib.patches", "viz", need, str(file)).Polygon
         figure = Figure(figsize=(self.width / 100, self.height / 100), dpi=200, facecolor=PAPER)
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, self.width), ylim=(self.height, 0))
         axes.set_axis_off()

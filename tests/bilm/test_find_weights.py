@@ -332,7 +332,7 @@ def test_a_list_with_a_file_that_is_missing(missing, files, tmp_path):
 def test_a_list_with_a_zip(files, tmp_path):
     make_folder(tmp_path, files)
     path = make_zip(tmp_path / "x.zip", files)
-    fails([tmp_path / "options.json", path], path, "cannot be read as HDF5")
+    fails([tmp_path / "options.json", path], path, "Cannot read the HDF5 file")
 
 
 def test_a_list_whose_files_are_of_different_models(files, tmp_path):

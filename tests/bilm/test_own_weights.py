@@ -93,7 +93,7 @@ def test_the_check_reads_names_and_shapes(tmp_path):
     with pytest.raises(ValueError, match=r"weights\.safetensors: tensor .* has the shape"):
         weights.check()
     (tmp_path / "weights.safetensors").unlink()
-    with pytest.raises(ValueError, match=r"no weights\.safetensors"):
+    with pytest.raises(ValueError, match=r"weights\.safetensors: there is no such file"):
         weights.check()
 
 

@@ -48,11 +48,11 @@ def make_config(**changes: Any) -> BiLMConfig:
     return BiLMConfig.from_dict({**settings, "token_encoder": "vectors", **changes})
 
 
-def make_bilm(table: WordTable | None = None, learns: bool = False) -> BiLM:
+def make_bilm(table: WordTable | None = None, trainable: bool = False) -> BiLM:
     table = table or make_table()
     torch.manual_seed(0)
     model = BiLM(make_config(**table.sizes())).eval()
-    model.word_vectors.fill(table, learns)
+    model.word_vectors.fill(table, trainable)
     return model
 
 
@@ -105,7 +105,7 @@ def test_same_as_the_reference(vector_dim: int, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("vector_dim", [3, 5])
 def test_gradients(vector_dim: int) -> None:
-    encoder = make_bilm(make_table(vector_dim), learns=True).word_vectors.double()
+    encoder = make_bilm(make_table(vector_dim), trainable=True).word_vectors.double()
     names, values = zip(*encoder.named_parameters(), strict=True)
     assert {"special", "table"} <= set(names)
     ids = torch.from_numpy(encoder.to_ids([BOS, "the", "?", "The", "🎉", "!", EOS])[0]).long()
@@ -136,14 +136,14 @@ def test_a_word_of_the_table_is_no_boundary() -> None:
 
 
 def test_a_table_that_does_not_learn_is_no_parameter() -> None:
-    frozen, learning = make_bilm(), make_bilm(learns=True)
+    frozen, learning = make_bilm(), make_bilm(trainable=True)
     names = {name for name, _ in learning.named_parameters()}
     assert names - {name for name, _ in frozen.named_parameters()} == {"word_vectors.table"}
     frozen.requires_grad_(True)
     assert not frozen.word_vectors.table.requires_grad
     assert same(frozen, learning)  # but they are stored alike
     table = make_table()
-    model = make_bilm(table, learns=True)
+    model = make_bilm(table, trainable=True)
     with torch.no_grad():
         model.word_vectors.table.zero_()
     assert (table.vectors == make_table().vectors).all()
@@ -237,7 +237,7 @@ def test_the_width_is_in_the_config_file_alone(tmp_path: Path) -> None:
         ({"rows": torch.zeros(10, dtype=torch.int32)}, "'word_vectors.rows' has the shape (10,)"),
         ({"rows": torch.zeros(11)}, "is of the type torch.float32, expected torch.int32"),
         ({"table": torch.zeros(8, 3, dtype=torch.int32)}, "torch.int32, expected float32, float16"),
-        ({"table": torch.zeros(8, 4)}, "the config asks for (8, 3)"),
+        ({"table": torch.zeros(8, 4)}, "the config requires (8, 3)"),
         ({"table": torch.full((8, 3), torch.nan)}, "not finite"),
         ({"special": None}, "missing tensors ['word_vectors.special']"),
     ],

@@ -297,7 +297,7 @@ def test_failures(weights: Path, tmp_path: Path) -> None:
         (["--file", tmp_path / "missing.txt"], "[Errno 2] No such file"),
         (["--file", tmp_path], "is not a file"),
         (["--file", tmp_path / "empty.txt"], "The text is empty"),
-        (["--file", tmp_path / "latin.txt"], "latin.txt as UTF-8 text"),
+        (["--file", tmp_path / "latin.txt"], "latin.txt: 'utf-8' codec"),
     ):
         code, output = demo("-w", weights, *arguments)
         assert (code, said in " ".join(output.split())) == (1, True), output

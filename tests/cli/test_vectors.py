@@ -15,7 +15,7 @@ from spacy.strings import StringStore
 from spacy.vectors import Vectors
 from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  # hangs its commands into spaCy's
+import spacy_elmo.cli  # noqa: F401  # adds its commands to spaCy's
 from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.cli.vectors import read_vectors
 

@@ -142,7 +142,7 @@ def test_a_process_that_is_killed(
         os.kill(os.getpid(), signal.SIGKILL)
 
     monkeypatch.setattr(job.Block, "save", die)
-    with pytest.raises(ValueError, match="--resume continues"):
+    with pytest.raises(ValueError, match="`elmo encode` with --resume"):
         spacy_elmo.encode(many, tmp_path / "out.npy", weights=weights, n_process=2)
 
 

@@ -81,7 +81,7 @@ def test_wrong_types_in_a_card(weights: Path, tmp_path: Path, meta: dict[str, An
 @pytest.mark.parametrize("file", ["config.json", "meta.json"])
 def test_deeply_nested_json(weights: Path, file: str) -> None:
     (weights / file).write_text(NESTED)
-    with pytest.raises(ValueError, match=rf"{file}: is not valid JSON"):
+    with pytest.raises(ValueError, match=rf"Cannot read the JSON file .*{file}: maximum recursion"):
         find_weights(weights).config()
         find_weights(weights).card()
 
@@ -146,7 +146,7 @@ def test_float8_weights(weights: Path) -> None:
 def test_a_pipe_instead_of_a_file(weights: Path, file: str) -> None:
     (weights / file).unlink()
     os.mkfifo(weights / file)
-    with pytest.raises(ValueError, match=rf"{file}: is not a file|has no config\.json"):
+    with pytest.raises(ValueError, match=rf"{file}: it is not a regular file|has no config\.json"):
         found = find_weights(weights)
         found.card()
         found.load()
@@ -222,7 +222,7 @@ def test_a_damaged_docbin(tmp_path: Path) -> None:
     stored = srsly.msgpack_loads(zlib.decompress(DocBin(docs=[nlp("Xylophonists.")]).to_bytes()))
     stored["strings"] = []  # of the words
     path.write_bytes(zlib.compress(srsly.msgpack_dumps(stored)))
-    with pytest.raises(ValueError, match=r"docs\.spacy as a DocBin"):
+    with pytest.raises(ValueError, match=r"Cannot read the DocBin .*docs\.spacy"):
         list(read_docs(spacy.blank("en"), path))
 
 

@@ -74,7 +74,7 @@ def test_a_vocabulary_of_another_size(directory: Path) -> None:
 def test_a_head_of_another_biLM(directory: Path) -> None:
     tensors = {"weight": torch.zeros(6, 5), "bias": torch.zeros(6)}
     save_file(tensors, directory / "head.safetensors")
-    with pytest.raises(ValueError, match=r"shape \(6, 5\), but the config asks for \(6, 8\)"):
+    with pytest.raises(ValueError, match=r"shape \(6, 5\), but the config requires \(6, 8\)"):
         load_head(directory)
 
 

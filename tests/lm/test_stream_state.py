@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.warm import compute_warm_state
-from spacy_elmo.lm.perplexity import evaluate, predicted
+from spacy_elmo.lm.perplexity import evaluate, hidden_states
 from spacy_elmo.lm.stream_state import StreamState
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
@@ -68,7 +68,7 @@ def test_each_sentence_starts_where_the_one_before_it_ended() -> None:
     for batch in block.streams(4, np.random.default_rng(0)):
         for stream, sentence in enumerate(batch):
             with torch.no_grad():
-                read = predicted(model, block.batch(np.array([sentence])), states.get(stream))
+                read = hidden_states(model, block.batch(np.array([sentence])), states.get(stream))
                 losses.append(F.cross_entropy(head(read.hidden_f), read.targets_f, reduction="sum"))
             states[stream] = read.state
     result = evaluate(model, head, block, state=StreamState(model.config, 4))

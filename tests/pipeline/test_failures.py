@@ -212,7 +212,7 @@ def test_no_published_file(published):
 def test_damaged_published_file(published):
     file = published / "weights.hdf5"
     file.write_bytes(file.read_bytes()[:1000])
-    refuses(make_nlp(published), str(file), "damaged")
+    refuses(make_nlp(published), str(file), "Cannot read the HDF5 file")
 
 
 def test_published_file_without_a_dataset(published):

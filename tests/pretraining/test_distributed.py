@@ -182,7 +182,7 @@ def test_a_signal_ends_all_after_the_same_step(
     assert read_log(out / "log.jsonl")[-1]["step"] == step
     shorter = a_run(paths, dropout=0.0, max_steps=step + 5, eval_every=100, decay_steps=0)
     assert pretrain(shorter, out, resume=True).step == step + 5
-    assert "Processes: 2 until now, 1 from now on" in capsys.readouterr().err
+    assert "Number of processes: 2 before, now 1" in capsys.readouterr().err
     assert not (out / LAUNCH).exists()
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.data.stats import CorpusStats, count_corpus
 
@@ -10,7 +11,7 @@ def test_all_that_is_lost_is_counted() -> None:
     )
     assert found.counts == {"a": 2, "b": 1, "c": 5, "x" * 49: 1, "ж" * 24: 1, "ж" * 25: 1}
     assert (found.n_sentences, found.n_long) == (4, 1)
-    assert found.describe(Vocabulary([*SPECIALS, "a", "c"]), 50) == (
+    assert found.describe(Vocabulary([*SPECIALS, "a", "c"]), CharacterIds(1, 50)) == (
         "11 words in 4 sentences, 36.36% <UNK>; 1 sentences of more than 4 words split; "
         "2 words truncated to 48 bytes"
     )
@@ -18,7 +19,9 @@ def test_all_that_is_lost_is_counted() -> None:
 
 def test_what_loses_nothing_has_a_short_description() -> None:
     vocab = Vocabulary([*SPECIALS, "a"])
-    assert count_corpus([["a"] * 4], 4).describe(vocab, 50) == "4 words in 1 sentences, 0.00% <UNK>"
+    assert count_corpus([["a"] * 4], 4).describe(vocab, CharacterIds(1)) == (
+        "4 words in 1 sentences, 0.00% <UNK>"
+    )
 
 
 def test_rare_words_of_a_large_text_are_dropped_and_frequent_ones_are_not() -> None:
@@ -27,7 +30,7 @@ def test_rare_words_of_a_large_text_are_dropped_and_frequent_ones_are_not() -> N
     assert found.is_truncated
     assert len(found.counts) <= 100
     assert (found.counts["often"], found.n_words) == (10_000, 20_000)
-    described = found.describe(Vocabulary([*SPECIALS, "often"]), 7)
+    described = found.describe(Vocabulary([*SPECIALS, "often"]), CharacterIds(1, 7))
     assert "20,000 words in 5,000 sentences, 50.00% <UNK>" in described
     assert "at least " in described
     assert "too many distinct words to count, the rarest are left out" in described

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 from collections.abc import Callable
@@ -349,7 +350,7 @@ def test_learning_rate() -> None:
     assert {level.learning_rate(step) for step in range(20)} == {0.02}
 
 
-def test_what_a_run_says(
+def test_what_a_run_prints(
     paths: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_text(paths[0] / "c.txt", [["word"] * 40, ["ж" * 30, "x" * 49]])
@@ -359,13 +360,13 @@ def test_what_a_run_says(
     assert captured.out == ""
     lines = captured.err.splitlines()
     n_words = sum(len(s) for s in prose() + prose()[::2] + SENTENCES * 2) + 42
-    assert lines.pop(0).startswith("The language of the training text is not known")
+    assert lines.pop(0).startswith("The language of the training text is unknown")
     assert lines[0].startswith(f"train: {n_words} words in 25 sentences, ")
     assert "<UNK>; 2 sentences of more than 16 words split; 2 words truncated to 48" in lines[0]
     assert lines[0].endswith("; vocabulary of 20")
     n_dev = sum(map(len, prose()[::3])) + 3
     assert lines[1].startswith(f"dev: {n_dev} words in 5 sentences, ")
-    assert "M parameters, head: 0.0 M; cpu" in lines[2]
+    assert re.search(r"M parameters, head: 0\.0 M, \d+ candidates of 20 words; cpu$", lines[2])
     assert any(line.startswith("step 20 of 20: loss ") for line in lines)
     assert any(line.startswith("step 10: perplexity ") for line in lines)
     table = [line.split() for line in lines[-3:]]
@@ -599,7 +600,7 @@ def test_a_small_vocabulary_has_fewer_candidates(
     pretrain(config, tmp_path / "out")
     n_words = len(Vocabulary.read(tmp_path / "out" / "vocab.txt"))
     said = capsys.readouterr().err
-    line = f"Using {n_words // 2} candidates: the vocabulary has only {n_words} words\n"
+    line = f", {n_words // 2} candidates of {n_words} words; cpu\n"
     assert said.count(line) == 1
     assert read_config(tmp_path / "out" / "config.cfg") == config
     with pytest.raises(ValueError, match=r"No word of the training text occurs .*1000"):

@@ -212,7 +212,11 @@ def test_failures(paths: tuple[Path, Path], tmp_path: Path) -> None:
     cnn = SETTINGS["model"]
     for config, vectors, said in [
         (make_config(paths), None, "[paths] vectors is not set, but [model] token_encoder is"),
-        (make_config(paths, vectors="en_xl"), None, "only `python -m spacy elmo pretrain` reads"),
+        (
+            make_config(paths, vectors="en_xl"),
+            None,
+            "'en_xl', which only spaCy can load",
+        ),
         (make_config(paths, vectors=str(damaged)), None, "Cannot read the word vectors"),
         (make_config(paths, vectors="no.safetensors"), None, "no.safetensors"),
         (make_config(paths, cnn), make_table(), "token_encoder is 'char_cnn'; set it to 'vectors'"),

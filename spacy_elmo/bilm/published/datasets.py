@@ -16,6 +16,7 @@ import torch
 
 from ..characters import N_CHARACTERS
 from ..config import BiLMConfig
+from ..files import reading
 
 Shape = tuple[int, ...]
 
@@ -39,16 +40,16 @@ class Part(NamedTuple):
     """A part of a dataset, and the parameter (or direction of one) that it is.
 
     Attributes:
-        theirs, shape: the dataset's name and shape.
-        ours: the parameter's name.
+        dataset, shape: the dataset's name and shape.
+        parameter: the parameter's name.
         conversion: between the two.
         direction: index of the parameter's first axis; None for all of it.
         rows: of the dataset.
     """
 
-    theirs: str
+    dataset: str
     shape: Shape
-    ours: str
+    parameter: str
     conversion: Conversion
     direction: int | None = None
     rows: slice = slice(None)
@@ -67,9 +68,9 @@ def parts(config: BiLMConfig) -> Iterator[Part]:
         yield Part(f"CNN/b_cnn_{i}", (number,), f"{name}.bias", PLAIN)
     for k in range(config.n_highway):
         for gate in ("carry", "transform"):
-            theirs, name = f"CNN_high_{k}", f"char_cnn.highways.{k}.{gate}"
-            yield Part(f"{theirs}/W_{gate}", (n_filters, n_filters), f"{name}.weight", MATRIX)
-            yield Part(f"{theirs}/b_{gate}", (n_filters,), f"{name}.bias", PLAIN)
+            dataset, name = f"CNN_high_{k}", f"char_cnn.highways.{k}.{gate}"
+            yield Part(f"{dataset}/W_{gate}", (n_filters, n_filters), f"{name}.weight", MATRIX)
+            yield Part(f"{dataset}/b_{gate}", (n_filters,), f"{name}.bias", PLAIN)
     if config.projects_characters:
         yield Part("CNN_proj/W_proj", (n_filters, P), "char_cnn.projection.weight", MATRIX)
         yield Part("CNN_proj/b_proj", (P,), "char_cnn.projection.bias", PLAIN)
@@ -86,7 +87,7 @@ def parts(config: BiLMConfig) -> Iterator[Part]:
 
 def dataset_shapes(config: BiLMConfig) -> dict[str, Shape]:
     """Names and shapes of the datasets of a biLM's encoder in the published layout."""
-    return {part.theirs: part.shape for part in parts(config)}
+    return {part.dataset: part.shape for part in parts(config)}
 
 
 def identities(config: BiLMConfig) -> dict[str, np.ndarray]:
@@ -113,8 +114,8 @@ def check_datasets(config: BiLMConfig, datasets: Mapping[str, Any], source: str)
         source: where they come from, for error messages.
 
     Raises:
-        ValueError: a dataset is missing, does not have the shape or the type that the config asks
-            for, or belongs to a part that the config does not have.
+        ValueError: a dataset is missing, has another shape or type than the config requires, or
+            belongs to a part that the config does not have.
     """
     shapes = dataset_shapes(config)
     if "char_embed" not in datasets and "embedding" in datasets:
@@ -134,7 +135,7 @@ def check_datasets(config: BiLMConfig, datasets: Mapping[str, Any], source: str)
     for name in datasets:
         if not name.startswith(("CNN", "RNN")) or name in shapes:
             continue
-        if name not in ignored or not _is_equal(datasets[name], ignored[name]):
+        if name not in ignored or not _is_equal(datasets[name], ignored[name], source):
             raise ValueError(
                 f"{source}: the dataset '{name}' belongs to a part that options.json does not "
                 f"describe. Does the options.json belong to these weights?"
@@ -146,13 +147,13 @@ def check_datasets(config: BiLMConfig, datasets: Mapping[str, Any], source: str)
         check_dataset(name, datasets[name], shape, source)
 
 
-def _is_equal(dataset: Any, array: np.ndarray) -> bool:
+def _is_equal(dataset: Any, array: np.ndarray, source: str) -> bool:
     is_similar = dataset.shape == array.shape and dataset.dtype.kind == array.dtype.kind
-    return is_similar and np.array_equal(dataset[()], array)
+    return is_similar and np.array_equal(read_dataset(dataset, source), array)
 
 
 def check_dataset(
-    name: str, dataset: Any, shape: Shape, source: str, fact: str = "options.json"
+    name: str, dataset: Any, shape: Shape, source: str, reason: str = "options.json"
 ) -> None:
     """Check the shape and the type of a dataset.
 
@@ -161,7 +162,7 @@ def check_dataset(
         dataset: an array, or an open HDF5 dataset.
         shape: the expected one.
         source: where the dataset comes from, for error messages.
-        fact: what this shape follows from, for error messages.
+        reason: what this shape follows from, for error messages.
 
     Raises:
         ValueError: it has another shape, or is not of a floating-point type.
@@ -169,8 +170,8 @@ def check_dataset(
     found = tuple(dataset.shape or ())  # None if it is empty
     if found != shape:
         raise ValueError(
-            f"{source}: the dataset '{name}' has the shape {found}, expected {shape} by {fact}. Do "
-            f"the files belong together?"
+            f"{source}: the dataset '{name}' has the shape {found}, expected {shape} by {reason}. "
+            f"Do the files belong together?"
         )
     try:
         dtype = dataset.dtype
@@ -182,9 +183,18 @@ def check_dataset(
         )
 
 
-def read_dataset(dataset: Any, part: Any = ()) -> np.ndarray:
-    """A float32 copy of a dataset, or of a part; values too large for it become infinite."""
-    with np.errstate(over="ignore"):
+def read_dataset(dataset: Any, source: str, part: Any = ()) -> np.ndarray:
+    """A float32 copy of a dataset, or of a part; values too large for it become infinite.
+
+    Args:
+        dataset: an array, or an open HDF5 dataset.
+        source: where it comes from, for error messages.
+        part: the index of the part.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    with reading("the HDF5 file", source), np.errstate(over="ignore"):
         return np.asarray(dataset[part]).astype(np.float32)
 
 
@@ -208,17 +218,17 @@ def to_parameters(
     check_datasets(config, datasets, source)
     parameters: dict[str, np.ndarray] = {}
     for part in parts(config):
-        array = part.conversion[0](read_dataset(datasets[part.theirs], part.rows))
+        array = part.conversion[0](read_dataset(datasets[part.dataset], source, part.rows))
         if not np.isfinite(array).all():
             raise ValueError(
-                f"{source}: the dataset '{part.theirs}' has values that are not finite in float32."
+                f"{source}: the dataset '{part.dataset}' has values that are not finite in float32."
             )
         if part.direction is None:
-            parameters[part.ours] = np.ascontiguousarray(array)
+            parameters[part.parameter] = np.ascontiguousarray(array)
         else:
-            if part.ours not in parameters:
-                parameters[part.ours] = np.empty((2, *array.shape), dtype=np.float32)
-            parameters[part.ours][part.direction] = array
+            if part.parameter not in parameters:
+                parameters[part.parameter] = np.empty((2, *array.shape), dtype=np.float32)
+            parameters[part.parameter][part.direction] = array
     return {name: torch.from_numpy(array) for name, array in parameters.items()}
 
 
@@ -233,10 +243,10 @@ def to_datasets(
     """
 
     def convert(part: Part) -> np.ndarray:
-        array = parameters[part.ours].detach().cpu().float().numpy()
+        array = parameters[part.parameter].detach().cpu().float().numpy()
         return part.conversion[1](array if part.direction is None else array[part.direction])
 
-    for name, group in groupby(parts(config), key=lambda part: part.theirs):
+    for name, group in groupby(parts(config), key=lambda part: part.dataset):
         arrays = [convert(part) for part in group]
         yield name, np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
     yield from identities(config).items()

@@ -1,16 +1,20 @@
-"""Reads HDF5 files safely; whatever is wrong with one becomes one error."""
+"""Reads HDF5 files safely."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from ..base_weights import check_regular
 from ..extras import import_extra
+from ..files import reading
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 MAX_RATIO = 1100  # deflate packs no better
+KIND = "the HDF5 file"
 
 
 def import_h5py(file: str) -> Any:
@@ -24,33 +28,31 @@ def import_h5py(file: str) -> Any:
 
 @contextmanager
 def open_datasets(
-    local: Callable[[], Path | IO[bytes]], source: str
+    local: Callable[[], Path | IO[bytes]], source: Traversable
 ) -> Iterator[Mapping[str, Any]]:
-    """The datasets of a file by their full names; each is read when it is indexed.
+    """The datasets of a file by their full names; `read_dataset` reads one.
 
     Args:
-        local: gives the file's path, or the open file.
-        source: the file's name for error messages.
+        local: returns the path of the file on disk, or the open file.
+        source: the file, perhaps in a zip.
 
     Raises:
-        ValueError: the file is damaged, or links to other files or around in circles.
+        ValueError: the file is damaged, or links to other files or in a cycle.
     """
-    h5py = import_h5py(source)
+    h5py = import_h5py(str(source))
     found = local()
-    if isinstance(found, Path):
-        check_regular(found)
-    with _intact(source):
+    with reading(KIND, source):
         file = h5py.File(found, "r")
     with file:
-        with _intact(source):
-            datasets = dict(_collect(h5py, file, source))
+        with reading(KIND, source):
+            datasets = dict(_collect(h5py, file))
         yield datasets
 
 
 def _collect(
-    h5py: Any, group: Any, source: str, prefix: str = "", around: Sequence[Any] = ()
+    h5py: Any, group: Any, prefix: str = "", parents: Sequence[Any] = ()
 ) -> Iterator[tuple[str, Any]]:
-    around = [*around, group]
+    parents = [*parents, group]
     for key in group:
         name, item = f"{prefix}{key}", group.get(key)  # None if it is a link to nowhere
         if not isinstance(item, h5py.Group | h5py.Dataset):
@@ -59,52 +61,22 @@ def _collect(
         outside = item.file.filename != group.file.filename
         if outside or (is_data and (item.external or item.is_virtual)):
             raise ValueError(
-                f"{source}: '{name}' is stored in another file, which is not read. Write a file "
-                f"that contains all of the weights."
+                f"'{name}' is stored in another file, which is not read. Write a file that "
+                f"contains all of the weights"
             )
         if is_data:
             n_bytes = (item.size or 0) * item.id.get_type().get_size()
             stored = item.id.get_storage_size()
             if n_bytes > MAX_RATIO * stored:
                 raise ValueError(
-                    f"{source}: '{name}' claims {n_bytes:,} bytes, but the file has {stored:,} of "
-                    f"them. The file may be incomplete."
+                    f"'{name}' claims {n_bytes:,} bytes, but the file has {stored:,} of them. It "
+                    f"may be incomplete"
                 )
-            yield name, _Dataset(item, source)
-        elif item in around:
+            yield name, item
+        elif item in parents:
             raise ValueError(
-                f"{source}: '{name}' is a link to a group that it lies in, so the names form a "
-                f"circle. Write a file without that link."
+                f"'{name}' links to one of its own parent groups, so the names form a cycle. "
+                f"Write a file without that link"
             )
         else:
-            yield from _collect(h5py, item, source, f"{name}/", around)
-
-
-class _Dataset:
-    """An open dataset whose errors name the file."""
-
-    def __init__(self, dataset: Any, source: str):
-        self._dataset, self._source = dataset, source
-
-    @property
-    def shape(self) -> Any:
-        return self._dataset.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self._dataset.dtype
-
-    def __getitem__(self, part: Any) -> Any:
-        with _intact(self._source):
-            return self._dataset[part]
-
-
-@contextmanager
-def _intact(source: str) -> Iterator[None]:
-    """Whatever HDF5 raises for a broken file becomes one error."""
-    try:
-        yield
-    except (OSError, RuntimeError, KeyError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{source}: cannot be read as HDF5, it may be incomplete or damaged ({error})."
-        ) from error
+            yield from _collect(h5py, item, f"{name}/", parents)

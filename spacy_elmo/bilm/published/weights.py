@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import zipfile
@@ -16,36 +15,18 @@ from typing import IO, TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from ..base_weights import (
-    DOCUMENTS,
-    META,
-    VOCAB,
-    Card,
-    Weights,
-    no_head,
-    read_documents,
-    read_json,
-    read_words,
-    readable,
-)
+from ..base_weights import DOCUMENTS, HDF5, META, MODEL, OPTIONS, VOCAB, Weights
 from ..config import BiLMConfig
+from ..files import read_json, reading, write_json
 from ..model import BiLM
 from ..own_weights import build
-from .datasets import (
-    check_dataset,
-    check_datasets,
-    read_dataset,
-    to_datasets,
-    to_parameters,
-)
+from .datasets import check_dataset, check_datasets, read_dataset, to_datasets, to_parameters
 from .hdf5 import import_h5py, open_datasets
 from .options import from_options, to_options
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
-OPTIONS, MODEL = "options.json", "model.hdf5"
-FILES = (OPTIONS, MODEL, VOCAB, f"{VOCAB}.gz", META, *DOCUMENTS)
 # Weights pack to about nine tenths; what packs to almost nothing fills the disk.
 MAX_UNPACKED, MAX_PACKED_RATIO = 2**28, 20
 SOFTMAX = {"weight": "softmax/W", "bias": "softmax/b"}
@@ -57,7 +38,7 @@ class PublishedWeights(Weights):
     Args:
         options: ``options.json``.
         hdf5: the tensors.
-        vocab: words of the softmax, one a line, if there is a file of them.
+        vocab: words of the softmax, one per line, if there is a file of them.
         folder: where to look for a card.
         where: path or name, for messages.
     """
@@ -85,7 +66,7 @@ class PublishedWeights(Weights):
         """
         where = where or str(folder)
         files = {file.name: file for file in folder.iterdir() if file.is_file()}
-        found = sorted(name for name in files if name.endswith((".hdf5", ".h5")))
+        found = sorted(name for name in files if name.endswith(HDF5))
         if MODEL in found:
             found = [MODEL]
         if len(found) != 1:
@@ -106,35 +87,18 @@ class PublishedWeights(Weights):
         """
         root = zipfile.Path(path)
         folders = [root, *(folder for folder in root.iterdir() if folder.is_dir())]
-        holding = [folder for folder in folders if folder.joinpath(OPTIONS).is_file()]
-        if len(holding) != 1:
+        complete = [folder for folder in folders if folder.joinpath(OPTIONS).is_file()]
+        if len(complete) != 1:
             raise ValueError(
-                f"'{path}' has {'several' if holding else 'no'} {OPTIONS}, at its top or in a "
+                f"'{path}' has {'several' if complete else 'no'} {OPTIONS}, at its top or in a "
                 f"folder there; a zip of weights has one, and a {MODEL}."
             )
-        return cls.in_folder(holding[0], str(path))
+        return cls.in_folder(complete[0], str(path))
 
     def config(self) -> BiLMConfig:
-        with readable(self.options):
-            options = read_json(self.options)
-        try:
+        options = read_json(self.options)
+        with reading("the biLM's config", self.options):
             return from_options(options)
-        except (ValueError, TypeError, AttributeError) as error:
-            raise ValueError(f"{self.options}: does not describe a biLM ({error})") from error
-
-    def card(self) -> Card:
-        if self.folder is None:
-            return Card()
-        meta, file = {}, self.folder.joinpath(META)
-        with readable(self.folder):
-            if file.is_file():
-                meta = read_json(file)
-                if not self._is_ours() and "spacy_elmo" not in meta:  # `elmo download` writes it
-                    meta = {"published": meta}  # with keys of another project
-            try:
-                return Card(meta, read_documents(self.folder))
-            except ValueError as error:
-                raise ValueError(f"{file}: {error}") from error
 
     def load(self) -> BiLM:
         config = self.config()
@@ -153,16 +117,8 @@ class PublishedWeights(Weights):
         on_disk = [file for file in found if isinstance(file, Path) and file.is_file()]
         return on_disk or [Path(self.where)]  # a zip
 
-    def extra_files(self) -> list[Traversable]:
-        if self.folder is None or not self._is_ours():
-            return []  # whatever is in the directory of a download
-        files = [file for file in self.folder.iterdir() if file.is_file()]
-        return [f for f in files if f.name not in FILES and not f.name.endswith((".hdf5", ".h5"))]
-
-    def _is_ours(self) -> bool:
-        """Whether `write_published` wrote them."""
-        with readable(self.options):
-            return "spacy_elmo" in read_json(self.options)
+    def is_ours(self) -> bool:
+        return "spacy_elmo" in read_json(self.options)
 
     def has_head(self) -> bool:
         return self.vocab is not None and self.has_softmax()
@@ -172,30 +128,21 @@ class PublishedWeights(Weights):
         with self._datasets() as datasets:
             return all(name in datasets for name in SOFTMAX.values())
 
-    def words(self) -> list[str]:
-        if self.vocab is None:
-            raise no_head(self.where, [VOCAB])
-        with readable(self.vocab):
-            return read_words(self.vocab)
-
-    def has_warm_state(self) -> bool:
-        return False  # the layout has none
-
     def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
         words, P = self.words(), self.config().projection_dim
         shapes = {"weight": (len(words), P), "bias": (len(words),)}
-        fact = f"options.json and the {len(words):,} words of '{self.vocab}'"
+        reason = f"options.json and the {len(words):,} words of '{self.vocab}'"
         tensors = {}
         with self._datasets() as datasets:
             if not all(name in datasets for name in SOFTMAX.values()):
-                raise no_head(self.where, list(SOFTMAX.values()))
-            for ours, theirs in SOFTMAX.items():
-                check_dataset(theirs, datasets[theirs], shapes[ours], str(self.hdf5), fact)
-                tensors[ours] = torch.from_numpy(read_dataset(datasets[theirs]))
+                raise self.no_head(list(SOFTMAX.values()))
+            for name, dataset in SOFTMAX.items():
+                check_dataset(dataset, datasets[dataset], shapes[name], str(self.hdf5), reason)
+                tensors[name] = torch.from_numpy(read_dataset(datasets[dataset], str(self.hdf5)))
         return words, tensors
 
     def _datasets(self) -> AbstractContextManager[Mapping[str, Any]]:
-        return open_datasets(self._local_file, str(self.hdf5))
+        return open_datasets(self._local_file, self.hdf5)
 
     def _local_file(self) -> Path | IO[bytes]:
         """The HDF5 file on disk; one in a zip is unpacked, once, to a file without a name, of which
@@ -204,12 +151,12 @@ class PublishedWeights(Weights):
             return self.hdf5
         if self._unpacked is None:
             file = tempfile.TemporaryFile()  # noqa: SIM115
-            with readable(self.hdf5):
+            with reading("the HDF5 file", self.hdf5):
                 member = self.hdf5.root.getinfo(self.hdf5.at)  # type: ignore[attr-defined]
                 if member.file_size > MAX_UNPACKED + MAX_PACKED_RATIO * member.compress_size:
                     raise ValueError(
-                        f"'{self.hdf5}' would unpack to {member.file_size:,} bytes, far more than "
-                        f"its {member.compress_size:,} can contain. Unpack it yourself if you must."
+                        f"it would unpack to {member.file_size:,} bytes, far more than its "
+                        f"{member.compress_size:,} can contain. Unpack it yourself to use it anyway"
                     )
                 with self.hdf5.open("rb") as packed:
                     shutil.copyfileobj(packed, file, 2**20)
@@ -239,11 +186,11 @@ def write_published(
     arrays = to_datasets(model.config, model.state_dict())
     if softmax is not None:
         state = softmax.state_dict()
-        heads = ((theirs, state[ours].cpu().float().numpy()) for ours, theirs in SOFTMAX.items())
-        arrays = chain(arrays, heads)
+        head = ((dataset, state[name].cpu().float().numpy()) for name, dataset in SOFTMAX.items())
+        arrays = chain(arrays, head)
         options["n_tokens_vocab"] = len(words)
         (path / VOCAB).write_text("\n".join(words) + "\n", encoding="utf-8", newline="\n")
-    (path / OPTIONS).write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8")
+    write_json(path / OPTIONS, options)
     in_memory = BytesIO()  # HDF5 crashes where the disk is full
     with h5py.File(in_memory, "w") as file:
         for name, array in arrays:

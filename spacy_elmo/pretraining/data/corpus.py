@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...bilm.settings import Settings, at_least
 from ...lm.batches import Batch, EncodedSentences, ToIds
 from ...lm.vocabulary import Vocabulary
 from ..config import CorpusSettings, TrainingSettings
@@ -15,7 +16,7 @@ from .reader import CorpusReader
 
 
 @dataclass(frozen=True)
-class CorpusPosition:
+class CorpusPosition(Settings):
     """A position in a `Corpus`: the next batch to be read.
 
     Attributes:
@@ -25,10 +26,11 @@ class CorpusPosition:
         batch: index of the batch in this buffer.
     """
 
-    epoch: int = 0
-    file: int = 0
-    sentence: int = 0
-    batch: int = 0
+    title = "Position in the corpus:"
+    epoch: int = at_least(0, 0)
+    file: int = at_least(0, 0)
+    sentence: int = at_least(0, 0)
+    batch: int = at_least(0, 0)
 
 
 @dataclass(frozen=True)

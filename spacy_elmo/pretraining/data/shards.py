@@ -1,13 +1,10 @@
-"""Sentence shards: text files of one sentence a line, its words separated by spaces."""
+"""Sentence shards: text files of one sentence per line, its words separated by spaces."""
 
 from __future__ import annotations
 
 import gzip
-import json
 import lzma
 import os
-import sys
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from glob import glob
@@ -15,15 +12,15 @@ from itertools import chain, count
 from pathlib import Path
 from typing import IO, Any
 
-from ...bilm.base_weights import check_regular
 from ...bilm.extras import import_extra
-from ...bilm.files import write_text
+from ...bilm.files import read_json, reading, write_json
 from .reader import CorpusReader
 
 META = "meta.json"  # describes the shards beside it
 META_KEYS = ("lang", "tokenizer")
 MAX_LINE = 10_000_000  # characters; spaCy itself refuses texts of more than a million
 COMPRESSIONS = ("", ".gz", ".xz", ".zst")
+Paths = str | Path | Sequence[str | Path]
 SUFFIXES = {"gz": ".txt.gz", "xz": ".txt.xz", "zst": ".txt.zst", "none": ".txt"}
 
 
@@ -50,45 +47,36 @@ def read_lines(path: Path) -> Iterator[str]:
         ValueError: the file cannot be opened, is not UTF-8, its compression is damaged, or a line
             is longer than `MAX_LINE`; the message names it.
     """
-    try:
-        check_regular(path)
-        with open_text(path) as file:
-            for number in count(1):
-                line = file.readline(MAX_LINE + 1)
-                if not line:
-                    return
-                text = line.rstrip("\n")
-                if len(text) > MAX_LINE:
-                    raise ValueError(f"line {number:,} has more than {MAX_LINE:,} characters")
-                yield text
-    except _damage() as error:
-        raise ValueError(f"Cannot read {path} as UTF-8 text: {error}") from error
+    with reading("the UTF-8 text", path), open_text(path) as file:
+        for number in count(1):
+            line = file.readline(MAX_LINE + 1)
+            if not line:
+                return
+            text = line.rstrip("\n")
+            if len(text) > MAX_LINE:
+                raise ValueError(f"line {number:,} has more than {MAX_LINE:,} characters")
+            yield text
 
 
-def _damage() -> tuple[type[Exception], ...]:
-    """What reading a damaged file raises."""
-    known = (ValueError, EOFError, OSError, lzma.LZMAError, zlib.error)
-    zstd = sys.modules.get("backports.zstd")
-    return known if zstd is None else (*known, zstd.ZstdError)
-
-
-def find_shards(path: str | Path) -> list[Path]:
-    """The shard files of a path, see `find_files`."""
+def find_shards(paths: Paths) -> list[Path]:
+    """The shard files of one or several paths, see `find_files`."""
     wanted = (
         "a text file or a directory of .txt, .txt.gz, .txt.xz or .txt.zst files, as `python -m "
         "spacy elmo tokenize` writes them"
     )
-    return find_files(path, tuple(SUFFIXES.values()), "shards", wanted)
+    return find_files(paths, tuple(SUFFIXES.values()), "shards", wanted)
 
 
-def find_files(path: str | Path, endings: tuple[str, ...], kind: str, wanted: str) -> list[Path]:
-    """The files of a path, sorted by name: one file, those in a directory with given endings, or
-    those that match a pattern such as ``corpus/*.txt.gz``.
+def find_files(paths: Paths, endings: tuple[str, ...], kind: str, wanted: str) -> list[Path]:
+    """The files of one or several paths, those of each sorted by name: one file, those in a
+    directory with given endings, or those that match a pattern such as ``corpus/*.txt.gz``.
 
     Raises:
-        ValueError: there are none; the message names the kind, and what was expected.
+        ValueError: there are none at a path; the message names the kind, and what was expected.
     """
-    root = Path(path)
+    if not isinstance(paths, str | Path):
+        return [file for path in paths for file in find_files(path, endings, kind, wanted)]
+    path, root = paths, Path(paths)
     if root.is_file():
         return [root]
     if not root.exists() and any(character in str(path) for character in "*?["):
@@ -113,11 +101,11 @@ class Shards(CorpusReader):
         paths: files, directories of them, or patterns such as ``corpus/*.txt.gz``.
     """
 
-    def __init__(self, paths: str | Path | Sequence[str | Path]):
-        self.paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    def __init__(self, paths: Paths):
+        self.paths = paths
 
     def files(self) -> list[Path]:
-        return [shard for path in self.paths for shard in find_shards(path)]
+        return find_shards(self.paths)
 
     def read(self, file: Path) -> Iterator[list[str]]:
         return read_sentences(file)
@@ -127,7 +115,7 @@ class Shards(CorpusReader):
 
 
 def split_at_spaces(words: Iterable[str]) -> list[str]:
-    """Words, those with white space inside as several: a shard cannot hold them as one."""
+    """Words, those with white space inside as several: a shard cannot contain them as one."""
     return [piece for word in words for piece in word.split()]
 
 
@@ -143,7 +131,7 @@ def write_shards(
 
     Args:
         sentences: lists of words; a word with white space inside becomes several.
-        out: a directory, made if missing.
+        out: a directory, created if missing.
         compression: ``"gz"``, ``"xz"``, ``"zst"`` or ``"none"``.
         words_per_shard: a shard ends with the sentence that reaches this.
 
@@ -192,8 +180,9 @@ def write_meta(directory: Path, lang: str, tokenizer: str | None = None) -> None
         lang: code of the language.
         tokenizer: registered name of the tokenizer, None for the language's own.
     """
-    meta = {"lang": lang} | ({} if tokenizer is None else {"tokenizer": tokenizer})
-    write_text(directory / META, json.dumps(meta) + "\n")
+    write_json(
+        directory / META, {"lang": lang} | ({} if tokenizer is None else {"tokenizer": tokenizer})
+    )
 
 
 def read_meta(shards: Iterable[Path]) -> dict[str, str]:
@@ -205,10 +194,6 @@ def read_meta(shards: Iterable[Path]) -> dict[str, str]:
     facts = []
     for directory in {shard.parent for shard in shards}:
         path = directory / META
-        try:
-            data = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        except (OSError, ValueError, RecursionError) as error:
-            raise ValueError(f"Cannot read {path}: {error}") from error
-        data = data if isinstance(data, dict) else {}
+        data = read_json(path) if path.exists() else {}
         facts.append({(key, data[key]) for key in META_KEYS if isinstance(data.get(key), str)})
     return dict(sorted(set.intersection(*facts))) if facts else {}

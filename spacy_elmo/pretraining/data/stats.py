@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ...bilm.characters import is_truncated
+from ...bilm.characters import CharacterIds, is_truncated
+from ...bilm.word_vectors import RowIds
 from ...lm.vocabulary import UNK, UNKNOWN, Vocabulary
 
 MAX_TYPES = 2_000_000  # distinct words that are counted: a few hundred MB
@@ -50,15 +51,12 @@ class CorpusStats:
                 self.is_truncated = True
             yield words
 
-    def describe(
-        self, vocab: Vocabulary, max_characters: int, table: Container[str] | None = None
-    ) -> str:
+    def describe(self, vocab: Vocabulary, to_ids: CharacterIds | RowIds) -> str:
         """One line: the size, the rate of unknown words, and what is split or truncated.
 
         Args:
             vocab: the words that are predicted.
-            max_characters: positions of a word for the char-CNN, with its two markers.
-            table: the words that have a vector, if the biLM reads these instead of characters.
+            to_ids: the ids that the biLM reads, of characters or word vectors.
         """
         n_words = max(1, self.n_words)
         known = sum(n for word, n in self.counts.items() if vocab[word] != UNKNOWN)
@@ -66,15 +64,16 @@ class CorpusStats:
             f"{self.n_words:,} words in {self.n_sentences:,} sentences, "
             f"{1 - known / n_words:.2%} {UNK}"
         )
-        if table is not None:
-            missing = sum(n for word, n in self.counts.items() if word not in table)
+        if isinstance(to_ids, RowIds):
+            missing = sum(n for word, n in self.counts.items() if word not in to_ids)
             text += f", {missing / n_words:.2%} without a vector"
         if self.n_long:
             text += f"; {self.n_long:,} sentences of more than {self.max_words} words split"
-        long = sum(n for word, n in self.counts.items() if is_truncated(word, max_characters))
-        if long and table is None:
-            least = "at least " if self.is_truncated else ""
-            text += f"; {least}{long:,} words truncated to {max_characters - 2} bytes"
+        if isinstance(to_ids, CharacterIds):
+            limit = to_ids.max_characters
+            if long := sum(n for word, n in self.counts.items() if is_truncated(word, limit)):
+                least = "at least " if self.is_truncated else ""
+                text += f"; {least}{long:,} words truncated to {limit - 2} bytes"
         if self.is_truncated:
             text += "; too many distinct words to count, the rarest are left out"
         return text

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from ...bilm.files import atomic_file
+from ...bilm.files import atomic_file, reading
 from ...bilm.own_weights import write_tensors
 from ...bilm.word_vectors import WordTable, pack_words, unpack_words
-from ..config import PretrainConfig
+from ..config import PretrainConfig, needs_spacy
 
 TABLE = "vectors.safetensors"  # of a run, written once: checkpoints leave frozen tables out
 
@@ -48,10 +47,7 @@ def find_table(
     elif path is not None and path.endswith(".safetensors"):
         table, source = read_table(Path(path)), path
     elif path is not None:
-        raise ValueError(
-            f"Config: [paths] vectors is {path!r}; only `python -m spacy elmo pretrain` reads "
-            f"spaCy's vectors. Without spaCy, give a *.safetensors file."
-        )
+        raise needs_spacy(f"[paths] vectors is {path!r}", "give a *.safetensors file")
     else:
         raise ValueError(
             "Config: [paths] vectors is not set, but [model] token_encoder is 'vectors'; give a "
@@ -84,9 +80,7 @@ def read_table(path: Path) -> WordTable:
     Raises:
         ValueError: it is missing or damaged.
     """
-    try:
+    with reading("the word vectors", path):
         tensors = load_file(path)
         words = unpack_words(tensors["words"])
         return WordTable(words, tensors["rows"].numpy(), tensors["table"].numpy())
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
-        raise ValueError(f"Cannot read the word vectors {path}: {error}") from error

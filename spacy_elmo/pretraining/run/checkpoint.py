@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from ...bilm.base_weights import Card
-from ...bilm.files import atomic_file
+from ...bilm.files import atomic_file, reading
 from ...bilm.own_weights import check_tensors, write_tensors
+from ...bilm.settings import Settings, at_least
 from ...bilm.word_vectors import WordVectors
 from ..config import PretrainConfig
 from ..data.corpus import CorpusPosition
@@ -25,8 +26,6 @@ CHECKPOINT, EARLIER = "checkpoint.safetensors", "checkpoint-?????????.safetensor
 # (The vocabulary of a resumed run is the one in its directory.)
 TRAINING = ("seed", "batch_words", "state", "n_streams", "train_vectors")
 FIXED = ("[model] ", "[corpus] ", *(f"[training] {name}:" for name in TRAINING))
-
-DAMAGE = (SafetensorError, OSError, ValueError, TypeError)  # what reading a damaged file raises
 
 # Attributes of `Progress` whose names in a file are those of version 0.1.
 KEYS = {
@@ -39,7 +38,7 @@ KEYS = {
 
 
 @dataclass
-class Progress:
+class Progress(Settings):
     """How far a run has come.
 
     Attributes:
@@ -57,16 +56,17 @@ class Progress:
         card: name, language, licence and sources of the biLM, see `base_weights.Card`.
     """
 
-    step: int = 0
+    title = "Progress:"
+    step: int = at_least(0, 0)
     position: CorpusPosition = field(default_factory=CorpusPosition)
-    words: int = 0
+    words: int = at_least(0, 0)
     seconds: float = 0.0
     best: float | None = None
     train_fingerprint: str = ""
     dev_fingerprint: str = ""
-    n_steps: int = 0
-    head_first: int = 0
-    world_size: int = 1
+    n_steps: int = at_least(0, 0)
+    head_first: int = at_least(0, 0)
+    world_size: int = at_least(1, 1)
     before: dict[str, Any] | None = None
     card: dict[str, Any] = field(default_factory=dict)
 
@@ -77,26 +77,9 @@ class Progress:
     def from_json(cls, text: str) -> Progress:
         names = {key: name for name, key in KEYS.items()}
         data = {names.get(key, key): value for key, value in json.loads(text).items()}
-        data["position"] = _checked(CorpusPosition(**data["position"]))
-        progress = _checked(cls(**data))
+        progress = cls(**{**data, "position": CorpusPosition(**data["position"])})
         Card(**progress.card)
         return progress
-
-
-def _checked(value: Any) -> Any:
-    """A dataclass of a file, whose values have the types of its defaults.
-
-    Raises:
-        TypeError: one has another.
-    """
-    default = type(value)()
-    for name in (each.name for each in fields(value)):
-        found, kind = getattr(value, name), type(getattr(default, name))
-        if kind is int and (type(found) is not int or found < 0):
-            raise TypeError(f"'{name}' is {found!r}, not a whole number of at least 0")
-        if kind not in (int, type(None)) and not isinstance(found, (kind, int)):
-            raise TypeError(f"'{name}' is {found!r}, not of the type {kind.__name__}")
-    return value
 
 
 def save_checkpoint(
@@ -153,7 +136,7 @@ def keep_latest(path: Path, step: int, number: int) -> None:
         copies[step] = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")
         with atomic_file(copies[step]) as temporary:
             shutil.copyfile(path, temporary)
-    # Copies of later steps belong to a future that this run, reset to an earlier step, has left.
+    # Copies of later steps are from before the run was reset to an earlier step.
     past = sorted(done for done in copies if done <= step)
     latest = past[-number:] if number > 1 else []
     for done, file in copies.items():
@@ -169,14 +152,12 @@ def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
     """
     if not path.is_file():
         raise ValueError(f"There is no checkpoint {path} to resume from.")
-    try:
+    with reading("the checkpoint", path):
         with safe_open(path, "pt") as file:
             metadata = file.metadata()
         progress, config = Progress.from_json(metadata["progress"]), json.loads(metadata["config"])
         if not all(isinstance(settings, dict) for settings in config.values()):
-            raise TypeError("its config has a section that is not one")
-    except (*DAMAGE, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError(f"Cannot read the checkpoint {path}: {error}") from error
+            raise ValueError("its config has a section that is not one")
     return progress, config
 
 
@@ -191,22 +172,21 @@ def load_checkpoint(
     Raises:
         ValueError: the checkpoint cannot be read, or its tensors do not fit.
     """
-    try:
-        with safe_open(path, "pt", device=str(device)) as file:
-            # Copies: the file is memory-mapped, and will be replaced.
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-    except DAMAGE as error:
-        raise ValueError(f"Cannot read the checkpoint {path}: {error}") from error
+    with reading("the checkpoint", path), safe_open(path, "pt", device=str(device)) as file:
+        # Copies: the file is memory-mapped, and will be replaced.
+        tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+
+    def part(name: str) -> dict[str, torch.Tensor]:
+        return {key.removeprefix(name): t for key, t in tensors.items() if key.startswith(name)}
+
     for name, module in modules.items():
-        prefix = f"{name}."
-        found = {key[len(prefix) :]: t for key, t in tensors.items() if key.startswith(prefix)}
+        found = part(f"{name}.")
         check_tensors(_state_to_save(module), found, f"The checkpoint {path}, {name}")
         module.load_state_dict(found, strict=False)
     state: dict[int, dict[str, torch.Tensor]] = {}
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     for number, parameter in enumerate(parameters):
-        prefix = f"optimizer.{number}."
-        found = {key[len(prefix) :]: t for key, t in tensors.items() if key.startswith(prefix)}
+        found = part(f"optimizer.{number}.")
         if found:  # none for a parameter that has been frozen so far
             moments = {"exp_avg": parameter, "exp_avg_sq": parameter}
             expected = {"step": torch.tensor(0.0), **moments}

@@ -39,7 +39,7 @@ T = TypeVar("T")
 class ProcessGroup:
     """The processes that train together, as one of them sees them.
 
-    Each holds the whole model and reads the same batches, which follow from the seed, but trains
+    Each has the whole model and reads the same batches, which follow from the seed, but trains
     on its share of each batch only. So the gradient, averaged over the processes, is that of the
     whole batch, however many there are; the price is that each reads all of the text.
 
@@ -80,7 +80,7 @@ class ProcessGroup:
     def barrier(self) -> None:
         """Wait until all ranks are here and what they sent each other has arrived.
 
-        Call it at the end: a tensor that a thread of PyTorch still holds when Python ends would
+        Call it at the end: a tensor that a thread of PyTorch still uses when Python ends would
         abort the process.
         """
         if self.world_size > 1:
@@ -199,18 +199,18 @@ def fresh_store(store: distributed.Store, rank: int, world_size: int) -> distrib
     often it has; so addresses in it may belong to processes that are gone. Here only those that
     are alive find each other.
     """
-    mine = uuid.uuid4().hex
+    own = uuid.uuid4().hex
     if rank == 0:
-        store.set("first", mine)
+        store.set("first", own)
         for other in range(1, world_size):
-            name = store.get(f"{mine}/{other}").decode()  # waits until it is there
-            store.set(f"{mine}/{name}", "seen")
-        return distributed.PrefixStore(mine, store)
+            name = store.get(f"{own}/{other}").decode()  # waits until it is there
+            store.set(f"{own}/{name}", "seen")
+        return distributed.PrefixStore(own, store)
     while True:
         first = store.get("first").decode()  # perhaps of a process that has ended
-        store.set(f"{first}/{rank}", mine)
+        store.set(f"{first}/{rank}", own)
         for _ in range(20):
-            if store.check([f"{first}/{mine}"]):
+            if store.check([f"{first}/{own}"]):
                 return distributed.PrefixStore(first, store)
             time.sleep(0.05)
 

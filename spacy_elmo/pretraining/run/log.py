@@ -1,4 +1,4 @@
-"""The log of a run: a JSON object a line, each with the step after which it was written."""
+"""The log of a run: a JSON object per line, each with the step after which it was written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from ...bilm.files import write_text
+from ...bilm.files import reading, write_text
 from ..config import Entries
 
 LOG = "log.jsonl"
@@ -22,10 +22,8 @@ def read_log(path: Path) -> Entries:
     """
     if not path.exists():
         return []
-    try:
+    with reading("the log", path):
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"Cannot read the log {path}: {error}") from error
     entries = []
     for number, line in enumerate(lines, start=1):
         try:
@@ -58,7 +56,7 @@ class Log:
         self.entries.append(entry)
 
     def end_step(self) -> None:
-        """Pass on what has been written since the last step, perhaps nothing."""
+        """Pass the entries since the last step on to the logger; there may be none."""
         entries, self.entries = self.entries, []
         if self.follow is not None:
             self.follow(entries)

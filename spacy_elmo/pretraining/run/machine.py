@@ -15,7 +15,7 @@ import torch
 
 @contextmanager
 def stop_on_signals(quiet: bool = False) -> Iterator[Callable[[], bool]]:
-    """Note the first Ctrl-C (or SIGTERM) instead of stopping at once; a second one does stop.
+    """Defer the first Ctrl-C (or SIGTERM); a second one stops at once.
 
     Args:
         quiet: print nothing on the first.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ...bilm.extras import import_extra
 from ...bilm.files import atomic_file
 from .log import read_log
 
@@ -26,12 +27,7 @@ def plot_log(log: Path, file: Path) -> None:
         ValueError: matplotlib is missing; there is no log, it is damaged, or has nothing to
             draw; or the format is unknown.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ValueError(
-            "Plotting needs matplotlib. Install it with: pip install 'spacy-elmo[viz]'"
-        ) from None
+    figures = import_extra("matplotlib.figure", "viz", "plotting needs matplotlib", str(file))
     if not log.is_file():
         raise ValueError(
             f"There is no log '{log}'; give the directory of a run of `python -m spacy elmo "
@@ -46,7 +42,7 @@ def plot_log(log: Path, file: Path) -> None:
         raise ValueError(f"'{file}' has no suffix of an image format; known are {known}.")
     if not file.parent.is_dir():
         raise ValueError(f"There is no directory '{file.parent}' to write the image to.")
-    figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
+    figure = figures.Figure(figsize=SIZE, dpi=DPI, layout="constrained")
     draw(figure, entries)
     with atomic_file(file) as temporary:
         figure.savefig(temporary, format=kind)

@@ -9,9 +9,9 @@ from pathlib import Path
 from ...bilm.base_weights import VOCAB, Card
 from ...bilm.characters import CharacterIds
 from ...bilm.word_vectors import RowIds, WordTable
-from ...lm.batches import EncodedSentences, ToIds
+from ...lm.batches import EncodedSentences
 from ...lm.vocabulary import Vocabulary
-from ..config import CORPORA, Entries, PretrainConfig
+from ..config import CORPORA, Entries, PretrainConfig, needs_spacy
 from ..config_file import CONFIG
 from ..data.corpus import Corpus
 from ..data.reader import CorpusReader
@@ -24,7 +24,6 @@ from .log import LOG, read_log
 from .schedule import Schedule
 from .starting_point import (
     Notify,
-    candidates_for,
     resumed_vocabulary,
     starting_card,
     starting_vocabulary,
@@ -43,7 +42,6 @@ class Run:
         config: all settings, with the shape of the weights or word vectors that they name.
         schedule: its steps and learning rates.
         vocab: the words that are predicted.
-        n_candidates: of the sampled softmax; None for the full one.
         table: the word vectors that the biLM reads instead of characters, or None.
         corpus: the training text.
         dev: the held-out text.
@@ -56,7 +54,6 @@ class Run:
     config: PretrainConfig
     schedule: Schedule
     vocab: Vocabulary
-    n_candidates: int | None
     table: WordTable | None
     corpus: Corpus
     dev: EncodedSentences
@@ -87,25 +84,21 @@ def prepare_run(
             f'{group.world_size} processes; train with one, or set state = "zero".'
         )
     resume = resume or group.has_claimed(out)
-    if resume and _is_only_begun(out):
+    if resume and _ended_before_checkpoint(out):
         notify(f"'{out}' has no checkpoint yet: the run starts from the beginning")
         resume = False
     elif not resume:
         _check_new(out)
     if settings.logger is not None and config.make_logger is None:
-        raise ValueError(
-            "Config: [training.logger] names a logger, which only spaCy can make: use `python -m "
-            "spacy elmo pretrain`, or remove it."
-        )
+        raise needs_spacy("[training.logger] names a logger", "remove it")
     config, table = find_table(config, out, resume)
     train_reader, dev_reader = (find_reader(config, name) for name in CORPORA)
     meta = train_reader.card()
     if "lang" not in meta:
-        notify("The language of the training text is not known: the biLM will name none")
+        notify("The language of the training text is unknown, so the card will not name it")
     elif dev_reader.card() not in ({}, meta):
         notify(f"The held-out text is {dev_reader.card()}, but the training text {meta}")
-    max_words, to_ids = config.corpus.max_words, _ids_for(config, table)
-    known = to_ids if isinstance(to_ids, RowIds) else None
+    max_words, to_ids = config.corpus.max_words, _word_ids(config, table)
     if table is not None:
         n_words, n_vectors, vector_dim = table.sizes().values()
         frozen = "trained" if settings.train_vectors else "frozen"
@@ -136,31 +129,29 @@ def prepare_run(
         log = _log_until(read_log(out / LOG), progress.step, schedule.n_steps)
         vocab = resumed_vocabulary(config, out)
         if progress.world_size != group.world_size:
-            notify(f"Processes: {progress.world_size} until now, {group.world_size} from now on")
+            notify(f"Number of processes: {progress.world_size} before, now {group.world_size}")
     elif stats is not None:
         vocab, new_head = starting_vocabulary(config, stats, notify)
         card = Card(dict(meta))
         if config.start is not None:
             card = starting_card(config.start, meta, notify)
-            progress.head_first = schedule.head_first if new_head else 0
+            progress.head_first = schedule.settings.head_first if new_head else 0
             if progress.head_first >= schedule.n_steps:
                 notify("The biLM itself stays frozen: head_first takes all steps")
         progress.card = asdict(card)
-        described = stats.describe(vocab, config.model.max_characters_per_token, known)
-        notify(f"train: {described}; vocabulary of {len(vocab):,}")
+        notify(f"train: {stats.describe(vocab, to_ids)}; vocabulary of {len(vocab):,}")
     progress.n_steps, progress.world_size = schedule.n_steps, group.world_size
 
     dev_stats = CorpusStats(max_words)
     dev = EncodedSentences(dev_stats.count(dev_reader.sentences()), vocab, max_words, to_ids)
     _check_words("dev", dev_reader, dev_stats)
-    notify(f"dev: {dev_stats.describe(vocab, config.model.max_characters_per_token, known)}")
+    notify(f"dev: {dev_stats.describe(vocab, to_ids)}")
     n_warm_up = WARM_UP_SENTENCES if settings.state == "carried" else 0
     run = Run(
         out=out,
         config=config,
         schedule=schedule,
         vocab=vocab,
-        n_candidates=candidates_for(config, vocab, notify),
         table=table,
         corpus=Corpus(train_reader, vocab, to_ids, config.corpus, settings),
         dev=dev,
@@ -180,17 +171,14 @@ def find_reader(config: PretrainConfig, name: str) -> CorpusReader:
     if name in config.readers:
         return config.readers[name]
     if name in config.corpora:
-        raise ValueError(
-            f"Config: [corpora.{name}] names a reader, which only spaCy can make: use `python -m "
-            f"spacy elmo pretrain`, or give sentence shards as [paths] {name} instead."
-        )
+        raise needs_spacy(f"[corpora.{name}] names a reader", f"give shards as [paths] {name}")
     paths = getattr(config.paths, name)
     if not paths:
         raise ValueError(f"Config: [paths] {name} is not set; give it as --paths.{name} PATH.")
     return Shards(paths)
 
 
-def _ids_for(config: PretrainConfig, table: WordTable | None) -> ToIds:
+def _word_ids(config: PretrainConfig, table: WordTable | None) -> CharacterIds | RowIds:
     if table is not None:
         return RowIds(table.words, table.rows)
     return CharacterIds(config.model.max_width, config.model.max_characters_per_token)
@@ -224,7 +212,7 @@ def _read_progress(config: PretrainConfig, now: Progress, out: Path, notify: Not
     return progress
 
 
-def _is_only_begun(out: Path) -> bool:
+def _ended_before_checkpoint(out: Path) -> bool:
     """Whether a directory has a run that ended before it could write its checkpoint."""
     later = [BEST, LAST, *(path.name for path in out.glob(f"{Path(CHECKPOINT).stem}*"))]
     begun = any((out / name).exists() for name in (VOCAB, LAUNCH))

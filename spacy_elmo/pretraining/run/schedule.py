@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from ..config import PretrainConfig
+from ..config import PretrainConfig, TrainingSettings
 from ..data.stats import CorpusStats
 from .checkpoint import Progress
 
@@ -14,20 +15,14 @@ class Schedule:
     """The steps of a run.
 
     Attributes:
-        n_steps: after so many it ends.
-        n_epochs: or after so many passes over the text; 0: no such limit.
-        peak_rate: the highest learning rate.
-        warmup_steps, decay_steps: first and last steps, in which the rate rises and falls.
-        head_first: steps in which a new head alone is trained.
+        settings: [training]; ``warmup_steps``, ``decay_steps`` and ``head_first`` are shortened if
+            the run is.
+        n_steps: after so many it ends, or after so many epochs as the settings name.
         epoch_steps: about how many steps an epoch has; None if the text was not counted.
     """
 
+    settings: TrainingSettings
     n_steps: int
-    n_epochs: int
-    peak_rate: float
-    warmup_steps: int
-    decay_steps: int
-    head_first: int
     epoch_steps: int | None = None
 
     @classmethod
@@ -38,38 +33,30 @@ class Schedule:
             config: all settings.
             stats: of the training text; needed if there is a ``max_epochs``.
         """
-        settings, n_steps, share, epoch_steps = (
-            config.training,
-            config.training.max_steps,
-            1.0,
-            None,
-        )
-        if stats is not None:
-            n_batches = _batches_per_epoch(config, stats)
-            epoch_steps = -(-n_batches // settings.accumulate_gradient)
-            if settings.max_epochs:
-                n_batches *= settings.max_epochs
-                n_steps = min(n_steps, -(-n_batches // settings.accumulate_gradient))
-                share = min(1.0, n_steps / max(1, settings.warmup_steps + settings.decay_steps))
-        return cls(
-            n_steps=n_steps,
-            n_epochs=settings.max_epochs,
-            peak_rate=settings.learning_rate,
-            warmup_steps=int(share * settings.warmup_steps),
-            decay_steps=int(share * settings.decay_steps),
-            head_first=int(share * settings.head_first),
-            epoch_steps=epoch_steps,
-        )
+        settings = config.training
+        if stats is None:
+            return cls(settings, settings.max_steps)
+        n_batches = _batches_per_epoch(config, stats)
+        epoch_steps = -(-n_batches // settings.accumulate_gradient)
+        if not settings.max_epochs:
+            return cls(settings, settings.max_steps, epoch_steps)
+        n_batches *= settings.max_epochs
+        n_steps = min(settings.max_steps, -(-n_batches // settings.accumulate_gradient))
+        share = min(1.0, n_steps / max(1, settings.warmup_steps + settings.decay_steps))
+        names = ("warmup_steps", "decay_steps", "head_first")
+        shortened: dict[str, Any] = {name: int(share * getattr(settings, name)) for name in names}
+        return cls(replace(settings, **shortened), n_steps, epoch_steps)
 
     def learning_rate(self, step: int) -> float:
         """The rate of a step: up over the warm-up, level, down to zero over the last steps."""
-        up = (step + 1) / max(1, self.warmup_steps)
-        down = (self.n_steps - step) / max(1, self.decay_steps)
-        return self.peak_rate * min(1.0, up, down)
+        up = (step + 1) / max(1, self.settings.warmup_steps)
+        down = (self.n_steps - step) / max(1, self.settings.decay_steps)
+        return self.settings.learning_rate * min(1.0, up, down)
 
     def has_read_all(self, progress: Progress) -> bool:
         """Whether the run has made all its passes over the text."""
-        return bool(self.n_epochs) and progress.position.epoch >= self.n_epochs
+        n_epochs = self.settings.max_epochs
+        return bool(n_epochs) and progress.position.epoch >= n_epochs
 
     def has_ended(self, progress: Progress) -> bool:
         """Whether the run has taken all its steps, or made all its passes over the text."""

@@ -68,18 +68,6 @@ def resumed_vocabulary(config: PretrainConfig, out: Path) -> Vocabulary:
     return vocab
 
 
-def candidates_for(config: PretrainConfig, vocab: Vocabulary, notify: Notify) -> int | None:
-    """How many candidates a step draws; None for the full softmax."""
-    n = config.softmax.n_candidates
-    if config.softmax.kind == "full":
-        return None
-    if n >= len(vocab):
-        # Half of it, for the last rare words would take thousands of draws.
-        n = len(vocab) // 2
-        notify(f"Using {n:,} candidates: the vocabulary has only {len(vocab):,} words")
-    return n
-
-
 def starting_card(start: Weights, text: dict[str, str], notify: Notify) -> Card:
     """The card of a biLM that starts from another: its language, licence and sources.
 

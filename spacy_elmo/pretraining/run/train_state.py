@@ -9,11 +9,11 @@ from dataclasses import asdict
 import torch
 from torch import nn
 
-from ...bilm.base_weights import Card
+from ...bilm.base_weights import HEAD, WEIGHTS, Card
 from ...bilm.files import atomic_directory
 from ...bilm.find_weights import load_bilm
 from ...bilm.model import BiLM
-from ...bilm.own_weights import HEAD, WEIGHTS, save_bilm, save_statistics
+from ...bilm.own_weights import save_bilm, save_statistics
 from ...bilm.statistics import compute_statistics
 from ...bilm.warm import compute_warm_state
 from ...lm.head import load_head, save_head
@@ -33,11 +33,11 @@ def create_train_state(run: Run, group: ProcessGroup, progress: Progress) -> Tra
     torch.manual_seed(settings.seed)
     model = BiLM(config.model, settings.dropout, settings.compiled_lstm)
     if run.table is not None:
-        model.word_vectors.fill(run.table, learns=settings.train_vectors)
+        model.word_vectors.fill(run.table, trainable=settings.train_vectors)
     head = SoftmaxHead(len(run.vocab), config.model.projection_dim)
     sampler = streams = None
-    if run.n_candidates is not None:
-        sampler = LogUniformSampler(len(run.vocab), run.n_candidates)
+    if config.softmax.kind == "sampled":
+        sampler = LogUniformSampler(len(run.vocab), config.softmax.n_candidates)
     if settings.state == "carried":
         streams = StreamState(config.model, settings.n_streams)
     state = TrainState(model, head, settings, group, sampler, streams, progress)
@@ -68,9 +68,13 @@ def load_state(state: TrainState, run: Run) -> None:
 def describe_state(state: TrainState) -> str:
     """One line: the sizes, and where they are trained."""
     bilm, head = (sum(p.numel() for p in m.parameters()) / 1e6 for m in (state.model, state.head))
-    group = state.group
-    processes = f", {group.world_size} processes" if group.world_size > 1 else ""
-    return f"{bilm:.1f} M parameters, head: {head:.1f} M; {group.device}{processes}"
+    group, sampler = state.group, state.sampler
+    candidates = processes = ""
+    if sampler is not None:
+        candidates = f", {sampler.n_candidates:,} candidates of {sampler.n_words:,} words"
+    if group.world_size > 1:
+        processes = f", {group.world_size} processes"
+    return f"{bilm:.1f} M parameters, head: {head:.1f} M{candidates}; {group.device}{processes}"
 
 
 def update_warm_state(state: TrainState, run: Run) -> None:
