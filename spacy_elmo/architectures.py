@@ -37,6 +37,7 @@ def BiLM(
     cache_mb: int = DEFAULT.cache_mb,
     cache_half: bool = DEFAULT.cache_half,
     precision: str = DEFAULT.precision,
+    compiled: bool = DEFAULT.compiled,
 ) -> Model[List[Doc], List[Floats3d]]:
     """``spacy-elmo.BiLM.v1``: all layers of a biLM (Peters et al. 2018), a PyTorchWrapper of thinc.
 
@@ -44,7 +45,8 @@ def BiLM(
 
     Args:
         weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-            cache_mb, cache_half, precision: see `spacy_elmo.pipeline.settings.BiLMSettings`.
+            cache_mb, cache_half, precision, compiled: see
+            `spacy_elmo.pipeline.settings.BiLMSettings`.
 
     Returns:
         ``List[Doc]`` to one array ``(n_layers + 1, n_tokens, 2P)`` each, layer 0 being the token
@@ -55,7 +57,7 @@ def BiLM(
     """
     settings = BiLMSettings(
         weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-        cache_mb, cache_half, precision,
+        cache_mb, cache_half, precision, compiled,
     )  # fmt: skip
     return BiLMLayer(settings)
 
@@ -72,13 +74,15 @@ def Elmo(
     cache_mb: int = DEFAULT.cache_mb,
     cache_half: bool = DEFAULT.cache_half,
     precision: str = DEFAULT.precision,
+    compiled: bool = DEFAULT.compiled,
     mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None,
 ) -> Model[List[Doc], List[Floats2d]]:
     """``spacy-elmo.Elmo.v1``: a biLM and a mix of its layers (Peters et al. 2018).
 
     Args:
         weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-            cache_mb, cache_half, precision: see `spacy_elmo.pipeline.settings.BiLMSettings`.
+            cache_mb, cache_half, precision, compiled: see
+            `spacy_elmo.pipeline.settings.BiLMSettings`.
         mix: how the layers become one vector, `spacy-elmo.ScalarMix.v1`; None for its defaults.
 
     Returns:
@@ -89,7 +93,7 @@ def Elmo(
     """
     bilm = BiLM(
         weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-        cache_mb, cache_half, precision,
+        cache_mb, cache_half, precision, compiled,
     )  # fmt: skip
     return mixed_layers(bilm, mix if mix is not None else ScalarMix())
 

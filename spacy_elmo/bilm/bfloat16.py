@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -32,7 +33,10 @@ class Bfloat16BiLM:
         if isinstance(encoder, CharCNN):
             converted = deepcopy(encoder).bfloat16()
             self.encode = lambda ids: converted(ids).float()
-        self.lstm = [Bfloat16LSTM(layer) for layer in lstm]
+        self.lstm: list[Callable[..., tuple[torch.Tensor, ...]]] = [
+            Bfloat16LSTM(layer) if layer.kernel(True) is None else partial(layer, bfloat16=True)
+            for layer in lstm
+        ]
 
 
 class Bfloat16LSTM:
@@ -67,7 +71,7 @@ class Bfloat16LSTM:
         for (start, size), (after, remaining) in pairwise([*packing.steps(), (N, 0)]):
             step = slice(start, start + size)
             product = torch.bmm(inputs[:, step], self.weight, out=products[:, :size])
-            gates = torch.add(product, self.bias, out=all_gates[:, :size])  # (2, size, 4D)
+            gates = all_gates[:, :size].copy_(product).add_(self.bias)  # (2, size, 4D)
             gates[..., : 2 * D].sigmoid_()
             gates[..., 2 * D : 3 * D].tanh_()
             gates[..., 3 * D :].sigmoid_()

@@ -20,6 +20,8 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
+from .packing import Packing
+
 SOURCE = Path(__file__).parent / "lstm_kernel.cpp"
 BLOCK = 32  # the kernel computes this many cells at a time
 FLAGS = (
@@ -90,7 +92,7 @@ def _cpu() -> str:
 
 
 class KernelLSTM(torch.autograd.Function):
-    """All steps of one layer by the compiled kernel; the arguments of `lstm._LSTM`.
+    """All steps of one layer by the compiled kernel; the arguments of `OperatorLSTM`.
 
     The matrix products of bfloat16 operands accumulate in float32, and so are all other values.
     """
@@ -105,20 +107,22 @@ class KernelLSTM(torch.autograd.Function):
         weight_hh: torch.Tensor,  # (2, 4D, P)
         bias: torch.Tensor,  # (2, 4D)
         weight_hr: torch.Tensor | None,  # (2, P, D)
-        kernel: Any,
-        batch_sizes: list[int],
-        clips: tuple[float, float],  # of cells and projections; 0 for none
+        packing: Packing,
+        cell_clip: float | None,
+        proj_clip: float | None,
         is_grad_enabled: bool,  # in here it never is
-        bfloat16: bool,
+        product_type: torch.dtype,  # float32 or bfloat16
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         for_backward = is_grad_enabled and any(ctx.needs_input_grad)
+        bfloat16 = product_type == torch.bfloat16
+        kernel, clips = load_kernel(bfloat16), (cell_clip or 0.0, proj_clip or 0.0)
         weights = (weight_ih, weight_hh, bias, weight_hr)
         out, h_n, c_n, *saved = kernel.forward(
-            x, h0, c0, *weights, batch_sizes, *clips, for_backward, bfloat16
+            x, h0, c0, *weights, packing.batch_sizes, *clips, for_backward, bfloat16
         )
         if for_backward:
             ctx.save_for_backward(c0, weight_ih, weight_hh, weight_hr, out, *saved)
-            ctx.kernel, ctx.batch_sizes, ctx.clips = kernel, batch_sizes, clips
+            ctx.kernel, ctx.batch_sizes, ctx.clips = kernel, packing.batch_sizes, clips
         return out, h_n, c_n
 
     @staticmethod

@@ -73,7 +73,7 @@ class BiLM(nn.Module):
         """Copies and pickles convert their weights themselves."""
         return {**self.__dict__, "_bfloat16": None}
 
-    def set_precision(self, precision: str) -> BiLM:
+    def set_precision(self, precision: str, compiled: bool = False) -> BiLM:
         """Choose how vectors are computed where no gradient is needed; it is not saved.
 
         Args:
@@ -81,6 +81,7 @@ class BiLM(nn.Module):
                 operands of 8 significant bits, which CPUs with instructions for it multiply
                 faster. The weights are converted at the first use, and take half as much memory
                 again. A GPU computes in float32 all the same.
+            compiled: see `LSTMLayer`; it also holds for gradients.
 
         Raises:
             ValueError: it is neither.
@@ -89,6 +90,9 @@ class BiLM(nn.Module):
             known = ", ".join(f'"{name}"' for name in PRECISIONS)
             raise ValueError(f"The precision is {precision!r}; known are {known}.")
         self.precision = precision
+        for lstm in self.lstm:
+            assert isinstance(lstm, LSTMLayer)
+            lstm.compiled = compiled
         self.clear_caches()
         return self
 

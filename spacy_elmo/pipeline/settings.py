@@ -34,6 +34,9 @@ class BiLMSettings(Settings):
         precision: how vectors are computed: ``"float32"``, exact; or ``"bfloat16"``, faster on CPUs
             with instructions for it, see `BiLM.set_precision`. Training a biLM that is not frozen
             takes float32.
+        compiled: compute the LSTM layers on a CPU with a kernel that is compiled at its first use
+            on a machine, which takes a minute, a C++ compiler, the extra ``[compile]`` and AVX-512.
+            Where one of these is missing, warn and compute without it.
 
     Raises:
         ValueError: a setting is out of range, or has no effect with the others.
@@ -51,6 +54,7 @@ class BiLMSettings(Settings):
     cache_mb: int = at_least(0, 1024)
     cache_half: bool = False
     precision: str = one_of(*PRECISIONS)
+    compiled: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

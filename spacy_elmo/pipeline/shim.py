@@ -110,7 +110,8 @@ class BiLMShim(PyTorchShim):
 
     def _set_model(self, model: BiLM, statistics: Statistics | None) -> None:
         self.comparison = None if statistics is None else Comparison(statistics)
-        self._model = model.to(self._device).set_precision(self.settings.precision)
+        model.set_precision(self.settings.precision, self.settings.compiled)
+        self._model = model.to(self._device)
         self.cache = LayerCache(self.settings.cache_mb, self.settings.cache_half)
         self._set_requires_grad()
 
@@ -252,8 +253,7 @@ class BiLMShim(PyTorchShim):
         copied._config, copied._card = self._config, self._card
         copied.comparison = self.comparison
         copied._warned_of_language = self._warned_of_language
-        copied._device = self._device
-        copied._n_trainable = self._n_trainable
+        copied._device, copied._n_trainable = self._device, self._n_trainable
         if self._model is not None:
             copied.cache = self.cache
             copied._model = self._model if self.settings.frozen else deepcopy(self._model)

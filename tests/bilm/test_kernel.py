@@ -13,6 +13,7 @@ from spacy_elmo.bilm import kernel as kernel_module
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.kernel import load_kernel
 from spacy_elmo.bilm.lstm import LSTMLayer
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
 
 LENGTHS = [1, 17, 4, 30, 2, 9, 9, 12, 40, 3, 5, 21, 8, 1, 6, 33, 2, 2, 7, 11]
@@ -76,6 +77,21 @@ def test_outputs_and_gradients(
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.shape == theirs.shape
         assert float((ours - theirs).detach().norm() / theirs.detach().norm()) < bound
+
+
+def test_a_bilm_without_gradients(bfloat16: bool) -> None:
+    torch.manual_seed(0)
+    config = BiLMConfig([(1, 8), (2, 8)], 32, 64, 2)
+    bilm, sentences = BiLM(config).eval(), [["a", "b", "a", "c"], ["b"]]
+    with torch.no_grad():
+        expected = bilm.read(sentences)[0]
+        bilm.set_precision("bfloat16" if bfloat16 else "float32", compiled=True)
+        found = bilm.read(sentences)[0]
+        without = bilm.set_precision(bilm.precision).read(sentences)[0]
+    for ours, theirs, pytorch in zip(found, expected, without, strict=True):
+        assert float((ours - theirs).norm() / theirs.norm()) < (1e-2 if bfloat16 else 2e-6)
+        assert torch.equal(pytorch, theirs) != bfloat16
+        assert not torch.equal(ours[1:], pytorch[1:])  # they are rounded differently
 
 
 def test_other_sizes_are_computed_by_pytorch() -> None:

@@ -300,6 +300,12 @@ def test_precision_is_saved_and_can_change_after_loading(own_weights, tmp_path):
     )
 
 
+def test_the_kernel_is_a_setting(weights):
+    for compiled in (False, True):
+        bilm = make_nlp(weights, compiled=compiled).get_pipe("elmo").shim.bilm
+        assert [layer.compiled for layer in bilm.lstm] == [compiled] * len(bilm.lstm)
+
+
 def test_an_unknown_precision(weights):
     with pytest.raises(ValueError, match="setting precision is 'int8'; known are"):
         make_nlp(weights, precision="int8")

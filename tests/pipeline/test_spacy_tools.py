@@ -51,6 +51,7 @@ FILLED = {
         "cache_mb": 1024,
         "cache_half": False,
         "precision": "float32",
+        "compiled": False,
         "mix": {
             "@architectures": "spacy-elmo.ScalarMix.v1",
             "initial_weights": None,

@@ -1,0 +1,169 @@
+"""All steps of an LSTM layer by PyTorch's operators, forward and backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from .packing import Packing
+
+BYTES_AT_ONCE = 2**23  # of gates, where no gradient needs those of all steps
+
+
+def _times(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """``a · b``, multiplied in the type of b."""
+    return torch.bmm(a.to(b.dtype), b).to(a.dtype)
+
+
+def _add_times(to: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """``to + a · b``, multiplied in the type of b."""
+    if a.dtype == b.dtype:
+        return torch.baddbmm(to, a, b)
+    return to + torch.bmm(a.to(b.dtype), b)
+
+
+def _add_times_(to: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """`_add_times` in place: no memory is allocated that shrinks from step to step."""
+    return to.baddbmm_(a, b) if a.dtype == b.dtype else to.add_(torch.bmm(a.to(b.dtype), b))
+
+
+def _clip(tensor: torch.Tensor, limit: float | None) -> torch.Tensor:
+    return tensor if limit is None else tensor.clamp_(-limit, limit)
+
+
+class OperatorLSTM(torch.autograd.Function):
+    """All steps of one layer, with one product per weight gradient instead of one per step.
+
+    What does not depend on the recurrence is done for all steps at once, before the loop over
+    them (input products) or after it (weight gradients); what remains inside is two small
+    products and a few pointwise operations. The products may be in lower precision.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: torch.Tensor,  # (2, N, P)
+        h0: torch.Tensor,  # (2, B, P)
+        c0: torch.Tensor,  # (2, B, D)
+        weight_ih: torch.Tensor,  # (2, 4D, P)
+        weight_hh: torch.Tensor,  # (2, 4D, P)
+        bias: torch.Tensor,  # (2, 4D)
+        weight_hr: torch.Tensor | None,  # (2, P, D)
+        packing: Packing,
+        cell_clip: float | None,
+        proj_clip: float | None,
+        is_grad_enabled: bool,  # in here it never is
+        product_type: torch.dtype,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        N, D = x.shape[1], c0.shape[2]
+        for_backward = is_grad_enabled and any(ctx.needs_input_grad)
+        ih = weight_ih.to(product_type).transpose(1, 2)
+        hh = weight_hh.to(product_type).transpose(1, 2)
+        hr = None if weight_hr is None else weight_hr.to(product_type).transpose(1, 2)
+        out = torch.empty_like(x) if hr is not None else x.new_empty(2, N, D)
+        cells = tanhs = None  # of all steps, (2, N, D)
+        if for_backward:
+            cells, tanhs = x.new_empty(2, N, D), x.new_empty(2, N, D)
+        h_n, c_n = torch.empty_like(h0), torch.empty_like(c0)
+        h, c = h0, c0.clone()  # c is updated in place
+        most = N if for_backward else max(1, BYTES_AT_ONCE // (8 * D * x.element_size()))
+        for first, end, steps in packing.stretches(most):
+            # What comes from x, for all steps of a stretch: (2, end - first, 4D)
+            from_x = _add_times(bias.unsqueeze(1), x[:, first:end], ih)
+            for start, size in steps:
+                if size < h.shape[1]:  # sentences that have ended leave their state
+                    h_n[:, size : h.shape[1]], c_n[:, size : c.shape[1]] = h[:, size:], c[:, size:]
+                    h, c = h[:, :size], c[:, :size]
+                step, rows = slice(start, start + size), slice(start - first, start - first + size)
+                gates = _add_times_(from_x[:, rows], h, hh)  # (2, size, 4D)
+                gates[..., : 2 * D].sigmoid_()
+                gates[..., 2 * D : 3 * D].tanh_()
+                gates[..., 3 * D :].sigmoid_()
+                i, f, g, o = gates.split(D, dim=2)
+                c = _clip(c.mul_(f).addcmul_(i, g), cell_clip)
+                tanh_c = c.tanh()
+                h = tanh_c * o
+                if hr is not None:
+                    h = _clip(_times(h, hr), proj_clip)
+                out[:, step] = h
+                if cells is not None and tanhs is not None:
+                    cells[:, step], tanhs[:, step] = c, tanh_c
+        h_n[:, : h.shape[1]], c_n[:, : c.shape[1]] = h, c
+        if cells is not None:
+            ctx.save_for_backward(
+                x, h0, c0, weight_ih, weight_hh, weight_hr, from_x, cells, tanhs, out
+            )
+            ctx.packing, ctx.cell_clip, ctx.proj_clip = packing, cell_clip, proj_clip
+            ctx.product_type = product_type
+        return out, h_n, c_n
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, d_out: torch.Tensor, d_h_n: torch.Tensor, d_c_n: torch.Tensor
+    ) -> tuple[torch.Tensor | None, ...]:
+        x, h0, c0, weight_ih, weight_hh, weight_hr, gates, cells, tanh_c, out = ctx.saved_tensors
+        packing: Packing = ctx.packing
+        product = {"dtype": ctx.product_type}
+        hh = weight_hh.to(**product)
+        hr = None if weight_hr is None else weight_hr.to(**product)
+        D = c0.shape[2]
+        i, f, g, o = gates.split(D, dim=2)  # each (2, N, D)
+        c_prev = torch.cat([c0, cells[:, packing.previous]], dim=1)
+        # Derivatives that need no recurrence, for all steps at once; sigmoid_backward(x, y) is
+        # x · y · (1 − y), tanh_backward(x, y) is x · (1 − y²), each in one pass over the memory.
+        aten = torch.ops.aten
+        by_cell = gates.new_empty(*gates.shape[:2], 3 * D)  # of i, f, g by c
+        d_i, d_f, d_g = by_cell.split(D, dim=2)
+        aten.sigmoid_backward.grad_input(g, i, grad_input=d_i)
+        aten.sigmoid_backward.grad_input(c_prev, f, grad_input=d_f)
+        aten.tanh_backward.grad_input(i, g, grad_input=d_g)
+        o_by_m = aten.sigmoid_backward(tanh_c, o)  # m = σ(o) · tanh(c), what is projected
+        c_by_m = aten.tanh_backward(o, tanh_c)
+        inside = None if ctx.cell_clip is None else cells.abs() < ctx.cell_clip
+        if ctx.proj_clip is not None:
+            h_inside = out.abs() < ctx.proj_clip
+        d_gates = torch.empty_like(gates)
+        d_hs = torch.empty_like(out)  # by h before its clip
+        d_h, d_c = torch.zeros_like(h0), torch.zeros_like(c0)  # packed rows, from step to step
+        d_h += d_h_n
+        d_c += d_c_n
+        for start, size in reversed(packing.steps()):
+            step = slice(start, start + size)
+            d_h_step = d_out[:, step] + d_h[:, :size]
+            if ctx.proj_clip is not None:
+                d_h_step *= h_inside[:, step]
+            d_hs[:, step] = d_h_step
+            d_m = d_h_step if hr is None else _times(d_h_step, hr)
+            d_c_step = torch.addcmul(d_c[:, :size], d_m, c_by_m[:, step])
+            if inside is not None:
+                d_c_step *= inside[:, step]
+            d_step = d_gates[:, step]
+            torch.mul(
+                by_cell[:, step].unflatten(2, (3, D)),
+                d_c_step.unsqueeze(2),
+                out=d_step[..., : 3 * D].unflatten(2, (3, D)),
+            )
+            torch.mul(o_by_m[:, step], d_m, out=d_step[..., 3 * D :])
+            torch.mul(d_c_step, f[:, step], out=d_c[:, :size])
+            d_h[:, :size] = _times(d_step, hh)
+        h_prev = torch.cat([h0, out[:, packing.previous]], dim=1)
+        d_bias = d_gates.sum(dim=1)
+        d_gates = d_gates.to(**product)
+        d_gates_t = d_gates.transpose(1, 2)
+        d_weight_hr = None
+        if hr is not None:
+            d_weight_hr = torch.bmm(d_hs.to(**product).transpose(1, 2), (tanh_c * o).to(**product))
+            d_weight_hr = d_weight_hr.to(x.dtype)
+        return (
+            torch.bmm(d_gates, weight_ih.to(**product)).to(x.dtype),
+            d_h if ctx.needs_input_grad[1] else None,
+            d_c if ctx.needs_input_grad[2] else None,
+            torch.bmm(d_gates_t, x.to(**product)).to(x.dtype),
+            torch.bmm(d_gates_t, h_prev.to(**product)).to(x.dtype),
+            d_bias,
+            d_weight_hr,
+            *[None] * 5,
+        )
