@@ -2,6 +2,7 @@
 # make test       all checks: ruff, mypy, pytest, and the built wheel in a fresh environment
 # make test-all   the same, with the tests that take long (marked `slow`)
 # make lint | unit | smoke   one of the checks
+# make docs       the documentation as a site, in build/site
 # make clean      remove what the others made, the virtual environment too
 #
 # PYTHON=python3.12   the interpreter, 3.10 to 3.13 (default: that of .venv, then python3, …)
@@ -31,10 +32,11 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 MADE := $(VENV)/.made-with-$(PYTHON_VERSION)
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+INSTALLED_DOCS := $(VENV)/.installed-docs
 METADATA := setup.py constraints.txt spacy_elmo/about.py
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint unit unit-all smoke clean
+.PHONY: help demo test test-all lint unit unit-all smoke docs clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -63,6 +65,10 @@ smoke: $(INSTALLED_DEV)
 	$(BIN)/python -m build --outdir dist . >/dev/null
 	PIP_ARGS='$(TORCH_ARGS)' tests/smoke_wheel.sh $(BIN)/python dist/*.whl
 
+docs: $(INSTALLED_DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "Open build/site/index.html"
+
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -83,3 +89,7 @@ $(INSTALLED_DEV): $(MADE) $(METADATA)
 	@echo "Installing into $(VENV); the first time this takes a few minutes"
 	$(PIP_INSTALL) --editable '.[dev]'
 	touch $(INSTALLED) $@
+
+$(INSTALLED_DOCS): $(MADE) $(METADATA)
+	$(PIP_INSTALL) --editable '.[docs]'
+	touch $@

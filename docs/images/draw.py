@@ -55,7 +55,7 @@ def draw_gain() -> Drawing:
     scores = measured()
     row, left, scale = 54, 180, 4.3  # pixels: of a task, of its label, of one percent of errors
     drawing = Drawing(680, 52 + row * len(TASKS))
-    for x, colour, text in ((left, GREY, "errors without"), (left + 150, COLOURS[0], "with ELMo")):
+    for x, colour, text in ((left, GREY, "errors without"), (left + 175, COLOURS[0], "with ELMo")):
         drawing.box(x, 12, 14, 14, colour)
         drawing.label(x + 20, 24, f"{text}, %")
     for number, (title, column) in enumerate(TASKS.items()):
