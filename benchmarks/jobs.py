@@ -35,6 +35,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.own_weights import save_bilm
 from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.cli import app
+from spacy_elmo.cli.options import report_errors
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
@@ -130,7 +131,8 @@ def make_jobs(sound: Path) -> dict[str, Job]:
         nlp = spacy.blank("en")
         nlp.add_pipe("elmo", config={"model": {"weights": str(own)}})
         nlp.add_pipe("elmo_surprisal", config={"weights": str(own)})
-        save_pipeline(nlp, room / "nlp")
+        with report_errors("Cannot save"):
+            save_pipeline(nlp, room / "nlp")
 
     def encode(room: Path, *more: str) -> None:
         elmo("encode", text, room / "out.npy", "-w", own, "--tokenized", "--quiet", *more)
@@ -314,6 +316,10 @@ class Trial:
             return f"empty folders are left: {empty}"
         return None
 
+    def parts(self) -> list[str]:
+        """Files in the room that no finished job leaves."""
+        return sorted({*digest(self.room)} - {*self.old, *self.new})
+
     def leftovers(self) -> list[str]:
         """Temporary files that the processes so far have left outside of the room.
 
@@ -326,11 +332,12 @@ class Trial:
 def count_operations(counter: Path) -> None:
     """Note each operation in the file system as a byte in a file."""
     descriptor = os.open(counter, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    on_operation(lambda n: os.write(descriptor, b"."))
+    on_operation(lambda n, event: os.write(descriptor, b"."))
 
 
-def on_operation(act: Callable[[int], object]) -> None:
-    """Call a function before each operation that changes the file system, with its number."""
+def on_operation(act: Callable[[int, str], object]) -> None:
+    """Call a function before each operation that changes the file system, with its number and
+    kind."""
     count = 0
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
@@ -338,7 +345,7 @@ def on_operation(act: Callable[[int], object]) -> None:
         is_write = event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITING
         if (is_write and arguments[0] != os.devnull) or event in OPERATIONS:
             count += 1
-            act(count)
+            act(count, event)
 
     sys.addaudithook(hook)
 

@@ -30,7 +30,7 @@ def kill(trial: Trial, rng: random.Random) -> tuple[str, int]:
     match rng.choice(("operation", "byte", "time")):
         case "operation":
             n = rng.randint(1, trial.n_operations)
-            die = lambda i: i == n and os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
+            die = lambda i, _: i == n and os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
             return f"before operation {n}", trial.fork(run, lambda: on_operation(die))
         case "byte":
             n = rng.randrange(trial.n_bytes)

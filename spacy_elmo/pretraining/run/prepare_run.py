@@ -214,9 +214,10 @@ def _read_progress(config: PretrainConfig, now: Progress, out: Path, notify: Not
 
 def _ended_before_checkpoint(out: Path) -> bool:
     """Whether a directory has a run that ended before it could write its checkpoint."""
-    later = [BEST, LAST, *(path.name for path in out.glob(f"{Path(CHECKPOINT).stem}*"))]
-    begun = any((out / name).exists() for name in (VOCAB, LAUNCH))
-    return begun and not any((out / name).exists() for name in later)
+    names = {path.name for path in out.iterdir()} if out.is_dir() else {CHECKPOINT}
+    begun = not names.isdisjoint((VOCAB, LAUNCH)) or names <= {f".{VOCAB}.part", f".{LAUNCH}.part"}
+    later = (BEST, LAST, Path(CHECKPOINT).stem)
+    return begun and not any(name.startswith(later) for name in names)
 
 
 def _check_new(out: Path) -> None:
