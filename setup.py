@@ -44,10 +44,18 @@ setup(
     license_expression="MIT AND CC-BY-SA-3.0",
     license_files=["LICENSES/*.txt"],
     keywords=["spacy", "elmo", "nlp", "language model", "contextual embeddings", "pytorch"],
+    project_urls={
+        "Paper": "https://arxiv.org/abs/1802.05365",
+        "spaCy": "https://spacy.io",
+    },
     classifiers=[
         "Development Status :: 3 - Alpha",
+        "Environment :: Console",
+        "Environment :: GPU :: NVIDIA CUDA",
         "Intended Audience :: Developers",
         "Intended Audience :: Science/Research",
+        "Natural Language :: English",
+        "Natural Language :: Korean",
         "Operating System :: OS Independent",
         "Programming Language :: Python :: 3 :: Only",
         "Programming Language :: Python :: 3.10",
