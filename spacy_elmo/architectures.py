@@ -1,6 +1,9 @@
 """Every registered name, a cheap constructor each: none of them opens a file."""
 
-from typing import Any, List, Optional, Union
+from collections.abc import Callable
+from dataclasses import fields
+from inspect import Parameter, Signature, signature
+from typing import Any, List, Optional, TypeVar, Union, get_type_hints
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -8,8 +11,8 @@ from thinc.types import Floats2d, Floats3d
 
 from .pipeline import listener
 from .pipeline.callbacks import ConsoleLogger, gradual_unfreezing
+from .pipeline.elmo_model import elmo_model
 from .pipeline.layer import BiLMLayer
-from .pipeline.mixed import mixed_layers
 from .pipeline.scalar_mix import ScalarMix
 from .pipeline.settings import BiLMSettings
 from .pipeline.tok2vec import Tok2Vec
@@ -22,31 +25,37 @@ __all__ = [
     "gradual_unfreezing",
 ]  # fmt: skip
 
-DEFAULT = BiLMSettings()
+Constructor = TypeVar("Constructor", bound=Callable[..., Any])
 
 
-def BiLM(
-    weights: Union[str, List[str]] = DEFAULT.weights,
-    frozen: bool = DEFAULT.frozen,
-    width: Optional[int] = DEFAULT.width,
-    initial_state: str = DEFAULT.initial_state,
-    segments: str = DEFAULT.segments,
-    max_words: int = DEFAULT.max_words,
-    batch_words: int = DEFAULT.batch_words,
-    learn_rate_factor: float = DEFAULT.learn_rate_factor,
-    cache_mb: int = DEFAULT.cache_mb,
-    cache_half: bool = DEFAULT.cache_half,
-    precision: str = DEFAULT.precision,
-    compiled: bool = DEFAULT.compiled,
-) -> Model[List[Doc], List[Floats3d]]:
+def with_bilm_settings(constructor: Constructor) -> Constructor:
+    """Give a constructor a biLM's settings as arguments, before its own.
+
+    spaCy reads arguments, types and defaults from signatures; those of the settings stand in
+    `BiLMSettings` alone.
+    """
+    types = get_type_hints(BiLMSettings)
+    settings = [
+        Parameter(
+            item.name, Parameter.KEYWORD_ONLY, default=item.default, annotation=types[item.name]
+        )
+        for item in fields(BiLMSettings)
+    ]
+    own = signature(constructor).parameters.values()
+    arguments = [*settings, *(p for p in own if p.kind is not Parameter.VAR_KEYWORD)]
+    constructor.__annotations__ = {p.name: p.annotation for p in arguments}
+    constructor.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
+    return constructor
+
+
+@with_bilm_settings
+def BiLM(**settings: Any) -> Model[List[Doc], List[Floats3d]]:
     """``spacy-elmo.BiLM.v1``: all layers of a biLM (Peters et al. 2018), a PyTorchWrapper of thinc.
 
     Also a layer of thinc's registry, under the same name.
 
     Args:
-        weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-            cache_mb, cache_half, precision, compiled: see
-            `spacy_elmo.pipeline.settings.BiLMSettings`.
+        settings: keyword arguments, see `spacy_elmo.pipeline.settings.BiLMSettings`.
 
     Returns:
         ``List[Doc]`` to one array ``(n_layers + 1, n_tokens, 2P)`` each, layer 0 being the token
@@ -55,35 +64,18 @@ def BiLM(
     Raises:
         ValueError: a setting is out of range.
     """
-    settings = BiLMSettings(
-        weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-        cache_mb, cache_half, precision, compiled,
-    )  # fmt: skip
-    return BiLMLayer(settings)
+    return BiLMLayer(BiLMSettings(**settings))
 
 
+@with_bilm_settings
 def Elmo(
-    weights: Union[str, List[str]] = DEFAULT.weights,
-    frozen: bool = DEFAULT.frozen,
-    width: Optional[int] = DEFAULT.width,
-    initial_state: str = DEFAULT.initial_state,
-    segments: str = DEFAULT.segments,
-    max_words: int = DEFAULT.max_words,
-    batch_words: int = DEFAULT.batch_words,
-    learn_rate_factor: float = DEFAULT.learn_rate_factor,
-    cache_mb: int = DEFAULT.cache_mb,
-    cache_half: bool = DEFAULT.cache_half,
-    precision: str = DEFAULT.precision,
-    compiled: bool = DEFAULT.compiled,
-    mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None,
+    *, mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None, **settings: Any
 ) -> Model[List[Doc], List[Floats2d]]:
     """``spacy-elmo.Elmo.v1``: a biLM and a mix of its layers (Peters et al. 2018).
 
     Args:
-        weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-            cache_mb, cache_half, precision, compiled: see
-            `spacy_elmo.pipeline.settings.BiLMSettings`.
         mix: how the layers become one vector, `spacy-elmo.ScalarMix.v1`; None for its defaults.
+        settings: keyword arguments, see `spacy_elmo.pipeline.settings.BiLMSettings`.
 
     Returns:
         ``List[Doc]`` to one array ``(n_tokens, 2P)`` each.
@@ -91,11 +83,7 @@ def Elmo(
     Raises:
         ValueError: a setting is out of range.
     """
-    bilm = BiLM(
-        weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-        cache_mb, cache_half, precision, compiled,
-    )  # fmt: skip
-    return mixed_layers(bilm, mix if mix is not None else ScalarMix())
+    return elmo_model(BiLM(**settings), mix if mix is not None else ScalarMix())
 
 
 def ElmoListener(

@@ -253,7 +253,7 @@ def group(
 
 def find_keywords(nlp: Language, found: Sequence[Context], label: np.ndarray) -> list[list[str]]:
     """Up to three words for each group, by the share of its contexts that have the word, minus the
-    share of all others; a word has to be in two contexts of the group."""
+    share of all others; a word must be in two contexts of the group."""
     words = []
     for context in found:
         sides = (nlp.make_doc(side) for side in (context.text[0], context.text[2]))

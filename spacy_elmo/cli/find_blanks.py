@@ -52,10 +52,8 @@ class Blank(NamedTuple):
 
 def find_blanks(doc: Doc) -> list[Blank]:
     """The blanks in the Doc of a text returned by `prepare`."""
-    tokens, bounds = sentence_bounds(doc)
     found = []
-    for start, end in bounds:
-        inside = tokens[start:end].tolist()
+    for inside in sentence_bounds(doc).tokens:
         texts = [doc[i].text for i in inside]
         words = [BLANK if text == BLANK_WORD else text for text in texts]
         for place, i in enumerate(inside):

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Dict, List, Optional, Tuple  # noqa: UP035
 
@@ -10,6 +11,7 @@ from spacy.language import Language
 from spacy.training.loggers import console_logger_v3
 from thinc.api import Model
 
+from ..bilm.settings import Settings, at_least, one_of
 from .component import Elmo
 from .layer_cache import LayerCache
 from .nodes import model_nodes
@@ -94,6 +96,16 @@ def ConsoleLogger(
     return setup
 
 
+@dataclass(frozen=True)
+class UnfreezingSettings(Settings):
+    """The settings of `gradual_unfreezing`."""
+
+    title = "spacy-elmo.gradual_unfreezing.v1: the setting"
+    every: int = at_least(1)
+    unit: str = one_of("epoch", "step")
+    first: int = at_least(0, 0)
+
+
 def gradual_unfreezing(
     component: str = "elmo", every: int = 1, unit: str = "epoch", first: int = 0
 ) -> Callable[[Language, Dict[str, Any]], None]:
@@ -113,17 +125,7 @@ def gradual_unfreezing(
         ValueError: a setting is out of range; or, in the training, there is no such component,
             or its biLM is frozen.
     """
-    if unit not in ("epoch", "step"):
-        raise ValueError(
-            f'The setting unit = "{unit}" of spacy-elmo.gradual_unfreezing.v1 is unknown; use '
-            f'"epoch" or "step".'
-        )
-    for name, number, least in [("every", every, 1), ("first", first, 0)]:
-        if number < least:
-            raise ValueError(
-                f"The setting {name} = {number} of spacy-elmo.gradual_unfreezing.v1 is too small; "
-                f"use at least {least}."
-            )
+    UnfreezingSettings(every, unit, first)
 
     def unfreeze(nlp: Language, progress: Dict[str, Any]) -> None:
         for shim in _unfreezable(nlp, component):

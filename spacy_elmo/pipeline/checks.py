@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,6 @@ from ..bilm.base_weights import Card
 from .scalar_mix import MixSettings
 
 VECTORS = ("auto", "elmo", "vocab")
-Listeners = Mapping[str, Sequence[Any]]  # by the components that they are in
 
 
 def check_settings(vectors: str, model: Model) -> None:
@@ -31,18 +30,10 @@ def check_settings(vectors: str, model: Model) -> None:
         )
 
 
-def check_widths(name: str, width: int, listeners: Listeners) -> None:
-    """Refuse spaCy's listeners that expect vectors of another size.
-
-    Args:
-        name: of the elmo component.
-        width: size 2P of its vectors.
-        listeners: those that listen to it.
-
-    Raises:
-        ValueError: one has another width.
-    """
-    for component, listener in _tok2vec_listeners(listeners):
+def check_widths(elmo: Any) -> None:
+    """Raise a ValueError if one of spaCy's listeners of an elmo component has another width."""
+    width = elmo.shim.config.width
+    for component, listener in _tok2vec_listeners(elmo):
         if listener.get_dim("nO") != width:
             advice = f"Set it to {width}."
             if listener.upstream_name == "*":
@@ -52,30 +43,22 @@ def check_widths(name: str, width: int, listeners: Listeners) -> None:
                 )
             raise ValueError(
                 f"The listener in the component '{component}' has the setting width = "
-                f"{listener.get_dim('nO')}, but the vectors of '{name}' are {width}-dimensional. "
-                f"{advice}"
+                f"{listener.get_dim('nO')}, but the vectors of '{elmo.name}' are "
+                f"{width}-dimensional. {advice}"
             )
 
 
-def warn_of_settings_without_effect(
-    name: str, frozen: bool, mix: MixSettings, listeners: Listeners, is_listened_to: bool
-) -> None:
-    """Warn of settings for learning where nothing learns.
-
-    Args:
-        name: of the elmo component.
-        frozen: its biLM is not trained.
-        mix: settings of its own mix.
-        listeners: those that listen to it.
-        is_listened_to: others do, that are disabled or in another pipeline.
-    """
+def warn_of_settings_without_effect(elmo: Any) -> None:
+    """Warn of settings of an elmo component for learning where nothing learns."""
+    mix: MixSettings = elmo.model.get_ref("mix").attrs["settings"]
     without_effect = []
-    if not (frozen or listeners or is_listened_to):
+    # Those of doc_layers may be disabled, or in another pipeline.
+    if not (elmo.shim.settings.frozen or elmo.listener_map or elmo.doc_layers.listeners):
         without_effect.append(
             "model.frozen = false: no component listens to this one. Give the model of one a "
             "spacy-elmo.ElmoListener.v1, or set frozen = true"
         )
-    if not any(_tok2vec_listeners(listeners)):
+    if not any(_tok2vec_listeners(elmo)):
         without_effect += [
             f"model.mix.{setting} = {value}: no spacy.Tok2VecListener.v1 learns from this mix. A "
             f"spacy-elmo.ElmoListener.v1 has a mix of its own, and such settings"
@@ -84,7 +67,7 @@ def warn_of_settings_without_effect(
         ]
     for problem in without_effect:
         warnings.warn(
-            f"A setting of the component '{name}' has no effect: {problem}.",
+            f"A setting of the component '{elmo.name}' has no effect: {problem}.",
             UserWarning,
             stacklevel=3,
         )
@@ -112,8 +95,9 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> bool
     return True
 
 
-def _tok2vec_listeners(listeners: Listeners) -> Iterator[tuple[str, Tok2VecListener]]:
-    for component, found in listeners.items():
+def _tok2vec_listeners(elmo: Any) -> Iterator[tuple[str, Tok2VecListener]]:
+    """spaCy's listeners of an elmo component, with the names of the components they are in."""
+    for component, found in elmo.listener_map.items():
         for listener in found:
             if isinstance(listener, Tok2VecListener):
                 yield component, listener

@@ -19,15 +19,15 @@ from . import extensions
 from .checks import check_settings, check_widths, damage_reported, warn_of_settings_without_effect
 from .doc_layers import Batch, DocLayers, add_loss
 from .doc_vectors import get_owners, set_vectors
+from .elmo_model import ReplacedConfig
 from .listener import ElmoListener
-from .mixed import ReplacedConfig
 from .nodes import model_nodes
 from .outputs import Output, predict_docs
 from .scalar_mix import check_finite, set_up
 from .segments import chunks
 from .shim import BiLMShim
 from .sources import add_sources, update_saved_sources
-from .surroundings import Surroundings
+from .tensor_conflicts import TensorConflicts
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
@@ -52,7 +52,8 @@ class Elmo(Tok2Vec):
 
     Attributes:
         doc_layers: what it shares with its `ElmoListener`s.
-        surroundings: what it knows of the pipeline that it is in.
+        tensor_conflicts: finds listeners that would read the wrong ``doc.tensor``; knows the
+            pipeline.
     """
 
     hide_labels = True  # there are none, and nlp.meta should not list them
@@ -72,7 +73,7 @@ class Elmo(Tok2Vec):
         self.store_layers = store_layers
         self.vectors = vectors
         self.doc_layers = DocLayers(name)
-        self.surroundings = Surroundings()
+        self.tensor_conflicts = TensorConflicts()
 
     @property
     def shim(self) -> BiLMShim:
@@ -102,7 +103,7 @@ class Elmo(Tok2Vec):
         """
         self.doc_layers.name = self.name
         self.model.attrs["replace_listener_cfg"].component = self.name  # it may have another now
-        names = ("*", self.name) if self.surroundings.writes_last(self) else (self.name,)
+        names = ("*", self.name) if self.tensor_conflicts.writes_last(self) else (self.name,)
         for listener in model_nodes(component, Tok2VecListener):
             if listener.upstream_name in names:
                 self.add_listener(listener, component.name)
@@ -111,7 +112,7 @@ class Elmo(Tok2Vec):
                 self.add_listener(own, component.name)  # type: ignore[arg-type]
                 with contextlib.suppress(WeightsNotFoundError):
                     own.set_shape(self.shim.config.n_layers + 1, self.shim.config.width)
-        self.surroundings.link(self, component)
+        self.tensor_conflicts.link(self, component)
 
     def remove_listener(self, listener: Any, component_name: str) -> bool:
         """Unlink a listener; spaCy calls this while it goes over the component's list of them."""
@@ -139,10 +140,10 @@ class Elmo(Tok2Vec):
         """
         docs = list(docs)
         if docs:
-            self.surroundings.check(self, docs[0].vocab)
+            self.tensor_conflicts.check(self, docs[0].vocab)
         if self.model.has_dim("nO") is None:
             self.model.set_dim("nO", self.shim.config.width)
-        check_widths(self.name, self.shim.config.width, self.listener_map)
+        check_widths(self)
         with_layers = self.store_layers or bool(self.doc_layers.listeners)
         outputs = predict_docs(docs, self.model, with_layers)
         self._add_sources()
@@ -170,7 +171,7 @@ class Elmo(Tok2Vec):
         for doc, output in zip(docs, outputs, strict=True):
             doc.tensor = output.tensor  # type: ignore[assignment]
             owners = dict.fromkeys([self.doc_layers, *get_owners(doc)])
-            weak = self.surroundings.is_cleaned
+            weak = self.tensor_conflicts.is_cleaned
             set_vectors(doc, output.tensor, tuple(owners), weak, output.compared)
             if self.store_layers:
                 extensions.set_layers(doc, output.layers, self.name)  # type: ignore[arg-type]
@@ -206,7 +207,7 @@ class Elmo(Tok2Vec):
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
-        check_widths(self.name, self.shim.config.width, self.listener_map)
+        check_widths(self)
         self.doc_layers.batch.backprop()
         self.doc_layers.batch.close()  # also where no listener had a gradient
         docs = [example.predicted for example in examples]
@@ -241,22 +242,16 @@ class Elmo(Tok2Vec):
                 behind this one would read other vectors than it learns from.
         """
         if nlp is not None:
-            self.surroundings.nlp = nlp
-            self.surroundings.check(self, nlp.vocab)
+            self.tensor_conflicts.nlp = nlp
+            self.tensor_conflicts.check(self, nlp.vocab)
         self.shim.bilm  # noqa: B018  # now rather than in the middle of the training
         self.shim.unfreeze_top(None)  # what an earlier training has frozen
         self.doc_layers.batch.close()  # and its gradients
         for own in self.elmo_listeners:
             own.set_shape(self.shim.config.n_layers + 1, self.shim.config.width)
             set_up(own.layers[0], own.n_layers, own.get_dim("nO"))
-        check_widths(self.name, self.shim.config.width, self.listener_map)
-        warn_of_settings_without_effect(
-            self.name,
-            self.shim.settings.frozen,
-            self.model.get_ref("mix").attrs["settings"],
-            self.listener_map,
-            bool(self.doc_layers.listeners),
-        )
+        check_widths(self)
+        warn_of_settings_without_effect(self)
         self._add_sources()
         super().initialize(get_examples, nlp=nlp)
 
@@ -267,27 +262,30 @@ class Elmo(Tok2Vec):
             return
         for name, text in self.shim.card.documents.items():
             (Path(path) / name).write_text(text, encoding="utf-8")
-        nlp = self.surroundings.nlp
+        nlp = self.tensor_conflicts.nlp
         if nlp is not None and self._add_sources():  # of weights that nothing has needed before
             update_saved_sources(Path(path).parent / "meta.json", nlp, self.name)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load the component with its weights; a ValueError if a file is missing or damaged."""
-        with damage_reported(self.name, str(path)):
+        with self._loading(str(path)):
             super().from_disk(path, exclude=exclude)
-            check_finite(self.model.get_ref("mix"))
-        self._add_sources()
         return self
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load the component with its weights; a ValueError if the bytes are damaged."""
-        with damage_reported(self.name, "bytes"):
+        with self._loading("bytes"):
             super().from_bytes(bytes_data, exclude=exclude)
+        return self
+
+    @contextlib.contextmanager
+    def _loading(self, source: str) -> Iterator[None]:
+        with damage_reported(self.name, source):
+            yield
             check_finite(self.model.get_ref("mix"))
         self._add_sources()
-        return self
 
     def _add_sources(self) -> bool:
         """Add the sources of loaded weights to the pipeline's; whether there are new ones."""
-        nlp = self.surroundings.nlp
+        nlp = self.tensor_conflicts.nlp
         return nlp is not None and self.shim.is_loaded and add_sources(nlp, self.shim.card)

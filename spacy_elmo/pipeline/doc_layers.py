@@ -191,7 +191,7 @@ def token_hash(doc: Doc) -> bytes:
 
 
 def add_loss(losses: dict[str, Any], name: str, loss: Any) -> None:
-    """Add to a component's loss. CuPy's numbers stay on the GPU until somebody prints them."""
+    """Add to a component's loss; CuPy scalars stay on the GPU until they are printed."""
     losses[name] = losses[name] + (float(loss) if isinstance(loss, np.generic) else loss)
 
 

@@ -16,8 +16,8 @@ from thinc.types import Floats2d
 
 from .doc_layers import DocLayers
 
-# As spaCy keeps an extension of the Doc's first token: of those alone `Doc.from_docs` moves the
-# values of all Docs to where they start in the joined Doc, and without a warning.
+# The key of an extension of the Doc's first token: only such values does `Doc.from_docs` move to
+# where each Doc starts in the joined Doc, without a warning.
 KEY: Any = ("._.", "elmo", 0, None)
 HOOK = "elmo"  # `Span.as_doc` copies no user data, but hooks
 
@@ -59,7 +59,7 @@ class DocVectors:
 
     @property
     def vectors(self) -> Any:
-        """The array ``(n_tokens, 2P)``; None if it has gone with the tensor."""
+        """The array ``(n_tokens, 2P)``; None if it was freed with the tensor."""
         return self._vectors()
 
     def fits(self, doc: Doc) -> bool:
@@ -79,7 +79,7 @@ class DocVectors:
         return bool(get_array_module(vectors).may_share_memory(tensor, vectors))
 
     def state(self) -> dict[str, Any]:
-        """``ends``, ``vectors``, ``sums`` of their rows, ``compared``; None for what has gone."""
+        """``ends``, ``vectors``, ``sums`` of their rows, ``compared``; None for what was freed."""
         vectors = self.vectors
         sums = None if vectors is None else _row_sums(vectors)
         return {"ends": self.ends, "sums": sums, "vectors": vectors, "compared": self.compared}
@@ -114,7 +114,7 @@ def encode(obj: Any, chain: Callable[[Any], Any] | None = None) -> Any:
 
 
 def get_vectors(doc: Doc) -> Any:
-    """ELMo's vectors of a Doc, ``(n_tokens, 2P)``, whatever has become of its tensor.
+    """ELMo's vectors of a Doc, ``(n_tokens, 2P)``, even if its tensor was replaced.
 
     Raises:
         NotOnDocError: no elmo component has read the Doc, or its vectors were removed.
@@ -254,7 +254,7 @@ def _row_sums(vectors: Any) -> np.ndarray:
 def _fills_docbin() -> bool:
     """Whether a `DocBin`, which leaves out tensors, asks for what is serialized.
 
-    It serializes ``user_data`` just as a Doc does; only the call tells them apart.
+    It serializes ``user_data`` exactly as a Doc does; only the call stack shows the difference.
     """
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_code is not DocBin.add.__code__:

@@ -36,8 +36,8 @@ def make_elmo(
     """Construct an elmo component; no file is opened.
 
     Raises:
-        ValueError: ``weights`` are set here. They are a setting of the model, and what many try
-            first: spaCy's own error for an unknown setting would not tell where they belong.
+        ValueError: ``weights`` are set here. They are a setting of the model, but many try this
+            first, and spaCy's own error for an unknown setting would not name the right place.
     """
     if weights is not None:
         raise ValueError(
@@ -46,5 +46,5 @@ def make_elmo(
             f'nlp.add_pipe("elmo", config={{"model": {{"weights": {json.dumps(weights)}}}}}).'
         )
     elmo = Elmo(nlp.vocab, model, name, store_layers=store_layers, vectors=vectors)
-    elmo.surroundings.nlp = nlp
+    elmo.tensor_conflicts.nlp = nlp
     return elmo

@@ -20,7 +20,7 @@ NAME = "elmo-bilm"
 def BiLMLayer(settings: BiLMSettings) -> Model[list[Doc], list[Floats3d]]:
     """All layers ``(L + 1, n_tokens, 2P)`` of each Doc; the rows of whitespace tokens are zeros.
 
-    Opens no file: the weights are loaded when the first Doc with words comes.
+    Opens no file: the weights are loaded at the first Doc with words.
     """
     model = PyTorchWrapper(None, convert_inputs=convert_inputs, convert_outputs=convert_outputs)
     model.name = NAME

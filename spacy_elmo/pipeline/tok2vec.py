@@ -60,8 +60,8 @@ def Tok2Vec(
 
 
 def as_list(embed: Model[List[Doc], Any]) -> Model[List[Doc], List[Floats2d]]:
-    """An embedding whose output is an array for each Doc, also where it was one Ragged, as that of
-    spaCy's static vectors is."""
+    """An embedding that returns an array for each Doc, even if it returned one Ragged, as spaCy's
+    static vectors do."""
     width = embed.get_dim("nO") if embed.has_dim("nO") else None
     return Model("as-list", forward, init=init, layers=[embed], dims={"nO": width})
 

@@ -18,7 +18,7 @@ TEXTS = ["The bank raised its rates. They sat\non the bank of the river!", "", "
 
 
 def make_layer(weights, **settings) -> Model:
-    return Elmo(str(weights), **settings).get_ref("bilm")
+    return Elmo(weights=str(weights), **settings).get_ref("bilm")
 
 
 def make_docs(texts=TEXTS) -> list[Doc]:
@@ -271,7 +271,7 @@ def test_many_words_at_once(weights):
 
 
 def test_whole_architecture_of_no_docs(weights):
-    assert Elmo(str(weights)).predict([]) == []
+    assert Elmo(weights=str(weights)).predict([]) == []
 
 
 def test_use_params_of_a_model_with_the_same_id(weights):

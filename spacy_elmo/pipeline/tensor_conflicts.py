@@ -1,4 +1,4 @@
-"""Which components behind an elmo component write and read ``doc.tensor``."""
+"""Components behind an elmo component that would read another's ``doc.tensor``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spacy.vocab import Vocab
 from .nodes import model_nodes
 
 
-class Surroundings:
+class TensorConflicts:
     """Finds listeners that would read another component's vectors than they learn from.
 
     spaCy's Tok2VecListener learns from the component that it names, but when it predicts it reads

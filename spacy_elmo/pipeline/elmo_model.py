@@ -15,7 +15,7 @@ LISTENER, MIX = "spacy-elmo.ElmoListener.v1", "spacy-elmo.ScalarMix.v1"
 SPACYS_LISTENER = "spacy.Tok2VecListener.v1"
 
 
-def mixed_layers(
+def elmo_model(
     bilm: Model[list[Doc], list[Floats3d]], mix: Model[list[Floats3d], list[Floats2d]]
 ) -> Model[list[Doc], list[Floats2d]]:
     """A biLM and a mix of its layers, with what spaCy's ``replace_listeners`` looks for."""
@@ -30,7 +30,7 @@ def mixed_layers(
 def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
     """The model that replaces a listener: the biLM, with the listener's own mix if it has one."""
     bilm, mix = copied.layers  # thinc's copies have no references
-    return mixed_layers(
+    return elmo_model(
         bilm, listener.layers[0].copy() if isinstance(listener, ElmoListener) else mix
     )
 
@@ -38,8 +38,8 @@ def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
 class ReplacedConfig:
     """The config of the model that replaces a listener; spaCy calls this for each listener.
 
-    spaCy does not say which listener it replaces. A call therefore assumes the first one that is
-    left; if the next call finds another one gone, the config given before is corrected.
+    spaCy does not pass the listener that it replaces. A call therefore assumes the first one that
+    is left; if the next call shows that it was another, the config returned before is corrected.
 
     Args:
         component: name of the upstream component.
