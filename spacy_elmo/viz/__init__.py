@@ -13,15 +13,33 @@ from collections.abc import Sequence
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
+from ..lm.language_model import LanguageModel
 from ..pipeline.scalar_mix import mixes as find_mixes
 from ..senses import Senses
+from .blanks import draw_blanks
 from .mixes import draw_mixes
 from .picture import Picture
 from .senses import draw_senses
 from .similarity import draw_similarity
 from .surprisal import draw_surprisal
 
-__all__ = ["Picture", "mixes", "senses", "similarity", "surprisal"]
+__all__ = ["Picture", "blanks", "mixes", "senses", "similarity", "surprisal"]
+
+
+def blanks(
+    lm: LanguageModel,
+    words: Sequence[str],
+    n: int = 5,
+    *,
+    page: bool = False,
+    jupyter: bool | None = None,
+) -> str | None:
+    """What fills the blanks (``___``) of a sentence, given as words.
+
+    Raises:
+        ValueError: there is no blank, or n is below 1.
+    """
+    return draw_blanks(lm, words, n).show(page, jupyter)
 
 
 def mixes(nlp: Language, *, page: bool = False, jupyter: bool | None = None) -> str | None:

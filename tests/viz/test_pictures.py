@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from spacy_elmo import viz
+from spacy_elmo import LanguageModel, viz
 from spacy_elmo.cli import app
 from spacy_elmo.clusters import center, distances, divide, project
 from spacy_elmo.senses import find_senses
@@ -140,3 +140,18 @@ def test_similarity_and_surprisal(weights: Path) -> None:
         viz.similarity(docs[:1])
     with pytest.raises(ValueError, match="elmo_surprisal"):
         viz.surprisal(nlp.make_doc("The bank."))
+
+
+def test_blanks(weights: Path) -> None:
+    """Each blank has its words and probabilities, from the left, from the right and from both."""
+    lm = LanguageModel.load(weights)
+    words = ["The", "___", "odd", "___", "."]
+    tree = ET.fromstring(str(viz.blanks(lm, words, 2, page=True, jupyter=False)))
+    labels = [text.text for text in tree.iter(f"{SVG}text")]
+    assert labels[0] == "The ___ odd ___ ." and labels.count("from both") == 2
+    filled = [lm.fill(words, position, 2) for position in (1, 3)]
+    expected = [word for each in filled for side in each for word, _ in side]
+    assert [label for label in labels if label in {*expected}] == expected
+    assert len(list(tree.iter(f"{SVG}polygon"))) == 12
+    with pytest.raises(ValueError, match="no blank"):
+        viz.blanks(lm, ["The", "bank"])
