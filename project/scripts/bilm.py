@@ -11,6 +11,7 @@ from sizes import find_size
 from wasabi import msg
 
 from spacy_elmo.cli.options import report_errors
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 
 EMBEDDED = {"en": "en_sm"}  # the biLMs that come with spacy-elmo, by language
 
@@ -51,8 +52,9 @@ def main(
             if not shards.exists():
                 text = run / "text" / f"{split}.txt"
                 elmo("tokenize", text, shards, "--lang", lang, "--tokenizer", tokenizer)
+        resume = ["--resume"] if (out / CHECKPOINT).exists() else []
         elmo(
-            "pretrain", settings, out, "--resume", "--gpu-id", gpu_id, *start,
+            "pretrain", settings, out, *resume, "--gpu-id", gpu_id, *start,
             "--paths.train", run / "shards" / "train", "--paths.dev", run / "shards" / "dev",
             "--training.seed", seed, "--training.max_steps", steps,
             "--training.warmup_steps", steps // 20, "--training.decay_steps", steps // 3,

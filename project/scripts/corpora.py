@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 import typer
-from datasets import SPLITS, TASKS, find_file, read_docs, read_paragraphs
+from datasets import SPLITS, TASKS, find_file, read_paragraphs, read_rows
 from sentences import annotated_docs, raw_text
 from sizes import Size, find_size, thin_out
 from spacy.language import Language
@@ -43,7 +43,9 @@ def main(
     (run / "text").mkdir(exist_ok=True)
     for split in ("train", "dev"):
         paragraphs = raw_text(split) if own else read_paragraphs(split, lang, local)
-        most = limits.paragraphs if split == "train" or limits.paragraphs is None else 2000
+        most = limits.paragraphs
+        if most is not None and split == "dev":
+            most //= 10
         n_words = write_text(run / "text" / f"{split}.txt", islice(paragraphs, most))
         msg.good(f"text: {n_words:,} words {split}")
 
@@ -62,12 +64,15 @@ def downloaded_docs(
 ) -> dict[str, list[Doc]]:
     """The annotated texts of a kind, not more than the size allows."""
     files = {split: find_file(kind, split, lang, local) for split in SPLITS}
-    parts = {split: list(read_docs(nlp, kind, path)) for split, path in files.items() if path}
+    parts = {split: read_rows(kind, path) for split, path in files.items() if path}
     if "dev" not in parts:
-        texts = parts["train"]
-        parts["dev"] = texts[::10]
-        parts["train"] = [doc for i, doc in enumerate(texts) if i % 10]
-    return {split: thin_out(docs, getattr(limits, split)) for split, docs in parts.items()}
+        rows = parts["train"]
+        parts["dev"] = rows[::10]
+        parts["train"] = [row for i, row in enumerate(rows) if i % 10]
+    return {
+        split: [make_doc(nlp) for make_doc in thin_out(rows, getattr(limits, split))]
+        for split, rows in parts.items()
+    }
 
 
 def complete_labels(parts: dict[str, list[Doc]]) -> None:

@@ -11,12 +11,19 @@ import csv
 import json
 import lzma
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any, TextIO
 
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training.converters import conllu_to_docs
 from spacy.util import filter_spans
+from spacy.vocab import Vocab
+
+MakeDoc = Callable[[Language], Doc]
 
 TASKS = {"tagger": "ud", "parser": "ud", "ner": "ner", "textcat": "textcat"}
 SPLITS = ("train", "dev", "test")
@@ -60,35 +67,37 @@ def find_file(kind: str, split: str, lang: str, local: str) -> Path | None:
     return found[0] if found else None
 
 
-def read_docs(nlp: Language, kind: str, path: Path) -> Iterator[Doc]:
-    """The annotated texts of a file, as its kind and suffix demand.
+def read_rows(kind: str, path: Path) -> list[MakeDoc]:
+    """The annotated texts of a file, each as a function that makes a Doc of it.
 
     Raises:
         ValueError: the format is unknown.
     """
     if path.suffix == ".spacy":
-        yield from DocBin().from_disk(path).get_docs(nlp.vocab)
-        return
+        return [partial(copy_doc, data) for data in DocBin().from_disk(path).get_docs(Vocab())]
     suffix = path.with_suffix("").suffix if path.suffix == ".xz" else path.suffix
-    if (kind, suffix) not in READERS:
-        known = ", ".join(name for each, name in READERS if each == kind)
+    if (kind, suffix) not in FORMATS:
+        known = ", ".join(name for each, name in FORMATS if each == kind)
         raise ValueError(f"{path}: unknown format for {kind}; known are {known}.")
+    read, make = FORMATS[kind, suffix]
     with open_text(path) as file:
-        yield from READERS[kind, suffix](nlp, file)
+        return [partial(make, row) for row in read(file)]
 
 
-def open_text(path: Path) -> Iterable[str]:
+def open_text(path: Path) -> TextIO:
     """A text file, compressed or not."""
     opener = lzma.open if path.suffix == ".xz" else open
     return opener(path, "rt", encoding="utf-8", newline="")
 
 
-def read_conllu(nlp: Language, lines: Iterable[str]) -> Iterator[Doc]:
-    """Sentences with tags and trees."""
-    yield from conllu_to_docs("".join(lines), n_sents=SENTENCES, no_print=True)
+def read_trees(lines: Iterable[str]) -> Iterator[str]:
+    """Some sentences of a treebank at a time."""
+    sentences = "".join(lines).strip().split("\n\n")
+    for i in range(0, len(sentences), SENTENCES):
+        yield "\n\n".join(sentences[i : i + SENTENCES]) + "\n\n"
 
 
-def read_iob(nlp: Language, lines: Iterable[str]) -> Iterator[Doc]:
+def read_iob(lines: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:
     """A token and its tag on each line, an empty line after each sentence."""
     words: list[str] = []
     tags: list[str] = []
@@ -98,11 +107,11 @@ def read_iob(nlp: Language, lines: Iterable[str]) -> Iterator[Doc]:
             words.append(word)
             tags.append(tag)
         elif words:
-            yield Doc(nlp.vocab, words=words, ents=tags)
+            yield words, tags
             words, tags = [], []
 
 
-def read_klue(nlp: Language, lines: Iterable[str]) -> Iterator[Doc]:
+def read_klue(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     """A character and its tag on each line, an empty line after each sentence."""
     text, spans = "", []
     for line in (*lines, "\n"):
@@ -110,7 +119,7 @@ def read_klue(nlp: Language, lines: Iterable[str]) -> Iterator[Doc]:
         if line.startswith("##"):
             continue
         if not line and text:
-            yield with_spans(nlp, text, spans)
+            yield {"text": text, "spans": spans}
             text, spans = "", []
         elif line:
             character, _, tag = line.rpartition("\t")
@@ -121,54 +130,64 @@ def read_klue(nlp: Language, lines: Iterable[str]) -> Iterator[Doc]:
             text += character
 
 
-def read_spans(nlp: Language, lines: Iterable[str]) -> Iterator[Doc]:
-    """JSON with a "text" and the "spans" of its entities: start, end and label."""
-    for row in map(json.loads, lines):
-        yield with_spans(nlp, row["text"], row["spans"])
+def read_json(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """JSON with a "text", and its "label" or the "spans" of its entities: start, end, label."""
+    return map(json.loads, lines)
 
 
-def read_labels(nlp: Language, lines: Iterable[str]) -> Iterator[Doc]:
-    """JSON with a "text" and its "label"."""
-    for row in map(json.loads, lines):
-        yield with_label(nlp, row["text"], row["label"])
-
-
-def read_banking(nlp: Language, lines: Iterable[str]) -> Iterator[Doc]:
+def read_banking(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     """A table with the columns text and category."""
     for row in csv.DictReader(lines):
-        yield with_label(nlp, row["text"], row["category"])
+        yield {"text": row["text"], "label": row["category"]}
 
 
-def read_reviews(nlp: Language, lines: Iterable[str]) -> Iterator[Doc]:
+def read_reviews(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     """A table with the columns document and label, which is 1 for a positive review."""
     for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
         if row["document"]:
-            yield with_label(nlp, row["document"], "POS" if row["label"] == "1" else "NEG")
+            yield {"text": row["document"], "label": "POS" if row["label"] == "1" else "NEG"}
 
 
-def with_spans(nlp: Language, text: str, spans: Iterable[tuple[int, int, str]]) -> Doc:
+def make_parsed(sentences: str, nlp: Language) -> Doc:
+    """A Doc with tags and trees."""
+    [doc] = conllu_to_docs(sentences, n_sents=SENTENCES, no_print=True)
+    return doc
+
+
+def make_tagged(row: tuple[list[str], list[str]], nlp: Language) -> Doc:
+    """A Doc of tokens with entities."""
+    return Doc(nlp.vocab, words=row[0], ents=row[1])
+
+
+def make_with_spans(row: dict[str, Any], nlp: Language) -> Doc:
     """A Doc with entities, which are extended to whole tokens."""
-    doc = nlp.make_doc(text)
-    found = [doc.char_span(*span, alignment_mode="expand") for span in spans]
+    doc = nlp.make_doc(row["text"])
+    found = [doc.char_span(*span, alignment_mode="expand") for span in row["spans"]]
     doc.ents = filter_spans([span for span in found if span is not None])
     return doc
 
 
-def with_label(nlp: Language, text: str, label: str) -> Doc:
+def make_labelled(row: dict[str, Any], nlp: Language) -> Doc:
     """A Doc of one class."""
-    doc = nlp.make_doc(text)
-    doc.cats = {label: 1.0}
+    doc = nlp.make_doc(row["text"])
+    doc.cats = {row["label"]: 1.0}
     return doc
 
 
-READERS: dict[tuple[str, str], Callable[[Language, Iterable[str]], Iterator[Doc]]] = {
-    ("ud", ".conllu"): read_conllu,
-    ("ner", ".iob"): read_iob,
-    ("ner", ".tsv"): read_klue,
-    ("ner", ".jsonl"): read_spans,
-    ("textcat", ".jsonl"): read_labels,
-    ("textcat", ".csv"): read_banking,
-    ("textcat", ".tsv"): read_reviews,
+def copy_doc(doc: Doc, nlp: Language) -> Doc:
+    """A Doc with the vocab of the pipeline."""
+    return Doc(nlp.vocab).from_bytes(doc.to_bytes())
+
+
+# How a file is read into rows, and a row made into a Doc, by the kind and suffix of the file.
+FORMATS: dict[tuple[str, str], tuple[Callable[..., Iterator[Any]], Callable[..., Doc]]] = {
+    ("ud", ".conllu"): (read_trees, make_parsed),
+    ("ner", ".iob"): (read_iob, make_tagged),
+    ("ner", ".tsv"): (read_klue, make_with_spans),
+    ("ner", ".jsonl"): (read_json, make_with_spans),
+    ("textcat", ".jsonl"): (read_json, make_labelled),
+    ("textcat", ".csv"): (read_banking, make_labelled),
+    ("textcat", ".tsv"): (read_reviews, make_labelled),
 }
 
 
@@ -183,9 +202,12 @@ def read_paragraphs(split: str, lang: str, local: str) -> Iterator[str]:
         ValueError: there is no text.
     """
     if local and "text" in LOCAL.get(lang, {}):
-        for name in LOCAL[lang]["text"]:
-            with open_text(Path(local, name.format("valid" if split == "dev" else split))) as lines:
-                yield from filter(None, map(str.strip, lines))
+        names = [name.format("valid" if split == "dev" else split) for name in LOCAL[lang]["text"]]
+        with ExitStack() as stack:
+            files = [stack.enter_context(open_text(Path(local, name))) for name in names]
+            paragraphs = [filter(None, map(str.strip, file)) for file in files]
+            for turn in zip_longest(*paragraphs):  # from each in turn: runs may be short
+                yield from filter(None, turn)
         return
     folder = Path(local) if local else Path("assets", lang)
     files = sorted(folder.glob("text.*"))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import typer
 from datasets import TASKS
 
-from spacy_elmo.viz.drawing import COLOURS, FAINT, INK, PAPER, Drawing
+from spacy_elmo.viz.drawing import COLOURS, FAINT, Drawing
 from spacy_elmo.viz.picture import Picture
 
 # The score of a task in spaCy's metrics, and its name.
@@ -19,7 +19,7 @@ MEASURES = {
     "ner": ("ents_f", "entity F1"),
     "textcat": ("cats_micro_f", "accuracy"),
 }
-WIDTH, LEFT, BAR, GAP = 480, 110, 24, 30
+WIDTH, LEFT, BAR, GAP = 480, 200, 24, 24
 
 
 class Score(NamedTuple):
@@ -70,13 +70,13 @@ def draw_scores(scores: list[Score]) -> Picture:
     for score in scores:
         drawing.label(8, y + BAR, score.task, bold=True)
         drawing.label(8, y + BAR + 18, score.measure, size=11, fill=FAINT)
-        for name, value, fill, ink in [
-            ("without", score.plain, COLOURS[4], INK), ("ELMo", score.elmo, COLOURS[0], PAPER)
+        for name, value, fill in [
+            ("without", score.plain, COLOURS[4]), ("ELMo", score.elmo, COLOURS[0])
         ]:  # fmt: skip
             title = f"{score.task}, {name}: {100 * value:.1f}"
+            drawing.label(LEFT - 8, y + BAR * 0.7, name, size=13, anchor="end")
             drawing.box(LEFT, y + 2, max(1.0, value * room), BAR - 4, fill, title=title)
             drawing.label(LEFT + value * room + 6, y + BAR * 0.7, f"{100 * value:.1f}", size=13)
-            drawing.label(LEFT + 6, y + BAR * 0.7, name, size=12, fill=ink)
             y += BAR
         y += GAP
     return Picture("With ELMo and without it", "Scores on the test sets, from 0 to 100.", drawing)

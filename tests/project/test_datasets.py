@@ -23,9 +23,10 @@ def scripts() -> None:
 
 
 def read(kind: str, path: Path, lang: str = "en") -> list[Doc]:
-    from datasets import read_docs
+    from datasets import read_rows
 
-    return list(read_docs(blank(lang, "spacy.Tokenizer.v1"), kind, path))
+    nlp = blank(lang, "spacy.Tokenizer.v1")
+    return [make_doc(nlp) for make_doc in read_rows(kind, path)]
 
 
 def test_entities(tmp_path: Path) -> None:
@@ -47,6 +48,18 @@ def test_entities(tmp_path: Path) -> None:
     path.write_bytes(lzma.compress('{"text": "박은 두 번", "spans": [[0, 1, "PS"]]}\n'.encode()))
     [doc] = read("ner", path, "ko")
     assert [(ent.text, ent.label_) for ent in doc.ents] == [("박은", "PS")]
+
+
+def test_trees(tmp_path: Path) -> None:
+    row = "1 They they PRON PRP _ 2 nsubj _ _\n2 sleep sleep VERB VBP _ 0 root _ _\n\n"
+    row = row.replace(" ", "\t")
+    path = tmp_path / "ud.test.conllu"
+    path.write_text(("# text = They sleep\n" + row) * 7, encoding="utf-8")
+    [first, second] = read("ud", path)
+    assert [len(list(doc.sents)) for doc in (first, second)] == [5, 2]
+    assert [(t.tag_, t.dep_, t.head.text) for t in second[:2]] == [
+        ("PRP", "nsubj", "sleep"), ("VBP", "ROOT", "sleep")
+    ]  # fmt: skip
 
 
 def test_labels(tmp_path: Path) -> None:
