@@ -6,6 +6,9 @@ import json
 import re
 import shutil
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
@@ -86,6 +89,7 @@ def download(
     for checksum in sha256 or []:
         if not re.fullmatch(r"[0-9a-fA-F]{64}", checksum):
             raise ValueError(f"--sha256 is {checksum!r}; it must be 64 hexadecimal digits.")
+    _check_free(name)
     folder = cache_folder() / name
     if folder.is_dir() and not force:
         return {"name": name, "path": str(folder), "files": []}
@@ -94,10 +98,12 @@ def download(
     parts = folder.with_name(f".{name}.download")
     parts.mkdir(parents=True, exist_ok=True)
     files = []
-    for index, (target, url) in enumerate(zip(_targets(urls), urls, strict=True)):
-        expected = sha256[index] if sha256 else None
-        files.append({"url": url, "sha256": fetch(url, parts / target, expected, timeout, quiet)})
-    _install(name, files, parts, folder)
+    with _locked(parts):
+        for index, (target, url) in enumerate(zip(_targets(urls), urls, strict=True)):
+            expected = sha256[index] if sha256 else None
+            found = fetch(url, parts / target, expected, timeout, quiet)
+            files.append({"url": url, "sha256": found})
+        _install(name, files, parts, folder)
     return {"name": name, "path": str(folder), "files": files}
 
 
@@ -135,6 +141,37 @@ def _resolve(sources: list[str], name: str | None) -> tuple[str, list[str]]:
             f"'.', '_' and '-' with --name."
         )
     return name, urls
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes, where the system has such locks.
+
+    Raises:
+        ValueError: another process has locked it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # on Windows
+        yield
+        return
+    with open(folder / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"Another process is downloading into '{folder}'.") from None
+        yield
+
+
+def _check_free(name: str) -> None:
+    """Raise a ValueError if embedded or installed weights, which come first, have the name."""
+    from ..bilm.find_weights import EMBEDDED, GROUP
+
+    if (EMBEDDED / name).is_dir() or name in entry_points(group=GROUP).names:
+        raise ValueError(
+            f"There are embedded or installed weights of the name '{name}'. Give another one with "
+            f"--name."
+        )
 
 
 def _file_name(url: str) -> str:

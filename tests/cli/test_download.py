@@ -430,6 +430,7 @@ def test_damaged_zip(server, cache, h5py) -> None:
         (["http://x/a.zip", "--name", "../a"], "--name"),
         (["http://x/%2e%2e%2fetc.zip"], "--name"),
         (["elmo_small", "--name", "a"], "--name"),
+        (["http://x/en_sm.zip"], "embedded or installed weights of the name 'en_sm'"),
         (["ftp://x/a.zip"], "neither an address"),
     ],
 )
@@ -482,6 +483,18 @@ def test_a_kill_is_survived(server, cache, h5py) -> None:
     assert visible(cache) == [".tiny.download"]
     succeed(*urls)
     assert (cache / "tiny" / "weights.hdf5").read_bytes() == HDF5
+    assert visible(cache) == ["tiny"]
+
+
+def test_two_at_once(server, cache, h5py) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    parts = cache / ".tiny.download"
+    parts.mkdir(parents=True)
+    with open(parts / "lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert "Another process" in fail(*two_files(server))
+        assert not server.requests
+    succeed(*two_files(server))
     assert visible(cache) == ["tiny"]
 
 

@@ -76,6 +76,16 @@ def test_quickstart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(line.startswith("spacy-elmo>=") for line in json.loads(meta)["requirements"])
 
 
+def test_pictures_are_up_to_date() -> None:
+    """That of the gain is drawn from today's table; if not, run docs/images/draw.py."""
+    spec = importlib.util.spec_from_file_location("draw", DOCS / "images" / "draw.py")
+    draw = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(draw)
+    drawn = draw.draw_gain().svg("Error rates of spaCy components without and with ELMo")
+    assert (DOCS / "images" / "gain.svg").read_text(encoding="utf-8") == f"{drawn}\n"
+    assert set(draw.measured()) == {draw.WITHOUT, draw.WITH}
+
+
 def test_how_elmo_works(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_page("how-elmo-works.md", monkeypatch)["layers"].shape == (3, 15, 256)
 
