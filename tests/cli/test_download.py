@@ -467,6 +467,7 @@ def test_names_do_not_lead_out_of_the_cache(cache, tmp_path) -> None:
         find_weights("../outside")
 
 
+@pytest.mark.slow
 def test_a_kill_is_survived(server, cache, h5py) -> None:
     """SIGKILL while a file arrives; the same command completes it."""
     urls = two_files(server, broken(HDF5, 2**15, stall=60), whole(HDF5))

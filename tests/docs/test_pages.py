@@ -140,6 +140,7 @@ def test_recipes(folder: Path, own_files: None, monkeypatch: pytest.MonkeyPatch)
     assert set(names["frame"].columns) == {"id", "tokens", "vectors"}
 
 
+@pytest.mark.slow
 def test_korean_readme(folder: Path, own_files: None, monkeypatch: pytest.MonkeyPatch) -> None:
     page = ROOT / "README.ko.md"
     text = page.read_text(encoding="utf-8").replace('```python\nnlp.add_pipe("elmo")\n```', "")
