@@ -46,17 +46,16 @@ class Context(NamedTuple):
     row: Any = None
 
 
-def make_context(
-    doc: Doc, sentence: Sequence[int], i: int, text: tuple[str, str, str], row: Any = None
-) -> Context:
-    """The occurrence of a word.
+def make_context(doc: Doc, sentence: Sequence[int], i: int, row: Any = None) -> Context:
+    """The occurrence of a word, with the text of the whole Doc.
 
     Args:
         doc: read by an elmo component that stores layers.
         sentence: token indices of the words of its sentence.
         i: token index of the word.
-        text, row: see `Context`.
+        row: see `Context`.
     """
+    text = (doc[:i].text_with_ws, doc[i].text, (doc[i].whitespace_ + doc[i + 1 :].text).rstrip())
     layers = to_numpy(doc._.elmo_layers[:, i]).copy()
     rows = get_compared(doc)
     vector = layers[-1]
@@ -174,14 +173,8 @@ def contexts(nlp: Language, corpus: Corpus, word: str, progress: Progress) -> It
             [sentence] = sentence_bounds(doc).tokens
             for token in doc:
                 if token.lower_ == word:
-                    text = (doc[: token.i].text_with_ws, token.text, after(doc, token.i))
-                    yield make_context(doc, sentence, token.i, text, row)
+                    yield make_context(doc, sentence, token.i, row)
         progress.update(len(chunk.ids))
-
-
-def after(doc: Doc, i: int) -> str:
-    """The text on the right of a token."""
-    return (doc[i].whitespace_ + doc[i + 1 :].text).rstrip()
 
 
 def read_docs(

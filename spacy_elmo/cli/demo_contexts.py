@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 from spacy.language import Language
+from spacy.tokens import Doc
 
 from ..pipeline.comparison import unit
 from ..pipeline.segments import sentence_bounds
@@ -43,8 +45,20 @@ def built_in_contexts(nlp: Language, words: Container[str]) -> dict[str, list[Co
     for (word, sense, _), doc in zip(chosen, docs, strict=True):
         i = next(token.i for token in doc if token.text == word)
         [tokens] = sentence_bounds(doc, "doc").tokens
-        context = make_context(doc, tokens, i, around(doc, i, 0, len(doc)), sense)
-        found.setdefault(word, []).append(context)
+        found.setdefault(word, []).append(make_context(doc, tokens, i, sense))
+    return found
+
+
+def contexts_by_word(docs: Iterable[Doc]) -> dict[str, list[Context]]:
+    """The contexts of the words in Docs that are not stop words, in lower case."""
+    found = defaultdict(list)
+    for doc in docs:
+        for sentence in sentence_bounds(doc).tokens:
+            for token in (doc[i] for i in sentence):
+                if token.is_alpha and not token.is_stop and len(token) > 1:
+                    context = make_context(doc, sentence, token.i)
+                    text = around(doc, token.i, 0, len(doc))  # with its blanks as written
+                    found[token.lower_].append(context._replace(text=text))
     return found
 
 

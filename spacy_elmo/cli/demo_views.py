@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -14,11 +13,12 @@ from spacy.tokens import Doc
 from ..clusters import divide
 from ..lm.language_model import BLANK, LanguageModel
 from ..pipeline.segments import sentence_bounds
-from ..senses import MOST_SENSES, Context, make_context, similarities
+from ..senses import MOST_SENSES, Context, similarities
 from .demo_contexts import (
     NOUNS,
     accuracy,
     built_in_contexts,
+    contexts_by_word,
     layer_cosines,
     read_sentences,
 )  # fmt: skip
@@ -78,12 +78,7 @@ def show_text(screen: Screen, nlp: Language, lm: LanguageModel | None, text: str
     doc = nlp(prepare(text))
     if blanks := find_blanks(doc):
         show_blanks(screen, lm, blanks)
-    words: Found = defaultdict(list)
-    for sentence in sentence_bounds(doc).tokens:
-        for token in (doc[i] for i in sentence):
-            if token.is_alpha and not token.is_stop and len(token) > 1:
-                seen = around(doc, token.i, 0, len(doc))
-                words[token.lower_].append(make_context(doc, sentence, token.i, seen))
+    words = contexts_by_word([doc])
     if repeated := {word: contexts for word, contexts in words.items() if len(contexts) > 1}:
         show_groups(screen, repeated)
     single = words.keys() - repeated.keys()

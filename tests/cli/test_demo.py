@@ -294,8 +294,8 @@ def test_failures(weights: Path, tmp_path: Path) -> None:
     for arguments, said in (
         (["--text", ""], "The text is empty"),
         (["--text", "a", "--file", "b"], "not both"),
-        (["--file", tmp_path / "missing.txt"], "[Errno 2] No such file"),
-        (["--file", tmp_path], "is not a file"),
+        (["--file", tmp_path / "missing.txt"], "missing.txt: there is no such file"),
+        (["--file", tmp_path], "it is not a regular file"),
         (["--file", tmp_path / "empty.txt"], "The text is empty"),
         (["--file", tmp_path / "latin.txt"], "latin.txt: 'utf-8' codec"),
     ):
