@@ -20,6 +20,7 @@ unset PYTHONPATH SPACY_ELMO_DATA
 mkdir "$work/elsewhere"
 cd "$work/elsewhere"
 "$work/venv/bin/python" - "$root" <<'PYTHON'
+import re
 import sys
 from importlib.metadata import metadata
 from pathlib import Path
@@ -41,6 +42,12 @@ numpy.testing.assert_allclose(again.tensor, doc.tensor, rtol=0, atol=1e-5)
 of_words = spacy.blank("en")
 of_words.add_pipe("elmo_surprisal")
 assert all(token._.surprisal > 0 for token in of_words(text)), "a word has no surprisal"
+
+readme = Path(sys.argv[1], "README.md").read_text(encoding="utf-8")
+names = {"nlp": spacy.blank("en")}
+for snippet in re.findall(r"^```python\n(.*?)^```$", readme, flags=re.MULTILINE | re.DOTALL):
+    exec(snippet, names)
+assert names["doc"].tensor.shape == (15, 256), names["doc"].tensor.shape
 
 import spacy_elmo
 
