@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, field, fields
+from functools import cache
 from types import UnionType
 from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 FLOAT32_MAX = 3.4e38
+
+
+# Cached, for some classes have an instance for each batch.
+_type_hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
 
 def setting(is_valid: Callable[[Any], bool], advice: str, default: Any = MISSING) -> Any:
@@ -53,7 +58,7 @@ class Settings:
     title: ClassVar[str]
 
     def __post_init__(self) -> None:
-        types = get_type_hints(type(self))
+        types = _type_hints(type(self))
         for item in fields(self):  # type: ignore[arg-type]
             name, value, kind = item.name, getattr(self, item.name), types[item.name]
             kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from .characters import BOS, EOS
 from .config import BiLMConfig
+from .files import reading
 
 # Ids of words that are not in the table, and of those that are: FIRST + their row.
 SENTENCE_START, SENTENCE_END, UNKNOWN, FIRST = 0, 1, 2, 3
@@ -186,7 +187,5 @@ def unpack_words(packed: torch.Tensor) -> list[str]:
         ValueError: they are damaged.
     """
     parts = packed.cpu().numpy().tobytes().split(END_OF_WORD)[:-1]
-    try:
+    with reading("the words of", "the word vectors"):
         return [part.decode("utf-8", "surrogatepass") for part in parts]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"The words of the word vectors are damaged: {error}") from error

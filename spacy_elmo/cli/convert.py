@@ -79,12 +79,9 @@ def _layout(
         raise ValueError(f"--to is '{layout}'; give 'own' or 'published'.")
     if layout == "published":
         to_options(weights.config())  # raises if that layout cannot describe the biLM
-        if warm_text is not None:
-            raise ValueError("The published layout has no warm state: no --warm-text.")
-        if statistics is not None:
-            raise ValueError("The published layout has no statistics: no --statistics.")
-        if half:
-            raise ValueError("The published layout is written in single precision: no --half.")
+        own = {"--warm-text": warm_text, "--statistics": statistics, "--half": half}
+        for option in (option for option, value in own.items() if value):
+            raise ValueError(f"The published layout does not support {option}. Leave it out.")
     return layout
 
 

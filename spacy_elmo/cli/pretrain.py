@@ -38,7 +38,6 @@ def pretrain_cli(
     `model-best` and `model-last`, directories that the elmo component can take as its weights.
     """
     from ..pretraining.config_file import start_from
-    from ..pretraining.run.checkpoint import CHECKPOINT
     from ..pretraining.run.distributed import is_first_process
     from ..pretraining.train import pretrain
     from .pretrain_config import make_named, read_spacy_config
@@ -48,10 +47,9 @@ def pretrain_cli(
     if str(config_path).startswith("--") or str(out).startswith("--"):
         msg.fail("Give CONFIG and OUT first, and overrides of the config after them.", exits=1)
     device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
-    resumed = out if resume and (out / CHECKPOINT).exists() else None
     verbose = is_first_process() and not quiet
 
-    def read() -> PretrainConfig:
+    def read(resumed: Path | None) -> PretrainConfig:
         config = read_spacy_config(config_path, [*ctx.args, *start_from(start)], resumed)
         readers, setup_logger = make_named(config)
         name, table = config.paths.vectors, None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from configparser import Error as ConfigParserError
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from confection import Config
 from spacy.cli._util import parse_config_overrides
 from spacy.util import load_config, registry
 
+from ..bilm.files import reading
 from ..pretraining.config import PretrainConfig
 from ..pretraining.config_file import REFERENCE, build_config, find_section, parse_overrides
 from ..pretraining.data.reader import CorpusReader
@@ -34,14 +34,12 @@ def read_spacy_config(
     settings = parse_config_overrides([])
     for section, name, text in parse_overrides(overrides):
         settings[f"{section}.{name}"] = text if REFERENCE.fullmatch(text) else json.loads(text)
-    try:
+    with reading("the config", str(path)):  # which may be a pipe
         data: Any = load_config(path)
         for name, value in settings.items():
             section, _, setting = name.rpartition(".")
             find_section(data, section)[setting] = value
         data = Config(data).interpolate()
-    except (OSError, UnicodeDecodeError, ValueError, ConfigParserError) as error:
-        raise ValueError(f"Cannot read the config {path}: {error}") from error
     return build_config(data, resumed)
 
 

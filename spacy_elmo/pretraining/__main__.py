@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from .config_file import read_config, split_overrides, start_from
-from .run.checkpoint import CHECKPOINT
 from .train import pretrain
 
 
@@ -30,10 +29,10 @@ def main() -> None:
         parser.error(str(error))
     options = parser.parse_args(others)
     device = "cpu" if options.gpu_id < 0 else f"cuda:{options.gpu_id}"
-    resumed = options.out if options.resume and (options.out / CHECKPOINT).exists() else None
+    overrides += start_from(options.start)
     try:
         progress = pretrain(
-            lambda: read_config(options.config, [*overrides, *start_from(options.start)], resumed),
+            lambda resumed: read_config(options.config, overrides, resumed),
             options.out,
             device=device,
             resume=options.resume,

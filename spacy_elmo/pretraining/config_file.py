@@ -10,10 +10,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from configparser import ConfigParser
-from configparser import Error as ConfigParserError
 from pathlib import Path
 from typing import Any
 
+from ..bilm.files import reading
 from .config import PretrainConfig
 
 CONFIG = "config.cfg"  # in the directory of a run
@@ -41,10 +41,8 @@ def _read_sections(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
     """The sections of a config file, after the overrides."""
     parser = ConfigParser(interpolation=None, strict=True)
     parser.optionxform = str  # type: ignore[assignment, method-assign]
-    try:
+    with reading("the config", str(path)):  # which may be a pipe
         parser.read_string(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ConfigParserError) as error:
-        raise ValueError(f"Cannot read the config {path}: {error}") from error
     texts = {section: dict(parser[section]) for section in parser.sections()}
     for section, name, text in parse_overrides(overrides):
         texts.setdefault(section, {})[name] = text

@@ -19,7 +19,7 @@ from .config_file import CONFIG
 from .data.corpus import CorpusPosition
 from .data.prefetch import batches_for
 from .data.word_table import TABLE, write_table
-from .run.checkpoint import Progress
+from .run.checkpoint import CHECKPOINT, Progress
 from .run.console import Console
 from .run.distributed import process_group
 from .run.log import LOG, Log, open_log
@@ -42,7 +42,7 @@ from .step import TrainState, train_step
 
 
 def pretrain(
-    config: PretrainConfig | Callable[[], PretrainConfig],
+    config: PretrainConfig | Callable[[Path | None], PretrainConfig],
     out: Path,
     *,
     device: str = "cpu",
@@ -55,8 +55,8 @@ def pretrain(
     because one was lost, they resume from the last checkpoint.
 
     Args:
-        config: all settings, or a function that reads them: an error in it then ends all
-            processes together.
+        config: all settings, or a function that reads them, given the directory of the run if it
+            is resumed from a checkpoint: an error in it then ends all processes together.
         out: directory for ``model-best``, ``model-last``, the checkpoint, the config and the log.
         device: where PyTorch computes, ``"cpu"`` or ``"cuda:0"``; see `process_group`.
         resume: from the checkpoint in ``out``, or from the beginning if there is none yet.
@@ -75,7 +75,8 @@ def pretrain(
         console = Console(quiet or not group.is_first)
 
         def read() -> tuple[Run, Progress]:
-            settings = config() if callable(config) else config
+            resumed = out if resume and (out / CHECKPOINT).exists() else None
+            settings = config(resumed) if callable(config) else config
             return prepare_run(settings, out, group, resume, console.print)
 
         run, progress = group.run_on_all_ranks(read)
@@ -169,8 +170,8 @@ def take_steps(
             losses[-1].item()  # waits for the GPU
             first_seconds.append(time.monotonic() - started)
             if len(first_seconds) == N_STEPS:
-                cost = first_seconds, peak_memory(group.device)
-                console.print(describe_cost(*cost, n_steps, schedule.epoch_steps))
+                memory = peak_memory(group.device)
+                console.print(describe_cost(first_seconds, memory, n_steps, schedule.epoch_steps))
         progress.seconds += time.monotonic() - started
         console.step()
         is_last = schedule.has_ended(progress)

@@ -232,7 +232,7 @@ def test_the_width_is_in_the_config_file_alone(tmp_path: Path) -> None:
     [
         ({"words": pack_words(["a"] * 11)}, "the word 'a' more than once"),
         ({"words": pack_words(WORDS[1:])}, "The 10 words"),
-        ({"words": torch.tensor([200, 255] * 11, dtype=torch.uint8)}, "are damaged"),
+        ({"words": torch.tensor([200, 255] * 11, dtype=torch.uint8)}, "words of the word vectors:"),
         ({"rows": torch.full((11,), 8, dtype=torch.int32)}, "from 0 to 7; found 11 rows"),
         ({"rows": torch.zeros(10, dtype=torch.int32)}, "'word_vectors.rows' has the shape (10,)"),
         ({"rows": torch.zeros(11)}, "is of the type torch.float32, expected torch.int32"),

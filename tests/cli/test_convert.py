@@ -256,8 +256,8 @@ def test_half_precision(own: Path, tmp_path: Path) -> None:
     [
         (["own", "own"], "already exists. Use --force"),
         (["own", "new", "--to", "tf"], "--to is 'tf'; give 'own' or 'published'"),
-        (["own", "new", "--half"], "no --half"),
-        (["own", "new", "--warm-text", "text.txt"], "no --warm-text"),
+        (["own", "new", "--half"], "does not support --half"),
+        (["own", "new", "--warm-text", "text.txt"], "does not support --warm-text"),
         (["own", "new.zip"], "is not a directory"),
         (["own", "text.txt"], "is not a directory"),
         (["nowhere", "new"], "Cannot find the ELMo weights 'nowhere'"),
@@ -429,4 +429,4 @@ def test_statistics_of_a_text(own: Path, text: Path, tmp_path: Path) -> None:
     convert(tmp_path / "new", tmp_path / "copy", "--to", "own")
     assert find_weights(tmp_path / "copy").statistics().words == weights.statistics().words
     result = run("convert", own, tmp_path / "published", "--statistics", text)
-    assert result.exit_code == 1 and "no --statistics" in result.output
+    assert result.exit_code == 1 and "support --statistics" in result.output

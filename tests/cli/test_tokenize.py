@@ -106,6 +106,19 @@ def test_as_a_command_of_spacy(text: Path, tmp_path: Path) -> None:
     assert read_all(tmp_path / "out") == expected(TEXT)
 
 
+@pytest.mark.parametrize("n_process", [1, 2])
+def test_a_failure_leaves_nothing(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_process: int
+) -> None:
+    monkeypatch.setattr(readers, "ZONE_SIZE", 2)
+    (tmp_path / "latin.txt").write_bytes(b"\n".join([b"A paragraph."] * 50 + [b"caf\xe9"]))
+    out = tmp_path / "shards" / "out"
+    result = run(text, tmp_path / "latin.txt", out, "--n-process", str(n_process), "-w", "5")
+    assert result.exit_code == 1
+    assert "latin.txt" in result.output
+    assert list(out.parent.iterdir()) == []
+
+
 def test_failures(text: Path, tmp_path: Path) -> None:
     (tmp_path / "damaged.txt.gz").write_bytes(gzip.compress(TEXT.encode())[:60])
     (tmp_path / "full").mkdir()

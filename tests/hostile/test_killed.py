@@ -27,7 +27,8 @@ import os, signal, sys
 from spacy_elmo.cli import app
 
 def hook(event, arguments):
-    if event == "os.rename" and {name!r} in str(arguments[1]):
+    is_renamed = event == "os.rename" and {name!r} in str(arguments[1])
+    if is_renamed or (event == "open" and str(arguments[0]).endswith({name!r})):
         os.kill(os.getpid(), signal.SIGKILL)
 
 sys.addaudithook(hook)
@@ -41,7 +42,7 @@ def weights(tmp_path: Path) -> Path:
 
 
 def run_until(name: str, *arguments: object) -> None:
-    """Run a command of `elmo` until it renames something to a name."""
+    """Run a command of `elmo` until it opens a file of a name, or renames something to it."""
     code = KILLED.format(name=name, arguments=list(map(str, arguments)))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
@@ -52,7 +53,7 @@ def test_tokenize(tmp_path: Path) -> None:
     text, out = tmp_path / "text.txt", tmp_path / "out"
     text.write_text("A text.\n" * 50)
     command = ["tokenize", str(text), str(out), "-w", "20", "--quiet"]
-    run_until("shard-00003", *command)
+    run_until("shard-00003.txt.gz", *command)
     assert not out.exists()
     assert CliRunner().invoke(app, command).exit_code == 0
     assert sorted(tmp_path.iterdir()) == [out, text]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gzip
 import lzma
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -68,31 +67,6 @@ def test_a_shard_ends_with_the_sentence_that_fills_it(tmp_path: Path) -> None:
     ]
     sizes = [sum(map(len, read_sentences(shard))) for shard in find_shards(tmp_path)]
     assert sizes == [5, 9, 1]
-
-
-@pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_a_failure_leaves_whole_shards_only(tmp_path: Path, compression: str) -> None:
-    def sentences() -> Iterator[list[str]]:
-        yield ["one", "two"]
-        yield ["three"]
-        raise RuntimeError("the tokenizer failed")
-
-    with pytest.raises(RuntimeError, match="the tokenizer failed"):
-        write_shards(sentences(), tmp_path, compression, words_per_shard=2)
-    assert len(list(tmp_path.iterdir())) == 1
-    assert read_all(tmp_path) == [["one", "two"]]
-
-
-def test_a_shard_under_way_is_not_taken_for_one(tmp_path: Path) -> None:
-    def sentences() -> Iterator[list[str]]:
-        for _ in range(2):
-            yield ["word"]
-            with pytest.raises(ValueError, match="No shards"):
-                find_shards(tmp_path)
-            assert len(list(tmp_path.iterdir())) == 1
-
-    write_shards(sentences(), tmp_path)
-    assert len(find_shards(tmp_path)) == 1
 
 
 def test_an_unknown_compression_is_refused_before_anything_is_written(tmp_path: Path) -> None:

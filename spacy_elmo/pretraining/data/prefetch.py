@@ -38,28 +38,24 @@ def prefetch(items: Iterator[T], n_ahead: int = N_AHEAD) -> Iterator[Iterator[T]
     """A context in which a thread reads items ahead; it ends with the context.
 
     Args:
-        items: read in this thread only. An error there is raised where the item would be.
+        items: read in this thread only, none of them None. An error there is raised where the item
+            would be.
         n_ahead: how many may wait to be taken.
     """
-    waiting: deque[Future[tuple[T] | None]] = deque()
-
-    def read() -> tuple[T] | None:
-        for item in items:
-            return (item,)
-        return None
+    waiting: deque[Future[T | None]] = deque()
 
     def take() -> Iterator[T]:
         while (item := waiting.popleft().result()) is not None:
-            waiting.append(thread.submit(read))
-            yield item[0]
+            waiting.append(thread.submit(next, items, None))
+            yield item
 
     with ThreadPoolExecutor(1, "prefetch") as thread:
-        waiting.extend(thread.submit(read) for _ in range(n_ahead))
+        waiting.extend(thread.submit(next, items, None) for _ in range(n_ahead))
         try:
             yield take()
         finally:
-            for item in waiting:
-                item.cancel()
+            for future in waiting:
+                future.cancel()
 
 
 def _pinned(

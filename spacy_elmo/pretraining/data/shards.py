@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from glob import glob
 from itertools import chain, count
 from pathlib import Path
@@ -127,11 +125,10 @@ def write_shards(
 ) -> tuple[int, int]:
     """Write sentences to numbered shards in a directory, in one pass, one open shard at a time.
 
-    An unfinished shard is called ``.part-…``; it gets its name when it is complete.
-
     Args:
         sentences: lists of words; a word with white space inside becomes several.
-        out: a directory, created if missing.
+        out: a directory, created if missing; use `atomic_directory` to have it appear whole or not
+            at all.
         compression: ``"gz"``, ``"xz"``, ``"zst"`` or ``"none"``.
         words_per_shard: a shard ends with the sentence that reaches this.
 
@@ -150,7 +147,7 @@ def write_shards(
     rest = filter(None, map(split_at_spaces, sentences))
     for n_shards, first in enumerate(rest):
         in_shard = 0
-        with _new_shard(out / f"shard-{n_shards:05d}{SUFFIXES[compression]}") as file:
+        with open_text(out / f"shard-{n_shards:05d}{SUFFIXES[compression]}", "wt") as file:
             for words in chain([first], rest):
                 file.write(" ".join(words) + "\n")
                 n_sentences += 1
@@ -159,17 +156,6 @@ def write_shards(
                     break
         n_words += in_shard
     return n_sentences, n_words
-
-
-@contextmanager
-def _new_shard(path: Path) -> Iterator[IO[str]]:
-    part = path.with_name(f".part-{path.name}")  # the suffix decides the compression
-    try:
-        with open_text(part, "wt") as file:
-            yield file
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def write_meta(directory: Path, lang: str, tokenizer: str | None = None) -> None:
