@@ -17,6 +17,7 @@ ENVIRONMENTS = {  # of each peer; its packages are in requirements-ENVIRONMENT.t
     "allennlp": "allennlp",
     "simple_elmo": "tensorflow",
     "bilm": "tensorflow",
+    "minilm": "allennlp",
 }
 
 

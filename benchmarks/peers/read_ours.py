@@ -1,7 +1,9 @@
-"""Reads with spacy-elmo; see `reader`."""
+"""Reads with spacy-elmo; see `reader`. Further options: --precision bfloat16, --compiled 1."""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from spacy_elmo.bilm.state import zero_state
 
 
 def load(weights: Path, batch_size: int) -> reader.Read:
-    bilm = load_bilm(weights)
+    bilm = load_bilm(weights).set_precision(options.precision, bool(options.compiled))
     zeros = zero_state(bilm.config, 1, torch.empty(0))
 
     @torch.inference_mode()
@@ -24,4 +26,8 @@ def load(weights: Path, batch_size: int) -> reader.Read:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--compiled", type=int, default=0)
+    options, sys.argv[1:] = parser.parse_known_args()
     reader.run("spacy-elmo", load)

@@ -48,8 +48,10 @@ class Bfloat16LSTM:
 
     def __init__(self, layer: LSTMLayer):
         self.cell_clip, self.proj_clip = layer.cell_clip, layer.proj_clip
-        both = [w.detach().bfloat16() for w in (layer.weight_ih, layer.weight_hh)]
-        self.weight = torch.cat(both, dim=2).transpose(1, 2).contiguous()  # (2, 2P, 4D)
+        both = [w.detach().transpose(1, 2) for w in (layer.weight_ih, layer.weight_hh)]
+        _, P, gates = both[0].shape
+        self.weight = both[0].new_empty(2, 2 * P, gates, dtype=torch.bfloat16)  # gates = 4D
+        self.weight[:, :P], self.weight[:, P:] = both  # without a copy in between
         self.bias = layer.gate_bias().detach().unsqueeze(1)  # (2, 1, 4D)
         self.weight_hr = None  # (2, D, P)
         if layer.weight_hr is not None:
