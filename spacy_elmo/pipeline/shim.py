@@ -6,7 +6,8 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict
-from typing import Any
+from threading import RLock
+from typing import Any, ClassVar
 
 import srsly
 import torch
@@ -40,6 +41,8 @@ class BiLMShim(PyTorchShim):
         comparison: makes the vectors that are compared; None without statistics, or until the
             biLM is loaded.
     """
+
+    _loading: ClassVar[RLock] = RLock()  # of the class: no copy or pickle has it
 
     def __init__(self, settings: BiLMSettings):
         super().__init__(None)
@@ -81,10 +84,12 @@ class BiLMShim(PyTorchShim):
         """
         configure_worker()
         if self._model is None:
-            weights = find_weights(self.settings.weights)
-            self._set_config(weights.config())
-            self._card = weights.card()
-            self._set_model(weights.load(), weights.statistics())
+            with self._loading:
+                if self._model is None:  # no other thread has loaded it meanwhile
+                    weights = find_weights(self.settings.weights)
+                    self._set_config(weights.config())
+                    self._card = weights.card()
+                    self._set_model(weights.load(), weights.statistics())
         return self._model
 
     @property
@@ -161,8 +166,7 @@ class BiLMShim(PyTorchShim):
     def _read(self, sentences: Sequence[Sequence[str]]) -> list[torch.Tensor]:
         """Layers ``(L + 1, n_words, 2P)``, with a graph where gradients are enabled."""
         bilm = self.bilm.train(torch.is_grad_enabled())
-        batch_words = self.settings.batch_words
-        return bilm.read(sentences, self.state(), batch_words, with_state=False)[0]
+        return bilm.read(sentences, self.state(), self.settings.batch_words, with_state=False)[0]
 
     def _read_cached(self, sentences: Sequence[Sequence[str]]) -> list[torch.Tensor]:
         return self.cache.lookup(sentences, self._read, versions(self.bilm))
@@ -214,9 +218,7 @@ class BiLMShim(PyTorchShim):
             for name, parameter in self._model.named_parameters()
             if (self.id, name) in params
         }
-        self._set_parameters(
-            {name: xp2torch(params[self.id, name], device=self.device) for name in before}
-        )
+        self._set_parameters({n: xp2torch(params[self.id, n], device=self.device) for n in before})
         try:
             yield
         finally:
@@ -250,8 +252,7 @@ class BiLMShim(PyTorchShim):
     def copy(self) -> BiLMShim:
         """A shim with the same biLM if it is frozen, else with a copy of it."""
         copied = BiLMShim(self.settings)
-        copied._config, copied._card = self._config, self._card
-        copied.comparison = self.comparison
+        copied._config, copied._card, copied.comparison = self._config, self._card, self.comparison
         copied._warned_of_language = self._warned_of_language
         copied._device, copied._n_trainable = self._device, self._n_trainable
         if self._model is not None:
@@ -279,8 +280,7 @@ class BiLMShim(PyTorchShim):
             state = srsly.msgpack_loads(bytes_data)
             config, card = BiLMConfig.from_dict(state["config"]), Card(**state["card"])
             model = bilm_weights.from_bytes(config, state["weights"])
-            statistics = state.get("statistics")
-            if statistics is not None:
+            if (statistics := state.get("statistics")) is not None:
                 statistics = Statistics.from_bytes(statistics, config)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"The serialized elmo component is damaged: {error}") from error

@@ -296,7 +296,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_two_processes_after_the_parent_used_threads(weights, tmp_path, method):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
