@@ -23,6 +23,22 @@ def with_cnn(**settings: Any) -> dict[str, Any]:
     return downstream.with_elmo(downstream.listener(**settings))
 
 
+def ensemble(tok2vec: dict[str, Any]) -> dict[str, Any]:
+    """spaCy's default text classifier: attention over token vectors, beside a bag of words."""
+    bag = {
+        "@architectures": "spacy.TextCatBOW.v3",
+        "exclusive_classes": True,
+        "length": 262144,
+        "ngram_size": 1,
+        "no_output_layer": False,
+    }
+    return {
+        "@architectures": "spacy.TextCatEnsemble.v2",
+        "linear_model": bag,
+        "tok2vec": tok2vec,
+    }
+
+
 SETTINGS: dict[str, dict[str, Any]] = {
     "no ELMo": downstream.cnn(),
     "dropout 0": with_cnn(dropout=0.0),
@@ -32,7 +48,18 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dropout 0, layer norm": with_cnn(dropout=0.0, layer_norm=True),
     "dropout 0, λ = 0.1": with_cnn(dropout=0.0, mix_l2=0.1),
     "dropout 0, λ = 1": with_cnn(dropout=0.0, mix_l2=1.0),
+    "dropout 0, input and output": downstream.with_elmo(
+        downstream.listener(dropout=0.0), downstream.listener(dropout=0.0)
+    ),
     "dropout 0, without a CNN": downstream.listener(dropout=0.0),
+    "ensemble, no ELMo": ensemble(downstream.cnn()),
+    "ensemble, dropout 0": ensemble(with_cnn(dropout=0.0)),
+    "ensemble, without a CNN": ensemble(downstream.listener(dropout=0.0)),
+    "ensemble, layer norm, without a CNN": ensemble(
+        downstream.listener(dropout=0.0, layer_norm=True)
+    ),
+    "layer norm, without a CNN": downstream.listener(dropout=0.0, layer_norm=True),
+    "γ = 10, without a CNN": downstream.listener(dropout=0.0, gamma=10.0),
     "dropout 0.25, without a CNN": downstream.listener(dropout=0.25),
 }
 
@@ -52,7 +79,7 @@ def main() -> None:
             continue
         task = downstream.TASKS[name]
         size, model = next(iter(task.sizes)), SETTINGS[setting]
-        arm = "HashEmbedCNN" if setting == "no ELMo" else "ELMo"
+        arm = "HashEmbedCNN" if "no ELMo" in setting else "ELMo"
         result = downstream.measure(task, size, arm, seed, args.data, None, model, "dev")
         done[name, setting, seed] = result["score"]
         with args.out.open("a", encoding="utf-8") as file:

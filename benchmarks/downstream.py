@@ -53,6 +53,7 @@ class Task(NamedTuple):
         sizes: numbers of training sentences, None for all; and the steps of each.
         read: (data, split) to Docs.
         batch_words: words of a step.
+        by_label: as many training texts of each label.
     """
 
     factory: str
@@ -60,6 +61,7 @@ class Task(NamedTuple):
     sizes: dict[int | None, int]
     read: Callable[[Path, str], Iterator[Doc]]
     batch_words: int = 400
+    by_label: bool = False
 
 
 def read_ewt(data: Path, split: str) -> Iterator[Doc]:
@@ -82,11 +84,23 @@ def read_sst(data: Path, split: str) -> Iterator[Doc]:
         yield doc
 
 
+def read_banking(data: Path, split: str) -> Iterator[Doc]:
+    nlp = spacy.blank("en")
+    lines = lzma.decompress((data / "textcat" / "banking77" / f"{split}.jsonl.xz").read_bytes())
+    queries = [json.loads(line) for line in lines.decode("utf8").splitlines()]
+    labels = sorted({query["label"] for query in queries})
+    for query in queries:
+        doc = nlp.make_doc(query["text"])
+        doc.cats = {label: float(label == query["label"]) for label in labels}
+        yield doc
+
+
 TASKS = {
     "tagger": Task("tagger", "tag_acc", {500: 600, 2000: 900, None: 2000}, read_ewt),
     "parser": Task("parser", "dep_las", {500: 600, 2000: 900, None: 2000}, read_ewt),
     "ner": Task("ner", "ents_f", {None: 1000}, read_wnut),
     "textcat": Task("textcat", "cats_micro_f", {1000: 300, None: 800}, read_sst),
+    "intents": Task("textcat", "cats_micro_f", {770: 1000}, read_banking, by_label=True),
 }
 
 SIZES = list(dict.fromkeys(str(size or "all") for task in TASKS.values() for size in task.sizes))
@@ -173,7 +187,7 @@ def make_nlp(
     arm: str,
     static: Path | None,
     of_elmo: dict[str, Any] | None = None,
-    tok2vec: dict[str, Any] | None = None,
+    model: dict[str, Any] | None = None,
 ) -> Language:
     """An untrained pipeline, from a config as `spacy train` would read it.
 
@@ -181,9 +195,11 @@ def make_nlp(
         task, arm: what is in it.
         static: directory of vectors, for the arm that has some.
         of_elmo: settings of the biLM that are not the defaults.
-        tok2vec: what the component learns from; that of the arm if None.
+        model: the component's model, or what it learns from (tok2vec); that of the arm if None.
     """
-    model = {**MODELS[task.factory], "tok2vec": tok2vec or ARMS[arm]}
+    model = model or ARMS[arm]
+    if "tok2vec" not in model:
+        model = {**MODELS[task.factory], "tok2vec": model}
     components: dict[str, Any] = {task.factory: {"factory": task.factory, "model": model}}
     if arm.startswith("ELMo"):
         elmo = {"@architectures": "spacy-elmo.Elmo.v1", **(of_elmo or {})}
@@ -201,6 +217,17 @@ def examples_of(nlp: Language, task: Task, data: Path, split: str) -> list[Examp
     references = stored.get_docs(nlp.vocab)
     words = ((doc, [token.text for token in doc]) for doc in references)
     return [Example(Doc(nlp.vocab, words=each), doc) for doc, each in words if each]
+
+
+def sample(examples: list[Example], size: int, rng: random.Random, by_label: bool) -> list[Example]:
+    """Some of the examples; ``by_label``: as many of each label as of any other."""
+    if not by_label:
+        return rng.sample(examples, size)
+    groups: dict[str, list[Example]] = {}
+    for example in examples:
+        cats = example.reference.cats
+        groups.setdefault(max(cats, key=cats.__getitem__), []).append(example)
+    return [each for group in groups.values() for each in rng.sample(group, size // len(groups))]
 
 
 def batches(
@@ -221,15 +248,15 @@ def measure(
     seed: int,
     data: Path,
     static: Path | None,
-    tok2vec: dict[str, Any] | None = None,
+    model: dict[str, Any] | None = None,
     split: str = "test",
 ) -> dict[str, Any]:
     """Train once; the score on the test set, in percent."""
     fix_random_seed(seed)
-    nlp = make_nlp(task, arm, static, tok2vec=tok2vec)
+    nlp = make_nlp(task, arm, static, model=model)
     train = examples_of(nlp, task, data, "train")
     if size is not None:  # the same for all arms, others for each seed
-        train = random.Random(seed).sample(train, size)
+        train = sample(train, size, random.Random(seed), task.by_label)
     nlp.initialize(lambda: train)
     start = time.perf_counter()
     steps = train_while_improving(
