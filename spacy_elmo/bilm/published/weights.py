@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import weakref
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -162,6 +163,7 @@ class PublishedWeights(Weights):
                     shutil.copyfileobj(packed, file, 2**20)
                 file.flush()
             self._unpacked = file
+            weakref.finalize(self, file.close)
         return self._unpacked
 
 
