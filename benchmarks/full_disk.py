@@ -11,18 +11,13 @@ temporary file, and give the right result when it is repeated with space.
 
 from __future__ import annotations
 
-import argparse
 import errno
 import os
 import random
 import signal
-import sys
-import tempfile
-from collections import Counter
-from pathlib import Path
 
-import torch
-from jobs import Trial, limit_file_size, make_jobs, on_operation
+from jobs import make_jobs
+from trials import Trial, limit_file_size, on_operation, run_trials
 
 ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
@@ -61,29 +56,11 @@ def find_fault(trial: Trial, code: int) -> str | None:
     return trial.fault_after_repeat()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Run commands where the disk is full.")
-    parser.add_argument("--times", type=int, default=50)
-    parser.add_argument("--only", help="one job")
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    torch.set_num_threads(1)  # threads do not survive a fork
-    bad = 0
-    with tempfile.TemporaryDirectory() as folder:
-        jobs = make_jobs(Path(folder) / "sound")
-        for name in [args.only] if args.only else jobs:
-            trial, counts = Trial(jobs[name], Path(folder) / name), Counter[str]()
-            for seed in range(args.seed, args.seed + args.times):
-                trial.prepare()
-                fault, code = run_under_fault(trial, random.Random(f"{name} {seed}"))
-                counts["refused" if code else "succeeded"] += 1
-                if found := find_fault(trial, code):
-                    bad += 1
-                    print(f"{name}, seed {seed}, {fault}: {found}", flush=True)
-            print(f"{name}: {dict(counts)} of {args.times}", flush=True)
-    print(f"{bad} faults")
-    sys.exit(bool(bad))
+def disturb(trial: Trial, rng: random.Random) -> tuple[str, str, str | None]:
+    """Run a job under a fault once; the fault, how it ended, and what is wrong afterwards."""
+    fault, code = run_under_fault(trial, rng)
+    return fault, "refused" if code else "succeeded", find_fault(trial, code)
 
 
 if __name__ == "__main__":
-    main()
+    run_trials("Run commands where the disk is full.", make_jobs, disturb)

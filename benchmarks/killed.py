@@ -11,17 +11,12 @@ one gives, bit for bit, and leave nothing else behind.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import signal
-import sys
-import tempfile
-from collections import Counter
-from pathlib import Path
 
-import torch
-from jobs import Trial, limit_file_size, make_jobs, on_operation
+from jobs import make_jobs
+from trials import Trial, limit_file_size, on_operation, run_trials
 
 
 def kill(trial: Trial, rng: random.Random) -> tuple[str, int]:
@@ -40,33 +35,14 @@ def kill(trial: Trial, rng: random.Random) -> tuple[str, int]:
             return f"after {seconds:.3f} s", trial.fork(run, kill_after=seconds)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Kill commands, and repeat them.")
-    parser.add_argument("--times", type=int, default=50)
-    parser.add_argument("--only", help="one job")
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    torch.set_num_threads(1)  # threads do not survive a fork
-    bad = 0
-    with tempfile.TemporaryDirectory() as folder:
-        jobs = make_jobs(Path(folder) / "sound")
-        for name in [args.only] if args.only else jobs:
-            trial, counts = Trial(jobs[name], Path(folder) / name), Counter[str]()
-            for number in range(args.times):
-                rng = random.Random(f"{name} {args.seed + number}")
-                trial.prepare()
-                place, code = kill(trial, rng)
-                counts["killed" if code < 0 else "ended before"] += 1
-                fault = trial.fault_in_result() or trial.fault_after_repeat()
-                if fault is None and (files := trial.leftovers()):
-                    fault = f"temporary files are left: {files}"
-                if fault:
-                    bad += 1
-                    print(f"{name}, seed {args.seed + number}, {place}: {fault}", flush=True)
-            print(f"{name}: {dict(counts)} of {args.times}", flush=True)
-    print(f"{bad} faults")
-    sys.exit(bool(bad))
+def disturb(trial: Trial, rng: random.Random) -> tuple[str, str, str | None]:
+    """Kill a job once; the place, how it ended, and what is wrong after it and its repeat."""
+    place, code = kill(trial, rng)
+    wrong = trial.fault_in_result() or trial.fault_after_repeat()
+    if wrong is None and (files := trial.leftovers()):
+        wrong = f"temporary files are left: {files}"
+    return place, "killed" if code < 0 else "ended before", wrong
 
 
 if __name__ == "__main__":
-    main()
+    run_trials("Kill commands, and repeat them.", make_jobs, disturb)

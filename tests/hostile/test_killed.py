@@ -127,10 +127,11 @@ def test_save_pipeline_replaces_nothing_else(weights: Path, tmp_path: Path, name
 
 @posix
 @pytest.mark.slow
-def test_every_command() -> None:
-    """A sample of `benchmarks/killed.py`."""
+@pytest.mark.parametrize("benchmark", ["killed.py", "full_disk.py"])
+def test_every_command(benchmark: str) -> None:
+    """A sample of the benchmark."""
     pytest.importorskip("h5py")
-    command = [sys.executable, ROOT / "benchmarks" / "killed.py", "--times", "3"]
+    command = [sys.executable, ROOT / "benchmarks" / benchmark, "--times", "3"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -145,13 +146,3 @@ def test_a_run_that_has_written_nothing(left: list[str], tmp_path: Path) -> None
     (tmp_path / "run" / "config.cfg").write_text("mine")
     assert not _ended_before_checkpoint(tmp_path / "run")
     assert not _ended_before_checkpoint(tmp_path / "another")
-
-
-@posix
-@pytest.mark.slow
-def test_every_command_on_a_full_disk() -> None:
-    """A sample of `benchmarks/full_disk.py`."""
-    pytest.importorskip("h5py")
-    command = [sys.executable, ROOT / "benchmarks" / "full_disk.py", "--times", "3"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
