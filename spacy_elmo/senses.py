@@ -13,10 +13,9 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from thinc.api import to_numpy
 
-from .bilm.files import reading
 from .bilm.find_weights import find_weights
 from .clusters import MOST_ITEMS, center, distances, divide
-from .encoding.corpus import Corpus, Row
+from .encoding.corpus import Corpus, Row, make_sentence, read_stored
 from .pipeline.comparison import occurrence_vector, unit
 from .pipeline.doc_vectors import get_compared
 from .pipeline.segments import sentence_bounds
@@ -182,31 +181,22 @@ def read_docs(
 ) -> Iterator[tuple[Any, Doc]]:
     """Docs of the rows that may contain a word; those without it are not tokenized."""
     if isinstance(rows, DocBin):
-        with reading("the Docs of", "the .spacy file"):
-            docs = list(rows.get_docs(nlp.vocab))
-        yield from zip(ids, docs, strict=True)
+        yield from zip(ids, read_stored(rows, nlp.vocab), strict=True)
         return
     for name, row in zip(ids, rows, strict=True):
         if isinstance(row, str):
             if word in row.lower():
                 yield name, nlp.make_doc(row)
         elif any(token.lower() == word for token in row):
-            yield name, make_sentence(nlp, row)
+            yield name, make_sentence(nlp.vocab, row)
 
 
 def split_sentences(doc: Doc) -> Iterator[Doc]:
     """Each sentence as a Doc of its own, without whitespace at its ends."""
     for sentence in sentence_bounds(doc).tokens:
         tokens = doc[sentence[0] : sentence[-1] + 1]
-        yield make_sentence(doc, [t.text for t in tokens], [bool(t.whitespace_) for t in tokens])
-
-
-def make_sentence(
-    source: Language | Doc, words: Sequence[str], spaces: list[bool] | None = None
-) -> Doc:
-    """A Doc that is a single sentence."""
-    starts: list[Any] = [i == 0 for i in range(len(words))]
-    return Doc(source.vocab, words=list(words), spaces=spaces, sent_starts=starts)
+        words, spaces = [t.text for t in tokens], [bool(t.whitespace_) for t in tokens]
+        yield make_sentence(doc.vocab, words, spaces)
 
 
 def group(

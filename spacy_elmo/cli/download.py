@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import zipfile
@@ -243,13 +242,16 @@ def _wanted(archive: Path) -> dict[str, str]:
 
 def _describe(name: str, files: list[dict[str, str]], folder: Path) -> None:
     """Write a card for weights that come without one."""
-    if (folder / "meta.json").exists():
+    from ..bilm.base_weights import META
+    from ..bilm.files import write_json
+
+    if (folder / META).exists():
         return
     meta: dict[str, Any] = {"spacy_elmo": __version__, "name": name}
     if name in PUBLISHED:
         meta.update({"lang": PUBLISHED[name].lang, "description": PUBLISHED[name].text})
     meta["sources"] = [{"name": _file_name(file["url"]), **file} for file in files]
-    (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n", "utf-8")
+    write_json(folder / META, meta)
 
 
 def _import_h5py(name: str) -> None:

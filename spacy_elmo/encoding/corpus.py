@@ -8,8 +8,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
 
+from ..bilm.files import reading
 from ..pretraining.data.shards import COMPRESSIONS, META, find_files, read_lines
 from ..readers import FORMATS as TEXT_FORMATS
 from ..readers import TEXT_SUFFIXES, read_docbin, read_texts
@@ -99,6 +101,22 @@ class Corpus:
             yield from ((None, line.split()) for line in read_lines(file))
         else:
             yield from ((None, text.removesuffix("\r")) for text in read_texts(file))
+
+
+def read_stored(stored: DocBin, vocab: Vocab) -> list[Doc]:
+    """The Docs of a chunk.
+
+    Raises:
+        ValueError: they are damaged.
+    """
+    with reading("the Docs of", "the .spacy file"):
+        return list(stored.get_docs(vocab))
+
+
+def make_sentence(vocab: Vocab, words: list[str], spaces: list[bool] | None = None) -> Doc:
+    """A Doc that is a single sentence."""
+    starts: list[Any] = [i == 0 for i in range(len(words))]
+    return Doc(vocab, words=words, spaces=spaces, sent_starts=starts)
 
 
 def is_shard(file: Path) -> bool:

@@ -14,7 +14,6 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from thinc.api import to_numpy
 
-from ..bilm.files import reading
 from ..bilm.find_weights import find_weights
 from ..bilm.settings import Settings, one_of
 from ..pipeline.component import Elmo
@@ -25,7 +24,7 @@ from ..pipeline.nodes import model_nodes
 from ..pipeline.segments import chunks, sentence_bounds
 from ..readers import blank_pipeline
 from .block import Block
-from .corpus import Row
+from .corpus import Row, make_sentence, read_stored
 
 
 @dataclass(frozen=True)
@@ -189,16 +188,13 @@ class Encoder(Settings):
 
     def _make_docs(self, rows: Sequence[Row] | DocBin) -> Iterator[Doc]:
         if isinstance(rows, DocBin):
-            with reading("the Docs of", "the .spacy file"):
-                docs = list(rows.get_docs(self.nlp.vocab))
-            yield from docs
+            yield from read_stored(rows, self.nlp.vocab)
             return
         for row in rows:
             if isinstance(row, str):
                 yield self.nlp.make_doc(row)
             else:
-                starts: list[Any] = [i == 0 for i in range(len(row))]
-                yield Doc(self.nlp.vocab, words=row, sent_starts=starts)
+                yield make_sentence(self.nlp.vocab, row)
 
     def _predict(self, docs: list[Doc]) -> list[np.ndarray]:
         """``(n_tokens, 2P)`` for each Doc, or ``(L + 1, n_tokens, 2P)`` with all layers."""

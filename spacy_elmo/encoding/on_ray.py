@@ -11,7 +11,7 @@ from spacy.vocab import Vocab
 from ..bilm.extras import import_extra
 from ..bilm.files import atomic_directory
 from .block import import_pyarrow
-from .corpus import PARQUET, Corpus
+from .corpus import PARQUET, Corpus, read_stored
 from .encoder import Encoder
 
 BATCH_ROWS = 256  # rows that an actor encodes together
@@ -109,7 +109,7 @@ def tables(corpus: Corpus) -> list[Any]:
     found = []
     for ids, rows in corpus.chunks(BLOCK_TOKENS):
         if isinstance(rows, DocBin):
-            rows = [[token.text for token in doc] for doc in rows.get_docs(Vocab())]
+            rows = [[token.text for token in doc] for doc in read_stored(rows, Vocab())]
         texts = [row if isinstance(row, str) else None for row in rows]
         words = [None if isinstance(row, str) else row for row in rows]
         columns = {
