@@ -34,6 +34,7 @@ from spacy_elmo import save_pipeline
 WORDS = [f"word{i}" for i in range(200)]
 FILLING_TEXTS = 3500  # of 20 new words each: more than the word cache has room for
 TAGS = ("A", "B", "C")
+NOISE = 4  # MB by which peaks of equal work differ, however long it takes
 
 
 def resident() -> float:
@@ -89,7 +90,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--cache-mb", type=int, default=2, help="0 for no cache of layers")
     parser.add_argument("--weights", default="en_sm")
-    parser.add_argument("--most", type=float, default=0.5, help="MB a minute that are allowed")
+    parser.add_argument("--most", type=float, default=0.5, help="MB a minute allowed, beyond noise")
     args = parser.parse_args()
     torch.set_num_threads(1)
     rng, nlp = random.Random(0), make_nlp(args.weights, args.cache_mb)
@@ -107,13 +108,13 @@ def main() -> None:
             files.append(len(os.listdir("/proc/self/fd")))
     last = sum(t < args.minutes * 2 / 3 for t in times)
     before, after = max(filling + memory[:last]), max(memory[last:])
-    growth = (after - before) / (args.minutes / 3)
+    rise, third = after - before, args.minutes / 3
     print(
         f"{len(times):,} rounds in {times[-1]:.1f} minutes, cache_mb = {args.cache_mb}: at most "
-        f"{before:.1f} MB, then {after:.1f} MB, {growth:+.2f} MB a minute; "
+        f"{before:.1f} MB, then {after:.1f} MB, {rise / third:+.2f} MB a minute; "
         f"{files[last]} open files, then {files[-1]}"
     )
-    sys.exit(growth > args.most or files[-1] > files[last])
+    sys.exit(rise > args.most * third + NOISE or files[-1] > files[last])
 
 
 if __name__ == "__main__":
