@@ -99,6 +99,26 @@ class Senses:
     groups: list[Sense]
     complete: bool = True
 
+    def to_json(self) -> dict[str, Any]:
+        """The groups and their contexts as plain JSON types, without vectors."""
+        senses = [
+            {
+                "keywords": group.keywords,
+                "contexts": [
+                    {
+                        "left": context.text[0],
+                        "word": context.text[1],
+                        "right": context.text[2],
+                        "row": context.row,
+                        "typicality": typicality,
+                    }
+                    for context, typicality in zip(group.contexts, group.typicality, strict=True)
+                ],
+            }
+            for group in self.groups
+        ]
+        return {"word": self.word, "complete": self.complete, "senses": senses}
+
 
 def find_senses(
     word: str,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Precision, TokenizerLang, report_errors
+from .options import BiLMName, Precision, TokenizerLang, report_errors
 
 if TYPE_CHECKING:
     from .demo_screen import Screen
@@ -18,7 +18,7 @@ MAX_CHARACTERS = 100_000  # of the user's text
 def demo_cli(
     text: Annotated[str | None, typer.Option("--text", "-t", help="Your own text; ___ marks a blank to fill")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="A text file of your own: .txt (UTF-8) or .jsonl, either also .gz, .xz or .zst")] = None,
-    weights: Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM")] = "en_sm",
+    weights: BiLMName = "en_sm",
     lang: TokenizerLang = None,
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Number of nearest contexts to show")] = 3,
     all_words: Annotated[bool, typer.Option("--all", "-a", help="Show every word of the demo, not just the first few")] = False,

@@ -19,8 +19,6 @@ from ..about import __version__
 from ..bilm.downloaded import NAME, PUBLISHED, cache_folder, downloaded_names
 from .options import Json, Quiet, print_json, report_errors
 
-HDF5 = (".hdf5", ".h5")
-
 
 def download_cli(
     sources: Annotated[list[str] | None, typer.Argument(help="Name of published weights; or an address, of a zip of weights, or two, of options.json and of the HDF5 file", metavar="NAME|URL...", show_default=False)] = None,
@@ -92,7 +90,7 @@ def download(
     folder = cache_folder() / name
     if folder.is_dir() and not force:
         return {"name": name, "path": str(folder), "files": []}
-    if any(_file_name(url).endswith(HDF5) for url in urls):
+    if any(_is_hdf5(_file_name(url)) for url in urls):
         _import_h5py(name)  # before the download rather than after it
     parts = folder.with_name(f".{name}.download")
     parts.mkdir(parents=True, exist_ok=True)
@@ -121,13 +119,13 @@ def _resolve(sources: list[str], name: str | None) -> tuple[str, list[str]]:
     names = [_file_name(url) for url in urls]
     kinds = sorted(Path(each).suffix for each in names)
     if len(urls) != len(sources) or not (
-        len(urls) == 1 or (len(urls) == 2 and kinds[1] == ".json" and kinds[0] in HDF5)
+        len(urls) == 1 or (len(urls) == 2 and kinds[1] == ".json" and _is_hdf5(kinds[0]))
     ):
         raise ValueError(
             f"Give one name, the address of one zip, or two addresses, one ending in .json and one "
             f"in .hdf5; found {sources}."
         )
-    if len(urls) == 1 and names[0].endswith((".json", *HDF5)):
+    if len(urls) == 1 and (names[0].endswith(".json") or _is_hdf5(names[0])):
         raise ValueError(
             f"{urls[0]} is one of two files: give the addresses of options.json and of the HDF5 "
             f"file."
@@ -177,6 +175,12 @@ def _file_name(url: str) -> str:
     return unquote(urlsplit(url).path).rpartition("/")[2]
 
 
+def _is_hdf5(name: str) -> bool:
+    from ..bilm.base_weights import HDF5
+
+    return name.endswith(HDF5)
+
+
 def _targets(urls: list[str]) -> list[str]:
     """The names under which the files are stored; none comes from the network."""
     if len(urls) == 1:
@@ -191,7 +195,7 @@ def _install(name: str, files: list[dict[str, str]], parts: Path, folder: Path) 
 
     archive = parts / "weights.zip"
     wanted = _wanted(archive) if len(files) == 1 else {}
-    if any(member.endswith(HDF5) for member in wanted):
+    if any(_is_hdf5(member) for member in wanted):
         _import_h5py(name)  # without it the download stays, for the next time
     try:
         with atomic_directory(folder) as new:
@@ -226,7 +230,7 @@ def _wanted(archive: Path) -> dict[str, str]:
             raise ValueError(f"The zip must have one {CONFIG} or {OPTIONS}, found {len(tops)}.")
         start = tops[0].rpartition("/")[0]
         beside = {m: m.rpartition("/")[2] for m in members if m.rpartition("/")[0] == start}
-        wanted = {m: n for m, n in beside.items() if n in FILES or n.endswith(HDF5)}
+        wanted = {m: n for m, n in beside.items() if n in FILES or _is_hdf5(n)}
         unpacked = sum(members[member].file_size for member in wanted)
         most = MAX_UNPACKED + MAX_PACKED_RATIO * archive.stat().st_size
         if unpacked > min(most, shutil.disk_usage(archive.parent).free):

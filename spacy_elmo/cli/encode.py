@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from .options import GpuId, Quiet, report_errors
+from .options import BiLMName, GpuId, Json, Quiet, TokenizerLang, print_json, report_errors
 
 
 def encode_cli(
     corpus: Annotated[str, typer.Argument(help='File, directory or pattern. Rows are the lines of a .txt file, the "text" of each line of a .jsonl file (either also .gz, .xz or .zst), the Docs of a .spacy file, the sentences of a .conllu file or of shards, or the "text" or "tokens" of a .parquet file', metavar="CORPUS")],
     out: Annotated[Path, typer.Argument(help="File to write", metavar="OUT")],
-    weights: Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM")] = "en_sm",
+    weights: BiLMName = "en_sm",
     pipeline: Annotated[str | None, typer.Option("--pipeline", "-p", help="Name or directory of a spaCy pipeline with an elmo component, to use instead of --weights. The components before it run too, for example to split sentences")] = None,
     component: Annotated[str | None, typer.Option("--component", help="Component of the pipeline whose mix is used: an elmo component (default: the last one), or one that listens to it, such as the tagger")] = None,
     format: Annotated[str | None, typer.Option("--format", "-f", help="parquet, hdf5, npy or docbin (default: by the suffix of OUT, .parquet, .hdf5, .npy or .spacy; otherwise parquet)")] = None,
@@ -22,12 +22,13 @@ def encode_cli(
     level: Annotated[str, typer.Option("--level", help="tokens, sentences or documents: what a vector belongs to. The last two are means of the words")] = "tokens",
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or float16")] = "float32",
     precision: Annotated[str | None, typer.Option("--precision", help="float32 (the default), or bfloat16: faster on CPUs with instructions for it, with small rounding errors. A pipeline has its own")] = None,
-    lang: Annotated[str | None, typer.Option("--lang", "-l", help="Language of the text (default: the language of the weights)")] = None,
+    lang: TokenizerLang = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces. Shards that `elmo tokenize` has written are recognized without it")] = False,
     n_process: Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes; each computes on one core")] = 1,
     resume: Annotated[bool, typer.Option("--resume", "-r", help="Continue an interrupted job. Without one, start from the beginning")] = False,
     ray: Annotated[str | None, typer.Option("--ray", help="Run on the Ray cluster at this address, with --n-process actors; 'local' starts one on this machine. OUT is then a directory of Parquet files, on storage that all machines share", metavar="ADDRESS")] = None,
     gpu_id: GpuId = -1,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """
@@ -58,5 +59,7 @@ def encode_cli(
             level=level, dtype=dtype, precision=precision, lang=lang, tokenized=tokenized, n_process=n_process,
             resume=resume, ray=ray, quiet=quiet,
         )  # fmt: skip
-    if not quiet:
+    if as_json:
+        print_json({"output": str(out), "rows": summary.n_rows, "vectors": summary.n_vectors})
+    elif not quiet:
         msg.good(f"{summary.n_vectors:,} vectors in {summary.n_rows:,} rows", str(out))

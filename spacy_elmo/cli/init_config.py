@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from wasabi import msg
 
-from .options import report_errors
+from .options import TextLang, report_errors
 
 CLIPS = {"cell_clip": 3, "proj_clip": 3}
 NO_CLIPS = {"cell_clip": None, "proj_clip": None}  # a GPU is faster without
@@ -53,7 +53,7 @@ TEMPLATE = Path(__file__).with_name("pretrain_template.cfg")
 def init_config_cli(
     out: Annotated[Path, typer.Argument(help="File to write, or - for the standard output", metavar="OUT", allow_dash=True)] = Path("-"),
     size: Annotated[str, typer.Option("--size", "-s", help=f"Size of the model: {', '.join(MODELS)}")] = "sm",
-    lang: Annotated[str, typer.Option("--lang", "-l", help="Language of the text")] = "en",
+    lang: TextLang = "en",
     gpu: Annotated[bool, typer.Option("--gpu", "-G", help="Settings for training on a GPU")] = False,
     force: Annotated[bool, typer.Option("--force", "-F", help="Overwrite an existing file")] = False,
 ) -> None:  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from wasabi import msg
 
 from ..clusters import MOST_ITEMS
 from .options import (
+    BiLMName,
     CorpusIn,
     Json,
     MostContexts,
@@ -27,7 +28,7 @@ def neighbors_cli(
     word: Word,
     corpus: CorpusIn,
     top: Annotated[int, typer.Option("--top", "-n", min=1, help="Number of contexts to show for each sense")] = 5,
-    weights: Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM")] = "en_sm",
+    weights: BiLMName = "en_sm",
     lang: TokenizerLang = None,
     tokenized: TokenizedText = False,
     most_contexts: MostContexts = MOST_ITEMS,
@@ -53,7 +54,7 @@ def neighbors_cli(
             most_contexts=most_contexts, n_senses=n_senses, precision=precision, quiet=quiet,
         )  # fmt: skip
     if as_json:
-        print_json(to_json(found))
+        print_json(found.to_json())
         return
     for number, group in enumerate(found.groups, 1):
         msg.divider(f"sense {number}: {len(group.contexts)} contexts")
@@ -64,24 +65,3 @@ def neighbors_cli(
             print(f"  {left}[{middle}]{right}")
     if not found.complete:
         msg.info(f"The corpus has more contexts than {most_contexts}; --max-contexts reads more.")
-
-
-def to_json(found: Any) -> dict[str, Any]:
-    """The senses of a word as plain JSON types."""
-    senses = [
-        {
-            "keywords": group.keywords,
-            "contexts": [
-                {
-                    "left": context.text[0],
-                    "word": context.text[1],
-                    "right": context.text[2],
-                    "row": context.row,
-                    "typicality": typicality,
-                }
-                for context, typicality in zip(group.contexts, group.typicality, strict=True)
-            ],
-        }
-        for group in found.groups
-    ]
-    return {"word": found.word, "complete": found.complete, "senses": senses}

@@ -13,7 +13,9 @@ from wasabi import msg
 from wasabi.printer import Printer
 
 # fmt: off
+BiLMName = Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM")]
 WeightsName = Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM with a language-model head")]
+TextLang = Annotated[str, typer.Option("--lang", "-l", help="Language of the text")]
 TokenizerLang = Annotated[str | None, typer.Option("--lang", "-l", help="Language of the text (default: the language of the weights)")]
 GpuId = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU")]
 Precision = Annotated[str, typer.Option("--precision", help="float32, or bfloat16: faster on CPUs with instructions for it, with small rounding errors")]

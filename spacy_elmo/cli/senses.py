@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from wasabi import msg
 
 from ..clusters import MOST_ITEMS
 from .options import (
+    BiLMName,
     CorpusIn,
+    Json,
     MostContexts,
     NumberOfSenses,
     PictureFile,
@@ -19,6 +19,7 @@ from .options import (
     TokenizedText,
     TokenizerLang,
     Word,
+    print_json,
     report_errors,
 )
 
@@ -27,12 +28,13 @@ def senses_cli(
     word: Word,
     corpus: CorpusIn,
     output: PictureFile = Path("senses.html"),
-    weights: Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM")] = "en_sm",
+    weights: BiLMName = "en_sm",
     lang: TokenizerLang = None,
     tokenized: TokenizedText = False,
     most_contexts: MostContexts = MOST_ITEMS,
     n_senses: NumberOfSenses = None,
     precision: Precision = "float32",
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """
@@ -41,6 +43,7 @@ def senses_cli(
     Each context is a point: near points are similar contexts (the first two principal components of
     the word's vectors). Groups have a colour and a shape of their own, and are those of `elmo
     neighbors`. The .html is a single file that shows each sentence at its point and in a list.
+    With --json, all contexts are printed too.
     """
     from ..senses import find_senses
     from ..viz.picture import check_output
@@ -53,5 +56,7 @@ def senses_cli(
             most_contexts=most_contexts, n_senses=n_senses, precision=precision, quiet=quiet,
         )  # fmt: skip
         draw_senses(found).save(output)
-    if not quiet:
+    if as_json:
+        print_json({"output": str(output), **found.to_json()})
+    elif not quiet:
         msg.good(f"Drew {len(found.groups)} groups of contexts of '{found.word}'", str(output))

@@ -8,16 +8,17 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from .options import Quiet, report_errors
+from .options import Json, Quiet, TextLang, print_json, report_errors
 
 
 def tokenize_cli(
     paths: Annotated[list[Path], typer.Argument(help='Texts, then the directory to write. A text is a .txt file with one paragraph per line, a .jsonl file with a "text" per line (either also .gz, .xz or .zst), or a .spacy file of Docs', metavar="TEXT... OUT")],
-    lang: Annotated[str, typer.Option("--lang", "-l", help="Language of the text")] = "en",
+    lang: TextLang = "en",
     tokenizer: Annotated[str | None, typer.Option("--tokenizer", "-t", help="Registered tokenizer (default: the tokenizer of the language). spacy.Tokenizer.v1 is spaCy's rule-based one, for languages whose own tokenizer needs another package")] = None,
     compression: Annotated[str, typer.Option("--compression", "-c", help="Compression of the shards: gz, xz, zst or none")] = "gz",
     words_per_shard: Annotated[int, typer.Option("--words-per-shard", "-w", min=1, help="Number of words per shard")] = 1_000_000,
     n_process: Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes")] = 1,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """
@@ -52,5 +53,7 @@ def tokenize_cli(
         with atomic_directory(out) as directory:
             n_sentences, n_words = write_shards(sentences, directory, compression, words_per_shard)
             write_meta(directory, lang, tokenizer)
-    if not quiet:
+    if as_json:
+        print_json({"output": str(out), "sentences": n_sentences, "words": n_words})
+    elif not quiet:
         msg.good(f"{n_words:,} words in {n_sentences:,} sentences", str(out))

@@ -69,6 +69,13 @@ def test_shards_hold_what_the_component_reads(text: Path, tmp_path: Path) -> Non
     assert f"{n_words} words in {len(sentences)} sentences" in result.output
 
 
+def test_for_machines(text: Path, tmp_path: Path) -> None:
+    out, sentences = tmp_path / "out", expected(TEXT)
+    data = json.loads(run(text, out, "--json").stdout)
+    n_words = sum(map(len, sentences))
+    assert data == {"output": str(out), "sentences": len(sentences), "words": n_words}
+
+
 @pytest.mark.parametrize("lang", ["de", "xx", "zh"])
 def test_other_languages(text: Path, tmp_path: Path, lang: str) -> None:
     assert run(text, tmp_path / "out", "--lang", lang, "-q").output == ""

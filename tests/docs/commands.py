@@ -23,7 +23,7 @@ help texts, which `--help` shows too; a test compares them.
   `--output`.
 - Options mean the same everywhere: `--weights` takes the name, directory or zip of a biLM, `--lang`
   a language code of spaCy, `--gpu-id` a GPU (-1: the CPU), and `--quiet` leaves out all but errors.
-- `--json` prints JSON for other programs.
+- `--json` prints JSON for other programs, and nothing else, to the standard output.
 - Long work shows a bar on a terminal, and elsewhere a line every half minute.
 - An error is one message on what was found and what to do, with exit code 1; Ctrl-C exits with 130.
 

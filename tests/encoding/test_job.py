@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
@@ -104,6 +105,8 @@ def test_resume(text: Path, tmp_path: Path, weights: str) -> None:
     before = (content(out), out.stat().st_mtime_ns)
     result = run(text, out, "-w", weights, "--resume")
     assert result.exit_code == 0 and "in 6 rows" in result.output
+    data = json.loads(run(text, out, "-w", weights, "--resume", "--json").stdout)
+    assert data == {"output": str(out), "rows": 6, "vectors": len(np.load(out))}
     assert (content(out), out.stat().st_mtime_ns) == before
     assert json.loads(Path(f"{out}.json").read_text())["settings"]["layers"] == "mix"
     # Another job is not continued, nor is a file replaced.

@@ -73,6 +73,15 @@ def test_senses(weights: Path, corpus: Path, tmp_path: Path) -> None:
         assert outside not in out.read_text(encoding="utf-8").replace('"http://www.w3.org', "")
 
 
+def test_senses_for_machines(weights: Path, corpus: Path, tmp_path: Path) -> None:
+    """What is printed is what `neighbors` prints, beside the picture."""
+    out = tmp_path / "out.html"
+    arguments = ["bank", "--in", corpus, "-w", weights, "--json"]
+    data = json.loads(run("senses", *arguments, "-o", out).stdout)
+    assert data.pop("output") == str(out) and out.is_file()
+    assert data == json.loads(run("neighbors", *arguments).stdout)
+
+
 def test_neighbors(weights: Path, corpus: Path) -> None:
     command = ["neighbors", "BANK", "--in", corpus, "-w", weights, "--senses", 2]
     data = json.loads(run(*command, "--json").output)
