@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from threading import Lock
 
 import torch
+
+from .locks import CACHES
 
 MAX_CHARACTERS = 100
 
@@ -24,16 +25,15 @@ class WordCache:
 
     def __init__(self, max_bytes: int = 32 * 2**20):
         self.max_bytes = max_bytes
-        self._lock = Lock()
         self._version: Hashable = None
         self._drop()
 
     def clear(self) -> None:
         """Drop all vectors; call it when the weights have changed.
 
-        It waits for a lookup of another thread, so that nothing computed before is found after.
+        What another thread has begun to compute before is not stored after.
         """
-        with self._lock:
+        with CACHES:
             self._drop()
 
     def _drop(self) -> None:
@@ -63,7 +63,7 @@ class WordCache:
         Returns:
             ``(n_words, P)``.
         """
-        with self._lock:
+        with CACHES:
             if version != self._version:
                 self._drop()
                 self._version = version
@@ -74,16 +74,22 @@ class WordCache:
             missing = [i for i in rest if words[i] not in old]
             if not rest:
                 return self._young_table[[row for _, row in found_young]]
-            fresh = encode([words[i] for i in missing])
-            vectors = fresh.new_empty(len(words), fresh.shape[1])
-            vectors[missing] = fresh
+            copies = []
             for found, table in ((found_young, self._young_table), (found_old, self._old_table)):
                 if found:
                     positions, rows = map(list, zip(*found, strict=True))
-                    vectors[positions] = table[rows]
-            stored = [i for i in rest if len(words[i]) <= MAX_CHARACTERS]
-            self._store([words[i] for i in stored], vectors[stored])
-            return vectors
+                    copies.append((positions, table[rows]))
+        fresh = encode([words[i] for i in missing])
+        vectors = fresh.new_empty(len(words), fresh.shape[1])
+        vectors[missing] = fresh
+        for positions, copy in copies:
+            vectors[positions] = copy
+        with CACHES:
+            if self._young is young:  # no other thread has cleared it, or begun a new generation
+                short = (i for i in rest if len(words[i]) <= MAX_CHARACTERS)
+                stored = [i for i in short if words[i] not in young]
+                self._store([words[i] for i in stored], vectors[stored])
+        return vectors
 
     def _store(self, words: list[str], vectors: torch.Tensor) -> None:
         capacity = self.max_bytes // (2 * vectors.element_size() * vectors.shape[1])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from threading import RLock
 from typing import cast
 
 import torch
+
+from ..bilm.locks import CACHES
 
 BYTES_PER_ENTRY = 512  # what Python needs beside the tensor
 
@@ -31,12 +32,11 @@ class LayerCache:
     def __init__(self, megabytes: int, half: bool):
         self.megabytes, self.half = megabytes, half
         self.hits = self.misses = 0
-        self._lock = RLock()
         self.disable()
 
     def disable(self) -> None:
         """Drop all entries, and turn off."""
-        with self._lock:
+        with CACHES:
             self.is_on = False
             self._entries: dict[bytes, torch.Tensor] = {}  # the least recently used comes first
             self._bytes = 0
@@ -45,7 +45,7 @@ class LayerCache:
 
     def enable(self) -> None:
         """Turn on: something is trained on the layers."""
-        with self._lock:
+        with CACHES:
             self.is_on = self.megabytes > 0
             self._bytes_since_enabled = 0
 
@@ -67,7 +67,7 @@ class LayerCache:
         """
         if not self.is_on:
             return read(sentences)
-        with self._lock:
+        with CACHES:
             if version != self._version:
                 self._entries, self._bytes, self._version = {}, 0, version
         found = [self.get(words) for words in sentences]
@@ -80,7 +80,7 @@ class LayerCache:
     def get(self, words: Sequence[str]) -> torch.Tensor | None:
         """Layers ``(L + 1, n_words, 2P)`` of a sentence, None on a miss; not to be written to."""
         key = _key(words)
-        with self._lock:
+        with CACHES:
             layers = self._entries.pop(key, None)
             if layers is None:
                 self.misses += 1
@@ -99,7 +99,7 @@ class LayerCache:
         size = copied.nbytes + BYTES_PER_ENTRY
         limit = self.megabytes * 2**20
         key = _key(words)
-        with self._lock:
+        with CACHES:
             self._bytes_since_enabled += size
             if not self.is_on or self._bytes_since_enabled > limit:
                 self.disable()

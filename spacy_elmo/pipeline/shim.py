@@ -6,8 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict
-from threading import RLock
-from typing import Any, ClassVar
+from typing import Any
 
 import srsly
 import torch
@@ -18,6 +17,7 @@ from ..bilm import own_weights as bilm_weights
 from ..bilm.base_weights import Card
 from ..bilm.config import BiLMConfig
 from ..bilm.find_weights import find_weights
+from ..bilm.locks import LOADING
 from ..bilm.model import BiLM, versions
 from ..bilm.state import State
 from ..bilm.statistics import Statistics
@@ -41,8 +41,6 @@ class BiLMShim(PyTorchShim):
         comparison: makes the vectors that are compared; None without statistics, or until the
             biLM is loaded.
     """
-
-    _loading: ClassVar[RLock] = RLock()  # of the class: no copy or pickle has it
 
     def __init__(self, settings: BiLMSettings):
         super().__init__(None)
@@ -84,7 +82,7 @@ class BiLMShim(PyTorchShim):
         """
         configure_worker()
         if self._model is None:
-            with self._loading:
+            with LOADING:
                 if self._model is None:  # no other thread has loaded it meanwhile
                     weights = find_weights(self.settings.weights)
                     self._set_config(weights.config())
@@ -116,8 +114,8 @@ class BiLMShim(PyTorchShim):
     def _set_model(self, model: BiLM, statistics: Statistics | None) -> None:
         self.comparison = None if statistics is None else Comparison(statistics)
         model.set_precision(self.settings.precision, self.settings.compiled)
-        self._model = model.to(self._device)
         self.cache = LayerCache(self.settings.cache_mb, self.settings.cache_half)
+        self._model = model.to(self._device)
         self._set_requires_grad()
 
     # The forward and backward pass

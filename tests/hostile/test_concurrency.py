@@ -1,16 +1,22 @@
-"""Threads that share a pipeline, from the first load on; long use."""
+"""Threads that share a pipeline, from the first load on; forks meanwhile; long use."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spacy_elmo.bilm.own_weights import OwnWeights
+from spacy_elmo.bilm.word_cache import WordCache
+from spacy_elmo.pipeline.layer_cache import LayerCache
 
 from ..pipeline.helpers import TEXTS, TOLERANCE, make_nlp, max_difference, vectors_of, write_weights
 
@@ -38,6 +44,51 @@ def test_the_first_texts_of_several_threads(
             for found in pool.map(read, range(N_THREADS)):
                 assert max_difference(found, expected) <= TOLERANCE
         assert len(loads) == number + 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks a process that has threads")
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("place", "method"),
+    [(OwnWeights, "load"), (WordCache, "_store"), (LayerCache, "_evict")],
+    ids=["weights", "words", "layers"],
+)
+def test_a_fork_while_another_thread_holds_a_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, method: str
+) -> None:
+    """The child does not wait for a thread that it does not have."""
+    weights = write_weights(tmp_path / "weights")
+    expected = vectors_of([make_nlp(weights)(TEXTS[0])])
+    nlp = make_nlp(weights)
+    if place is not OwnWeights:
+        nlp("This loads the weights.")
+        nlp.get_pipe("elmo").shim.cache.enable()
+    inside, leave = threading.Event(), threading.Event()
+
+    def wait(*arguments: Any) -> None:
+        inside.set()
+        assert leave.wait(60)
+        raise TimeoutError
+
+    monkeypatch.setattr(place, method, wait)
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(nlp, TEXTS[0])
+        assert inside.wait(60)
+        threading.Timer(0.3, leave.set).start()
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(20)
+            monkeypatch.undo()
+            try:
+                same = max_difference(vectors_of([nlp(TEXTS[0])]), expected) <= TOLERANCE
+                os._exit(0 if same else 3)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(4)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert isinstance(reading.exception(), TimeoutError)
 
 
 def benchmark(name: str, *arguments: str) -> str:
