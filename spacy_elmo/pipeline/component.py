@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Union  # noqa: UP035
+from weakref import ref
 
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
@@ -101,7 +102,9 @@ class Elmo(Tok2Vec):
         Raises:
             ValueError: the weights do not fit a setting, or their config is damaged.
         """
+        nlp = self.tensor_conflicts.nlp
         self.doc_layers.name = self.name
+        self.doc_layers.nlp = None if nlp is None else ref(nlp)
         self.model.attrs["replace_listener_cfg"].component = self.name  # it may have another now
         names = ("*", self.name) if self.tensor_conflicts.writes_last(self) else (self.name,)
         for listener in model_nodes(component, Tok2VecListener):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 import numpy as np
 from spacy.attrs import ORTH
+from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -34,6 +35,7 @@ class DocLayers:
         batch: the last batch that the component was updated with.
         listeners: the `ElmoListener`s linked to the component, in any pipeline that it is in.
         cache: the component's.
+        nlp: the pipeline that it is in, for errors; None if that is not known.
     """
 
     def __init__(self, name: str = "") -> None:
@@ -42,6 +44,7 @@ class DocLayers:
         self.batch = Batch()
         self.listeners: WeakSet[Any] = WeakSet()
         self.cache: LayerCache | None = None
+        self.nlp: ref[Language] | None = None
 
     def __reduce__(self) -> tuple[type[DocLayers], tuple[str]]:
         return DocLayers, (self.name,)

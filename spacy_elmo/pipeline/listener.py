@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spacy.tokens import Doc
+from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from . import extensions
 from .doc_layers import Batch, DocLayers
 from .doc_vectors import get_owners
+from .nodes import list_components
 
 
 class ElmoListener(Model[list[Doc], list[Floats2d]]):
@@ -108,7 +110,7 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             # Shapes are being inferred; the values do not matter.
             layers = self.ops.alloc3f(self.n_layers, len(doc), self.get_dim("nO"))
         if layers is None:
-            raise ValueError(self._not_read())
+            raise ValueError(self._not_read(doc.vocab))
         if layers.shape[1] != len(doc):
             raise ValueError(
                 f"A Doc has {len(doc)} tokens, but the elmo component '{self.upstream}' has "
@@ -155,34 +157,52 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
                     f"with, or train it again."
                 )
 
-    def _not_read(self) -> str:
+    def not_linked(self, vocab: Vocab) -> str:
+        """The error that there is no component of the name of the upstream.
+
+        Args:
+            vocab: of the pipeline that the listener is in.
+        """
         return (
-            f"A component listens to '{self.upstream}', which has not read the Doc: put an elmo "
-            f"component of that name before it in the pipeline (or set the listener's 'upstream' "
-            f"to the name of one; {self.names_before}), and do not disable it. If it is among the "
-            f"frozen_components of a training, add it to annotating_components too. (A component "
-            f"that was sourced listens to the '{self.upstream}' of the pipeline that it was added "
-            f"to last: load the other one again. One that applies its model to parts of Docs as "
-            f"Docs of their own, as the entity_linker does, can listen through "
-            f"spacy.Tok2VecListener.v1.)"
+            f"A component listens to '{self.upstream}', but there is no elmo component of that "
+            f"name before it. {self._components(vocab)} Set 'upstream' in its "
+            f"spacy-elmo.ElmoListener.v1 to the name of an elmo component before it, or add one: "
+            f'nlp.add_pipe("elmo", name="{self.upstream}", first=True).'
         )
 
-    @property
-    def names_before(self) -> str:
-        """The elmo components before the listener, for errors."""
+    def _not_read(self, vocab: Vocab) -> str:
+        if self.doc_layers is None:
+            return self.not_linked(vocab)
+        return (
+            f"A component listens to '{self.upstream}', which has not read the Doc. "
+            f"{self._components(vocab)} '{self.upstream}' must come before the component and must "
+            f"not be disabled. If it is among the frozen_components of a training, add it to "
+            f"annotating_components too. (A component that was sourced listens to the "
+            f"'{self.upstream}' of the pipeline that it was added to last: load the other one "
+            f"again. One that applies its model to parts of Docs as Docs of their own, as the "
+            f"entity_linker does, can listen through spacy.Tok2VecListener.v1.)"
+        )
+
+    def _components(self, vocab: Vocab) -> str:
+        """The pipeline; if it is not known, the elmo components before the listener."""
+        for doc_layers in self.before:
+            nlp = None if doc_layers.nlp is None else doc_layers.nlp()
+            if nlp is not None and nlp.vocab is vocab:
+                return list_components(nlp)
         names = ", ".join(f"'{doc_layers.name}'" for doc_layers in self.before)
-        return f"before it: {names}" if names else "there is none before it"
+        return f"Elmo components before it: {names or 'none'}."
 
 
 def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
     """Note the Docs of this call as samples, which no component has read."""
-    if X is None:
+    if not X:
         return
     if model.has_dim("nO") is None:
+        if model.doc_layers is None:
+            raise ValueError(model.not_linked(X[0].vocab))
         raise ValueError(
-            f"A component listens to '{model.upstream}', but there is no elmo component of that "
-            f"name before it in the pipeline ({model.names_before}), or its weights cannot be "
-            f"found."
+            f"A component listens to '{model.upstream}', whose weights cannot be found. Set "
+            f"'weights' in [components.{model.upstream}.model] to weights that are there."
         )
     model.samples = list(X)
 

@@ -11,7 +11,7 @@ from spacy.pipeline.functions import DocCleaner
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.vocab import Vocab
 
-from .nodes import model_nodes
+from .nodes import list_components, model_nodes
 
 
 class TensorConflicts:
@@ -51,7 +51,7 @@ class TensorConflicts:
         error would leave a pipeline that is half changed.
         """
         self._start(elmo)
-        for conflict in self._linked.add(getattr(component, "name", ""), component):
+        for conflict in self._linked.add(getattr(component, "name", ""), component, self.nlp):
             if conflict not in self._warned:
                 self._warned.add(conflict)
                 warnings.warn(conflict, UserWarning, stacklevel=4)
@@ -85,8 +85,11 @@ class TensorConflicts:
             if pipeline == self._approved:
                 return
             scan = Scan(elmo.name, self._writers_before(elmo))
-            for name, component in pipeline[[p for _, p in pipeline].index(elmo) + 1 :]:
-                scan.add(name, component)
+            index = [p for _, p in pipeline].index(elmo)
+            for name, component in pipeline[:index]:
+                scan.add_before(name, component)
+            for name, component in pipeline[index + 1 :]:
+                scan.add(name, component, nlp)
             conflicts = scan.conflicts
             self._approved = [] if conflicts else pipeline
         if conflicts:
@@ -118,10 +121,25 @@ class Scan:
         self.conflicts: list[str] = []
         self.is_cleaned = False
 
-    def add(self, name: str, component: Any) -> list[str]:
-        """Go over the next component, and return its conflicts."""
+    def add_before(self, name: str, component: Any) -> None:
+        """Go over a component before the elmo component."""
+        upstreams = {node.upstream_name for node in model_nodes(component, Tok2VecListener)}
+        if self.elmo in upstreams:
+            self.conflicts.append(
+                f"A listener in the component '{name}' learns from '{self.elmo}', which comes "
+                f"after it. Put '{self.elmo}' before '{name}'."
+            )
+
+    def add(self, name: str, component: Any, nlp: Language | None) -> list[str]:
+        """Go over the next component behind it, and return its conflicts.
+
+        Args:
+            name, component: the component.
+            nlp: the pipeline, if it is known.
+        """
         listeners = model_nodes(component, Tok2VecListener)
-        found = [self._conflict(name, node.upstream_name) for node in listeners]
+        known = nlp if nlp and any(found is component for _, found in nlp.components) else None
+        found = [self._conflict(name, node.upstream_name, known) for node in listeners]
         conflicts = list(dict.fromkeys(conflict for conflict in found if conflict))
         self.conflicts += conflicts
         if isinstance(component, Tok2Vec):
@@ -130,7 +148,7 @@ class Scan:
             self.is_cleaned |= "tensor" in component.cfg["attrs"]
         return conflicts
 
-    def _conflict(self, name: str, upstream: str) -> str:
+    def _conflict(self, name: str, upstream: str, nlp: Language | None) -> str:
         elmo, last = self.elmo, self.writers[-1]
         if upstream == "*" and last == elmo and self.before:
             return (
@@ -145,6 +163,12 @@ class Scan:
                 f"spacy-elmo.ElmoListener.v1."
             )
         elif upstream not in ("*", elmo) and last == elmo:
+            if nlp and not hasattr(dict(nlp.components).get(upstream), "find_listeners"):
+                return (
+                    f"A listener in the component '{name}' has upstream = \"{upstream}\", but no "
+                    f"component of that name makes vectors. {list_components(nlp)} Set its "
+                    f"upstream to '{elmo}', or to the name of another one that makes vectors."
+                )
             advice = (
                 f"Put '{elmo}' before '{upstream}' or behind '{name}', or give '{name}' a copy of "
                 f"its own before you add '{elmo}': nlp.replace_listeners('{upstream}', '{name}', "

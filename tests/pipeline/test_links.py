@@ -240,7 +240,7 @@ def test_renamed(weights: Path) -> None:
     nlp = make_pipeline(weights, listening())
     start(nlp)
     nlp.rename_pipe("elmo", "context")
-    with pytest.raises(ValueError, match=r"'elmo', which has not .*; before it: 'context'\)"):
+    with pytest.raises(ValueError, match=r"pipeline is: 'context' \(elmo\), 'tagger' \(tagger\)\."):
         nlp(TEXT)
     nlp.rename_pipe("context", "elmo")
     assert nlp(TEXT)[0].tag_
@@ -390,6 +390,25 @@ def test_tensors_of_its_own(weights: Path, upstream: str, order: list[str]) -> N
         warnings.simplefilter("error")
         nlp = with_two(weights, upstream, order)
     accepts(nlp)
+
+
+@pytest.mark.parametrize("upstream", ["elmoo", "sentencizer"])
+def test_an_upstream_without_vectors(weights: Path, upstream: str) -> None:
+    """Misspelled, or of a component of another kind."""
+    nlp = make_nlp(weights)
+    nlp.add_pipe("sentencizer")
+    said = (
+        rf"'tagger' has upstream = \"{upstream}\", but no component .*: 'elmo' \(elmo\), "
+        rf"'sentencizer' \(sentencizer\), 'tagger' \(tagger\)\. Set its upstream to 'elmo'"
+    )
+    with pytest.warns(UserWarning, match=said):
+        nlp.add_pipe("tagger", config=tagger_config({**LISTENER, "upstream": upstream}))
+    refuses(initialize_others(nlp), said)
+
+
+def test_a_listener_before_its_upstream(weights: Path) -> None:
+    nlp = initialize_others(with_two(weights, "elmo", ["tagger", "elmo"]))
+    refuses(nlp, r"'tagger' learns from 'elmo', which comes after it\. Put 'elmo' before")
 
 
 def test_a_disabled_upstream(weights: Path) -> None:

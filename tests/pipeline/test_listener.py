@@ -360,14 +360,39 @@ def test_without_its_component(weights: Path) -> None:
     nlp = make_pipeline(weights, listening())
     start(nlp)
     with nlp.select_pipes(disable="elmo"):
-        with pytest.raises(ValueError, match=r"listens to 'elmo', which has not read the Doc"):
+        said = (
+            r"listens to 'elmo', which has not read the Doc.*: 'elmo' \(elmo, disabled\), 'tagger'"
+        )
+        with pytest.raises(ValueError, match=said):
             nlp("some words")
         with pytest.raises(ValueError, match="annotating_components"):
             nlp.update(make_examples(nlp))
     alone = spacy.blank("en")
     alone.add_pipe("tagger", config=tagger_config(listening()))
-    with pytest.raises(ValueError, match=r"no elmo component of that name before it"):
+    with pytest.raises(
+        ValueError, match=r"no elmo .* before it\. Elmo components before it: none\."
+    ):
         alone.initialize(lambda: make_examples(alone))
+
+
+@pytest.mark.parametrize("upstream", ["elmoo", "sentencizer", "tagger"])
+def test_its_component_is_misspelled_or_of_another_kind(weights: Path, upstream: str) -> None:
+    nlp = make_nlp(weights)
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("tagger", config=tagger_config(listening(upstream=upstream)))
+    said = (
+        rf"listens to '{upstream}', but there is no elmo component of that name before it\. The "
+        rf"pipeline is: 'elmo' \(elmo\), 'sentencizer' \(sentencizer\), 'tagger' \(tagger\)\."
+    )
+    with pytest.raises(ValueError, match=said):
+        start(nlp)
+
+
+def test_the_weights_of_its_component_are_missing(tmp_path: Path) -> None:
+    nlp = make_pipeline(tmp_path / "nowhere", listening())
+    with nlp.select_pipes(disable="elmo"):  # as `spacy train` does with a frozen component
+        with pytest.raises(ValueError, match=r"'weights' in \[components\.elmo\.model\]"):
+            start(nlp)
 
 
 def test_frozen_and_annotating(weights: Path) -> None:
