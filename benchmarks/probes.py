@@ -167,7 +167,7 @@ def main() -> None:
 
     def read(task: Task, split: str, seed: int | None) -> Sentences:
         docs = [doc for doc in task.read(args.data, split) if len(doc)]
-        docs = docs if seed is None else random.Random(seed).sample(docs, task.size)
+        docs = docs if seed is None else random.Random(seed).sample(docs, min(task.size, len(docs)))
         plain = [Doc(nlp.vocab, words=[t.text for t in doc]) for doc in docs]
         layers = np.concatenate([doc._.elmo_layers for doc in elmo.pipe(plain)], axis=1)
         return Sentences(docs, layers, [label for doc in docs for label in task.label(doc)])

@@ -1,14 +1,16 @@
 """How well do the compared vectors, and simpler ones, tell what is similar?
 
-    python benchmarks/similarity.py DATA [--weights en_sm]
+    python benchmarks/similarity.py DATA [--weights en_sm] [--most N]
 
 Prints three tables. ``compared`` are the vectors that ``similarity`` uses, ``word`` and
-``context`` their parts; the others are raw or standardized layers, or counted words.
+``context`` their parts; the others are raw or standardized layers, their forward and backward
+halves, or counted words. ``occurrence`` is what `elmo senses` groups: context and topic.
+``sentence`` is the mean of the token layer over a word's sentence, which knows the topic alone.
 
 - Sentences (STS benchmark, training part): Spearman correlation with human scores.
 - Word in context (WiC, training part): accuracy at the best threshold of two tokens' cosine.
-- Word sense (CoarseWSD-20): nearest centroid of the training occurrences; accuracy on the test
-  part, mean over the 20 words.
+- Word sense (CoarseWSD-20): nearest centroid of the training occurrences, also by the tf-idf of
+  their sentences; accuracy on the test part, mean over the 20 words.
 """
 
 from __future__ import annotations
@@ -19,11 +21,15 @@ import lzma
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
+
+from spacy_elmo.pipeline.comparison import occurrence_vector
+from spacy_elmo.pipeline.doc_vectors import get_compared
 
 Vectors = dict[str, np.ndarray]  # by kind, each (n, dimensions)
 
@@ -66,6 +72,12 @@ def layer_vectors(doc: Doc, layers: np.ndarray, mean: np.ndarray, std: np.ndarra
     for name, each in (("raw", layers), ("standardized", standard)):
         for number, layer in enumerate(each):
             found[f"layer {number}, {name}"] = layer
+            if number and name == "raw":
+                forward, backward = np.split(layer, 2, axis=-1)
+                found |= {
+                    f"layer {number}, forward": forward,
+                    f"layer {number}, backward": backward,
+                }
         found[f"mean of layers, {name}"] = each.mean(axis=0)
     return found
 
@@ -79,6 +91,9 @@ def read(nlp: Language, docs: list[Doc], tokens: list[int] | None) -> Vectors:
         layers = layer_vectors(doc, doc._.elmo_layers, statistics.mean, statistics.std)
         for name, vectors in layers.items():
             rows[name].append(vectors.mean(axis=0) if tokens is None else vectors[tokens[i]].copy())
+        if tokens is not None:
+            rows["sentence, layer 0"].append(doc._.elmo_layers[0].mean(axis=0))
+            rows["occurrence"].append(occurrence_vector(get_compared(doc), tokens[i]))
         vector = doc.vector if tokens is None else doc[tokens[i]].vector
         rows["word"].append(vector[:p])
         rows["context"].append(vector[p:])
@@ -94,8 +109,26 @@ def counted(docs: list[Doc]) -> np.ndarray:
     return np.array([sum(a[w] * b[w] for w in a) / (m * n) for a, b, m, n in pairs])
 
 
-def sentences(nlp: Language, data: Path) -> dict[str, float]:
-    rows = [line.split("\t") for line in lines(data / "sim/stsb-train.tsv.xz")]
+def tf_idf(train: list[Doc], test: list[Doc]) -> tuple[np.ndarray, np.ndarray]:
+    """Of both, by the training part's words: ``(n, words)``, each row of length 1."""
+    counts = [Counter(token.lower_ for token in doc) for doc in train]
+    in_docs = Counter(word for count in counts for word in count)
+    place = {word: i for i, word in enumerate(in_docs)}
+    weights = np.log(len(train) / np.array(list(in_docs.values()))).astype("float32")
+
+    def vectors(docs: list[Doc]) -> np.ndarray:
+        found = np.zeros((len(docs), len(place)), dtype="float32")
+        for row, doc in zip(found, docs, strict=True):
+            for word, n in Counter(token.lower_ for token in doc).items():
+                if word in place:
+                    row[place[word]] = n
+        return unit(found * weights)
+
+    return vectors(train), vectors(test)
+
+
+def sentences(nlp: Language, data: Path, most: int | None) -> dict[str, float]:
+    rows = [line.split("\t") for line in lines(data / "sim/stsb-train.tsv.xz")][:most]
     gold = np.array([float(row[4]) for row in rows])
     docs = [nlp.make_doc(text) for row in rows for text in row[5:7]]
     found = {"counted words": spearman(counted(docs), gold)}
@@ -104,36 +137,52 @@ def sentences(nlp: Language, data: Path) -> dict[str, float]:
     return found | {name: spearman(cosines(x), gold) for name, x in vectors.items()}
 
 
-def in_context(nlp: Language, data: Path) -> dict[str, float]:
-    rows = [line.split("\t") for line in lines(data / "wsd/wic-train.tsv.xz")]
+def in_context(nlp: Language, data: Path, most: int | None) -> dict[str, float]:
+    rows = [line.split("\t") for line in lines(data / "wsd/wic-train.tsv.xz")][:most]
     same = np.array([row[0] == "T" for row in rows])
     docs = [Doc(nlp.vocab, text.split(" ")) for row in rows for text in row[4:6]]
     vectors = read(nlp, docs, [int(i) for row in rows for i in row[3].split("-")])
     return {name: best_threshold(cosines(x), same) for name, x in vectors.items()}
 
 
-def senses(nlp: Language, data: Path) -> dict[str, float]:
+def first_of_each(rows: list[dict[str, Any]], most: int | None) -> list[dict[str, Any]]:
+    """No more than so many occurrences of each word."""
+    by_word = defaultdict(list)
+    for row in rows:
+        by_word[row["word"]].append(row)
+    return [row for of_word in by_word.values() for row in of_word[:most]]
+
+
+def nearest_sense(
+    train: np.ndarray, sense: np.ndarray, test: np.ndarray, n_senses: int
+) -> np.ndarray:
+    """Index of the sense whose mean vector is nearest to each vector of the test part."""
+    centroids = np.stack([train[sense == i].mean(axis=0) for i in range(n_senses)])
+    return (unit(test) @ unit(centroids).T).argmax(axis=1)
+
+
+def senses(nlp: Language, data: Path, most: int | None) -> dict[str, float]:
     parts = []
     for part in ("train", "test"):
         rows = [json.loads(line) for line in lines(data / f"wsd/coarsewsd20/{part}.jsonl.xz")]
+        rows = first_of_each(rows, most)
         docs = [Doc(nlp.vocab, [w or "_" for w in row["text"].split(" ")]) for row in rows]
         vectors = read(nlp, docs, [row["index"] for row in rows])
         words = np.array([row["word"] for row in rows])
-        parts.append((words, np.array([row["sense"] for row in rows]), vectors))
-    (train_words, train_senses, train), (test_words, test_senses, test) = parts
+        parts.append((words, np.array([row["sense"] for row in rows]), docs, vectors))
+    (train_words, train_senses, train_docs, train), (words, gold, docs, test) = parts
     scores = defaultdict(list)
-    for word in sorted(set(train_words)):
-        known, asked = train_words == word, test_words == word
-        gold = test_senses[asked]
+    for word in sorted(set(words)):
+        known, asked = np.flatnonzero(train_words == word), np.flatnonzero(words == word)
         names, sense, counts = np.unique(
             train_senses[known], return_inverse=True, return_counts=True
         )
-        scores["most frequent sense"].append((gold == names[counts.argmax()]).mean())
-        for kind in train:
-            x = train[kind][known]
-            centroids = np.stack([x[sense == i].mean(axis=0) for i in range(len(names))])
-            nearest = (unit(test[kind][asked]) @ unit(centroids).T).argmax(axis=1)
-            scores[kind].append((gold == names[nearest]).mean())
+        found = {kind: (train[kind][known], test[kind][asked]) for kind in train}
+        found["sentence, tf-idf"] = tf_idf([train_docs[i] for i in known], [docs[i] for i in asked])
+        scores["most frequent sense"].append((gold[asked] == names[counts.argmax()]).mean())
+        for kind, (x, y) in found.items():
+            nearest = names[nearest_sense(x, sense, y, len(names))]
+            scores[kind].append((gold[asked] == nearest).mean())
     return {kind: float(np.mean(values)) for kind, values in scores.items()}
 
 
@@ -142,6 +191,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="with sim/ and wsd/")
     parser.add_argument("--weights", default="en_sm", help="with statistics (default: en_sm)")
     parser.add_argument("--only", default="", help="print tables with this in their title")
+    parser.add_argument("--most", type=int, help="pairs, and occurrences of each word, to read")
     arguments = parser.parse_args()
     nlp = spacy.blank("en")
     model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": arguments.weights}
@@ -160,7 +210,7 @@ def main() -> None:
         if arguments.only not in title:
             continue
         print(f"\n{title}")
-        for name, value in measure(nlp, arguments.data).items():
+        for name, value in measure(nlp, arguments.data, arguments.most).items():
             print(f"  {name:<34}{100 * value:6.1f}", flush=True)
 
 

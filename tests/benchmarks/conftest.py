@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import lzma
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -14,6 +15,39 @@ from ..pretraining.helpers import PROSE
 from ..threads import one_thread  # noqa: F401
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+CONLLU = """\
+1\tShe\tshe\tPRON\tPRP\t_\t2\tnsubj\t_\t_
+2\tsang\tsing\tVERB\tVBD\tTense=Past\t0\troot\t_\t_
+3\t.\t.\tPUNCT\t.\t_\t2\tpunct\t_\t_
+
+1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_
+2\tbark\tbark\tVERB\tVBP\tTense=Pres\t0\troot\t_\t_
+3\tat\tat\tADP\tIN\t_\t4\tcase\t_\t_
+4\tme\tI\tPRON\tPRP\t_\t2\tobl\t_\t_
+
+"""
+IOB = "Ann\tB-person\nSmith\tI-person\nsang\tO\n\nI\tO\nlove\tO\nParis\tB-location\n\n"
+REVIEWS = (("POS", "a warm film"), ("NEG", "a dull film"), ("POS", "so funny"), ("NEG", "too long"))
+OCCURRENCES = [
+    {"word": "bank", "index": i, "text": text, "label": sense, "sense": sense}
+    for sense, i, text in (
+        ("river", 4, "we sat on the bank and watched the boats"),
+        ("river", 2, "the muddy bank of the stream"),
+        ("river", 1, "the bank of the river was steep"),
+        ("money", 1, "the bank refused to lend him any money"),
+        ("money", 5, "she asked for a loan bank clerks were helpful"),
+    )
+]
+PAIRS = """\
+main\tfile\t2012\t1\t3.0\tA man plays a guitar.\tA man is playing a guitar.
+main\tfile\t2012\t2\t4.5\tA woman sings a song.\tA woman plays a song.
+main\tfile\t2012\t3\t0.5\tA dog runs on grass.\tPrices rose in Tokyo.
+"""
+IN_CONTEXT = """\
+T\tbank\tN\t1-4\tThe bank lent me money .\tHe works in a bank .
+F\tbank\tN\t1-4\tThe bank lent me money .\tWe sat on the bank .
+"""
 
 Run = Callable[..., str]
 
@@ -44,4 +78,17 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pack(data / "lm" / name / f"{split}.txt.xz", PROSE)
     words = ["<S>", "</S>", "<UNK>", *sorted(set(PROSE.split())), "nowhere-else"]
     (data / "eval_vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    for split in ("train", "dev", "test"):
+        pack(data / "ud" / "UD_English-EWT" / f"{split}.conllu.xz", CONLLU)
+        pack(data / "ner" / "wnut17" / f"{split}.iob.xz", IOB)
+        rows = [{"text": text, "label": label} for label, text in REVIEWS]
+        pack(data / "textcat" / "sst2" / f"{split}.jsonl.xz", to_jsonl(rows))
+        pack(data / "textcat" / "banking77" / f"{split}.jsonl.xz", to_jsonl(rows))
+        pack(data / "wsd" / "coarsewsd20" / f"{split}.jsonl.xz", to_jsonl(OCCURRENCES))
+    pack(data / "sim" / "stsb-train.tsv.xz", PAIRS)
+    pack(data / "wsd" / "wic-train.tsv.xz", IN_CONTEXT)
     return data
+
+
+def to_jsonl(rows: Sequence[object]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)

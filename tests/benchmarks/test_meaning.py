@@ -1,0 +1,63 @@
+"""The scripts about layers and meaning at their smallest: probes, similarity and polysemy."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import product
+from pathlib import Path
+
+import polysemy
+
+from spacy_elmo.cli.demo_contexts import read_sentences
+
+from .conftest import Run
+
+
+def test_probes(run: Run, data: Path) -> None:
+    """Trained and tested on the same words, layers know everything; of all kinds of features."""
+    lines = run("probes", data, "--seeds", 0, "--json", "--tasks", "tense", "entities").splitlines()
+    found = {(row["task"], row["feature"]): row["scores"] for row in map(json.loads, lines)}
+    features = ("0", "1", "2", "all", "forward", "backward")
+    assert list(found) == list(product(("tense", "entities"), features))
+    assert set(map(tuple, found.values())) == {(100.0,)}
+
+
+def test_similarity(run: Run, data: Path) -> None:
+    out = run("similarity", data)
+    tables = [table.splitlines() for table in out.strip().split("\n\n")]
+    sentences, in_context, senses = (
+        {line[2:36].strip(): float(line[36:]) for line in rows} for _, *rows in tables
+    )
+    assert sentences["counted words"] == 100
+    assert {"compared", "layer 2, forward"} <= set(in_context)
+    assert "sentence, layer 0" in in_context and "sentence, layer 0" not in sentences
+    assert senses["most frequent sense"] == 60  # 3 of 5
+    assert senses["sentence, tf-idf"] == senses["occurrence"] == 100
+
+
+def test_similarity_of_a_part(run: Run, data: Path) -> None:
+    """The first three occurrences are all of the river."""
+    out = run("similarity", data, "--only", "sense", "--most", 3)
+    assert out.count("accuracy") == 1 and "most frequent sense                100.0" in out
+
+
+def test_polysemy(run: Run, tmp_path: Path) -> None:
+    """The nearest contexts among the demo's sentences are of the same sense."""
+    senses = {sentence: sense for _, sense, sentence in read_sentences()}
+    mine = {text for sentences in polysemy.SENTENCES.values() for text in sentences}
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(set(senses) - mine), encoding="utf-8")
+    out = run("polysemy", corpus, "--words", "bank", "read", "--nearest", 1)
+    bank, read = out.strip().split("\n\n")
+    _, _, words, *rows = bank.splitlines()
+    assert "banks" in words
+    for row, sense in zip(rows, ("money", "river"), strict=True):
+        shown = re.sub(r"^… |\*\*| …$| \(0\.\d+\) \|$", "", row.split(" | ")[1])
+        assert [senses[text] for text in senses if shown in text] == [sense]
+    assert read.count("does not occur in the corpus") == 2
+
+
+def test_every_word_is_in_its_sentences() -> None:
+    for word, sentences in polysemy.SENTENCES.items():
+        assert all(word in re.findall(r"\w+", text) for text in sentences), word
