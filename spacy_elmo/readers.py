@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
-from itertools import chain, groupby, islice
+from itertools import chain, count, groupby, islice
 from pathlib import Path
 
 import spacy
 from spacy.language import Language
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
 
 from .bilm.base_weights import Weights
 from .bilm.files import reading
@@ -213,19 +215,48 @@ def read_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
         ValueError: the file cannot be read.
     """
     stored = read_docbin(path)
-    with reading("the DocBin", path), nlp.memory_zone():
+    with nlp.memory_zone():
         sentences = []
-        for doc in stored.get_docs(nlp.vocab):
+        for doc in stored.read(nlp.vocab):
             for tokens in sentence_bounds(doc).tokens:
                 sentences.append(split_at_spaces(doc[i].text for i in tokens))
     yield from sentences
 
 
-def read_docbin(path: Path) -> DocBin:
+@dataclass(frozen=True)
+class StoredDocs:
+    """Docs of a ``.spacy`` file, all or some, which are not made yet.
+
+    Args:
+        file: its path.
+        docs: the stored Docs.
+        start: the index of the first of them in the file.
+    """
+
+    file: Path
+    docs: DocBin
+    start: int = 0
+
+    def read(self, vocab: Vocab) -> Iterator[Doc]:
+        """The Docs, one after another.
+
+        Raises:
+            ValueError: one is damaged.
+        """
+        docs = self.docs.get_docs(vocab)
+        for number in count(self.start + 1):
+            with reading(f"Doc {number:,} of the DocBin", self.file):
+                doc = next(docs, None)
+            if doc is None:
+                return
+            yield doc
+
+
+def read_docbin(path: Path) -> StoredDocs:
     """A ``.spacy`` file.
 
     Raises:
         ValueError: it cannot be read.
     """
     with reading("the DocBin", path):
-        return DocBin().from_disk(path)
+        return StoredDocs(path, DocBin().from_disk(path))

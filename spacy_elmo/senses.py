@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from thinc.api import to_numpy
 
 from .bilm.find_weights import find_weights
 from .clusters import MOST_ITEMS, center, distances, divide
-from .encoding.corpus import Corpus, Row, make_sentence, read_stored
+from .encoding.corpus import Corpus, Row, make_sentence
 from .pipeline.comparison import occurrence_vector, unit
 from .pipeline.doc_vectors import get_compared
 from .pipeline.segments import sentence_bounds
 from .progress import Progress
-from .readers import blank_pipeline
+from .readers import StoredDocs, blank_pipeline
 
 MIN_CONTEXTS = 3  # fewer cannot be grouped
 MOST_SENSES = 8  # found by the silhouette; a fixed number may be larger
@@ -197,11 +197,11 @@ def contexts(nlp: Language, corpus: Corpus, word: str, progress: Progress) -> It
 
 
 def read_docs(
-    nlp: Language, ids: Sequence[Any], rows: Sequence[Row] | DocBin, word: str
+    nlp: Language, ids: Sequence[Any], rows: Sequence[Row] | StoredDocs, word: str
 ) -> Iterator[tuple[Any, Doc]]:
     """Docs of the rows that may contain a word; those without it are not tokenized."""
-    if isinstance(rows, DocBin):
-        yield from zip(ids, read_stored(rows, nlp.vocab), strict=True)
+    if isinstance(rows, StoredDocs):
+        yield from zip(ids, rows.read(nlp.vocab), strict=True)
         return
     for name, row in zip(ids, rows, strict=True):
         if isinstance(row, str):

@@ -36,9 +36,10 @@ def read_spacy_config(
         settings[f"{section}.{name}"] = text if REFERENCE.fullmatch(text) else json.loads(text)
     with reading("the config", str(path)):  # which may be a pipe
         data: Any = load_config(path)
-        for name, value in settings.items():
-            section, _, setting = name.rpartition(".")
-            find_section(data, section)[setting] = value
+    for name, value in settings.items():
+        section, _, setting = name.rpartition(".")
+        find_section(data, section)[setting] = value
+    with reading("the config", str(path)):
         data = Config(data).interpolate()
     return build_config(data, resumed)
 

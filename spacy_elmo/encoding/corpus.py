@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from ..bilm.files import reading
 from ..pretraining.data.shards import COMPRESSIONS, META, find_files, read_lines
 from ..readers import FORMATS as TEXT_FORMATS
-from ..readers import TEXT_SUFFIXES, read_docbin, read_texts
+from ..readers import TEXT_SUFFIXES, StoredDocs, read_docbin, read_texts
 from .block import import_pyarrow
 
 CONLLU = tuple(form + packing for form in (".conllu", ".conll") for packing in COMPRESSIONS)
@@ -36,7 +35,7 @@ class Chunk(NamedTuple):
     """
 
     ids: list[Any]
-    rows: list[Row] | DocBin
+    rows: list[Row] | StoredDocs
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,9 @@ class Corpus:
             if is_docs:
                 parts = (part for file in files for part in split_docs(read_docbin(file), n_tokens))
                 for part in parts:
-                    yield Chunk(list(range(first, first + len(part))), part)
-                    first += len(part)
+                    n_docs = len(part.docs)
+                    yield Chunk(list(range(first, first + n_docs)), part)
+                    first += n_docs
                 continue
             rows = (row for file in files for row in self.read(file))
             for pairs in split(rows, lambda pair: size(pair[1]), n_tokens * BYTES_PER_TOKEN):
@@ -101,16 +101,6 @@ class Corpus:
             yield from ((None, line.split()) for line in read_lines(file))
         else:
             yield from ((None, text.removesuffix("\r")) for text in read_texts(file))
-
-
-def read_stored(stored: DocBin, vocab: Vocab) -> list[Doc]:
-    """The Docs of a chunk.
-
-    Raises:
-        ValueError: they are damaged.
-    """
-    with reading("the Docs of", "the .spacy file"):
-        return list(stored.get_docs(vocab))
 
 
 def make_sentence(vocab: Vocab, words: list[str], spaces: list[bool] | None = None) -> Doc:
@@ -143,14 +133,15 @@ def split(items: Iterable[Any], size: Callable[[Any], int], limit: int) -> Itera
         yield chosen
 
 
-def split_docs(stored: DocBin, n_tokens: int) -> Iterator[DocBin]:
-    """A DocBin as several; no Doc is made."""
-    for part in split(range(len(stored)), lambda i: len(stored.tokens[i]), n_tokens):
+def split_docs(stored: StoredDocs, n_tokens: int) -> Iterator[StoredDocs]:
+    """Stored Docs in several parts; no Doc is made."""
+    docs = stored.docs
+    for part in split(range(len(docs)), lambda i: len(docs.tokens[i]), n_tokens):
         some = DocBin(attrs=[], store_user_data=True)
-        some.attrs, some.strings = stored.attrs, stored.strings
+        some.attrs, some.strings = docs.attrs, docs.strings
         for name in ("tokens", "spaces", "cats", "span_groups", "flags", "user_data"):
-            setattr(some, name, getattr(stored, name)[part[0] : part[-1] + 1])
-        yield some
+            setattr(some, name, getattr(docs, name)[part[0] : part[-1] + 1])
+        yield StoredDocs(stored.file, some, part[0])
 
 
 def read_conllu(lines: Iterable[str]) -> Iterator[list[str]]:

@@ -22,9 +22,9 @@ from ..pipeline.extensions import set_layers
 from ..pipeline.listener import ElmoListener
 from ..pipeline.nodes import model_nodes
 from ..pipeline.segments import chunks, sentence_bounds
-from ..readers import blank_pipeline
+from ..readers import StoredDocs, blank_pipeline
 from .block import Block
-from .corpus import Row, make_sentence, read_stored
+from .corpus import Row, make_sentence
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Encoder(Settings):
         rows = list(rows)
         return [vectors for _, _, vectors in self.encode(range(len(rows)), rows).rows()]
 
-    def encode(self, ids: Sequence[Any], rows: Sequence[Row] | DocBin) -> Block:
+    def encode(self, ids: Sequence[Any], rows: Sequence[Row] | StoredDocs) -> Block:
         """Encode some rows.
 
         They are encoded together, and without what is left of rows before: the result is the same
@@ -179,16 +179,16 @@ class Encoder(Settings):
         empty = np.empty((0, *self.shape), self.dtype)
         return Block(list(ids), texts, np.concatenate([empty, *vectors]))
 
-    def read(self, rows: Sequence[Row] | DocBin) -> list[Doc]:
+    def read(self, rows: Sequence[Row] | StoredDocs) -> list[Doc]:
         """Docs of rows, as the elmo component gets them in its pipeline."""
         names = self.nlp.pipe_names
         later = names[names.index(self.elmo.name) :]
         with self.nlp.select_pipes(disable=later):
             return list(self.nlp.pipe(self._make_docs(rows)))
 
-    def _make_docs(self, rows: Sequence[Row] | DocBin) -> Iterator[Doc]:
-        if isinstance(rows, DocBin):
-            yield from read_stored(rows, self.nlp.vocab)
+    def _make_docs(self, rows: Sequence[Row] | StoredDocs) -> Iterator[Doc]:
+        if isinstance(rows, StoredDocs):
+            yield from rows.read(self.nlp.vocab)
             return
         for row in rows:
             if isinstance(row, str):

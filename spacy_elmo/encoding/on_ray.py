@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
 from ..bilm.extras import import_extra
 from ..bilm.files import atomic_directory
+from ..readers import StoredDocs
 from .block import import_pyarrow
-from .corpus import PARQUET, Corpus, read_stored
+from .corpus import PARQUET, Corpus
 from .encoder import Encoder
 
 BATCH_ROWS = 256  # rows that an actor encodes together
@@ -108,8 +108,8 @@ def tables(corpus: Corpus) -> list[Any]:
     pa = import_pyarrow("Blocks of a dataset")
     found = []
     for ids, rows in corpus.chunks(BLOCK_TOKENS):
-        if isinstance(rows, DocBin):
-            rows = [[token.text for token in doc] for doc in read_stored(rows, Vocab())]
+        if isinstance(rows, StoredDocs):
+            rows = [[token.text for token in doc] for doc in rows.read(Vocab())]
         texts = [row if isinstance(row, str) else None for row in rows]
         words = [None if isinstance(row, str) else row for row in rows]
         columns = {

@@ -234,7 +234,10 @@ def test_settings_that_would_be_ignored_are_refused(
     path = write(readers(texts(text), texts(text)))
     for arguments, message in [
         (["--paths.train", "x"], r"both \[corpora\.train\] and \[paths\] train are set"),
-        (["--paths.train.x", "3"], r"'train' of \[paths\.train\] is a setting, not a section"),
+        (
+            ["--paths.train.x", "3"],
+            r"^Config: 'train' of \[paths\.train\] is a setting, not a section",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             read_spacy_config(path, arguments)

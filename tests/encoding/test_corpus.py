@@ -99,7 +99,7 @@ def test_docs_keep_what_they_have(tmp_path: Path) -> None:
     chunks = list(Corpus(str(tmp_path)).chunks(2))
     assert [chunk.ids for chunk in chunks] == [[0], [1, 2], [3]]
     assert chunks[-1].rows == ["A line"]
-    read = [doc for c in chunks[:2] for doc in c.rows.get_docs(spacy.blank("en").vocab)]
+    read = [doc for c in chunks[:2] for doc in c.rows.read(spacy.blank("en").vocab)]
     assert [[t.text for t in doc] for doc in read] == [[t.text for t in doc] for doc in docs]
     assert [t.tag_ for t in read[0]] == ["X", "Y"]
     assert [len(list(doc.sents)) for doc in read[:1]] == [2]

@@ -19,18 +19,21 @@ import torch
 from safetensors.torch import load_file, save_file
 from spacy.tokens import DocBin
 
+from spacy_elmo import Encoder, readers
 from spacy_elmo.bilm import base_weights
 from spacy_elmo.bilm.base_weights import Card, read_words
 from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.own_weights import save_bilm, write_tensors
 from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.bilm.word_cache import WordCache
+from spacy_elmo.encoding.corpus import Corpus
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.data import shards
 from spacy_elmo.pretraining.data.shards import read_lines
 from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.readers import read_docs, read_paragraphs
+from spacy_elmo.senses import find_senses
 
 from ..pipeline.helpers import CONFIG, make_nlp, write_weights
 
@@ -219,11 +222,36 @@ def test_half_a_surrogate_pair(tmp_path: Path) -> None:
 def test_a_damaged_docbin(tmp_path: Path) -> None:
     nlp = spacy.blank("en")
     path = tmp_path / "docs.spacy"
-    stored = srsly.msgpack_loads(zlib.decompress(DocBin(docs=[nlp("Xylophonists.")]).to_bytes()))
-    stored["strings"] = []  # of the words
+    docs = [nlp("Sound."), nlp("Sound."), nlp("Xylophonists.")]
+    stored = srsly.msgpack_loads(zlib.decompress(DocBin(docs=docs).to_bytes()))
+    stored["strings"].remove("Xylophonists")
     path.write_bytes(zlib.compress(srsly.msgpack_dumps(stored)))
+    damaged = r"Cannot read Doc 3 of the DocBin .*docs\.spacy: .*E018"
+    with pytest.raises(ValueError, match=damaged):
+        list(read_docs(spacy.blank("en"), path))
+    first, second, third = Corpus(str(path)).chunks(2)
+    assert [doc.text for chunk in (first, second) for doc in chunk.rows.read(nlp.vocab)] == [
+        "Sound.", "Sound.",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match=damaged):
+        Encoder("en_sm").encode(*third)
+    with pytest.raises(ValueError, match=damaged):
+        find_senses("sound", str(path), quiet=True)
+    path.write_bytes(zlib.compress(b"other data"))
     with pytest.raises(ValueError, match=r"Cannot read the DocBin .*docs\.spacy"):
         list(read_docs(spacy.blank("en"), path))
+
+
+def test_a_fault_of_ours_is_not_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nlp = spacy.blank("en")
+    DocBin(docs=[nlp("A text.")]).to_disk(tmp_path / "docs.spacy")
+
+    def fault(doc: Any) -> None:
+        raise TypeError("a fault")
+
+    monkeypatch.setattr(readers, "sentence_bounds", fault)
+    with pytest.raises(TypeError, match=r"^a fault$"):
+        list(read_docs(nlp, tmp_path / "docs.spacy"))
 
 
 PROGRESS = {
