@@ -222,7 +222,8 @@ def similarity(obj: Doc | Span | Token, other: Any) -> float:
     if a.shape != b.shape:
         raise ValueError(
             f"Cannot compare a {a.shape[0]}-dimensional ELMo vector with a "
-            f"{b.shape[0]}-dimensional one: run both texts through the same pipeline."
+            f"{b.shape[0]}-dimensional one: run both texts through the same pipeline. If one comes "
+            f"from bytes, call spacy_elmo.set_vector_hooks(doc) on its Doc."
         )
     return float(a.dot(b)) / (_norm(a) * _norm(b))
 

@@ -1,4 +1,6 @@
+import itertools
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -182,7 +184,44 @@ def test_saved_pipelines_keep_the_statistics(nlp, tmp_path):
     np.testing.assert_array_equal(copied(TEXT).vector, expected)
 
 
+@pytest.mark.parametrize("has_statistics", [False, True])
+def test_every_pair_of_a_doc_a_span_and_a_token(compared_weights, tmp_path, has_statistics):
+    """One symmetric cosine, without any warning; 0 if there is no word."""
+    nlp = make_nlp(compared_weights if has_statistics else write_weights(tmp_path / "plain"))
+    doc, other = nlp(TEXT), nlp("A river bank.")
+    empty = [nlp(""), nlp("  "), doc[3:3], doc[2:3], doc[2]]
+    objects = [doc, doc[3:5], doc[12], other, other[0:2], other[2], *empty]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for a, b in itertools.product(objects, repeat=2):
+            found = a.similarity(b)
+            assert type(found) is float and found == b.similarity(a)
+            if any(x is y for x in (a, b) for y in empty):
+                assert found == 0
+            else:
+                assert found == pytest.approx(cosine(a.vector, b.vector), abs=1e-5)
+
+
+def test_a_doc_without_its_hooks(nlp):
+    doc = nlp(TEXT)
+    with pytest.warns(UserWarning, match="W109"):
+        from_bytes = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    for other in (from_bytes, from_bytes[3:5], from_bytes[1]):
+        with pytest.raises(ValueError, match=r"spacy_elmo\.set_vector_hooks\(doc\) on its Doc"):
+            doc.similarity(other)
+    set_vector_hooks(from_bytes)
+    assert doc[1].similarity(from_bytes[1]) == pytest.approx(1, abs=1e-6)
+
+
 def test_a_lexeme_has_no_context(nlp):
+    """And Lexemes have no hooks: spaCy compares their static vectors, or the words."""
+    doc = nlp(TEXT)
+    for obj in (doc, doc[3:5], doc[0]):
+        with pytest.raises(ValueError, match="lexeme 'bank', which has no context"):
+            obj.similarity(nlp.vocab["bank"])
+    assert nlp.vocab["bank"].similarity(doc[1]) == 1
+    with pytest.raises(ValueError, match="E010"):
+        nlp.vocab["river"].similarity(doc[1])
     with pytest.raises(
         ValueError, match=r"lexeme 'bank', which has no context.*nlp\('bank'\)\[0\]"
     ):
