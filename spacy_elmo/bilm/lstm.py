@@ -18,7 +18,7 @@ from torch import nn
 
 from .config import BiLMConfig
 from .kernel import BLOCK, KernelLSTM, load_kernel
-from .operators import OperatorLSTM
+from .operators import OperatorLSTM, Steps
 from .packing import Packing
 from .precision import require_ieee_float32
 
@@ -86,11 +86,11 @@ class LSTMLayer(nn.Module):
         function: Any = OperatorLSTM
         if self.kernel(bfloat16) is not None:
             function, product_type = KernelLSTM, torch.bfloat16 if bfloat16 else torch.float32
+        grad = torch.is_grad_enabled()
+        how = Steps(packing, self.cell_clip, self.proj_clip, grad, product_type)
+        weights = (self.weight_ih, self.weight_hh, bias, self.weight_hr)
         with torch.autocast(device, enabled=False):
-            out, h_n, c_n = function.apply(
-                x, h0, c0, self.weight_ih, self.weight_hh, bias, self.weight_hr,
-                packing, self.cell_clip, self.proj_clip, torch.is_grad_enabled(), product_type,
-            )  # fmt: skip
+            out, h_n, c_n = function.apply(x, h0, c0, *weights, how)
         return out, h_n, c_n
 
     def gate_bias(self) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.function import once_differentiable
@@ -10,6 +10,23 @@ from torch.autograd.function import once_differentiable
 from .packing import Packing
 
 BYTES_AT_ONCE = 2**23  # of gates, where no gradient needs those of all steps
+
+
+class Steps(NamedTuple):
+    """How the steps of a layer are computed.
+
+    Attributes:
+        packing: of the batch.
+        cell_clip, proj_clip: see `BiLMConfig`.
+        is_grad_enabled: where the layer is called; inside an autograd function it never is.
+        product_type: of the operands of matrix products.
+    """
+
+    packing: Packing
+    cell_clip: float | None
+    proj_clip: float | None
+    is_grad_enabled: bool
+    product_type: torch.dtype
 
 
 def _times(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -51,12 +68,9 @@ class OperatorLSTM(torch.autograd.Function):
         weight_hh: torch.Tensor,  # (2, 4D, P)
         bias: torch.Tensor,  # (2, 4D)
         weight_hr: torch.Tensor | None,  # (2, P, D)
-        packing: Packing,
-        cell_clip: float | None,
-        proj_clip: float | None,
-        is_grad_enabled: bool,  # in here it never is
-        product_type: torch.dtype,
+        how: Steps,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        packing, cell_clip, proj_clip, is_grad_enabled, product_type = how
         N, D = x.shape[1], c0.shape[2]
         for_backward = is_grad_enabled and any(ctx.needs_input_grad)
         ih = weight_ih.to(product_type).transpose(1, 2)
@@ -95,8 +109,7 @@ class OperatorLSTM(torch.autograd.Function):
             ctx.save_for_backward(
                 x, h0, c0, weight_ih, weight_hh, weight_hr, from_x, cells, tanhs, out
             )
-            ctx.packing, ctx.cell_clip, ctx.proj_clip = packing, cell_clip, proj_clip
-            ctx.product_type = product_type
+            ctx.how = how
         return out, h_n, c_n
 
     @staticmethod
@@ -105,8 +118,8 @@ class OperatorLSTM(torch.autograd.Function):
         ctx: Any, d_out: torch.Tensor, d_h_n: torch.Tensor, d_c_n: torch.Tensor
     ) -> tuple[torch.Tensor | None, ...]:
         x, h0, c0, weight_ih, weight_hh, weight_hr, gates, cells, tanh_c, out = ctx.saved_tensors
-        packing: Packing = ctx.packing
-        product = {"dtype": ctx.product_type}
+        packing, cell_clip, proj_clip, _, product_type = ctx.how
+        product = {"dtype": product_type}
         hh = weight_hh.to(**product)
         hr = None if weight_hr is None else weight_hr.to(**product)
         D = c0.shape[2]
@@ -122,9 +135,9 @@ class OperatorLSTM(torch.autograd.Function):
         aten.tanh_backward.grad_input(i, g, grad_input=d_g)
         o_by_m = aten.sigmoid_backward(tanh_c, o)  # m = σ(o) · tanh(c), what is projected
         c_by_m = aten.tanh_backward(o, tanh_c)
-        inside = None if ctx.cell_clip is None else cells.abs() < ctx.cell_clip
-        if ctx.proj_clip is not None:
-            h_inside = out.abs() < ctx.proj_clip
+        inside = None if cell_clip is None else cells.abs() < cell_clip
+        if proj_clip is not None:
+            h_inside = out.abs() < proj_clip
         d_gates = torch.empty_like(gates)
         d_hs = torch.empty_like(out)  # by h before its clip
         d_h, d_c = torch.zeros_like(h0), torch.zeros_like(c0)  # packed rows, from step to step
@@ -133,7 +146,7 @@ class OperatorLSTM(torch.autograd.Function):
         for start, size in reversed(packing.steps()):
             step = slice(start, start + size)
             d_h_step = d_out[:, step] + d_h[:, :size]
-            if ctx.proj_clip is not None:
+            if proj_clip is not None:
                 d_h_step *= h_inside[:, step]
             d_hs[:, step] = d_h_step
             d_m = d_h_step if hr is None else _times(d_h_step, hr)
@@ -165,5 +178,5 @@ class OperatorLSTM(torch.autograd.Function):
             torch.bmm(d_gates_t, h_prev.to(**product)).to(x.dtype),
             d_bias,
             d_weight_hr,
-            *[None] * 5,
+            None,
         )
