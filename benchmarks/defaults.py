@@ -16,11 +16,13 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-import downstream
+from arms import Arm, cnn, listener, with_elmo
+from downstream import measure
+from tasks import TASKS
 
 
 def with_cnn(**settings: Any) -> dict[str, Any]:
-    return downstream.with_elmo(downstream.listener(**settings))
+    return with_elmo(listener(**settings))
 
 
 def ensemble(tok2vec: dict[str, Any]) -> dict[str, Any]:
@@ -40,7 +42,7 @@ def ensemble(tok2vec: dict[str, Any]) -> dict[str, Any]:
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "no ELMo": downstream.cnn(),
+    "no ELMo": cnn(),
     "dropout 0": with_cnn(dropout=0.0),
     "dropout 0.1": with_cnn(dropout=0.1),
     "dropout 0.25": with_cnn(dropout=0.25),
@@ -48,19 +50,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dropout 0, layer norm": with_cnn(dropout=0.0, layer_norm=True),
     "dropout 0, λ = 0.1": with_cnn(dropout=0.0, mix_l2=0.1),
     "dropout 0, λ = 1": with_cnn(dropout=0.0, mix_l2=1.0),
-    "dropout 0, input and output": downstream.with_elmo(
-        downstream.listener(dropout=0.0), downstream.listener(dropout=0.0)
-    ),
-    "dropout 0, without a CNN": downstream.listener(dropout=0.0),
-    "ensemble, no ELMo": ensemble(downstream.cnn()),
+    "dropout 0, input and output": with_elmo(listener(dropout=0.0), listener(dropout=0.0)),
+    "dropout 0, without a CNN": listener(dropout=0.0),
+    "ensemble, no ELMo": ensemble(cnn()),
     "ensemble, dropout 0": ensemble(with_cnn(dropout=0.0)),
-    "ensemble, without a CNN": ensemble(downstream.listener(dropout=0.0)),
-    "ensemble, layer norm, without a CNN": ensemble(
-        downstream.listener(dropout=0.0, layer_norm=True)
-    ),
-    "layer norm, without a CNN": downstream.listener(dropout=0.0, layer_norm=True),
-    "γ = 10, without a CNN": downstream.listener(dropout=0.0, gamma=10.0),
-    "dropout 0.25, without a CNN": downstream.listener(dropout=0.25),
+    "ensemble, without a CNN": ensemble(listener(dropout=0.0)),
+    "ensemble, layer norm, without a CNN": ensemble(listener(dropout=0.0, layer_norm=True)),
+    "layer norm, without a CNN": listener(dropout=0.0, layer_norm=True),
+    "γ = 10, without a CNN": listener(dropout=0.0, gamma=10.0),
+    "dropout 0.25, without a CNN": listener(dropout=0.25),
 }
 
 
@@ -68,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--tasks", nargs="+", choices=downstream.TASKS, default=["tagger"])
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=["tagger"])
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     args = parser.parse_args()
@@ -77,10 +75,10 @@ def main() -> None:
     for seed, name, setting in itertools.product(args.seeds, args.tasks, args.settings):
         if (name, setting, seed) in done:
             continue
-        task = downstream.TASKS[name]
-        size, model = next(iter(task.sizes)), SETTINGS[setting]
-        arm = "HashEmbedCNN" if "no ELMo" in setting else "ELMo"
-        result = downstream.measure(task, size, arm, seed, args.data, None, model, "dev")
+        task = TASKS[name]
+        size = next(iter(task.steps))
+        arm = Arm(SETTINGS[setting], None if "no ELMo" in setting else {})
+        result = measure(task, size, arm, seed, args.data, {}, split="dev")
         done[name, setting, seed] = result["score"]
         with args.out.open("a", encoding="utf-8") as file:
             print(json.dumps([name, setting, seed, result["score"]], ensure_ascii=False), file=file)

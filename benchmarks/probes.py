@@ -23,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 import spacy
 import torch
-from downstream import read_ewt, read_wnut
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc
 from spacy.training import Example, biluo_tags_to_spans, iob_to_biluo
+from tasks import read_ewt, read_wnut
 from torch.nn import functional as F
 
 L2 = (1e-4, 1e-3, 1e-2, 1e-1)  # of the mean loss; chosen on the dev set

@@ -5,7 +5,7 @@
 Trains the same component with HashEmbedCNN alone, and with a frozen ELMo concatenated to it: layers
 cached as they are, cached in half precision, and not cached. All take one epoch in turn; what is
 printed is the median of the epochs after the first, the ratio to HashEmbedCNN's, and the score on
-the test set at the end. DATA is that of `downstream.py`.
+the test set at the end. DATA is that of `tasks.py`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from downstream import TASKS, Task, examples_of, make_nlp
+from arms import ARMS, make_nlp
 from spacy.language import Language
 from spacy.training import Example
 from spacy.training.batchers import minibatch_by_words
 from spacy.util import fix_random_seed
+from tasks import TASKS, Task, examples_of
 from thinc.api import Adam
 
 MIX = "ELMo, mix (λ = 0.001)"
-ARMS: dict[str, tuple[str, dict[str, Any]]] = {
+SIDES: dict[str, tuple[str, dict[str, Any]]] = {
     "HashEmbedCNN": ("HashEmbedCNN", {}),
     "ELMo": (MIX, {}),
     "ELMo, half precision": (MIX, {"cache_half": True}),
@@ -37,9 +38,10 @@ class Training:
     """One of those that take turns."""
 
     def __init__(self, name: str, task: Task, data: Path, size: int):
-        arm, settings = ARMS[name]
+        name, settings = SIDES[name]
         fix_random_seed(0)
-        self.nlp = make_nlp(task, arm, None, settings)
+        arm = ARMS[name]
+        self.nlp = make_nlp(task, arm if arm.elmo is None else arm._replace(elmo=settings), {})
         every = examples_of(self.nlp, task, data, "train")
         self.examples = random.Random(0).sample(every, min(size, len(every)))
         self.nlp.initialize(lambda: self.examples)
@@ -73,7 +75,7 @@ def main() -> None:
     if arguments.epochs < 2:
         parser.error("--epochs: the first is not counted, so give 2 or more")
     task = TASKS[arguments.task]
-    trainings = {name: Training(name, task, arguments.data, arguments.size) for name in ARMS}
+    trainings = {name: Training(name, task, arguments.data, arguments.size) for name in SIDES}
     for number in range(arguments.epochs):
         for training in trainings.values():
             training.epoch(number, task.batch_words)

@@ -1,4 +1,4 @@
-"""The archived implementations: an environment for each, and a process of it that reads."""
+"""Other implementations and models: an environment for each, and a process of it that reads."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ ENVIRONMENTS = {  # of each peer; its packages are in requirements-ENVIRONMENT.t
     "simple_elmo": "tensorflow",
     "bilm": "tensorflow",
     "minilm": "allennlp",
+    "en_core_web_sm": "spacy",
 }
 
 

@@ -6,9 +6,9 @@ TEXT is any UTF-8 text, a paragraph a line, also .gz or .xz. Its sentences are r
 similar length from what `python -m spacy elmo convert` exports; ours reads the weights as they
 are. Each run is a process of its own, ours and the peers' in turn; printed are the medians of
 all runs, and how many times as fast ours is. Ours runs four times: in float32 and in bfloat16,
-each also with the compiled kernel. MiniLM is all-MiniLM-L6-v2, whose weights are its own; it reads
-the same sentences into vectors of word pieces. Loading is all from files to a model that can read,
-without Python's imports.
+each also with the compiled kernel. MiniLM is all-MiniLM-L6-v2, which reads the same sentences into
+vectors of word pieces; it and en_core_web_sm's tok2vec have weights of their own. Loading is all
+from files to a model that can read, without Python's imports.
 """
 
 from __future__ import annotations

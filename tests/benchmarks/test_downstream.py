@@ -1,0 +1,133 @@
+"""What trains components, at its smallest: downstream, defaults, noise and their parts."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from arms import ARMS, NEEDED, make_nlp
+from curves import draw_curves
+from spacy.tokens import Doc
+from spacy.training import Example
+from tasks import TASKS, count, parse_size, sample
+
+from .conftest import Run
+
+MIX = "ELMo, mix (λ = 0.001)"
+
+
+@pytest.fixture(scope="module")
+def files(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """What the arms need: pretrained weights and embedded sentences are made below."""
+    embedded = tmp_path_factory.mktemp("embedded")
+    sentences = [["She", "sang", "."], ["Dogs", "bark", "at", "me"]]
+    (embedded / "sentences.json").write_text(json.dumps(sentences), encoding="utf8")
+    rng = np.random.default_rng(0)
+    for name, shape in (("minilm", (2, 7, 12)), ("en_core_web_sm", (1, 7, 8))):
+        np.save(embedded / f"{name}.npy", rng.normal(size=shape).astype("float16"))
+    return {"embedded": embedded, "pretrained": embedded / "tok2vec.bin"}
+
+
+def options(files: dict[str, Path]) -> list[object]:
+    return [part for name, path in files.items() for part in (f"--{name}", path)]
+
+
+def test_results(run: Run, data: Path, files: dict[str, Path], tmp_path: Path) -> None:
+    """Of some arms; then the table and the pictures."""
+    text = data / "lm" / "masc" / "train.txt.xz"
+    run("pretrained", files["pretrained"], text, "--seconds", 0.1)
+    out = tmp_path / "out"
+    chosen = ["HashEmbedCNN, pretrained", "MiniLM-L6", MIX, "ELMo, input and output"]
+    few = ("--data", data, "--tasks", "tagger", "--seeds", 0, "--max-steps", 1, *options(files))
+    run("downstream", "run", out, *few, "--sizes", "all", "--arms", *chosen, "static vectors")
+    run("downstream", "run", out, *few, "--sizes", "50%", "--arms", MIX)
+    results = [json.loads(file.read_text("utf8")) for file in out.glob("*.json")]
+    assert len(results) == len(chosen) + 1
+    by_arm = {result["arm"]: result["mixes"] for result in results}
+    assert by_arm["HashEmbedCNN, pretrained"] == []
+    assert [len(mix[2]) for mix in by_arm["MiniLM-L6"]] == [2]  # layers
+    assert {mix[1] for mix in by_arm["ELMo, input and output"]} == {"elmo", "output_elmo"}
+
+    again = run("downstream", "run", out, *few, "--sizes", "all", "--arms", *chosen)
+    assert again == ""  # all are there
+    table = run("downstream", "table", out).splitlines()
+    assert table[0] == "| | tagger 50% | tagger all |"
+    assert [line.strip("| ").split(" | ")[0] for line in table[2:]] == chosen
+    run("downstream", "curves", out, tmp_path / "curves.svg")
+    assert f"{MIX}, 50 %" in (tmp_path / "curves.svg").read_text("utf8")
+    run("downstream", "mixes", out, tmp_path / "mixes.svg")
+    assert "tagger: layer 2, weight 0.3" in (tmp_path / "mixes.svg").read_text("utf8")
+
+
+@pytest.mark.parametrize("arm", [name for name, arm in ARMS.items() if arm.needs != "static"])
+def test_every_arm(files: dict[str, Path], arm: str) -> None:
+    """Their configs are valid."""
+    nlp = make_nlp(TASKS["tagger"], ARMS[arm], {**files, "adapted": Path("my_weights")})
+    assert nlp.pipe_names == (["elmo"] if arm.startswith("ELMo") else []) + ["tagger"]
+
+
+@pytest.mark.parametrize("task", [name for name in TASKS if name != "tagger"])
+def test_every_task(run: Run, data: Path, tmp_path: Path, task: str) -> None:
+    arms = ("--arms", "ELMo, fine-tuned", "--sizes", "all", "--seeds", 1, "--max-steps", 1)
+    out = run("downstream", "run", tmp_path, "--data", data, "--tasks", task, *arms)
+    assert out.startswith(f"{task} all ELMo, fine-tuned 1 ")
+
+
+def test_results_that_were_measured(run: Run) -> None:
+    """The table of docs/measured.md is that of the results beside the script."""
+    root = Path(__file__).parents[2]
+    table = run("downstream", "table", root / "benchmarks" / "downstream.jsonl")
+    assert table in (root / "docs" / "measured.md").read_text(encoding="utf8")
+
+
+def test_arms_need_what_there_is() -> None:
+    assert {arm.needs for arm in ARMS.values()} == {"", *NEEDED}
+
+
+def test_sizes() -> None:
+    assert [parse_size(text) for text in ("500", "3%", "all")] == [500, "3%", "all"]
+    with pytest.raises(ValueError):
+        parse_size("0%")
+    assert [count(size, 1000) for size in (500, 2000, "3%", "0.01%", "all")] == [
+        500, 1000, 30, 1, 1000
+    ]  # fmt: skip
+    tagger = TASKS["tagger"]
+    assert [tagger.n_steps(n, 12544) for n in (125, 500, 2000, 12544)] == [600, 600, 900, 2000]
+    assert tagger.n_steps(1000, 12544) == 750  # half way between 500 and 2000
+
+
+def test_samples_have_as_many_of_each_label() -> None:
+    nlp = spacy.blank("en")
+    examples = []
+    for label in "aaaaabbbc":
+        doc = Doc(nlp.vocab, words=["x"])
+        doc.cats = {name: float(name == label) for name in "abc"}
+        examples.append(Example(Doc(nlp.vocab, words=["x"]), doc))
+
+    def labels(size: int | str) -> str:
+        chosen = sample(examples, size, random.Random(0), by_label=True)
+        return "".join(max(e.reference.cats, key=e.reference.cats.get) for e in chosen)
+
+    assert (labels(6), labels("1%"), labels("all")) == ("aabbc", "abc", "aaaaabbbc")
+
+
+def test_curves() -> None:
+    points = {1.0: [60.0, 64.0], 10.0: [80.0], 100.0: [90.0]}
+    drawing = draw_curves({"one": points, "other": {1.0: [50.0]}})
+    svg = drawing.svg("Curves")
+    assert "one, 1 %: 62.00" in svg and "other, 1 %: 50.00" in svg
+    with pytest.raises(ValueError, match="two sizes"):
+        draw_curves({"one": {1.0: [60.0]}})
+
+
+def test_defaults(run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = TASKS["tagger"]._replace(steps={"all": 1})
+    monkeypatch.setitem(TASKS, "tagger", few)
+    settings = ("--settings", "no ELMo", "dropout 0", "--seeds", 0)
+    out = run("defaults", tmp_path / "out.jsonl", "--data", data, *settings)
+    assert len((tmp_path / "out.jsonl").read_text("utf8").splitlines()) == 2
+    assert "| no ELMo | " in out
