@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 import torch
@@ -16,8 +17,12 @@ from spacy_elmo.pretraining.train import pretrain
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "pretraining_run_0.1"
 
 
-def test_a_run_of_0_1_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It ends with the weights that 0.1 itself ended with (on one machine, to the last bit)."""
+def test_a_run_of_0_1_is_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends with the weights that 0.1 itself ended with, whatever the version of PyTorch."""
+    dropout = run_path(str(FIXTURE / "dropout.py"))["dropout"]
+    monkeypatch.setattr("torch.nn.functional.dropout", dropout)
     out = tmp_path / "run"
     shutil.copytree(FIXTURE / "run", out)
     texts = [f"--paths.{name}={FIXTURE / name}.txt" for name in ("train", "dev")]
@@ -30,8 +35,9 @@ def test_a_run_of_0_1_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[s
         )
         assert expected.keys() == found.keys()
         for key, tensor in expected.items():
-            # Another machine's kernels may round otherwise; a step of the run moves them by 1e-3.
-            torch.testing.assert_close(found[key], tensor, rtol=1e-4, atol=1e-5)
+            # Another order of additions changes the last bits (5e-7 from 0.1 to here, with PyTorch
+            # 2.4, 2.13 and 2.15 alike); another mask, batch or candidate changes them by 1e-2.
+            torch.testing.assert_close(found[key], tensor, rtol=1e-5, atol=2e-6)
     last = read_log(out / "log.jsonl")[-1]
     assert (last["step"], last["model"]) == (16, "model-last")
-    assert last["mean"] == pytest.approx(23.811237964941753, rel=1e-4)
+    assert last["mean"] == pytest.approx(23.744632171138395, rel=1e-5)
