@@ -16,7 +16,6 @@ from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.cli import app, package
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, keep_latest
-from spacy_elmo.pretraining.run.prepare_run import _ended_before_checkpoint
 
 from ..pipeline.helpers import TEXTS, make_nlp, write_weights
 
@@ -134,15 +133,3 @@ def test_every_command(benchmark: str) -> None:
     command = [sys.executable, ROOT / "benchmarks" / benchmark, "--times", "3"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize("left", [[], [".vocab.txt.part"]])
-def test_a_run_that_has_written_nothing(left: list[str], tmp_path: Path) -> None:
-    """It can be resumed as one that has written something."""
-    (tmp_path / "run").mkdir()
-    for name in left:
-        (tmp_path / "run" / name).write_text("half")
-    assert _ended_before_checkpoint(tmp_path / "run")
-    (tmp_path / "run" / "config.cfg").write_text("mine")
-    assert not _ended_before_checkpoint(tmp_path / "run")
-    assert not _ended_before_checkpoint(tmp_path / "another")

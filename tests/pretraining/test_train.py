@@ -24,7 +24,9 @@ from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.data.shards import Shards
 from spacy_elmo.pretraining.run import train_state
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
+from spacy_elmo.pretraining.run.distributed import ProcessGroup
 from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.run.prepare_run import prepare_run
 from spacy_elmo.pretraining.run.schedule import Schedule
 from spacy_elmo.pretraining.step import BiLMLoss, train_step
 from spacy_elmo.pretraining.train import pretrain
@@ -226,6 +228,22 @@ def test_a_run_killed_at_its_first_step_has_a_checkpoint(
     pretrain(config, out, resume=True, quiet=True)
     assert same_runs(tmp_path / "whole", out)
     assert entries_of(tmp_path / "whole") == entries_of(out)
+
+
+@pytest.mark.parametrize("left", [[], [".vocab.txt.part"]])
+def test_a_run_killed_before_it_has_written_anything_starts_again(
+    paths: tuple[Path, Path], tmp_path: Path, left: list[str]
+) -> None:
+    config, out, group = small_run(paths), tmp_path / "out", ProcessGroup(torch.device("cpu"))
+    out.mkdir()
+    for name in left:
+        (out / name).write_text("half")
+    run, _ = prepare_run(config, out, group, True, print)
+    assert not run.resumed
+    (out / "config.cfg").write_text("mine")
+    for other in (out, tmp_path / "another"):
+        with pytest.raises(ValueError, match="There is no checkpoint"):
+            prepare_run(config, other, group, True, print)
 
 
 @pytest.mark.parametrize(
