@@ -6,6 +6,7 @@ other scripts make.
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,6 +55,15 @@ ENCODER = {
     "window_size": 1,
     "maxout_pieces": 3,
 }
+
+
+def add_file_options(parser: ArgumentParser) -> None:
+    for name, what in NEEDED.items():
+        parser.add_argument(f"--{name}", type=Path, help=what)
+
+
+def given_files(arguments: Namespace) -> Files:
+    return {name: path for name in NEEDED if (path := getattr(arguments, name)) is not None}
 
 
 def listener(**settings: Any) -> dict[str, Any]:

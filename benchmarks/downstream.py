@@ -39,7 +39,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from arms import ARMS, NEEDED, Arm, Files, load_pretrained, make_nlp
+from arms import ARMS, Arm, Files, add_file_options, given_files, load_pretrained, make_nlp
 from curves import draw_curves
 from spacy.language import Language
 from spacy.training.loop import train_while_improving
@@ -122,7 +122,7 @@ def measure(
 
 def run(arguments: argparse.Namespace) -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
-    files = {name: path for name in NEEDED if (path := getattr(arguments, name)) is not None}
+    files = given_files(arguments)
     for seed, name in itertools.product(arguments.seeds, arguments.tasks):
         task = TASKS[name]
         for size, arm in itertools.product(arguments.sizes or task.steps, arguments.arms):
@@ -233,8 +233,7 @@ def main() -> None:
     running.add_argument("out", type=Path)
     running.add_argument("--data", type=Path, required=True)
     running.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
-    for name, what in NEEDED.items():
-        running.add_argument(f"--{name}", type=Path, help=what)
+    add_file_options(running)
     running.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     running.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     running.add_argument("--sizes", nargs="+", type=parse_size, help="default: those of each task")
