@@ -1,13 +1,15 @@
 """What each layer knows: logistic regressions on frozen layers.
 
     python benchmarks/probes.py DATA [--weights en_sm] [--tasks …] [--features …] [--seeds …]
+    python benchmarks/probes.py DATA --embedded OUT --model minilm
 
 A probe learns one linear map from a token's features to its label: universal and English
 part-of-speech tags, tense, dependency label (500 sentences of UD English-EWT), and entities (1,500
 sentences of WNUT-17, as BIO tags, scored by the F1 of whole entities). Features are standardised
 by the training tokens, and the regularization is chosen on the dev set; accuracies and F1 are
 those of the test set, unless `--split dev`. Several seeds draw several training samples: the mean
-is printed, with the lowest and the highest.
+is printed, with the lowest and the highest. With --embedded, the layers are those of another model,
+as `peers/embed.py` has written them; then only "all" and a layer's number are features.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import spacy
 import torch
+from embedded import places
 from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc
 from spacy.training import Example, biluo_tags_to_spans, iob_to_biluo
@@ -39,6 +42,38 @@ class Task(NamedTuple):
     read: Callable[[Path, str], object]
     size: int
     label: Callable[[Doc], list[str | None]]
+
+
+class Elmo:
+    """The layers of a biLM, ``(L + 1, n, 2P)`` for n words in sentences."""
+
+    features = ("0", "1", "2", "all", "forward", "backward")
+
+    def __init__(self, weights: str):
+        self.nlp = spacy.blank("en")
+        model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
+        self.elmo = self.nlp.add_pipe("elmo", config={"store_layers": True, "model": model})
+        self.nlp.initialize()
+
+    def __call__(self, sentences: list[list[str]]) -> np.ndarray:
+        docs = self.elmo.pipe(Doc(self.nlp.vocab, words=words) for words in sentences)
+        return np.concatenate([doc._.elmo_layers for doc in docs], axis=1)
+
+
+class Embeddings:
+    """The layers of another model, as `embedded` describes them."""
+
+    def __init__(self, directory: Path, model: str):
+        self.layers = np.load(directory / f"{model}.npy", mmap_mode="r")
+        self.places = places(str(directory))
+        self.features = (*map(str, range(len(self.layers))), "all")
+
+    def __call__(self, sentences: list[list[str]]) -> np.ndarray:
+        starts = [self.places[tuple(words)] for words in sentences]
+        rows = np.concatenate(
+            [i + np.arange(len(w)) for i, w in zip(starts, sentences, strict=True)]
+        )
+        return self.layers[:, rows].astype("float32")
 
 
 def bio(doc: Doc) -> list[str | None]:
@@ -154,39 +189,44 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--weights", default="en_sm")
+    parser.add_argument("--embedded", type=Path, help="output of benchmarks/peers/embed.py")
+    parser.add_argument("--model", default="minilm", help="whose layers there (default: minilm)")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    features = ["0", "1", "2", "all", "forward", "backward"]
-    parser.add_argument("--features", nargs="+", default=features)
+    parser.add_argument(
+        "--features", nargs="+", help="layers, all, forward, backward; default: each"
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--split", choices=["dev", "test"], default="test")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    nlp = spacy.blank("en")
-    elmo = nlp.add_pipe("elmo", config={"store_layers": True, "model": {"weights": args.weights}})
-    nlp.initialize()
+    layers_of = Embeddings(args.embedded, args.model) if args.embedded else Elmo(args.weights)
+    features = args.features or layers_of.features
 
     def read(task: Task, split: str, seed: int | None) -> Sentences:
         docs = [doc for doc in task.read(args.data, split) if len(doc)]
         docs = docs if seed is None else random.Random(seed).sample(docs, min(task.size, len(docs)))
-        plain = [Doc(nlp.vocab, words=[t.text for t in doc]) for doc in docs]
-        layers = np.concatenate([doc._.elmo_layers for doc in elmo.pipe(plain)], axis=1)
+        layers = layers_of([[t.text for t in doc] for doc in docs])
         return Sentences(docs, layers, [label for doc in docs for label in task.label(doc)])
 
+    if not args.json:
+        print("| |", " | ".join(features), "|\n|---|" + "---|" * len(features))
     for name in args.tasks:
         task = TASKS[name]
         dev, test = read(task, "dev", None), read(task, args.split, None)
-        scores: dict[str, list[float]] = {feature: [] for feature in args.features}
+        scores: dict[str, list[float]] = {feature: [] for feature in features}
         for seed in args.seeds:
             train = read(task, "train", seed)
-            for feature in args.features:
+            for feature in features:
                 parts = [each.select(feature) for each in (train, dev, test)]
                 scores[feature].append(probe(name, *parts))
-        for feature, each in scores.items():
-            if args.json:
+        if args.json:
+            for feature, each in scores.items():
                 print(json.dumps({"task": name, "feature": feature, "scores": each}), flush=True)
-            else:
-                mean, low, high = statistics.mean(each), min(each), max(each)
-                print(f"{name:12}{feature:10}{mean:6.1f}  ({low:.1f}–{high:.1f})", flush=True)
+        else:
+            cells = (
+                f"{statistics.mean(s):.1f} ({min(s):.1f}–{max(s):.1f})" for s in scores.values()
+            )
+            print(f"| {name} |", " | ".join(cells), "|", flush=True)
 
 
 if __name__ == "__main__":

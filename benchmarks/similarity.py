@@ -209,9 +209,9 @@ def main() -> None:
     for title, measure in tables.items():
         if arguments.only not in title:
             continue
-        print(f"\n{title}")
+        print(f"\n| {title} | |\n|---|---|")
         for name, value in measure(nlp, arguments.data, arguments.most).items():
-            print(f"  {name:<34}{100 * value:6.1f}", flush=True)
+            print(f"| {name} | {100 * value:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ import re
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import polysemy
 
 from spacy_elmo.cli.demo_contexts import read_sentences
 
 from .conftest import Run
+from .test_perplexities import rows
 
 
 def test_probes(run: Run, data: Path) -> None:
@@ -23,11 +25,20 @@ def test_probes(run: Run, data: Path) -> None:
     assert set(map(tuple, found.values())) == {(100.0,)}
 
 
+def test_probes_of_another_model(run: Run, data: Path, tmp_path: Path) -> None:
+    """Whose vectors name the words, but not in its layer 0, which is all zeros."""
+    sentences = [["She", "sang", "."], ["Dogs", "bark", "at", "me"]]
+    (tmp_path / "sentences.json").write_text(json.dumps(sentences), encoding="utf8")
+    np.save(tmp_path / "other.npy", np.stack([np.zeros((7, 7)), np.eye(7)]).astype("float16"))
+    options = ("--tasks", "UPOS", "--seeds", 0, "--embedded", tmp_path, "--model", "other")
+    found = rows(run("probes", data, *options))["UPOS"]
+    assert found == ["28.6 (28.6–28.6)", "100.0 (100.0–100.0)", "100.0 (100.0–100.0)"]
+
+
 def test_similarity(run: Run, data: Path) -> None:
     out = run("similarity", data)
-    tables = [table.splitlines() for table in out.strip().split("\n\n")]
     sentences, in_context, senses = (
-        {line[2:36].strip(): float(line[36:]) for line in rows} for _, *rows in tables
+        {name: float(value) for name, [value] in rows(table).items()} for table in out.split("\n\n")
     )
     assert sentences["counted words"] == 100
     assert {"compared", "layer 2, forward"} <= set(in_context)
@@ -39,7 +50,7 @@ def test_similarity(run: Run, data: Path) -> None:
 def test_similarity_of_a_part(run: Run, data: Path) -> None:
     """The first three occurrences are all of the river."""
     out = run("similarity", data, "--only", "sense", "--most", 3)
-    assert out.count("accuracy") == 1 and "most frequent sense                100.0" in out
+    assert out.count("accuracy") == 1 and rows(out)["most frequent sense"] == ["100.0"]
 
 
 def test_polysemy(run: Run, tmp_path: Path) -> None:
@@ -50,9 +61,9 @@ def test_polysemy(run: Run, tmp_path: Path) -> None:
     corpus.write_text("\n".join(set(senses) - mine), encoding="utf-8")
     out = run("polysemy", corpus, "--words", "bank", "read", "--nearest", 1)
     bank, read = out.strip().split("\n\n")
-    _, _, words, *rows = bank.splitlines()
+    _, _, words, *of_sentences = bank.splitlines()
     assert "banks" in words
-    for row, sense in zip(rows, ("money", "river"), strict=True):
+    for row, sense in zip(of_sentences, ("money", "river"), strict=True):
         shown = re.sub(r"^… |\*\*| …$| \(0\.\d+\) \|$", "", row.split(" | ")[1])
         assert [senses[text] for text in senses if shown in text] == [sense]
     assert read.count("does not occur in the corpus") == 2
