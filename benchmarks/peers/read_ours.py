@@ -10,7 +10,8 @@ import numpy as np
 import reader
 import torch
 
-from spacy_elmo.bilm.find_weights import load_bilm
+from spacy_elmo.bilm.base_weights import WEIGHTS
+from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.state import zero_state
 
 
@@ -25,9 +26,13 @@ def load(weights: Path, batch_size: int) -> reader.Read:
     return read
 
 
+def find(weights: Path) -> Path:
+    return Path(find_weights(weights).where, WEIGHTS)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--compiled", type=int, default=0)
     options, sys.argv[1:] = parser.parse_known_args()
-    reader.run("spacy-elmo", load)
+    reader.run("spacy-elmo", load, find)

@@ -3,9 +3,11 @@
     python read_PEER.py WEIGHTS SENTENCES [--out OUT] [--batch-size 32]
 
 WEIGHTS is a directory, SENTENCES a JSON list of lists of words. OUT, an .npz, gets all layers of
-each: s0, s1, …, (n_layers + 1, n_words, 2P). One line of JSON is printed: the version and the
-seconds that loading and reading took, with one thread those of the processor, so that other work
-on the machine matters little. This runs in the peers' environments and knows NumPy only.
+each: s0, s1, …, (n_layers + 1, n_words, 2P). One line of JSON is printed: the version; the seconds
+that Python and its imports (always of the processor), loading and reading took, with one thread
+those of the processor, so that other work on the machine matters little; the most memory that the
+process had, and the size of the weights' files, in MB. This runs in the peers' environments on
+Linux and knows NumPy only.
 """
 
 from __future__ import annotations
@@ -24,13 +26,30 @@ Batch = list[list[str]]
 Read = Callable[[Batch], Sequence[np.ndarray]]  # every sentence from zeros, without padding
 
 
-def run(package: str, load: Callable[[Path, int], Read]) -> None:
+def megabytes(path: Path) -> float:
+    """Of a file, or of all files in a directory."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files) / 1e6
+
+
+def peak_memory() -> float:
+    """The most that this process had, in MB. (That of `resource` begins with its parent's.)"""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    [kilobytes] = [line.split()[1] for line in lines if line.startswith("VmHWM")]
+    return int(kilobytes) * 1024 / 1e6
+
+
+def run(
+    package: str, load: Callable[[Path, int], Read], find: Callable[[Path], Path] = Path
+) -> None:
     """Do as the command line says.
 
     Args:
         package: the distribution, for its version.
         load: given a directory of weights and the largest size of a batch, what reads one.
+        find: given that directory, where the weights of the encoder are.
     """
+    importing = time.process_time()
     parser = argparse.ArgumentParser()
     parser.add_argument("weights", type=Path)
     parser.add_argument("sentences", type=Path)
@@ -59,4 +78,12 @@ def run(package: str, load: Callable[[Path, int], Read]) -> None:
 
     if arguments.out:
         np.savez(arguments.out, **layers)
-    print(json.dumps({"version": version(package), "loading": loading, "reading": reading}))
+    found = {
+        "version": version(package),
+        "importing": importing,
+        "loading": loading,
+        "reading": reading,
+        "memory": peak_memory(),
+        "size": megabytes(find(arguments.weights)),
+    }
+    print(json.dumps(found))

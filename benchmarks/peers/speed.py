@@ -8,7 +8,8 @@ are. Each run is a process of its own, ours and the peers' in turn; printed are 
 all runs, and how many times as fast ours is. Ours runs four times: in float32 and in bfloat16,
 each also with the compiled kernel. MiniLM is all-MiniLM-L6-v2, which reads the same sentences into
 vectors of word pieces; it and en_core_web_sm's tok2vec have weights of their own. Loading is all
-from files to a model that can read, without Python's imports.
+from files to a model that can read; importing is the start of Python and all that is imported
+before; memory is the most that the process had.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=32, help="sentences")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--peers", nargs="+", choices=ENVIRONMENTS, default=list(ENVIRONMENTS))
+    parser.add_argument("--peers", nargs="*", choices=ENVIRONMENTS, default=list(ENVIRONMENTS))
     parser.add_argument("--cache", type=Path, default=CACHE, help="where environments are kept")
     arguments = parser.parse_args()
 
@@ -91,18 +92,23 @@ def main() -> None:
     print(
         f"{os.cpu_count()} cores, threads {arguments.threads}; medians of {arguments.runs} runs\n"
     )
-    print("| | words/s | " + " | ".join(OPTIONS) + " | loading (s) |")
-    print("|---|---|" + "---|" * len(OPTIONS) + "---|")
+    columns = ("importing (s)", "loading (s)", "memory (MB)", "weights (MB)")
+    print("| | words/s | " + " | ".join((*OPTIONS, *columns)) + " |")
+    print("|---|---|" + "---|" * (len(OPTIONS) + len(columns)))
     for peer, results in runs.items():
         reading = [run["reading"] for run in results]
         ratios = []
         for name in OPTIONS:
             pairs = zip(runs[name], reading, strict=True)
             ratios.append(f"{statistics.median(b / a['reading'] for a, b in pairs):.2f} ×")
-        loading = statistics.median(run["loading"] for run in results)
+        costs = {
+            name: statistics.median(run[name] for run in results)
+            for name in ("importing", "loading", "memory", "size")
+        }
         print(
             f"| {peer} {results[0]['version']} | {n_words / statistics.median(reading):,.0f} "
-            f"| {' | '.join(ratios)} | {loading:.2f} |"
+            f"| {' | '.join(ratios)} | {costs['importing']:.1f} | {costs['loading']:.2f} "
+            f"| {costs['memory']:.0f} | {costs['size']:.1f} |"
         )
 
 
