@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,15 @@ def test_results_that_were_measured(run: Run) -> None:
     root = Path(__file__).parents[2]
     table = run("downstream", "table", root / "benchmarks" / "downstream.jsonl")
     assert table in (root / "docs" / "measured.md").read_text(encoding="utf8")
+
+
+def test_the_evidence_repeats_what_was_measured() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    evidence, measured = (
+        set(re.findall(r"\b\d+\.\d\d\b", (docs / f"{name}.md").read_text(encoding="utf8")))
+        for name in ("evidence", "measured")
+    )
+    assert len(evidence) > 40 and not evidence - measured
 
 
 def test_arms_need_what_there_is() -> None:
