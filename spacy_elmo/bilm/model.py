@@ -16,6 +16,7 @@ from .char_cnn import CharCNN
 from .config import PRECISIONS, BiLMConfig
 from .lstm import LSTMLayer
 from .packing import Packing, to_device
+from .settings import check_choice
 from .state import State, final_state, select_state, zero_state
 from .warm import compute_warm_state
 from .word_cache import WordCache
@@ -86,9 +87,7 @@ class BiLM(nn.Module):
         Raises:
             ValueError: it is neither.
         """
-        if precision not in PRECISIONS:
-            known = ", ".join(f'"{name}"' for name in PRECISIONS)
-            raise ValueError(f"The precision is {precision!r}; known are {known}.")
+        check_choice("The precision", precision, PRECISIONS)
         self.precision = precision
         for lstm in self.lstm:
             assert isinstance(lstm, LSTMLayer)

@@ -41,8 +41,17 @@ def below_one(default: Any = MISSING) -> Any:
 
 def one_of(*choices: str) -> Any:
     """A choice; the first is the default."""
-    known = ", ".join(f'"{choice}"' for choice in choices)
-    return setting(lambda choice: choice in choices, f"known are {known}", choices[0])
+    return setting(lambda choice: choice in choices, _known(choices), choices[0])
+
+
+def check_choice(what: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise a ValueError if a setting that stands alone is none of its choices."""
+    if value not in choices:
+        raise ValueError(f"{what} is {shorten(value)}; {_known(choices)}.")
+
+
+def _known(choices: Iterable[str]) -> str:
+    return "known are " + ", ".join(f'"{choice}"' for choice in choices)
 
 
 class Settings:

@@ -9,6 +9,7 @@ import typer
 from wasabi import msg
 
 from ..bilm.published.options import to_options
+from ..bilm.settings import check_choice
 from .copy_weights import (
     add_statistics,
     add_warm_state,
@@ -75,8 +76,7 @@ def _layout(
 ) -> str:
     """The layout to write."""
     layout = to or next(layout for layout in LAYOUTS if layout != weights.layout)
-    if layout not in LAYOUTS:
-        raise ValueError(f"--to is '{layout}'; give 'own' or 'published'.")
+    check_choice("--to", layout, LAYOUTS)
     if layout == "published":
         to_options(weights.config())  # raises if that layout cannot describe the biLM
         own = {"--warm-text": warm_text, "--statistics": statistics, "--half": half}

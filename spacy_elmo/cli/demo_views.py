@@ -24,6 +24,7 @@ from .demo_contexts import (
 )  # fmt: skip
 from .demo_screen import COLOURS, Screen, clip
 from .find_blanks import Blank, around, find_blanks, prepare
+from .predict import WAYS
 
 WORDS_SHOWN = 4  # of the built-in ones
 REPEATED_SHOWN = 6
@@ -230,7 +231,7 @@ def show_blanks(screen: Screen, lm: LanguageModel | None, blanks: list[Blank]) -
         screen.line()
         screen.line("  ", text)
         filled = lm.fill(blank.words, blank.place, 12)
-        for name, guesses in zip(("left to right", "right to left", "both"), filled, strict=True):
+        for name, guesses in zip(WAYS.values(), filled, strict=True):
             words = [f"{word} {p:.0%}" if p >= 0.005 else word for word, p in guesses]
             while sum(map(len, words)) + 2 * len(words) > screen.width - 17:
                 words.pop()

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from wasabi import msg
 
+from ..bilm.settings import check_choice
 from .options import TextLang, report_errors
 
 CLIPS = {"cell_clip": 3, "proj_clip": 3}
@@ -66,8 +67,7 @@ def init_config_cli(
     from ..bilm.files import write_text
 
     with report_errors("Cannot write the config"):
-        if size not in MODELS:
-            raise ValueError(f"There is no size '{size}'; known are {', '.join(MODELS)}.")
+        check_choice("The size", size, MODELS)
         text = make_config(size, lang, gpu)
         if str(out) == "-":
             print(text, end="")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from ..pipeline.segments import chunks
 from ..pretraining.data.shards import COMPRESSIONS, META, find_files, read_lines
 from ..readers import FORMATS as TEXT_FORMATS
 from ..readers import TEXT_SUFFIXES, StoredDocs, read_docbin, read_texts
@@ -84,7 +85,8 @@ class Corpus:
                     first += n_docs
                 continue
             rows = (row for file in files for row in self.read(file))
-            for pairs in split(rows, lambda pair: size(pair[1]), n_tokens * BYTES_PER_TOKEN):
+            limit = n_tokens * BYTES_PER_TOKEN
+            for pairs in chunks(rows, limit, MAX_ROWS, lambda pair: size(pair[1])):
                 ids = [first + i if id is None else id for i, (id, _) in enumerate(pairs)]
                 yield Chunk(ids, [row for _, row in pairs])
                 first += len(pairs)
@@ -119,24 +121,10 @@ def size(row: Row) -> int:
     return len(row) if isinstance(row, str) else BYTES_PER_TOKEN * len(row)
 
 
-def split(items: Iterable[Any], size: Callable[[Any], int], limit: int) -> Iterator[list[Any]]:
-    """Items in lists that end with the one that reaches the limit."""
-    chosen: list[Any] = []
-    total = 0
-    for item in items:
-        chosen.append(item)
-        total += size(item)
-        if total >= limit or len(chosen) == MAX_ROWS:
-            yield chosen
-            chosen, total = [], 0
-    if chosen:
-        yield chosen
-
-
 def split_docs(stored: StoredDocs, n_tokens: int) -> Iterator[StoredDocs]:
     """Stored Docs in several parts; no Doc is made."""
     docs = stored.docs
-    for part in split(range(len(docs)), lambda i: len(docs.tokens[i]), n_tokens):
+    for part in chunks(range(len(docs)), n_tokens, MAX_ROWS, lambda i: len(docs.tokens[i])):
         some = DocBin(attrs=[], store_user_data=True)
         some.attrs, some.strings = docs.attrs, docs.strings
         for name in ("tokens", "spaces", "cats", "span_groups", "flags", "user_data"):

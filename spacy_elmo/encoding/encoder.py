@@ -20,7 +20,7 @@ from ..pipeline.component import Elmo
 from ..pipeline.doc_vectors import set_vectors
 from ..pipeline.extensions import set_layers
 from ..pipeline.listener import ElmoListener
-from ..pipeline.nodes import model_nodes
+from ..pipeline.nodes import list_components, model_nodes
 from ..pipeline.segments import chunks, sentence_bounds
 from ..readers import StoredDocs, blank_pipeline
 from .block import Block
@@ -116,7 +116,7 @@ class Encoder(Settings):
             raise ValueError(
                 f"The pipeline '{self.pipeline}' has no "
                 + (f"component {name!r} that is or listens to" if name else "component that is")
-                + f" an elmo component. Its components are {self.nlp.pipe_names}."
+                + f" an elmo component. {list_components(self.nlp)}"
             )
         pipe = self.nlp.get_pipe(str(name))
         assert isinstance(pipe, Elmo)

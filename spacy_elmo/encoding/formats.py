@@ -12,6 +12,7 @@ from spacy.tokens import DocBin
 
 from ..bilm.files import atomic_file
 from ..bilm.published.hdf5 import import_h5py
+from ..bilm.settings import check_choice
 from .block import Block, import_pyarrow
 
 SUFFIXES = {
@@ -26,8 +27,7 @@ def check_format(name: str | None, out: Path) -> str:
         ValueError: the format is unknown, or needs a library that is not installed.
     """
     name = name or SUFFIXES.get(out.suffix, "parquet")
-    if name not in WRITERS:
-        raise ValueError(f"format = {name!r} is unknown; use one of {', '.join(WRITERS)}.")
+    check_choice("The format", name, WRITERS)
     if name == "parquet":
         import_pyarrow(str(out))
     if name == "hdf5":

@@ -14,7 +14,7 @@ from thinc.api import Model
 from ..bilm.settings import Settings, at_least, one_of
 from .component import Elmo
 from .layer_cache import LayerCache
-from .nodes import model_nodes
+from .nodes import list_components, model_nodes
 from .scalar_mix import Mix, mixes
 from .shim import BiLMShim
 
@@ -139,15 +139,15 @@ def _unfreezable(nlp: Language, component: str) -> List[BiLMShim]:
     shims = _shims([dict(nlp.components).get(component)])
     problem = ""
     if not shims:
-        problem = f"has no biLM; the pipeline's components are {', '.join(nlp.component_names)}"
+        problem = f"has no biLM. {list_components(nlp)}"
     elif all(shim.settings.frozen for shim in shims):
-        problem = "has a frozen biLM; set frozen = false in its model, or remove the callback"
+        problem = "has a frozen biLM; set frozen = false in its model, or remove the callback."
     elif component in nlp.config["training"].get("frozen_components", ()):
-        problem = "is one of the frozen_components of the training; take it off them"
+        problem = "is one of the frozen_components of the training; take it off them."
     if problem:
         raise ValueError(
             f"The callback spacy-elmo.gradual_unfreezing.v1 cannot unfreeze the component "
-            f"'{component}', which {problem}."
+            f"'{component}', which {problem}"
         )
     return shims
 

@@ -11,6 +11,7 @@ from spacy.pipeline.tok2vec import Tok2VecListener
 from thinc.api import Model
 
 from ..bilm.base_weights import Card
+from ..bilm.settings import check_choice
 from .scalar_mix import MixSettings
 
 VECTORS = ("auto", "elmo", "vocab")
@@ -18,11 +19,7 @@ VECTORS = ("auto", "elmo", "vocab")
 
 def check_settings(vectors: str, model: Model) -> None:
     """Raise a ValueError for an unknown setting, or a model that is not `spacy-elmo.Elmo.v1`."""
-    if vectors not in VECTORS:
-        known = ", ".join(f'"{choice}"' for choice in VECTORS)
-        raise ValueError(
-            f'The elmo component\'s setting vectors = "{vectors}" is unknown; use {known}.'
-        )
+    check_choice("The elmo component's setting vectors", vectors, VECTORS)
     if not {"bilm", "mix"} <= set(model.ref_names):
         raise ValueError(
             f"The elmo component's model must be the architecture spacy-elmo.Elmo.v1, found "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from spacy.attrs import IS_PUNCT, IS_SPACE, ORTH
@@ -14,7 +14,7 @@ from spacy.pipeline.sentencizer import Sentencizer
 from spacy.strings import get_string_id
 from spacy.tokens import Doc
 
-Texts = TypeVar("Texts", bound=Sized)
+Item = TypeVar("Item")
 SEGMENTS = ("auto", "sents", "doc")
 ZONE_SIZE = 2000  # paragraphs of raw text in memory together
 FINAL_PUNCTUATION = Sentencizer.default_punct_chars
@@ -89,17 +89,19 @@ def _starts_by_punctuation(attributes: np.ndarray) -> np.ndarray:
     return np.append(0, starts)
 
 
-def chunks(docs: Iterable[Texts], n_words: int, n_docs: int) -> Iterator[list[Texts]]:
-    """Docs (or `Part`s) in order, in lists of ``n_docs``, or that end with the one that reaches
-    ``n_words`` tokens."""
-    chunk: list[Texts] = []
-    size = 0
-    for doc in docs:
-        chunk.append(doc)
-        size += len(doc)
-        if size >= n_words or len(chunk) >= n_docs:
+def chunks(
+    items: Iterable[Item], limit: int, most: int, size: Callable[[Any], int] = len
+) -> Iterator[list[Item]]:
+    """Docs, `Part`s or other items in order, in lists of ``most``, or that end with the one that
+    reaches a limit of size, in tokens by default."""
+    chunk: list[Item] = []
+    total = 0
+    for item in items:
+        chunk.append(item)
+        total += size(item)
+        if total >= limit or len(chunk) >= most:
             yield chunk
-            chunk, size = [], 0
+            chunk, total = [], 0
     if chunk:
         yield chunk
 

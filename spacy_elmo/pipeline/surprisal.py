@@ -12,6 +12,7 @@ from spacy.tokens import Doc, Token
 from spacy.util import minibatch
 from thinc.api import get_torch_default_device
 
+from ..bilm.settings import check_choice
 from .checks import warn_of_language
 from .segments import sentence_bounds
 
@@ -61,12 +62,7 @@ class ElmoSurprisal(Pipe):
     """
 
     def __init__(self, name: str, weights: Union[str, List[str]], direction: str):
-        if direction not in DIRECTIONS:
-            known = ", ".join(f'"{choice}"' for choice in DIRECTIONS)
-            raise ValueError(
-                f"The elmo_surprisal component's setting direction = {direction!r} is unknown; use "
-                f"{known}."
-            )
+        check_choice("The elmo_surprisal component's setting direction", direction, DIRECTIONS)
         self.name = name
         self.weights = weights
         self.direction = direction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..lm.language_model import BLANK, Guesses, LanguageModel
-from .drawing import COLOURS, FAINT, Drawing
+from .drawing import COLOURS, FAINT, Drawing, shorten
 from .picture import Picture
 
 # Pixels: the width of the guesses from one side, of a word and of the longest bar; a line's height.
@@ -50,8 +50,7 @@ def draw_guesses(drawing: Drawing, x: float, y: float, guesses: Guesses, colour:
     """One line for each guess: the word, a bar, its probability."""
     for row, (word, probability) in enumerate(guesses):
         middle = y + LINE * row
-        text = word if len(word) <= WORD_CHARACTERS else f"{word[: WORD_CHARACTERS - 1]}…"
         width = max(1.0, BAR * probability / guesses[0][1])
-        drawing.label(x, middle, text, size=14)
+        drawing.label(x, middle, shorten(word, WORD_CHARACTERS), size=14)
         drawing.box(x + WORD, middle - 12, width, 14, colour)
         drawing.label(x + WORD + width + 4, middle, f"{probability:.1%}", size=12, fill=FAINT)

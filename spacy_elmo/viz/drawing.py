@@ -29,6 +29,11 @@ def clean(text: str) -> str:
     return escape(NOT_XML.sub("\ufffd", text))
 
 
+def shorten(text: str, most: int) -> str:
+    """A text of at most so many characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def shade(value: float) -> str:
     """A blue from light (0) to dark (1), whose lightness falls evenly."""
     share = min(max(value, 0.0), 1.0)

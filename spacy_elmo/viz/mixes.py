@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..pipeline.scalar_mix import Mix
-from .drawing import COLOURS, FAINT, Drawing, shade, text_on
+from .drawing import COLOURS, FAINT, Drawing, shade, shorten, text_on
 from .picture import Picture
 
 WIDTH, LEFT, RIGHT = 440, 160, 90  # the names are on the left, γ on the right
@@ -77,4 +77,4 @@ def layer_colour(layer: int) -> str:
 def mix_name(mix: Mix) -> str:
     """The component of a mix, with its listener where that says more."""
     name = mix.component if mix.listener in ("elmo", "0") else f"{mix.component} {mix.listener}"
-    return name if len(name) <= NAME_CHARACTERS else name[: NAME_CHARACTERS - 1] + "…"
+    return shorten(name, NAME_CHARACTERS)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..clusters import center, project
 from ..senses import Sense, Senses
-from .drawing import COLOURS, FAINT, INK, MARKS, Drawing, clean
+from .drawing import COLOURS, FAINT, INK, MARKS, Drawing, clean, shorten
 from .picture import Picture
 
 WIDTH, SIDE, MARGIN = 520, 520, 36
@@ -65,9 +65,7 @@ def draw_mark(drawing: Drawing, number: int, x: float, y: float, **settings: Any
 
 def legend(number: int, group: Sense) -> str:
     """The name of a group: its number, its size, its keywords."""
-    words = ", ".join(group.keywords)
-    if len(words) > KEYWORD_CHARACTERS:
-        words = words[: KEYWORD_CHARACTERS - 1] + "…"
+    words = shorten(", ".join(group.keywords), KEYWORD_CHARACTERS)
     name = f"{number + 1} · {len(group.contexts)} contexts"
     return f"{name} · {words}" if words else name
 

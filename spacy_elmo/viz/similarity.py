@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from .drawing import Drawing, shade, text_on
+from .drawing import Drawing, shade, shorten, text_on
 from .picture import Picture
 
 WIDTH, MOST = 480, 30  # of the matrix
@@ -29,6 +29,7 @@ def draw_similarity(texts: Sequence[Doc | Span]) -> Picture:
     n = len(texts)
     if not 2 <= n <= MOST:
         raise ValueError(f"The matrix compares 2 to {MOST} Docs or Spans, not {n}.")
+    lines = [shorten(" ".join(text.text.split()), TEXT_CHARACTERS) for text in texts]
     values = np.array([[one.similarity(other) for other in texts] for one in texts])
     pairs = values[~np.eye(n, dtype=bool)]
     low, high = float(pairs.min()), float(pairs.max())
@@ -44,25 +45,19 @@ def draw_similarity(texts: Sequence[Doc | Span]) -> Picture:
         for j in range(n):
             share = (values[i, j] - low) / max(high - low, 1e-6) if i != j else 1.0
             x, y = left + j * size, left + i * size
-            title = f"{values[i, j]:.3f}\n{shorten(texts[i].text)}\n{shorten(texts[j].text)}"
+            title = f"{values[i, j]:.3f}\n{lines[i]}\n{lines[j]}"
             drawing.box(x, y, size, size, shade(share), title=title)
             if font >= 10:
                 drawing.label(
                     x + size / 2, y + size / 2 + font / 3, f"{values[i, j]:.{digits}f}",
                     size=font, anchor="middle", fill=text_on(share),
                 )  # fmt: skip
-    for i, text in enumerate(texts):
+    for i, line in enumerate(lines):
         y = left + n * size + 24 + LINE * (i + 0.3)
         drawing.label(left - 12, y, str(i + 1), anchor="end", bold=True)
-        drawing.label(left, y, shorten(text.text), size=14)
+        drawing.label(left, y, line, size=14)
     caption = (
         f"Cosines of the vectors of {n} texts, from {low:.2f} (light) to {high:.2f} (dark); "
         f"each text equals itself."
     )
     return Picture("Similarity", caption, drawing)
-
-
-def shorten(text: str) -> str:
-    """A text on one line of at most `TEXT_CHARACTERS`."""
-    text = " ".join(text.split())
-    return text if len(text) <= TEXT_CHARACTERS else text[: TEXT_CHARACTERS - 1] + "…"

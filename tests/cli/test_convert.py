@@ -255,7 +255,7 @@ def test_half_precision(own: Path, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["own", "own"], "already exists. Use --force"),
-        (["own", "new", "--to", "tf"], "--to is 'tf'; give 'own' or 'published'"),
+        (["own", "new", "--to", "tf"], "--to is 'tf'; known are"),
         (["own", "new", "--half"], "does not support --half"),
         (["own", "new", "--warm-text", "text.txt"], "does not support --warm-text"),
         (["own", "new.zip"], "is not a directory"),

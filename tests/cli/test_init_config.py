@@ -64,7 +64,8 @@ def test_the_smallest_size_trains_on_a_small_text(tmp_path: Path) -> None:
 def test_failures(tmp_path: Path) -> None:
     code, said = run("--size", "huge")
     assert code == 1
-    assert "no size 'huge'; known are xs, sm, md, original" in " ".join(said.split())
+    known = '"xs", "sm", "md", "original"'
+    assert f"The size is 'huge'; known are {known}." in " ".join(said.split())
     path = tmp_path / "config.cfg"
     path.write_text("precious")
     code, said = run(path)

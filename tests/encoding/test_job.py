@@ -152,7 +152,7 @@ def test_a_process_that_is_killed(
 def test_failures(text: Path, tmp_path: Path, weights: str) -> None:
     for arguments, message in [
         ([tmp_path / "gone.txt", "out.npy"], "No corpus at"),
-        ([text, "out.npy", "--format", "csv"], "format = 'csv' is unknown"),
+        ([text, "out.npy", "--format", "csv"], "The format is 'csv'; known are"),
         ([text, "out.npy", "--weights", "gone"], "Cannot find the ELMo weights 'gone'"),
         ([text, "out.npy", "--pipeline", "gone"], "gone"),
         ([text, "out.npy", "--ray", "local"], "On Ray only --format parquet"),

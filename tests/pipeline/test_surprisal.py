@@ -119,7 +119,7 @@ def test_weights_are_loaded_when_they_are_needed(tmp_path: Path) -> None:
 
 
 def test_settings(weights: Path) -> None:
-    with pytest.raises(ValueError, match="direction = 'both' is unknown; use \"forward\""):
+    with pytest.raises(ValueError, match=r'direction is .both.; known are "forward", "backward"'):
         make_nlp(weights, direction="both")
     with pytest.warns(UserWarning, match="language is 'de', but the ELMo weights .* on 'en'"):
         make_nlp(weights, lang="de")("The bank")

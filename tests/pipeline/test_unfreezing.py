@@ -139,7 +139,7 @@ def test_what_it_cannot_unfreeze(weights: Path) -> None:
     progress = {"step": 0, "epoch": 0}
     with pytest.raises(ValueError, match=r"'elmo', which has a frozen biLM"):
         gradual_unfreezing()(nlp, progress)
-    with pytest.raises(ValueError, match=r"'tagger', which has no biLM; .* elmo, tagger"):
+    with pytest.raises(ValueError, match=r"'tagger', which has no biLM\..*\(elmo\), 'tagger'"):
         gradual_unfreezing("tagger")(nlp, progress)
     with pytest.raises(ValueError, match=r"'bert', which has no biLM"):
         gradual_unfreezing("bert")(nlp, progress)
