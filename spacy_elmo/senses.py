@@ -169,7 +169,7 @@ def find_senses(
             f"The word '{word}' {count} in '{corpus}'; grouping needs {MIN_CONTEXTS} contexts. "
             f"Only this form of the word is counted, in any case. Give another word or more text."
         )
-    return group(tokens[0], chosen, n_senses, complete, nlp)
+    return group(tokens[0], chosen, nlp, n_senses, complete)
 
 
 def contexts(nlp: Language, corpus: Corpus, word: str, progress: Progress) -> Iterator[Context]:
@@ -222,18 +222,18 @@ def split_sentences(doc: Doc) -> Iterator[Doc]:
 def group(
     word: str,
     found: Sequence[Context],
+    nlp: Language,
     n_senses: int | None = None,
     complete: bool = True,
-    nlp: Language | None = None,
 ) -> Senses:
     """Group contexts by the similarity of their vectors.
 
     Args:
         word: for the result.
         found: at least `MIN_CONTEXTS`.
+        nlp: whose tokenizer and stop words decide about keywords.
         n_senses: number of groups; None: chosen by the silhouette.
         complete: for the result.
-        nlp: whose tokenizer and stop words decide about keywords; None: no keywords.
 
     Raises:
         ValueError: there are fewer contexts than groups.
@@ -242,7 +242,7 @@ def group(
         raise ValueError(f"{len(found)} contexts cannot be divided into {n_senses} groups.")
     vectors = center(np.stack([context.vector for context in found]))
     label = divide(distances(vectors), MOST_SENSES, n_senses)
-    keywords = find_keywords(nlp, found, label) if nlp else [[]] * (label.max() + 1)
+    keywords = find_keywords(nlp, found, label)
     groups = []
     for number in range(label.max() + 1):
         members = np.flatnonzero(label == number)

@@ -80,8 +80,8 @@ def _layout(
     if layout == "published":
         to_options(weights.config())  # raises if that layout cannot describe the biLM
         own = {"--warm-text": warm_text, "--statistics": statistics, "--half": half}
-        for option in (option for option, value in own.items() if value):
-            raise ValueError(f"The published layout does not support {option}. Leave it out.")
+        if given := [option for option, value in own.items() if value]:
+            raise ValueError(f"The published layout does not support {given[0]}. Leave it out.")
     return layout
 
 

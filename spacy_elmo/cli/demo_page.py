@@ -33,7 +33,7 @@ def make_page(nlp: Language, text: str | None) -> str:
     pictures: list[Picture] = []
     word, contexts = max(words.items(), key=lambda item: len(item[1]), default=("", []))
     if len(contexts) >= MIN_CONTEXTS:
-        pictures.append(draw_senses(group(word, contexts, nlp=nlp)))
+        pictures.append(draw_senses(group(word, contexts, nlp)))
     docs = docs[:MOST_SENTENCES]
     if len(docs) > 1:
         pictures.append(draw_similarity(docs))

@@ -30,8 +30,9 @@ def check_settings(vectors: str, model: Model) -> None:
 def check_widths(elmo: Any) -> None:
     """Raise a ValueError if one of spaCy's listeners of an elmo component has another width."""
     width = elmo.shim.config.width
-    for component, listener in _tok2vec_listeners(elmo):
-        if listener.get_dim("nO") != width:
+    listeners = [(name, each) for name, found in elmo.listener_map.items() for each in found]
+    for component, listener in listeners:
+        if isinstance(listener, Tok2VecListener) and listener.get_dim("nO") != width:
             advice = f"Set it to {width}."
             if listener.upstream_name == "*":
                 advice += (
@@ -55,7 +56,7 @@ def warn_of_settings_without_effect(elmo: Any) -> None:
             "model.frozen = false: no component listens to this one. Give the model of one a "
             "spacy-elmo.ElmoListener.v1, or set frozen = true"
         )
-    if not any(_tok2vec_listeners(elmo)):
+    if not elmo.tok2vec_listeners:
         without_effect += [
             f"model.mix.{setting} = {value}: no spacy.Tok2VecListener.v1 learns from this mix. A "
             f"spacy-elmo.ElmoListener.v1 has a mix of its own, and such settings"
@@ -90,14 +91,6 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> bool
         stacklevel=3,
     )
     return True
-
-
-def _tok2vec_listeners(elmo: Any) -> Iterator[tuple[str, Tok2VecListener]]:
-    """spaCy's listeners of an elmo component, with the names of the components they are in."""
-    for component, found in elmo.listener_map.items():
-        for listener in found:
-            if isinstance(listener, Tok2VecListener):
-                yield component, listener
 
 
 @contextmanager

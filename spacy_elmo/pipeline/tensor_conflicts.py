@@ -20,13 +20,13 @@ class TensorConflicts:
     spaCy's Tok2VecListener learns from the component that it names, but when it predicts it reads
     ``doc.tensor``, which is that of the last component before it.
 
-    Args:
+    Attributes:
         nlp: the pipeline. A component that was sourced, copied or unpickled does not know the
             one that it is in; what spaCy has linked last stands for that.
     """
 
-    def __init__(self, nlp: Language | None = None):
-        self.nlp = nlp
+    def __init__(self) -> None:
+        self.nlp = None
         self._linked = Scan("", [])
         self._listener_map: Any = None
         self._warned: set[str] = set()
