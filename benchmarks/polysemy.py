@@ -15,7 +15,7 @@ import argparse
 from itertools import islice
 
 import numpy as np
-import spacy
+from similarity import get_statistics, make_nlp
 from spacy.language import Language
 
 from spacy_elmo.clusters import center
@@ -80,7 +80,7 @@ class TokenLayer:
     """The frequent words of the statistics, by the whitened token layer."""
 
     def __init__(self, nlp: Language):
-        words = nlp.get_pipe("elmo").shim.comparison.statistics.words
+        words = get_statistics(nlp).words
         docs = list(nlp.pipe(word for word in words if word.isalpha()))
         vectors = np.stack([doc[0].vector for doc in docs])
         self.words = [doc[0].text for doc in docs]
@@ -117,14 +117,7 @@ def main() -> None:
     parser.add_argument("--nearest", type=int, default=3, help="contexts to show")
     parser.add_argument("--contexts", type=int, default=300, help="of each word to compare with")
     arguments = parser.parse_args()
-    nlp = spacy.blank("en")
-    model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": arguments.weights}
-    nlp.add_pipe("elmo", config={"model": model, "store_layers": True, "vectors": "elmo"})
-    nlp("Load the weights.")
-    if nlp.get_pipe("elmo").shim.comparison is None:
-        parser.error(
-            f"'{arguments.weights}' has no statistics: elmo convert --statistics adds them"
-        )
+    nlp = make_nlp(arguments.weights)
     corpus, token_layer = Corpus(arguments.corpus), TokenLayer(nlp)
     for word in arguments.words:
         words = ", ".join(token_layer.nearest(word, 3 * arguments.nearest))

@@ -28,10 +28,30 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_elmo.bilm.statistics import Statistics
 from spacy_elmo.pipeline.comparison import occurrence_vector
 from spacy_elmo.pipeline.doc_vectors import get_compared
 
 Vectors = dict[str, np.ndarray]  # by kind, each (n, dimensions)
+
+
+def make_nlp(weights: str) -> Language:
+    """A pipeline whose tokens have layers and vectors that are compared.
+
+    Raises:
+        SystemExit: the weights have no statistics.
+    """
+    nlp = spacy.blank("en")
+    model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
+    nlp.add_pipe("elmo", config={"model": model, "store_layers": True, "vectors": "elmo"})
+    nlp("Load the weights.")
+    if nlp.get_pipe("elmo").shim.comparison is None:
+        raise SystemExit(f"'{weights}' has no statistics: elmo convert --statistics adds them")
+    return nlp
+
+
+def get_statistics(nlp: Language) -> Statistics:
+    return nlp.get_pipe("elmo").shim.comparison.statistics
 
 
 def lines(path: Path) -> Iterator[str]:
@@ -82,22 +102,44 @@ def layer_vectors(doc: Doc, layers: np.ndarray, mean: np.ndarray, std: np.ndarra
     return found
 
 
+def token_vectors(doc: Doc, tokens: list[int], statistics: Statistics) -> Iterator[Vectors]:
+    """Of some tokens of a Doc that has been read."""
+    p = len(statistics.word_mean)
+    layers = layer_vectors(doc, doc._.elmo_layers, statistics.mean, statistics.std)
+    topic = doc._.elmo_layers[0].mean(axis=0)
+    rows = get_compared(doc)
+    for i in tokens:
+        vector = doc[i].vector
+        yield {name: vectors[i] for name, vectors in layers.items()} | {
+            "sentence, layer 0": topic,
+            "occurrence": occurrence_vector(rows, i),
+            "word": vector[:p],
+            "context": vector[p:],
+            "compared": vector,
+        }
+
+
+def doc_vectors(doc: Doc, statistics: Statistics) -> Vectors:
+    """Of a Doc that has been read, whose vector has no context."""
+    layers = layer_vectors(doc, doc._.elmo_layers, statistics.mean, statistics.std)
+    vector = doc.vector
+    return {name: vectors.mean(axis=0) for name, vectors in layers.items()} | {
+        "word": vector[: len(statistics.word_mean)],
+        "compared": vector,
+    }
+
+
 def read(nlp: Language, docs: list[Doc], tokens: list[int] | None) -> Vectors:
     """Vectors of Docs, or of one token of each."""
-    statistics = nlp.get_pipe("elmo").shim.comparison.statistics
-    p = len(statistics.word_mean)
+    statistics = get_statistics(nlp)
     rows = defaultdict(list)
     for i, doc in enumerate(nlp.pipe(docs)):
-        layers = layer_vectors(doc, doc._.elmo_layers, statistics.mean, statistics.std)
-        for name, vectors in layers.items():
-            rows[name].append(vectors.mean(axis=0) if tokens is None else vectors[tokens[i]].copy())
-        if tokens is not None:
-            rows["sentence, layer 0"].append(doc._.elmo_layers[0].mean(axis=0))
-            rows["occurrence"].append(occurrence_vector(get_compared(doc), tokens[i]))
-        vector = doc.vector if tokens is None else doc[tokens[i]].vector
-        rows["word"].append(vector[:p])
-        rows["context"].append(vector[p:])
-        rows["compared"].append(vector)
+        if tokens is None:
+            found = doc_vectors(doc, statistics)
+        else:
+            [found] = token_vectors(doc, [tokens[i]], statistics)
+        for name, vector in found.items():
+            rows[name].append(vector.copy())
     return {name: np.stack(vectors) for name, vectors in rows.items()}
 
 
@@ -133,7 +175,6 @@ def sentences(nlp: Language, data: Path, most: int | None) -> dict[str, float]:
     docs = [nlp.make_doc(text) for row in rows for text in row[5:7]]
     found = {"counted words": spearman(counted(docs), gold)}
     vectors = read(nlp, docs, None)
-    del vectors["context"]  # a Doc has none
     return found | {name: spearman(cosines(x), gold) for name, x in vectors.items()}
 
 
@@ -193,14 +234,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="print tables with this in their title")
     parser.add_argument("--most", type=int, help="pairs, and occurrences of each word, to read")
     arguments = parser.parse_args()
-    nlp = spacy.blank("en")
-    model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": arguments.weights}
-    nlp.add_pipe("elmo", config={"model": model, "store_layers": True, "vectors": "elmo"})
-    nlp("Load the weights.")
-    if nlp.get_pipe("elmo").shim.comparison is None:
-        parser.error(
-            f"'{arguments.weights}' has no statistics: elmo convert --statistics adds them"
-        )
+    nlp = make_nlp(arguments.weights)
     tables = {
         "sentences, Spearman": sentences,
         "word in context, accuracy": in_context,

@@ -49,6 +49,34 @@ T\tbank\tN\t1-4\tThe bank lent me money .\tHe works in a bank .
 F\tbank\tN\t1-4\tThe bank lent me money .\tWe sat on the bank .
 """
 
+SEMCOR = [
+    {"tokens": ["We", "sat", "on", "the", "bank"], "sense": [None] * 4 + ["bank%1:17:01::"]},
+    {
+        "tokens": ["The", "bank", "lent", "us", "money"],
+        "sense": [None, "bank%1:14:00::"] + 3 * [None],
+    },
+    {
+        "tokens": ["Another", "bank", "lent", "more"],
+        "sense": [None, "bank%1:14:00::;bank%1:06:00::"] + 2 * [None],
+    },
+    {"tokens": ["It", "took_place"], "sense": [None, "take_place%2:30:00::"]},
+]
+RAGANATO = """\
+<corpus><text id="d0">
+<sentence id="d0.s0"><wf lemma="we" pos="PRON">We</wf><wf lemma="sit" pos="VERB">sat</wf>
+<wf lemma="on" pos="ADP">on</wf><wf lemma="the" pos="DET">the</wf>
+<instance id="d0.s0.t0" lemma="bank" pos="NOUN">bank</instance></sentence>
+<sentence id="d0.s1"><wf lemma="it" pos="PRON">It</wf>
+<instance id="d0.s1.t0" lemma="take_place" pos="VERB">took place</instance>
+<instance id="d0.s1.t1" lemma="again" pos="ADV">again</instance></sentence>
+</text></corpus>
+"""
+KEYS = """\
+d0.s0.t0 bank%1:17:01::
+d0.s1.t0 take_place%2:30:00::
+d0.s1.t1 again%4:02:00::
+"""
+
 Run = Callable[..., str]
 
 
@@ -86,6 +114,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pack(data / "textcat" / "sst2" / f"{split}.jsonl.xz", to_jsonl(rows))
         pack(data / "textcat" / "banking77" / f"{split}.jsonl.xz", to_jsonl(rows))
         pack(data / "wsd" / "coarsewsd20" / f"{split}.jsonl.xz", to_jsonl(OCCURRENCES))
+    pack(data / "wsd" / "semcor" / "brown1.jsonl.xz", to_jsonl(SEMCOR[:2]))
+    pack(data / "wsd" / "semcor" / "brown2.jsonl.xz", to_jsonl(SEMCOR[2:]))
+    pack(data / "wsd" / "raganato-all" / "ALL.data.xml.xz", RAGANATO)
+    pack(data / "wsd" / "raganato-all" / "ALL.gold.key.txt.xz", KEYS)
     pack(data / "sim" / "stsb-train.tsv.xz", PAIRS)
     pack(data / "wsd" / "wic-train.tsv.xz", IN_CONTEXT)
     return data

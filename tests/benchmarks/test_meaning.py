@@ -53,6 +53,15 @@ def test_similarity_of_a_part(run: Run, data: Path) -> None:
     assert out.count("accuracy") == 1 and rows(out)["most frequent sense"] == ["100.0"]
 
 
+def test_all_words(run: Run, data: Path) -> None:
+    """Of three instances one is of a lemma that SemCor has not, and one has a single sense."""
+    out = run("all_words", data)
+    assert out.startswith("| | all 3 | 1 with two senses or more |")
+    found = rows(out)
+    assert found["most frequent sense"] == ["33.3", "0.0"]
+    assert found["layer 2, raw"] == found["occurrence"] == ["66.7", "100.0"]
+
+
 def test_polysemy(run: Run, tmp_path: Path) -> None:
     """The nearest contexts among the demo's sentences are of the same sense."""
     senses = {sentence: sense for _, sense, sentence in read_sentences()}
