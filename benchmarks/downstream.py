@@ -208,7 +208,7 @@ def curves(arguments: argparse.Namespace) -> None:
     arguments.picture.write_text(drawing.svg(title) + "\n", encoding="utf8")
 
 
-def draw_mixes_of(arguments: argparse.Namespace) -> None:
+def mixes_picture(arguments: argparse.Namespace) -> None:
     """The picture of the mixes that the tasks have learned from all labels, mean of the seeds."""
     found = defaultdict(list)
     for result in read_results(arguments.out):
@@ -246,7 +246,7 @@ def main() -> None:
     drawing = commands.add_parser("curves", help="draw the scores of a task by size, as SVG")
     drawing.set_defaults(command=curves)
     mixing = commands.add_parser("mixes", help="draw the mixes, as .svg, .html or .png")
-    mixing.set_defaults(command=draw_mixes_of)
+    mixing.set_defaults(command=mixes_picture)
     for command in (printing, drawing, mixing):
         command.add_argument("out", type=Path)
     for command in (drawing, mixing):

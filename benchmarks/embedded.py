@@ -50,12 +50,27 @@ def Embedded(model: str, path: str) -> Model[List[Doc], List[Floats2d]]:
 def forward(
     model: Model[List[Doc], List[Floats3d]], docs: List[Doc], is_train: bool
 ) -> tuple[List[Floats3d], Callable[[List[Floats3d]], List[Doc]]]:
-    starts = [model.attrs["places"][tuple(token.text for token in doc)] for doc in docs]
+    starts = [find(model.attrs["places"], doc) for doc in docs]
     parts = [
         model.attrs["layers"][:, start : start + len(doc)].astype("float32")
         for start, doc in zip(starts, docs, strict=True)
     ]
     return parts, lambda dY: list(docs)
+
+
+def find(places: dict[tuple[str, ...], int], doc: Doc) -> int:
+    """The first row of a Doc.
+
+    Raises:
+        ValueError: its sentence is not in the directory.
+    """
+    words = tuple(token.text for token in doc)
+    if words not in places:
+        raise ValueError(
+            f"There are no vectors of the sentence '{' '.join(words)}'. Run peers/embed.py with "
+            f"the task that it is of."
+        )
+    return places[words]
 
 
 registry.architectures.register("benchmarks.Embedded.v1", func=Embedded)

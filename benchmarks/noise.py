@@ -66,16 +66,18 @@ def accuracies(
 ) -> dict[str, float]:
     """In percent, for each kind of noise and for unseen words."""
     found = {}
-    tags = [tag for _, of_sentence in gold for tag in of_sentence]
+    all_tags = [tag for _, tags in gold for tag in tags]
     for name, noise in NOISE.items():
         rng = random.Random(seed)  # the same noise for every arm
         noised = [[noise(word, rng) for word in words] for words, _ in gold]
         docs = nlp.pipe(Doc(nlp.vocab, words=words) for words in noised)
-        right = [a == b for a, b in zip((t.tag_ for doc in docs for t in doc), tags, strict=True)]
+        right = [
+            a == b for a, b in zip((t.tag_ for doc in docs for t in doc), all_tags, strict=True)
+        ]
         found[name] = 100 * statistics.mean(right)
         if name == "clean":
-            words = (word for of_sentence, _ in gold for word in of_sentence)
-            unseen = [r for r, word in zip(right, words, strict=True) if word not in seen]
+            all_words = (word for words, _ in gold for word in words)
+            unseen = [r for r, word in zip(right, all_words, strict=True) if word not in seen]
             found[UNSEEN] = 100 * statistics.mean(unseen) if unseen else 100.0
     return found
 

@@ -104,8 +104,8 @@ def nearest(nlp: Language, corpus: Corpus, word: str, most: int, n: int) -> list
     vectors = center(np.stack([context.vector for context in [*sources, *found]]))
     cosines = vectors[: len(sources)] @ vectors[len(sources) :].T
     return [
-        row(shown(source), [shown(found[i], of_source[i]) for i in np.argsort(-of_source)[:n]])
-        for source, of_source in zip(sources, cosines, strict=True)
+        row(shown(source), [shown(found[i], near[i]) for i in np.argsort(-near)[:n]])
+        for source, near in zip(sources, cosines, strict=True)
     ]
 
 

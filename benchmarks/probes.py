@@ -199,13 +199,13 @@ def main() -> None:
     parser.add_argument("--split", choices=["dev", "test"], default="test")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    layers_of = Embeddings(args.embedded, args.model) if args.embedded else Elmo(args.weights)
-    features = args.features or layers_of.features
+    read_layers = Embeddings(args.embedded, args.model) if args.embedded else Elmo(args.weights)
+    features = args.features or read_layers.features
 
     def read(task: Task, split: str, seed: int | None) -> Sentences:
         docs = [doc for doc in task.read(args.data, split) if len(doc)]
         docs = docs if seed is None else random.Random(seed).sample(docs, min(task.size, len(docs)))
-        layers = layers_of([[t.text for t in doc] for doc in docs])
+        layers = read_layers([[t.text for t in doc] for doc in docs])
         return Sentences(docs, layers, [label for doc in docs for label in task.label(doc)])
 
     if not args.json:

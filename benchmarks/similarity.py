@@ -191,7 +191,7 @@ def first_of_each(rows: list[dict[str, Any]], most: int | None) -> list[dict[str
     by_word = defaultdict(list)
     for row in rows:
         by_word[row["word"]].append(row)
-    return [row for of_word in by_word.values() for row in of_word[:most]]
+    return [row for occurrences in by_word.values() for row in occurrences[:most]]
 
 
 def nearest_sense(

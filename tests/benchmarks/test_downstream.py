@@ -85,6 +85,13 @@ def test_results_that_were_measured(run: Run) -> None:
     assert table in (root / "docs" / "measured.md").read_text(encoding="utf8")
 
 
+def test_sentences_without_vectors(files: dict[str, Path]) -> None:
+    nlp = make_nlp(TASKS["tagger"], ARMS["MiniLM-L6"], files)
+    [tok2vec] = (node for node in nlp.get_pipe("tagger").model.walk() if node.name == "embedded")
+    with pytest.raises(ValueError, match=r"no vectors of the sentence 'Never seen'.*embed\.py"):
+        tok2vec.predict([Doc(nlp.vocab, words=["Never", "seen"])])
+
+
 def test_the_evidence_repeats_what_was_measured() -> None:
     docs = Path(__file__).parents[2] / "docs"
     evidence, measured = (

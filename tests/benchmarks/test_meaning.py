@@ -70,9 +70,9 @@ def test_polysemy(run: Run, tmp_path: Path) -> None:
     corpus.write_text("\n".join(set(senses) - mine), encoding="utf-8")
     out = run("polysemy", corpus, "--words", "bank", "read", "--nearest", 1)
     bank, read = out.strip().split("\n\n")
-    _, _, words, *of_sentences = bank.splitlines()
+    _, _, words, *sentence_rows = bank.splitlines()
     assert "banks" in words
-    for row, sense in zip(of_sentences, ("money", "river"), strict=True):
+    for row, sense in zip(sentence_rows, ("money", "river"), strict=True):
         shown = re.sub(r"^… |\*\*| …$| \(0\.\d+\) \|$", "", row.split(" | ")[1])
         assert [senses[text] for text in senses if shown in text] == [sense]
     assert read.count("does not occur in the corpus") == 2
