@@ -5,7 +5,8 @@
 Takes ``model-best`` of a run of ``python -m spacy elmo pretrain``. The head is restricted to its
 most frequent words; the row of <UNK>, which now also stands for the words left out, is refitted on
 the training text, and all else stays as it is. The log and the config (without its paths) go along.
-A card, licence and meta.json that are in OUT already stay there.
+The statistics of the run go along, too. A card, licence, meta.json and lists of texts that are in
+OUT already stay there.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from torch.nn import functional as F
 
 from spacy_elmo.bilm.base_weights import DOCUMENTS, META
 from spacy_elmo.bilm.files import atomic_directory
-from spacy_elmo.bilm.find_weights import load_bilm
-from spacy_elmo.bilm.own_weights import save_bilm
+from spacy_elmo.bilm.find_weights import find_weights, load_bilm
+from spacy_elmo.bilm.own_weights import save_bilm, save_statistics
 from spacy_elmo.lm.head import load_head, save_head
-from spacy_elmo.lm.perplexity import predicted
+from spacy_elmo.lm.perplexity import hidden_states
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import UNKNOWN, Vocabulary
 from spacy_elmo.pretraining.config import Paths, TrainingSettings
@@ -32,7 +33,7 @@ from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
 from spacy_elmo.pretraining.data.shards import Shards, find_shards
 
-COPIED = (*DOCUMENTS, META, "pages.txt.xz", "books.txt")
+COPIED = (*DOCUMENTS, META, "pages.txt.xz", "books.txt", "documents.txt.xz", "heldout.txt")
 
 
 def fit_unknown(
@@ -57,8 +58,9 @@ def fit_unknown(
     for step in range(steps):
         optimizer.param_groups[0]["lr"] = 0.02 * (1 - step / steps)
         with torch.no_grad():
-            hidden_f, targets_f, hidden_b, targets_b, _ = predicted(model, next(batches)[0])
-            hidden, targets = torch.cat([hidden_f, hidden_b]), torch.cat([targets_f, targets_b])
+            read = hidden_states(model, next(batches)[0])
+            hidden = torch.cat([read.hidden_f, read.hidden_b])
+            targets = torch.cat([read.targets_f, read.targets_b])
             logits = F.linear(hidden, weight, bias)
             logits[:, UNKNOWN] = -torch.inf
             known = torch.logsumexp(logits, dim=1)
@@ -92,6 +94,9 @@ def main() -> None:
     with atomic_directory(out) as directory:
         save_bilm(load_bilm(run / "model-best"), directory, half=True)
         save_head(head, vocab, directory, half=True)
+        statistics = find_weights(run / "model-best").statistics()
+        if statistics is not None:
+            save_statistics(statistics, directory)
         text = replace(config, paths=Paths()).to_text()
         (directory / "training.cfg").write_text(text, encoding="utf-8")
         lines = [json.dumps(entry) + "\n" for entry in entries]
