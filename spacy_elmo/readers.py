@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
-from itertools import chain, count, groupby, islice
+from itertools import chain, count, groupby
 from pathlib import Path
 
 import spacy
@@ -19,7 +19,7 @@ from spacy.vocab import Vocab
 from .bilm.base_weights import Weights
 from .bilm.files import reading
 from .bilm.worker import map_in_processes
-from .pipeline.segments import ZONE_SIZE, sentence_bounds, split_text
+from .pipeline.segments import ZONE_CHARACTERS, ZONE_SIZE, chunks, sentence_bounds, split_text
 from .pretraining.data.reader import CorpusReader
 from .pretraining.data.shards import (
     COMPRESSIONS,
@@ -143,8 +143,8 @@ def split_paragraphs(
         yield from split_text(nlp, paragraphs)
         return
     tokenizer = nlp.config["nlp"]["tokenizer"]["@tokenizers"]
-    chunks = iter(lambda: list(islice(paragraphs, ZONE_SIZE)), [])
-    tasks = ((nlp.lang, tokenizer, chunk) for chunk in chunks)
+    parts = chunks(paragraphs, ZONE_CHARACTERS, ZONE_SIZE)
+    tasks = ((nlp.lang, tokenizer, part) for part in parts)
     yield from chain.from_iterable(map_in_processes(_split_chunk, tasks, n_process))
 
 

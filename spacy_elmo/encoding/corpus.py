@@ -117,8 +117,8 @@ def is_shard(file: Path) -> bool:
 
 
 def size(row: Row) -> int:
-    """Approximate size in characters."""
-    return len(row) if isinstance(row, str) else BYTES_PER_TOKEN * len(row)
+    """Size in characters, with a space after each word."""
+    return len(row) if isinstance(row, str) else sum(map(len, row)) + len(row)
 
 
 def split_docs(stored: StoredDocs, n_tokens: int) -> Iterator[StoredDocs]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from spacy.tokens import Doc
 
 Item = TypeVar("Item")
 SEGMENTS = ("auto", "sents", "doc")
-ZONE_SIZE = 2000  # paragraphs of raw text in memory together
+ZONE_SIZE, ZONE_CHARACTERS = 2000, 2**20  # raw text in memory together: paragraphs, and their size
 FINAL_PUNCTUATION = Sentencizer.default_punct_chars
 FINAL_HASHES = np.sort(np.array([get_string_id(m) for m in FINAL_PUNCTUATION], dtype=np.uint64))
 
@@ -93,7 +93,7 @@ def chunks(
     items: Iterable[Item], limit: int, most: int, size: Callable[[Any], int] = len
 ) -> Iterator[list[Item]]:
     """Docs, `Part`s or other items in order, in lists of ``most``, or that end with the one that
-    reaches a limit of size, in tokens by default."""
+    reaches a limit of size: by default the tokens of a Doc, or the characters of a text."""
     chunk: list[Item] = []
     total = 0
     for item in items:
@@ -226,7 +226,7 @@ def split_text(nlp: Language, paragraphs: Iterable[str]) -> Iterator[list[str]]:
     """Sentences of raw paragraphs, whitespace tokens left out."""
     nlp.max_length = 2**40  # nothing here grows with more than the paragraph itself
     texts = (text for text in paragraphs if text and not text.isspace())
-    while chosen := list(islice(texts, ZONE_SIZE)):
+    for chosen in chunks(texts, ZONE_CHARACTERS, ZONE_SIZE):
         with nlp.memory_zone():  # the vocab drops their words at its end
             sentences = []
             for doc in nlp.pipe(chosen):
