@@ -23,14 +23,22 @@ MIX = "ELMo, mix (λ = 0.001)"
 
 @pytest.fixture(scope="module")
 def files(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """What the arms need: pretrained weights and embedded sentences are made below."""
+    """What the arms need; the pretrained weights are made by `test_results`."""
     embedded = tmp_path_factory.mktemp("embedded")
     sentences = [["She", "sang", "."], ["Dogs", "bark", "at", "me"]]
     (embedded / "sentences.json").write_text(json.dumps(sentences), encoding="utf8")
     rng = np.random.default_rng(0)
     for name, shape in (("minilm", (2, 7, 12)), ("en_core_web_sm", (1, 7, 8))):
         np.save(embedded / f"{name}.npy", rng.normal(size=shape).astype("float16"))
-    return {"embedded": embedded, "pretrained": embedded / "tok2vec.bin"}
+    nlp = spacy.blank("en")
+    for word in ("She", "Dogs"):
+        nlp.vocab.set_vector(word, rng.normal(size=8).astype("float32"))
+    nlp.to_disk(embedded / "vectors")
+    return {
+        "embedded": embedded,
+        "pretrained": embedded / "tok2vec.bin",
+        "static": embedded / "vectors",
+    }
 
 
 def options(files: dict[str, Path]) -> list[object]:
@@ -42,9 +50,15 @@ def test_results(run: Run, data: Path, files: dict[str, Path], tmp_path: Path) -
     text = data / "lm" / "masc" / "train.txt.xz"
     run("pretrained", files["pretrained"], text, "--seconds", 0.1)
     out = tmp_path / "out"
-    chosen = ["HashEmbedCNN, pretrained", "MiniLM-L6", MIX, "ELMo, input and output"]
+    chosen = [
+        "HashEmbedCNN, pretrained",
+        "static vectors",
+        "MiniLM-L6",
+        MIX,
+        "ELMo, input and output",
+    ]
     few = ("--data", data, "--tasks", "tagger", "--seeds", 0, "--max-steps", 1, *options(files))
-    run("downstream", "run", out, *few, "--sizes", "all", "--arms", *chosen, "static vectors")
+    run("downstream", "run", out, *few, "--sizes", "all", "--arms", *chosen, "ELMo, adapted")
     run("downstream", "run", out, *few, "--sizes", "50%", "--arms", MIX)
     results = [json.loads(file.read_text("utf8")) for file in out.glob("*.json")]
     assert len(results) == len(chosen) + 1
@@ -64,7 +78,7 @@ def test_results(run: Run, data: Path, files: dict[str, Path], tmp_path: Path) -
     assert "tagger: layer 2, weight 0.3" in (tmp_path / "mixes.svg").read_text("utf8")
 
 
-@pytest.mark.parametrize("arm", [name for name, arm in ARMS.items() if arm.needs != "static"])
+@pytest.mark.parametrize("arm", ARMS)
 def test_every_arm(files: dict[str, Path], arm: str) -> None:
     """Their configs are valid."""
     nlp = make_nlp(TASKS["tagger"], ARMS[arm], {**files, "adapted": Path("my_weights")})
@@ -83,6 +97,14 @@ def test_results_that_were_measured(run: Run) -> None:
     root = Path(__file__).parents[2]
     table = run("downstream", "table", root / "benchmarks" / "downstream.jsonl")
     assert table in (root / "docs" / "measured.md").read_text(encoding="utf8")
+
+
+def test_training(run: Run, data: Path) -> None:
+    out = run("training", data, "--size", 2, "--epochs", 2).splitlines()
+    assert out[0] == "tagger, 8 words an epoch"
+    assert [line[:22].strip() for line in out[1:]] == [
+        "HashEmbedCNN", "ELMo", "ELMo, half precision", "ELMo, no cache"
+    ]  # fmt: skip
 
 
 def test_sentences_without_vectors(files: dict[str, Path]) -> None:
