@@ -9,6 +9,7 @@ import lzma
 import random
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,10 @@ def change_msgpack(data: bytes, rng: random.Random) -> bytes:
     return srsly.msgpack_dumps(change(srsly.msgpack_loads(data), rng))
 
 
+def change_docbin(data: bytes, rng: random.Random) -> bytes:
+    return zlib.compress(change_msgpack(zlib.decompress(data), rng))
+
+
 def change_hdf5(data: bytes, rng: random.Random) -> bytes:
     """Datasets of other shapes, types and values, and links."""
     import h5py
@@ -181,6 +186,8 @@ KINDS: dict[str, Callable[[bytes, random.Random], bytes]] = {
     ".safetensors": change_safetensors,
     ".hdf5": change_hdf5,
     ".zip": change_zip,
+    ".npz": change_zip,
+    ".spacy": change_docbin,
     "model": change_msgpack,
 }
 PACKERS: dict[str, Any] = {".gz": gzip, ".xz": lzma}

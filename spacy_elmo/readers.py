@@ -36,6 +36,7 @@ TEXT_SUFFIXES = (
 )
 SURROGATE = re.compile("[\ud800-\udfff]")
 BY_RULES = "spacy.Tokenizer.v1"
+COLUMNS = ("tokens", "spaces", "cats", "span_groups", "flags", "user_data")  # of a DocBin
 
 
 class Texts(CorpusReader):
@@ -237,6 +238,14 @@ class StoredDocs:
     docs: DocBin
     start: int = 0
 
+    def part(self, start: int, end: int) -> StoredDocs:
+        """Some of them, by their indices."""
+        some = DocBin(attrs=[], store_user_data=True)
+        some.attrs, some.strings = self.docs.attrs, self.docs.strings
+        for name in COLUMNS:
+            setattr(some, name, getattr(self.docs, name)[start:end])
+        return StoredDocs(self.file, some, self.start + start)
+
     def read(self, vocab: Vocab) -> Iterator[Doc]:
         """The Docs, one after another.
 
@@ -259,4 +268,8 @@ def read_docbin(path: Path) -> StoredDocs:
         ValueError: it cannot be read.
     """
     with reading("the DocBin", path):
-        return StoredDocs(path, DocBin().from_disk(path))
+        docs = DocBin().from_disk(path)
+        wrong = [name for name in COLUMNS if not isinstance(getattr(docs, name), list)]
+        if wrong:
+            raise ValueError(f"its {wrong[0]} are not a list")
+        return StoredDocs(path, docs)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..bilm.extras import import_extra
-from ..bilm.files import atomic_file
+from ..bilm.files import atomic_file, reading
 
 
 def import_pyarrow(file: str) -> Any:
@@ -67,12 +67,20 @@ class Block:
         Args:
             path: of the file.
             with_vectors: False leaves them, and Docs, on the disk.
+
+        Raises:
+            ValueError: the file is damaged.
         """
-        with np.load(path, allow_pickle=False) as arrays:
-            ids, tokens = json.loads(arrays["rows"].tobytes())
-            if not with_vectors:
-                return cls(ids, tokens, np.empty(0))
-            return cls(ids, tokens, arrays["vectors"], arrays["docs"].tobytes())
+        with reading("the part, which can be removed to encode it again,", path):
+            with np.load(path, allow_pickle=False) as arrays:
+                ids, tokens = json.loads(arrays["rows"].tobytes())
+                block = cls(ids, tokens, np.empty(0))
+                n_vectors = int(block.offsets[-1])
+                if with_vectors:
+                    block.vectors, block.docs = arrays["vectors"], arrays["docs"].tobytes()
+                    if not block.docs and len(block.vectors) != n_vectors:
+                        raise ValueError(f"it has {len(block.vectors):,} vectors of {n_vectors:,}")
+        return block
 
     def to_arrow(self) -> Any:
         """An Arrow table with the columns ``id``, ``tokens`` (strings) and ``vectors``.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ..pipeline.segments import chunks
@@ -98,7 +98,7 @@ class Corpus:
         if file.suffix == PARQUET:
             yield from read_parquet(file)
         elif file.name.endswith(CONLLU):
-            yield from ((None, words) for words in read_conllu(read_lines(file)))
+            yield from ((None, words) for words in read_conllu(file))
         elif self.tokenized or is_shard(file):
             yield from ((None, line.split()) for line in read_lines(file))
         else:
@@ -125,21 +125,17 @@ def split_docs(stored: StoredDocs, n_tokens: int) -> Iterator[StoredDocs]:
     """Stored Docs in several parts; no Doc is made."""
     docs = stored.docs
     for part in chunks(range(len(docs)), n_tokens, MAX_ROWS, lambda i: len(docs.tokens[i])):
-        some = DocBin(attrs=[], store_user_data=True)
-        some.attrs, some.strings = docs.attrs, docs.strings
-        for name in ("tokens", "spaces", "cats", "span_groups", "flags", "user_data"):
-            setattr(some, name, getattr(docs, name)[part[0] : part[-1] + 1])
-        yield StoredDocs(stored.file, some, part[0])
+        yield stored.part(part[0], part[-1] + 1)
 
 
-def read_conllu(lines: Iterable[str]) -> Iterator[list[str]]:
+def read_conllu(file: Path) -> Iterator[list[str]]:
     """The words of each sentence: FORM of the syntactic words, without ranges and empty nodes.
 
     Raises:
-        ValueError: a line is not CoNLL-U.
+        ValueError: the file cannot be read, or a line is not CoNLL-U.
     """
     words: list[str] = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_lines(file), 1):
         fields = line.rstrip("\r").split("\t")
         if fields == [""]:
             if words:
@@ -149,7 +145,8 @@ def read_conllu(lines: Iterable[str]) -> Iterator[list[str]]:
             words.append(fields[1])
         elif not (line.startswith("#") or fields[0][:1].isdecimal()):
             raise ValueError(
-                f"Line {number} of a CoNLL-U file has no ID in its first column: {line[:40]!r}."
+                f"Line {number} of {file} has no ID in its first column, as CoNLL-U requires: "
+                f"{line[:40]!r}."
             )
     if words:
         yield words

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..about import __version__
-from ..bilm.files import write_text
+from ..bilm.files import read_json, write_text
 from ..bilm.worker import map_in_processes
 from ..progress import Progress
 from .block import Block
@@ -142,15 +142,15 @@ def read_description(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """What an earlier process has noted, empty if there was none.
 
     Raises:
-        ValueError: it had other settings.
+        ValueError: it is damaged, or had other settings.
     """
     if not path.exists():
         return {}
-    try:
-        state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        before = state["settings"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"'{path}' is damaged ({error}). Remove it and start again.") from error
+    state = read_json(path)
+    before = state.get("settings")
+    counts = [type(state[name]) for name in Summary._fields if name in state]
+    if not isinstance(before, dict) or counts not in ([], [int, int]):
+        raise ValueError(f"'{path}' is damaged. Remove it and start again.")
     now = json.loads(json.dumps(settings))
     differing = [name for name in now if before.get(name) != now[name]]
     if differing:

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +16,18 @@ import spacy
 import srsly
 import torch
 from safetensors.torch import load_file, save_file
-from spacy.tokens import DocBin
 
-from spacy_elmo import Encoder, readers
 from spacy_elmo.bilm import base_weights
 from spacy_elmo.bilm.base_weights import Card, read_words
 from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.own_weights import save_bilm, write_tensors
 from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.bilm.word_cache import WordCache
-from spacy_elmo.encoding.corpus import Corpus
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.data import shards
-from spacy_elmo.pretraining.data.shards import read_lines
 from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
 from spacy_elmo.pretraining.run.log import read_log
-from spacy_elmo.readers import read_docs, read_paragraphs
-from spacy_elmo.senses import find_senses
+from spacy_elmo.readers import read_paragraphs
 
 from ..pipeline.helpers import CONFIG, make_nlp, write_weights
 
@@ -198,60 +192,6 @@ def test_vocabularies_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(base_weights, "MAX_VOCAB_BYTES", 1_000)
     with pytest.raises(ValueError, match=r"vocab\.txt\.gz: it has more than 1,000 bytes"):
         read_words(path)
-
-
-def test_lines_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "MAX_LINE", 1_000)
-    path = tmp_path / "shard.txt.gz"
-    path.write_bytes(gzip.compress(b"a" * 1_000 + b"\n" + b"a" * 1_001 + b"\n"))
-    lines = read_lines(path)
-    assert next(lines) == "a" * 1_000
-    with pytest.raises(ValueError, match=r"shard\.txt\.gz.*line 2 has more than 1,000 characters"):
-        next(lines)
-
-
-def test_half_a_surrogate_pair(tmp_path: Path) -> None:
-    path = tmp_path / "texts.jsonl"
-    path.write_text('{"text": "Fine."}\n{"text": "Not \\ud83d fine."}\n')
-    lines = read_paragraphs(path)
-    assert next(lines) == "Fine."
-    with pytest.raises(ValueError, match=r"line 2 of .*texts\.jsonl has half of a surrogate pair"):
-        next(lines)
-
-
-def test_a_damaged_docbin(tmp_path: Path) -> None:
-    nlp = spacy.blank("en")
-    path = tmp_path / "docs.spacy"
-    docs = [nlp("Sound."), nlp("Sound."), nlp("Xylophonists.")]
-    stored = srsly.msgpack_loads(zlib.decompress(DocBin(docs=docs).to_bytes()))
-    stored["strings"].remove("Xylophonists")
-    path.write_bytes(zlib.compress(srsly.msgpack_dumps(stored)))
-    damaged = r"Cannot read Doc 3 of the DocBin .*docs\.spacy: .*E018"
-    with pytest.raises(ValueError, match=damaged):
-        list(read_docs(spacy.blank("en"), path))
-    first, second, third = Corpus(str(path)).chunks(2)
-    assert [doc.text for chunk in (first, second) for doc in chunk.rows.read(nlp.vocab)] == [
-        "Sound.", "Sound.",
-    ]  # fmt: skip
-    with pytest.raises(ValueError, match=damaged):
-        Encoder("en_sm").encode(*third)
-    with pytest.raises(ValueError, match=damaged):
-        find_senses("sound", str(path), quiet=True)
-    path.write_bytes(zlib.compress(b"other data"))
-    with pytest.raises(ValueError, match=r"Cannot read the DocBin .*docs\.spacy"):
-        list(read_docs(spacy.blank("en"), path))
-
-
-def test_a_fault_of_ours_is_not_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nlp = spacy.blank("en")
-    DocBin(docs=[nlp("A text.")]).to_disk(tmp_path / "docs.spacy")
-
-    def fault(doc: Any) -> None:
-        raise TypeError("a fault")
-
-    monkeypatch.setattr(readers, "sentence_bounds", fault)
-    with pytest.raises(TypeError, match=r"^a fault$"):
-        list(read_docs(nlp, tmp_path / "docs.spacy"))
 
 
 PROGRESS = {

@@ -1,0 +1,202 @@
+"""Every kind of file that the project reads, sound, and how it is read: for `hostile.py`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import spacy
+import torch
+from spacy.language import Language
+from spacy.tokens import DocBin
+
+from spacy_elmo import encode
+from spacy_elmo.bilm.base_weights import Card
+from spacy_elmo.bilm.batches import IndexedSentences
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.find_weights import find_weights
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.own_weights import save_bilm, save_statistics
+from spacy_elmo.bilm.published.weights import write_published
+from spacy_elmo.bilm.statistics import compute_statistics
+from spacy_elmo.bilm.word_vectors import WordTable
+from spacy_elmo.encoding.corpus import Corpus
+from spacy_elmo.encoding.formats import WRITERS
+from spacy_elmo.lm.head import load_head, save_head
+from spacy_elmo.lm.softmax import SoftmaxHead
+from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.data.shards import Shards
+from spacy_elmo.pretraining.data.word_table import TABLE, read_table, write_table
+from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
+from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.readers import StoredDocs, tokenize_files
+
+TEXT = "The bank of the river .\nA bank with money .\nNobody answered .\n" * 5
+CONFIG = BiLMConfig(filters=((1, 4), (2, 6)), projection_dim=6, dim=8, n_layers=2, char_dim=4)
+
+
+@dataclass
+class Target:
+    """Files that are read together.
+
+    Attributes:
+        folder: the sound ones.
+        read: reads a copy of the folder; returns what must be finite.
+    """
+
+    folder: Path
+    read: Callable[[Path], torch.Tensor]
+
+
+def make_targets(root: Path) -> dict[str, Target]:
+    """Every kind of file that the project reads."""
+    torch.manual_seed(0)
+    names = "own published zipped vectors component run texts corpus job"
+    own, published, zipped, vectors, component, run, texts, corpus, job = folders = [
+        root / name for name in names.split()
+    ]
+    for folder in {*folders} - {component, run}:
+        folder.mkdir(parents=True)
+    model, vocab = BiLM(CONFIG).eval(), Vocabulary([*SPECIALS, *dict.fromkeys(TEXT.split())])
+    head = SoftmaxHead(len(vocab), CONFIG.projection_dim)
+    source = {"name": "A text", "url": "https://example.org", "license": "CC0"}
+    card = Card({"name": "a", "lang": "en", "sources": [source]}, {"LICENSE": "CC0\n"})
+    save_bilm(model, own, card)
+    save_head(head, vocab, own)
+    sentences = [line.split() for line in TEXT.splitlines()]
+    save_statistics(compute_statistics(model, IndexedSentences(sentences)), own)
+    write_published(model, published, head, vocab.words)
+    (published / "vocab.txt.gz").write_bytes(gzip.compress((published / "vocab.txt").read_bytes()))
+    (published / "vocab.txt").unlink()
+    with zipfile.ZipFile(zipped / "weights.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        for file in published.iterdir():
+            packed.write(file, file.name)
+    table = WordTable(vocab.words, np.arange(len(vocab)), np.ones((len(vocab), 6), np.float32))
+    write_table(table, vectors / TABLE)
+    sizes = {"projection_dim": 6, "dim": 8, "n_layers": 2, **table.sizes()}
+    looked_up = BiLM(BiLMConfig.from_dict({"token_encoder": "vectors", **sizes}))
+    looked_up.word_vectors.fill(table)
+    save_bilm(looked_up, vectors)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"weights": str(own)}})
+    nlp("Load it .")
+    nlp.get_pipe("elmo").to_disk(component, exclude=["vocab"])
+    (texts / "a.txt").write_text(TEXT)
+    (texts / "b.txt.gz").write_bytes(gzip.compress(TEXT.encode()))
+    (texts / "c.txt.xz").write_bytes(lzma.compress(TEXT.encode()))
+    (texts / "d.jsonl").write_text(
+        "".join(json.dumps({"text": t}) + "\n" for t in TEXT.split("\n"))
+    )
+    DocBin(docs=[spacy.blank("en")(t) for t in TEXT.split("\n")]).to_disk(texts / "e.spacy")
+    (texts / "meta.json").write_text('{"lang": "en"}')
+    pretrain(make_config(texts / "a.txt"), run, quiet=True)
+    shutil.copy(texts / "e.spacy", corpus / "a.spacy")
+    conllu = "".join(f"{i}\t{word}\t_\n" for i, word in enumerate(sentences[0], 1)) + "\n"
+    (corpus / "b.conllu").write_text(conllu * 3)
+    (corpus / "c.conllu.gz").write_bytes(gzip.compress(conllu.encode()))
+    with suppress(ImportError):
+        import pyarrow.parquet
+
+        columns = {"id": range(len(sentences)), "tokens": sentences}
+        pyarrow.parquet.write_table(pyarrow.table(columns), corpus / "d.parquet")
+    (job / "corpus.txt").write_text(TEXT)
+    interrupted = patch.dict(WRITERS, npy=lambda out, parts: sys.exit("before its end"))
+    with suppress(SystemExit), interrupted:
+        encode(job / "corpus.txt", job / "out.npy", weights=str(own))
+    return {
+        "own": Target(own, read_weights),
+        "published": Target(published, read_weights),
+        "zip": Target(zipped, lambda folder: read_weights(folder / "weights.zip")),
+        "vectors": Target(vectors, read_vectors),
+        "component": Target(component, lambda folder: read_component(nlp, folder)),
+        "run": Target(run, read_run),
+        "texts": Target(texts, lambda folder: read_texts(spacy.blank("en"), folder)),
+        "corpus": Target(corpus, lambda folder: read_corpus(spacy.blank("en"), folder)),
+        "job": Target(job, lambda folder: resume_job(own, folder)),
+    }
+
+
+def make_config(text: Path) -> PretrainConfig:
+    training = {"max_steps": 2, "warmup_steps": 0, "decay_steps": 0, "batch_words": 40}
+    return PretrainConfig.from_dict(
+        {
+            "paths": {"train": str(text), "dev": str(text)},
+            "model": {**CONFIG.to_dict()},
+            "vocab": {"min_count": 1},
+            "softmax": {"kind": "full"},
+            "training": training,
+        }
+    )
+
+
+def read_weights(path: Path) -> torch.Tensor:
+    weights = find_weights(path)
+    weights.config(), weights.card(), weights.check(), weights.files()
+    weights.statistics()
+    model = weights.load()
+    if weights.has_head():
+        load_head(path)
+    return torch.cat([part.flatten() for part in model.read([["The", "bank"], [], ["é" * 60]])[0]])
+
+
+def read_vectors(path: Path) -> torch.Tensor:
+    model = BiLM(find_weights(path).config())
+    model.word_vectors.fill(read_table(path / TABLE))
+    return torch.cat([read_weights(path).flatten(), model.encode(["The", "unheard"]).flatten()])
+
+
+def read_component(nlp: Language, path: Path) -> torch.Tensor:
+    component = nlp.create_pipe("elmo", config={"model": {"weights": "none"}})
+    component.from_disk(path, exclude=["vocab"])
+    doc = component(nlp.make_doc("The bank ."))
+    return torch.from_numpy(doc.tensor)
+
+
+def read_run(path: Path) -> torch.Tensor:
+    read_log(path / "log.jsonl")
+    config = read_config(path / "config.cfg")
+    progress, _ = read_progress(path / "checkpoint.safetensors")
+    vocab = Vocabulary.read(path / "vocab.txt")
+    model, head = BiLM(CONFIG), SoftmaxHead(len(vocab), CONFIG.projection_dim)
+    optimizer = torch.optim.Adam([*model.parameters(), *head.parameters()])
+    modules = {"bilm": model, "head": head}
+    load_checkpoint(path / "checkpoint.safetensors", modules, optimizer, torch.device("cpu"))
+    assert progress.step >= 0 and config.training.max_steps > 0
+    return model.lstm[0].bias
+
+
+def read_texts(nlp: Language, path: Path) -> torch.Tensor:
+    shards = Shards(path)
+    shards.card()
+    n = sum(len(words) for file in shards.files() for words in shards.read(file))
+    texts = [path / "d.jsonl", path / "e.spacy"]
+    return torch.tensor(float(n + sum(map(len, tokenize_files(nlp, texts, 1)))))
+
+
+def read_corpus(nlp: Language, path: Path) -> torch.Tensor:
+    n = 0
+    for _, rows in Corpus(str(path)).chunks(10):
+        n += len(list(rows.read(nlp.vocab)) if isinstance(rows, StoredDocs) else rows)
+    return torch.tensor(float(n))
+
+
+def resume_job(weights: Path, path: Path) -> torch.Tensor:
+    before = set(path.iterdir())
+    encode(path / "corpus.txt", path / "out.npy", weights=str(weights), resume=True)
+    vectors = torch.from_numpy(np.load(path / "out.npy"))
+    for file in set(path.iterdir()) - before:
+        file.unlink()
+    return vectors
