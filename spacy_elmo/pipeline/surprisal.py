@@ -12,6 +12,7 @@ from spacy.tokens import Doc, Token
 from spacy.util import minibatch
 from thinc.api import get_torch_default_device
 
+from ..bilm.locks import LOADING
 from ..bilm.settings import check_choice
 from .checks import warn_of_language
 from .segments import sentence_bounds
@@ -78,7 +79,9 @@ class ElmoSurprisal(Pipe):
             ValueError: the weights are missing or damaged, or have no head.
         """
         if self._language_model is None:
-            self._language_model = _load(self.weights, self._device)
+            with LOADING:
+                if self._language_model is None:  # no other thread has loaded it meanwhile
+                    self._language_model = _load(self.weights, self._device)
         return self._language_model
 
     def __call__(self, doc: Doc) -> Doc:

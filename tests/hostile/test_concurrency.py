@@ -13,12 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
 
 from spacy_elmo.bilm.own_weights import OwnWeights
 from spacy_elmo.bilm.word_cache import WordCache
 from spacy_elmo.pipeline.layer_cache import LayerCache
 
-from ..pipeline.helpers import TEXTS, TOLERANCE, make_nlp, max_difference, vectors_of, write_weights
+from ..pipeline.helpers import (
+    TEXTS,
+    TOLERANCE,
+    make_nlp,
+    max_difference,
+    vectors_of,
+    write_language_model,
+    write_weights,
+)
 
 ROOT = Path(__file__).parents[2]
 N_THREADS = 8
@@ -44,6 +53,23 @@ def test_the_first_texts_of_several_threads(
             for found in pool.map(read, range(N_THREADS)):
                 assert max_difference(found, expected) <= TOLERANCE
         assert len(loads) == number + 1
+
+
+def test_a_language_model_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = write_language_model(tmp_path / "weights", ["a"])
+    nlp, start = spacy.blank("en"), threading.Barrier(N_THREADS)
+    component = nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
+    loads: list[str] = []
+    load = OwnWeights.load
+    monkeypatch.setattr(OwnWeights, "load", lambda self: (loads.append(self.where), load(self))[1])
+
+    def read(number: int) -> object:
+        start.wait()
+        return component.language_model
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        found = set(pool.map(read, range(N_THREADS)))
+    assert len(loads) == len(found) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks a process that has threads")
