@@ -22,14 +22,14 @@ from spacy.tokens import DocBin
 
 from spacy_elmo import encode
 from spacy_elmo.bilm.base_weights import Card
-from spacy_elmo.bilm.batches import IndexedSentences
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.find_weights import find_weights
+from spacy_elmo.bilm.indexed_sentences import IndexedSentences
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.own_weights import save_bilm, save_statistics
 from spacy_elmo.bilm.published.weights import write_published
+from spacy_elmo.bilm.static_vectors import WordTable
 from spacy_elmo.bilm.statistics import compute_statistics
-from spacy_elmo.bilm.word_vectors import WordTable
 from spacy_elmo.encoding.corpus import Corpus
 from spacy_elmo.encoding.formats import WRITERS
 from spacy_elmo.lm.head import load_head, save_head

@@ -23,7 +23,7 @@ from kneser_ney import START, KneserNey, with_boundaries
 from spacy_elmo.bilm.base_weights import Weights, read_words
 from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.cli.perplexity import read_text
-from spacy_elmo.lm.batches import EncodedSentences
+from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.restricted_head import restrict_head

@@ -37,7 +37,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.lm.batches import Batch
+from spacy_elmo.lm.encoded_sentences import Batch
 from spacy_elmo.lm.softmax import LogUniformSampler, SoftmaxHead
 from spacy_elmo.lm.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config import PretrainConfig
@@ -49,7 +49,7 @@ from spacy_elmo.pretraining.run.machine import (
     limit_kernel_cache,
     matmul_precision,
 )
-from spacy_elmo.pretraining.step import BiLMLoss
+from spacy_elmo.pretraining.train_step import BiLMLoss
 
 
 class PlainBiLM(nn.Module):

@@ -18,7 +18,7 @@ from typing import Any
 
 from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.bilm.warm import compute_warm_state
-from spacy_elmo.lm.batches import EncodedSentences
+from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.stream_state import StreamState

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .encoding.encoder import Encoder
     from .encoding.job import encode
     from .lm.language_model import LanguageModel
-    from .pipeline.save import save_pipeline
+    from .pipeline.save_pipeline import save_pipeline
     from .pipeline.scalar_mix import Mix
 
 __all__ = [
@@ -30,7 +30,7 @@ LAZY = {
     "Encoder": "encoding.encoder",
     "LanguageModel": "lm.language_model",
     "encode": "encoding.job",
-    "save_pipeline": "pipeline.save",
+    "save_pipeline": "pipeline.save_pipeline",
 }
 
 

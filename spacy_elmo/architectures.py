@@ -10,9 +10,9 @@ from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from .pipeline import listener
+from .pipeline.bilm_layer import BiLMLayer
 from .pipeline.callbacks import ConsoleLogger, gradual_unfreezing
 from .pipeline.elmo_model import elmo_model
-from .pipeline.layer import BiLMLayer
 from .pipeline.scalar_mix import ScalarMix
 from .pipeline.settings import BiLMSettings
 from .pipeline.tok2vec import Tok2Vec

@@ -225,7 +225,7 @@ def read_articles(path: Path) -> Iterator[str]:
 
         yield from read_texts(path)
         return
-    from spacy_elmo.bilm.extras import import_extra
+    from spacy_elmo.bilm.optional_imports import import_extra
 
     parquet = import_extra("pyarrow.parquet", "parquet", "Parquet needs pyarrow", str(path))
     for batch in parquet.ParquetFile(path).iter_batches(256, columns=["text"]):

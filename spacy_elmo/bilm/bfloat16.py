@@ -12,7 +12,7 @@ import torch
 from .char_cnn import CharCNN
 from .lstm import LSTMLayer
 from .packing import Packing
-from .word_vectors import WordVectors
+from .static_vectors import WordVectors
 
 
 class Bfloat16BiLM:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .base_weights import CONFIG, HDF5, OPTIONS, WEIGHTS, Weights
-from .downloaded import download_hint, downloaded_names, find_downloaded
+from .download_folder import download_hint, downloaded_names, find_downloaded
 from .files import reading, recover_directory
 from .model import BiLM
 from .own_weights import OwnWeights

@@ -17,8 +17,8 @@ import torch
 from torch import nn
 
 from .config import BiLMConfig
-from .kernel import BLOCK, KernelLSTM, load_kernel
-from .operators import OperatorLSTM, Steps
+from .lstm_kernel import BLOCK, KernelLSTM, load_kernel
+from .lstm_operators import OperatorLSTM, Steps
 from .packing import Packing
 from .precision import require_ieee_float32
 

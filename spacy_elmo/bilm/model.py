@@ -10,17 +10,17 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .batches import IndexedSentences, id_tensor
 from .bfloat16 import Bfloat16BiLM
 from .char_cnn import CharCNN
 from .config import PRECISIONS, BiLMConfig
+from .indexed_sentences import IndexedSentences, id_tensor
 from .lstm import LSTMLayer
 from .packing import Packing, to_device
 from .settings import check_choice
 from .state import State, final_state, select_state, zero_state
+from .static_vectors import WordVectors
 from .warm import compute_warm_state
 from .word_cache import WordCache
-from .word_vectors import WordVectors
 
 
 class BiLM(nn.Module):

@@ -15,8 +15,8 @@ from .files import reading
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .batches import IndexedSentences
     from .config import BiLMConfig
+    from .indexed_sentences import IndexedSentences
     from .model import BiLM
 
 MAX_TYPES = 20_000  # distinct words, the most frequent ones, that the whitening is fitted to

@@ -139,7 +139,7 @@ def add_statistics(contents: Contents, text: Path | None) -> None:
     Raises:
         ValueError: the text has no two distinct words.
     """
-    from ..bilm.batches import IndexedSentences
+    from ..bilm.indexed_sentences import IndexedSentences
     from ..bilm.statistics import compute_statistics
 
     if text is not None:

@@ -16,7 +16,7 @@ import typer
 from wasabi import msg
 
 from ..about import __version__
-from ..bilm.downloaded import NAME, PUBLISHED, cache_folder, downloaded_names
+from ..bilm.download_folder import NAME, PUBLISHED, cache_folder, downloaded_names
 from .options import Json, Quiet, print_json, report_errors
 
 

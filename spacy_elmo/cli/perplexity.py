@@ -36,7 +36,7 @@ def perplexity_cli(
     """
     from ..bilm.base_weights import read_words
     from ..bilm.find_weights import find_weights
-    from ..lm.batches import EncodedSentences
+    from ..lm.encoded_sentences import EncodedSentences
     from ..lm.head import load_head
     from ..lm.perplexity import evaluate
     from ..lm.restricted_head import restrict_head

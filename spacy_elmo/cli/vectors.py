@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..bilm.word_vectors import WordTable
+    from ..bilm.static_vectors import WordTable
 
 
 def read_vectors(name: str | Path, warn: Callable[[str], object]) -> WordTable:
@@ -26,7 +26,7 @@ def read_vectors(name: str | Path, warn: Callable[[str], object]) -> WordTable:
     from spacy.vectors import Mode
     from thinc.api import to_numpy
 
-    from ..bilm.word_vectors import WordTable
+    from ..bilm.static_vectors import WordTable
 
     what = f"The word vectors '{name}' ([paths] vectors)"
     try:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..bilm.extras import import_extra
 from ..bilm.files import atomic_file, reading
+from ..bilm.optional_imports import import_extra
 
 
 def import_pyarrow(file: str) -> Any:

@@ -20,7 +20,7 @@ from ..pipeline.component import Elmo
 from ..pipeline.doc_vectors import set_vectors
 from ..pipeline.extensions import set_layers
 from ..pipeline.listener import ElmoListener
-from ..pipeline.nodes import list_components, model_nodes
+from ..pipeline.model_nodes import list_components, model_nodes
 from ..pipeline.segments import chunks, sentence_bounds
 from ..readers import StoredDocs, blank_pipeline
 from .block import Block

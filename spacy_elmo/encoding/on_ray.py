@@ -7,8 +7,8 @@ from typing import Any
 
 from spacy.vocab import Vocab
 
-from ..bilm.extras import import_extra
 from ..bilm.files import atomic_directory
+from ..bilm.optional_imports import import_extra
 from ..readers import StoredDocs
 from .block import import_pyarrow
 from .corpus import PARQUET, Corpus

@@ -26,7 +26,7 @@ from ..bilm.find_weights import Setting, find_weights
 from ..bilm.model import BiLM
 from ..bilm.own_weights import save_bilm
 from ..bilm.worker import configure_worker
-from .batches import EncodedSentences
+from .encoded_sentences import EncodedSentences
 from .head import load_head, save_head
 from .perplexity import LOGITS_AT_ONCE, hidden_states, losses
 from .softmax import SoftmaxHead, log_uniform

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from ..bilm.model import BiLM
 from ..bilm.packing import to_device
 from ..bilm.state import State
-from .batches import Batch, EncodedSentences
+from .encoded_sentences import Batch, EncodedSentences
 from .softmax import SoftmaxHead
 from .stream_state import StreamState
 from .vocabulary import UNKNOWN

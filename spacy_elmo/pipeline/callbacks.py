@@ -12,11 +12,11 @@ from spacy.training.loggers import console_logger_v3
 from thinc.api import Model
 
 from ..bilm.settings import Settings, at_least, one_of
+from .bilm_shim import BiLMShim
 from .component import Elmo
 from .layer_cache import LayerCache
-from .nodes import list_components, model_nodes
+from .model_nodes import list_components, model_nodes
 from .scalar_mix import Mix, mixes
-from .shim import BiLMShim
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP045

@@ -17,16 +17,17 @@ from thinc.types import Floats2d
 
 from ..bilm.find_weights import WeightsNotFoundError
 from . import extensions
+from .bilm_shim import BiLMShim
 from .checks import check_settings, check_widths, damage_reported, warn_of_settings_without_effect
-from .doc_layers import Batch, DocLayers, add_loss
+from .doc_layers import DocLayers
 from .doc_vectors import get_owners, set_vectors
 from .elmo_model import ReplacedConfig
+from .gradients import Batch, add_loss
 from .listener import ElmoListener
-from .nodes import model_nodes
+from .model_nodes import model_nodes
 from .outputs import Output, predict_docs
 from .scalar_mix import check_finite, set_up
 from .segments import chunks
-from .shim import BiLMShim
 from .sources import add_sources, update_saved_sources
 from .tensor_conflicts import TensorConflicts
 

@@ -11,9 +11,10 @@ from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from . import extensions
-from .doc_layers import Batch, DocLayers
+from .doc_layers import DocLayers
 from .doc_vectors import get_owners
-from .nodes import list_components
+from .gradients import Batch
+from .model_nodes import list_components
 
 
 class ElmoListener(Model[list[Doc], list[Floats2d]]):

@@ -14,7 +14,7 @@ from thinc.api import Model, Ops
 from thinc.types import Floats2d, Floats3d
 
 from ..bilm.settings import Settings, below_one, setting
-from .nodes import model_nodes
+from .model_nodes import model_nodes
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045

@@ -11,7 +11,7 @@ from spacy.pipeline.functions import DocCleaner
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.vocab import Vocab
 
-from .nodes import list_components, model_nodes
+from .model_nodes import list_components, model_nodes
 
 
 class TensorConflicts:

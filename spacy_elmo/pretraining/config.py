@@ -13,7 +13,7 @@ from ..bilm.base_weights import Weights
 from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
 from ..bilm.find_weights import find_weights
 from ..bilm.settings import Settings, above_zero, at_least, below_one, one_of
-from ..bilm.word_vectors import WordTable
+from ..bilm.static_vectors import WordTable
 
 if TYPE_CHECKING:
     from .data.reader import CorpusReader

@@ -12,7 +12,7 @@ import torch
 
 from ..bilm.base_weights import VOCAB
 from ..bilm.files import write_text
-from ..lm.batches import Batch
+from ..lm.encoded_sentences import Batch
 from ..lm.perplexity import Perplexity
 from .config import PretrainConfig
 from .config_file import CONFIG
@@ -26,7 +26,7 @@ from .run.log import LOG, Log, open_log
 from .run.machine import keep_freed_memory, limit_kernel_cache, matmul_precision, stop_on_signals
 from .run.prepare_run import BEST, LAST, Run, prepare_run
 from .run.profile import N_STEPS, describe_cost, peak_memory
-from .run.train_state import (
+from .run.state_files import (
     check_finite,
     create_train_state,
     describe_state,
@@ -38,7 +38,7 @@ from .run.train_state import (
     write_model,
     write_statistics,
 )
-from .step import TrainState, train_step
+from .train_step import TrainState, train_step
 
 
 def pretrain(

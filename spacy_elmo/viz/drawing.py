@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..bilm.extras import import_extra
 from ..bilm.files import atomic_file
+from ..bilm.optional_imports import import_extra
 
 FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
 INK, FAINT, PAPER = "#1a1a1a", "#767676", "#ffffff"

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.batches import id_tensor
 from spacy_elmo.bilm.characters import BOS, EOS
 from spacy_elmo.bilm.find_weights import Setting, load_bilm
+from spacy_elmo.bilm.indexed_sentences import id_tensor
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.state import State, zero_state
 

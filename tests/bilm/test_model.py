@@ -9,7 +9,7 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.published.datasets import to_parameters
+from spacy_elmo.bilm.published.hdf5_datasets import to_parameters
 from spacy_elmo.bilm.published.options import from_options
 
 from . import reference

@@ -17,7 +17,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.own_weights import save_bilm
-from spacy_elmo.bilm.published.datasets import dataset_shapes, identities, to_parameters
+from spacy_elmo.bilm.published.hdf5_datasets import dataset_shapes, identities, to_parameters
 from spacy_elmo.bilm.published.options import from_options
 from spacy_elmo.bilm.published.weights import write_published
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.published.datasets import (
+from spacy_elmo.bilm.published.hdf5_datasets import (
     dataset_shapes,
     identities,
     to_datasets,

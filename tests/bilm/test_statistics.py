@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.batches import IndexedSentences
 from spacy_elmo.bilm.find_weights import find_weights
+from spacy_elmo.bilm.indexed_sentences import IndexedSentences
 from spacy_elmo.bilm.own_weights import STATISTICS, save_statistics
 from spacy_elmo.bilm.statistics import Statistics, compute_statistics
 

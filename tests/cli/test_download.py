@@ -23,7 +23,7 @@ import pytest
 import spacy
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.downloaded import CACHE_VARIABLE, PUBLISHED, Published, cache_folder
+from spacy_elmo.bilm.download_folder import CACHE_VARIABLE, PUBLISHED, Published, cache_folder
 from spacy_elmo.bilm.find_weights import WeightsNotFoundError, find_weights
 from spacy_elmo.bilm.own_weights import OwnWeights
 from spacy_elmo.cli import app, fetch

@@ -16,7 +16,7 @@ from spacy_elmo.bilm.base_weights import Card
 from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.cli import app
-from spacy_elmo.lm.batches import EncodedSentences
+from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import Perplexity, evaluate
 from spacy_elmo.pipeline.segments import split_text

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.batches import id_tensor
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
+from spacy_elmo.bilm.indexed_sentences import id_tensor
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm import perplexity
 from spacy_elmo.lm.perplexity import Perplexity, evaluate

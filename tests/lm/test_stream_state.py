@@ -16,8 +16,8 @@ from spacy_elmo.lm.perplexity import evaluate, hidden_states
 from spacy_elmo.lm.stream_state import StreamState
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
-from spacy_elmo.pretraining.step import BiLMLoss
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.pretraining.train_step import BiLMLoss
 
 from ..pretraining.helpers import (
     make_block,

@@ -10,7 +10,7 @@ import spacy
 
 from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.lm.batches import EncodedSentences
+from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import Perplexity, evaluate
 from spacy_elmo.pipeline.segments import split_text

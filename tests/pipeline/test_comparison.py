@@ -8,8 +8,8 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo import set_vector_hooks
-from spacy_elmo.bilm.batches import IndexedSentences
 from spacy_elmo.bilm.find_weights import find_weights
+from spacy_elmo.bilm.indexed_sentences import IndexedSentences
 from spacy_elmo.bilm.own_weights import save_statistics
 from spacy_elmo.bilm.statistics import compute_statistics
 from spacy_elmo.pipeline.comparison import occurrence_vector

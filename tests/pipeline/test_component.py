@@ -172,7 +172,7 @@ def test_constructing_opens_no_file(monkeypatch):
     monkeypatch.setattr("io.open", fail)
     monkeypatch.setattr("pathlib.Path.open", fail)
     monkeypatch.setattr("pathlib.Path.read_text", fail)
-    monkeypatch.setattr("spacy_elmo.pipeline.shim.find_weights", fail)
+    monkeypatch.setattr("spacy_elmo.pipeline.bilm_shim.find_weights", fail)
     monkeypatch.setattr("spacy_elmo.bilm.own_weights.safe_open", fail)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"model": {"weights": "nowhere/at-all"}})

@@ -19,7 +19,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.files import atomic_directory
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.own_weights import save_bilm
-from spacy_elmo.bilm.word_vectors import WordTable
+from spacy_elmo.bilm.static_vectors import WordTable
 
 from .helpers import CARD, TEXTS, WIDTH, make_nlp, vectors_of
 from .learning import LISTENER, numbers, start, step, tagger_config

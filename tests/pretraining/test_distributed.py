@@ -44,7 +44,7 @@ CHANGES: dict[str, Any] = {
 # The trainer, and what happens in one of the processes as a step of the first start begins.
 SCRIPT = """
 import os, signal, time
-from spacy_elmo.pretraining import step as steps
+from spacy_elmo.pretraining import train_step as steps
 from spacy_elmo.pretraining.__main__ import main
 from spacy_elmo.pretraining.run.schedule import Schedule
 

@@ -22,14 +22,14 @@ from spacy_elmo.pretraining import train as loop
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.data.shards import Shards
-from spacy_elmo.pretraining.run import train_state
+from spacy_elmo.pretraining.run import state_files
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.run.distributed import ProcessGroup
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.run.prepare_run import prepare_run
 from spacy_elmo.pretraining.run.schedule import Schedule
-from spacy_elmo.pretraining.step import BiLMLoss, train_step
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.pretraining.train_step import BiLMLoss, train_step
 
 from .helpers import (
     BEST_PERPLEXITY,
@@ -116,7 +116,7 @@ def test_models_have_the_perplexity_that_the_log_says(
         head.bias.data[3] += next(worse, 0.0)  # nothing more at the end
         return evaluate(model, head, *arguments, **settings)
 
-    monkeypatch.setattr(train_state, "evaluate", spoil)
+    monkeypatch.setattr(state_files, "evaluate", spoil)
     pretrain(small_run(paths), tmp_path / "out", quiet=True)
     results = {}
     for entry in read_log(tmp_path / "out" / "log.jsonl")[-2:]:
@@ -247,7 +247,7 @@ def test_a_run_killed_before_it_has_written_anything_starts_again(
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(loop, "write_text"), (train_state, "save_checkpoint")]
+    ("module", "name"), [(loop, "write_text"), (state_files, "save_checkpoint")]
 )
 def test_a_run_killed_before_its_first_checkpoint_starts_again(
     paths: tuple[Path, Path],
@@ -567,8 +567,8 @@ def test_evaluations_are_at_the_highest_precision(
         in_training.append(torch.get_float32_matmul_precision())
         return train_step(*arguments, **settings)
 
-    monkeypatch.setattr(train_state, "evaluate", note)
-    monkeypatch.setattr(train_state, "compute_warm_state", note_warm)
+    monkeypatch.setattr(state_files, "evaluate", note)
+    monkeypatch.setattr(state_files, "compute_warm_state", note_warm)
     monkeypatch.setattr(loop, "train_step", note_training)
     changes = {"training.matmul_precision": "medium", "training.state": state}
     changes["model.initial_state"] = "warm" if state == "carried" else "zero"

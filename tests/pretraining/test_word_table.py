@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file
 
 from spacy_elmo.bilm.find_weights import load_bilm
-from spacy_elmo.bilm.word_vectors import WordTable
-from spacy_elmo.lm.batches import EncodedSentences
+from spacy_elmo.bilm.static_vectors import WordTable
+from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.language_model import LanguageModel
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config

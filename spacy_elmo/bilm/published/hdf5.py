@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ..extras import import_extra
 from ..files import reading
+from ..optional_imports import import_extra
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable

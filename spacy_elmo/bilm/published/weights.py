@@ -21,8 +21,8 @@ from ..config import BiLMConfig
 from ..files import read_json, reading, write_json
 from ..model import BiLM
 from ..own_weights import build
-from .datasets import check_dataset, check_datasets, read_dataset, to_datasets, to_parameters
 from .hdf5 import import_h5py, open_datasets
+from .hdf5_datasets import check_dataset, check_datasets, read_dataset, to_datasets, to_parameters
 from .options import from_options, to_options
 
 if TYPE_CHECKING:

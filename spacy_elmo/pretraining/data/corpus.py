@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ...bilm.settings import Settings, at_least
-from ...lm.batches import Batch, EncodedSentences, ToIds
+from ...lm.encoded_sentences import Batch, EncodedSentences, ToIds
 from ...lm.vocabulary import Vocabulary
 from ..config import CorpusSettings, TrainingSettings
 from .reader import CorpusReader

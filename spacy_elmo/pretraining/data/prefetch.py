@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import torch
 
-from ...lm.batches import Batch
+from ...lm.encoded_sentences import Batch
 from .corpus import CorpusPosition
 
 N_AHEAD = 4

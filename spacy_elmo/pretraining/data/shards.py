@@ -10,8 +10,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import IO, Any
 
-from ...bilm.extras import import_extra
 from ...bilm.files import read_json, reading, write_json
+from ...bilm.optional_imports import import_extra
 from .reader import CorpusReader
 
 META = "meta.json"  # describes the shards beside it

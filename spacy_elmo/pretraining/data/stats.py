@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...bilm.characters import CharacterIds, is_truncated
-from ...bilm.word_vectors import RowIds
+from ...bilm.static_vectors import RowIds
 from ...lm.vocabulary import UNK, UNKNOWN, Vocabulary
 
 MAX_TYPES = 2_000_000  # distinct words that are counted: a few hundred MB

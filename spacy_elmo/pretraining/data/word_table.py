@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from ...bilm.files import atomic_file, reading
 from ...bilm.own_weights import write_tensors
-from ...bilm.word_vectors import WordTable, pack_words, unpack_words
+from ...bilm.static_vectors import WordTable, pack_words, unpack_words
 from ..config import PretrainConfig, needs_spacy
 
 TABLE = "vectors.safetensors"  # of a run, written once: checkpoints leave frozen tables out

@@ -16,7 +16,7 @@ from ...bilm.base_weights import Card
 from ...bilm.files import atomic_file, reading
 from ...bilm.own_weights import check_tensors, write_tensors
 from ...bilm.settings import Settings, at_least
-from ...bilm.word_vectors import WordVectors
+from ...bilm.static_vectors import WordVectors
 from ..config import PretrainConfig
 from ..data.corpus import CorpusPosition
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ...bilm.extras import import_extra
 from ...bilm.files import atomic_file
+from ...bilm.optional_imports import import_extra
 from .log import read_log
 
 KINDS = ("png", "svg", "pdf", "jpg")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ...bilm.base_weights import VOCAB, Card
 from ...bilm.characters import CharacterIds
-from ...bilm.word_vectors import RowIds, WordTable
-from ...lm.batches import EncodedSentences
+from ...bilm.static_vectors import RowIds, WordTable
+from ...lm.encoded_sentences import EncodedSentences
 from ...lm.vocabulary import Vocabulary
 from ..config import CORPORA, Entries, PretrainConfig, needs_spacy
 from ..config_file import CONFIG

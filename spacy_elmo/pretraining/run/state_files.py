@@ -20,7 +20,7 @@ from ...lm.head import load_head, save_head
 from ...lm.perplexity import Perplexity, evaluate
 from ...lm.softmax import LogUniformSampler, SoftmaxHead
 from ...lm.stream_state import StreamState
-from ..step import TrainState
+from ..train_step import TrainState
 from .checkpoint import CHECKPOINT, Progress, keep_latest, load_checkpoint, save_checkpoint
 from .distributed import ProcessGroup
 from .machine import matmul_precision

@@ -8,14 +8,14 @@ import torch
 from torch import nn
 
 from spacy_elmo.bilm.lstm import LSTMLayer
-from spacy_elmo.lm.batches import Batch
+from spacy_elmo.lm.encoded_sentences import Batch
 from spacy_elmo.lm.softmax import LogUniformSampler
 from spacy_elmo.pretraining.config import TrainingSettings
 from spacy_elmo.pretraining.run.checkpoint import Progress
 from spacy_elmo.pretraining.run.distributed import ProcessGroup
 from spacy_elmo.pretraining.run.log import read_log
-from spacy_elmo.pretraining.step import TrainState, train_step
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.pretraining.train_step import TrainState, train_step
 
 from .helpers import SENTENCES, make_block, make_config, make_model, make_vocab, prose, write_text
 

@@ -10,9 +10,9 @@ from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, PyTorchWrapper, torch2xp, xp2torch
 from thinc.types import Floats3d
 
+from .bilm_shim import BiLMShim, EncodedDoc
 from .segments import Part, doc_parts
 from .settings import BiLMSettings
-from .shim import BiLMShim, EncodedDoc
 
 NAME = "elmo-bilm"
 

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from .operators import Steps
+from .lstm_operators import Steps
 
 SOURCE = Path(__file__).parent / "lstm_kernel.cpp"
 BLOCK = 32  # the kernel computes this many cells at a time

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from ..bilm.model import BiLM
-from ..lm.batches import Batch
+from ..lm.encoded_sentences import Batch
 from ..lm.perplexity import hidden_states
 from ..lm.softmax import Candidates, LogUniformSampler, SoftmaxHead
 from ..lm.stream_state import StreamState

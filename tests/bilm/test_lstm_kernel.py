@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from spacy_elmo.bilm import kernel as kernel_module
+from spacy_elmo.bilm import lstm_kernel as kernel_module
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.kernel import load_kernel
 from spacy_elmo.bilm.lstm import LSTMLayer
+from spacy_elmo.bilm.lstm_kernel import load_kernel
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
 
