@@ -41,8 +41,8 @@ setup(
     long_description=(ROOT / "README.md").read_text(encoding="utf8"),
     long_description_content_type="text/markdown",
     author="the spacy-elmo developers",
-    # The code is MIT, the embedded weights (trained on Wikipedia) are CC BY-SA 3.0.
-    license_expression="MIT AND CC-BY-SA-3.0",
+    # The code is MIT; the embedded weights are CC BY-SA 4.0, as some of their training texts are.
+    license_expression="MIT AND CC-BY-SA-4.0",
     license_files=["LICENSES/*.txt"],
     keywords=["spacy", "elmo", "nlp", "language model", "contextual embeddings", "pytorch"],
     project_urls={

@@ -146,7 +146,7 @@ def make_nlp(task: Task, arm: Arm, files: Files, weights: str = "en_sm") -> Lang
     model = arm.tok2vec
     if arm.needs == "embedded":
         model = {**model, "elmo": {**model["elmo"], "path": str(files["embedded"])}}
-    if "tok2vec" not in model:
+    if not model["@architectures"].startswith("spacy.TextCat"):
         model = {**MODELS[task.factory], "tok2vec": model}
     components: dict[str, Any] = {task.factory: {"factory": task.factory, "model": model}}
     if arm.elmo is not None:

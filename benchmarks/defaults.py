@@ -25,18 +25,20 @@ def with_cnn(**settings: Any) -> dict[str, Any]:
     return with_elmo(listener(**settings))
 
 
+BAG_OF_WORDS = {
+    "@architectures": "spacy.TextCatBOW.v3",
+    "exclusive_classes": True,
+    "length": 262144,
+    "ngram_size": 1,
+    "no_output_layer": False,
+}
+
+
 def ensemble(tok2vec: dict[str, Any]) -> dict[str, Any]:
     """spaCy's default text classifier: attention over token vectors, beside a bag of words."""
-    bag = {
-        "@architectures": "spacy.TextCatBOW.v3",
-        "exclusive_classes": True,
-        "length": 262144,
-        "ngram_size": 1,
-        "no_output_layer": False,
-    }
     return {
         "@architectures": "spacy.TextCatEnsemble.v2",
-        "linear_model": bag,
+        "linear_model": BAG_OF_WORDS,
         "tok2vec": tok2vec,
     }
 
@@ -52,6 +54,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dropout 0, λ = 1": with_cnn(dropout=0.0, mix_l2=1.0),
     "dropout 0, input and output": with_elmo(listener(dropout=0.0), listener(dropout=0.0)),
     "dropout 0, without a CNN": listener(dropout=0.0),
+    "bag of words, no ELMo": BAG_OF_WORDS,
     "ensemble, no ELMo": ensemble(cnn()),
     "ensemble, dropout 0": ensemble(with_cnn(dropout=0.0)),
     "ensemble, without a CNN": ensemble(listener(dropout=0.0)),

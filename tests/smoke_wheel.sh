@@ -52,7 +52,7 @@ assert names["doc"].tensor.shape == (15, 256), names["doc"].tensor.shape
 import spacy_elmo
 
 assert Path(sys.argv[1]) not in Path(spacy_elmo.__file__).parents, spacy_elmo.__file__
-assert metadata("spacy-elmo")["License-Expression"] == "MIT AND CC-BY-SA-3.0"
+assert metadata("spacy-elmo")["License-Expression"] == "MIT AND CC-BY-SA-4.0"
 print(f"spacy-elmo {metadata('spacy-elmo')['Version']}: {doc.tensor.shape}, the same after a reload")
 PYTHON
 "$work/venv/bin/python" -m spacy elmo --help >help.txt

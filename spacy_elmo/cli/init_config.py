@@ -23,7 +23,7 @@ MODELS: dict[str, dict[str, Any]] = {
     },
     "sm": {
         "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128], [6, 128]],
-        "n_highway": 1, "projection_dim": 128, "dim": 512, **NO_CLIPS,
+        "n_highway": 1, "projection_dim": 128, "dim": 768, **NO_CLIPS,
     },
     "md": {
         "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512]],

@@ -411,7 +411,7 @@ def test_info_as_a_page() -> None:
     result = run("info", "en_sm")
     assert result.exit_code == 0
     page = " ".join(result.output.split())
-    for line in ("together 2,998,480", "projection dim 128", "cell clip none", "words 20,000",
+    for line in ("together 4,182,224", "projection dim 128", "cell clip none", "words 20,000",
                  "filters 1×32, 2×32, 3×64, 4×128, 5×128, 6×128", "lang en"):  # fmt: skip
         assert line in page
 

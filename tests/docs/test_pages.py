@@ -60,7 +60,7 @@ def test_readme() -> None:
             exec(content, names)
     assert names["doc"].tensor.shape == (15, 256)
     similarity = names["river"].similarity(names["money"])
-    assert round(similarity, 2) == 0.57
+    assert round(similarity, 2) == 0.56  # as the README says
     assert names["nlp"]("He fished from the bank.")[4].similarity(names["river"]) > similarity
 
 

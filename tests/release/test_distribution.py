@@ -63,7 +63,7 @@ def test_wheel(dist: Path) -> None:
     info = {name.partition("/")[2] for name in set(files) - ours}
     assert info == {
         "METADATA", "RECORD", "WHEEL", "entry_points.txt", "top_level.txt",
-        "licenses/LICENSES/MIT.txt", "licenses/LICENSES/CC-BY-SA-3.0.txt",
+        "licenses/LICENSES/MIT.txt", "licenses/LICENSES/CC-BY-SA-4.0.txt",
     }  # fmt: skip
     [path] = dist.glob("*.whl")
     assert path.stat().st_size < 16e6
@@ -86,7 +86,7 @@ def test_metadata(dist: Path) -> None:
     files = wheel_files(dist)
     text = files[f"spacy_elmo-{__version__}.dist-info/METADATA"].decode("utf-8")
     metadata = message_from_string(text)
-    assert metadata["License-Expression"] == "MIT AND CC-BY-SA-3.0"
+    assert metadata["License-Expression"] == "MIT AND CC-BY-SA-4.0"
     assert set(metadata["Requires-Python"].split(",")) == {">=3.10", "<3.14"}
     assert "Typing :: Typed" in metadata.get_all("Classifier")
     extras = set(metadata.get_all("Provides-Extra"))
