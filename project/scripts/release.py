@@ -5,8 +5,8 @@
 Takes ``model-best`` of a run of ``python -m spacy elmo pretrain``. The head is restricted to its
 most frequent words; the row of <UNK>, which now also stands for the words left out, is refitted on
 the training text, and all else stays as it is. The log and the config (without its paths) go along.
-The statistics of the run go along, too. A card, licence, meta.json and lists of texts that are in
-OUT already stay there.
+The statistics of the run go along, too. A card, licence, meta.json, lists of texts and the log of a
+first training that are in OUT already stay there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
 from spacy_elmo.pretraining.data.shards import Shards, find_shards
 
-COPIED = (*DOCUMENTS, META, "pages.txt.xz", "books.txt", "documents.txt.xz", "heldout.txt")
+TEXTS = ("pages.txt.xz", "books.txt", "documents.txt.xz", "heldout.txt")
+COPIED = (*DOCUMENTS, META, *TEXTS, "first_training.cfg", "first_training.jsonl")
 
 
 def fit_unknown(

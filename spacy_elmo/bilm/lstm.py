@@ -18,7 +18,7 @@ from torch import nn
 
 from .config import BiLMConfig
 from .lstm_kernel import BLOCK, KernelLSTM, load_kernel
-from .lstm_operators import OperatorLSTM, Steps
+from .lstm_operators import LSTMOptions, OperatorLSTM
 from .packing import Packing
 from .precision import require_ieee_float32
 
@@ -87,10 +87,10 @@ class LSTMLayer(nn.Module):
         if self.kernel(bfloat16) is not None:
             function, product_type = KernelLSTM, torch.bfloat16 if bfloat16 else torch.float32
         grad = torch.is_grad_enabled()
-        how = Steps(packing, self.cell_clip, self.proj_clip, grad, product_type)
+        options = LSTMOptions(packing, self.cell_clip, self.proj_clip, grad, product_type)
         weights = (self.weight_ih, self.weight_hh, bias, self.weight_hr)
         with torch.autocast(device, enabled=False):
-            out, h_n, c_n = function.apply(x, h0, c0, *weights, how)
+            out, h_n, c_n = function.apply(x, h0, c0, *weights, options)
         return out, h_n, c_n
 
     def gate_bias(self) -> torch.Tensor:

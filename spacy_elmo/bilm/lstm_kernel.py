@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from .lstm_operators import Steps
+from .lstm_operators import LSTMOptions
 
 SOURCE = Path(__file__).parent / "lstm_kernel.cpp"
 BLOCK = 32  # the kernel computes this many cells at a time
@@ -107,18 +107,18 @@ class KernelLSTM(torch.autograd.Function):
         weight_hh: torch.Tensor,  # (2, 4D, P)
         bias: torch.Tensor,  # (2, 4D)
         weight_hr: torch.Tensor | None,  # (2, P, D)
-        how: Steps,  # with products in float32 or bfloat16
+        options: LSTMOptions,  # with products in float32 or bfloat16
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        for_backward = how.is_grad_enabled and any(ctx.needs_input_grad)
-        bfloat16 = how.product_type == torch.bfloat16
-        kernel, clips = load_kernel(bfloat16), (how.cell_clip or 0.0, how.proj_clip or 0.0)
+        for_backward = options.is_grad_enabled and any(ctx.needs_input_grad)
+        bfloat16 = options.product_type == torch.bfloat16
+        kernel, clips = load_kernel(bfloat16), (options.cell_clip or 0.0, options.proj_clip or 0.0)
         weights = (weight_ih, weight_hh, bias, weight_hr)
         out, h_n, c_n, *saved = kernel.forward(
-            x, h0, c0, *weights, how.packing.batch_sizes, *clips, for_backward, bfloat16
+            x, h0, c0, *weights, options.packing.batch_sizes, *clips, for_backward, bfloat16
         )
         if for_backward:
             ctx.save_for_backward(c0, weight_ih, weight_hh, weight_hr, out, *saved)
-            ctx.kernel, ctx.batch_sizes, ctx.clips = kernel, how.packing.batch_sizes, clips
+            ctx.kernel, ctx.batch_sizes, ctx.clips = kernel, options.packing.batch_sizes, clips
         return out, h_n, c_n
 
     @staticmethod

@@ -12,7 +12,7 @@ from .packing import Packing
 BYTES_AT_ONCE = 2**23  # of gates, where no gradient needs those of all steps
 
 
-class Steps(NamedTuple):
+class LSTMOptions(NamedTuple):
     """How the steps of a layer are computed.
 
     Attributes:
@@ -68,9 +68,9 @@ class OperatorLSTM(torch.autograd.Function):
         weight_hh: torch.Tensor,  # (2, 4D, P)
         bias: torch.Tensor,  # (2, 4D)
         weight_hr: torch.Tensor | None,  # (2, P, D)
-        how: Steps,
+        options: LSTMOptions,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        packing, cell_clip, proj_clip, is_grad_enabled, product_type = how
+        packing, cell_clip, proj_clip, is_grad_enabled, product_type = options
         N, D = x.shape[1], c0.shape[2]
         for_backward = is_grad_enabled and any(ctx.needs_input_grad)
         ih = weight_ih.to(product_type).transpose(1, 2)
@@ -109,7 +109,7 @@ class OperatorLSTM(torch.autograd.Function):
             ctx.save_for_backward(
                 x, h0, c0, weight_ih, weight_hh, weight_hr, from_x, cells, tanhs, out
             )
-            ctx.how = how
+            ctx.options = options
         return out, h_n, c_n
 
     @staticmethod
@@ -118,7 +118,7 @@ class OperatorLSTM(torch.autograd.Function):
         ctx: Any, d_out: torch.Tensor, d_h_n: torch.Tensor, d_c_n: torch.Tensor
     ) -> tuple[torch.Tensor | None, ...]:
         x, h0, c0, weight_ih, weight_hh, weight_hr, gates, cells, tanh_c, out = ctx.saved_tensors
-        packing, cell_clip, proj_clip, _, product_type = ctx.how
+        packing, cell_clip, proj_clip, _, product_type = ctx.options
         product = {"dtype": product_type}
         hh = weight_hh.to(**product)
         hr = None if weight_hr is None else weight_hr.to(**product)
