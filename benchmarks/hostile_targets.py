@@ -123,8 +123,8 @@ def make_targets(root: Path) -> dict[str, Target]:
         "vectors": Target(vectors, read_vectors),
         "component": Target(component, lambda folder: read_component(nlp, folder)),
         "run": Target(run, read_run),
-        "texts": Target(texts, lambda folder: read_texts(spacy.blank("en"), folder)),
-        "corpus": Target(corpus, lambda folder: read_corpus(spacy.blank("en"), folder)),
+        "texts": Target(texts, lambda folder: read_texts(nlp, folder)),
+        "corpus": Target(corpus, lambda folder: read_corpus(nlp, folder)),
         "job": Target(job, lambda folder: resume_job(own, folder)),
     }
 

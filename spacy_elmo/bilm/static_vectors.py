@@ -18,6 +18,7 @@ from .files import reading
 
 # Ids of words that are not in the table, and of those that are: FIRST + their row.
 SENTENCE_START, SENTENCE_END, UNKNOWN, FIRST = 0, 1, 2, 3
+TOO_LARGE = 1e18  # its square still is a float32
 END_OF_WORD = b"\xff"  # UTF-8 never has this byte, so a word may have any character
 
 
@@ -31,7 +32,8 @@ class WordTable:
         vectors: ``(n_vectors, vector_dim)``, float32.
 
     Raises:
-        ValueError: they do not fit together, there are none, or a value is not finite.
+        ValueError: they do not fit together, there are none, or a value is not finite
+            or too large to compute with.
     """
 
     words: list[str]
@@ -47,9 +49,12 @@ class WordTable:
                 f"{len(self.words):,} words and vectors of the shape {self.vectors.shape}."
             )
         check_words(self.words, self.rows, len(self.vectors))
-        if not np.isfinite(self.vectors).all():
-            row = int(np.flatnonzero(~np.isfinite(self.vectors).all(axis=1))[0])
-            raise ValueError(f"Row {row} of the word vectors has values that are not finite.")
+        fine = (np.abs(self.vectors) < TOO_LARGE).all(axis=1)  # false for NaN too
+        if not fine.all():
+            raise ValueError(
+                f"Row {int(np.argmin(fine))} of the word vectors has values that are not finite, "
+                f"or too large to compute with."
+            )
 
     def sizes(self) -> dict[str, int]:
         """The settings of a `BiLMConfig` that follow from it."""

@@ -80,6 +80,8 @@ class Block:
                     block.vectors, block.docs = arrays["vectors"], arrays["docs"].tobytes()
                     if not block.docs and len(block.vectors) != n_vectors:
                         raise ValueError(f"it has {len(block.vectors):,} vectors of {n_vectors:,}")
+                    if not np.isfinite(block.vectors).all():
+                        raise ValueError("it has values that are not finite")
         return block
 
     def to_arrow(self) -> Any:

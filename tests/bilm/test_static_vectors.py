@@ -184,6 +184,7 @@ def test_lone_surrogates_too(words: list[str]) -> None:
         (["a"], [-1], np.ones((1, 2)), "from -1 to 0"),
         (["a", "b"], [0], np.ones((1, 2)), "The 2 words"),
         (["a", "b"], [0, 1], [[1, 2], [3, np.nan]], "Row 1 of the word vectors"),
+        (["a", "b"], [0, 1], [[1, 2], [-1e30, 3]], "Row 1 of the word vectors"),
     ],
 )
 def test_no_such_table(words: Any, rows: Any, vectors: Any, said: str) -> None:

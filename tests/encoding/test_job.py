@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import spacy_elmo
 from spacy_elmo.cli import app
 from spacy_elmo.encoding import corpus, job
+from spacy_elmo.encoding.block import Block
 
 PART = 200  # rows
 N_ROWS = 20 * PART - 7
@@ -133,6 +134,14 @@ def test_an_error_leaves_the_parts(many: Path, tmp_path: Path, weights: str) -> 
         assert result.exit_code == 1 and "UTF-8" in result.output
         assert len(list(Path(f"{out}.parts").glob("*.npz"))) > 2
     many.write_bytes(good)
+    part = next(Path(f"{out}.parts").glob("*.npz"))
+    block, sound = Block.load(part), part.read_bytes()
+    block.vectors[-1, -1] = np.nan
+    block.save(part)
+    result = run(many, out, "-w", weights, "--resume")
+    assert result.exit_code == 1 and part.name in "".join(result.output.split())
+    assert "not finite" in result.output and not out.exists()
+    part.write_bytes(sound)
     assert run(many, out, "-w", weights, "--resume").exit_code == 0
     spacy_elmo.encode(many, tmp_path / "whole.npy", weights=weights)
     assert content(out) == content(tmp_path / "whole.npy")
