@@ -148,12 +148,13 @@ def add_statistics(contents: Contents, text: Path | None) -> None:
 
 
 def _read_text(text: Path, contents: Contents) -> list[list[str]]:
-    """The sentences of a text, tokenized in the language of the card."""
+    """The sentences of a text, tokenized by the tokenizer of the card, or of its language."""
     from ..pipeline.segments import split_text
     from ..pretraining.data.shards import read_lines
 
-    lang = str(contents.card.meta.get("lang") or "xx")
-    return list(split_text(_tokenizer(lang), read_lines(text)))
+    meta = contents.card.meta
+    nlp = _blank(str(meta.get("lang") or "xx"), meta.get("tokenizer"))
+    return list(split_text(nlp, read_lines(text)))
 
 
 def add_warm_state(contents: Contents, text: Path | None) -> None:
@@ -198,7 +199,7 @@ def add_warm_state(contents: Contents, text: Path | None) -> None:
             )
 
 
-def _tokenizer(lang: str) -> Language:
+def _blank(lang: str, tokenizer: str | None) -> Language:
     """A blank pipeline of a language, of the multi-language class if spaCy does not support it."""
     from spacy.util import get_lang_class
 
@@ -213,7 +214,7 @@ def _tokenizer(lang: str) -> Language:
             f"that with --lang."
         )
         lang = "xx"
-    return blank(lang)
+    return blank(lang, tokenizer)
 
 
 def write_contents(

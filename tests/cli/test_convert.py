@@ -422,6 +422,15 @@ def test_info_of_nothing() -> None:
     assert "Cannot find the ELMo weights 'en_xl'" in result.output
 
 
+def test_statistics_by_the_tokenizer_of_the_card(own: Path, tmp_path: Path) -> None:
+    card = {"lang": "ko", "tokenizer": "spacy.Tokenizer.v1"}
+    (own / "meta.json").write_text(json.dumps(card), encoding="utf-8")
+    text = tmp_path / "korean.txt"
+    text.write_text("나는 배를 탔다. 너는 배를 먹었다.\n", encoding="utf-8")
+    convert(own, tmp_path / "new", "--to", "own", "--statistics", text)
+    assert "배를" in find_weights(tmp_path / "new").statistics().words
+
+
 def test_statistics_of_a_text(own: Path, text: Path, tmp_path: Path) -> None:
     convert(own, tmp_path / "new", "--to", "own", "--statistics", text)
     weights = find_weights(tmp_path / "new")
