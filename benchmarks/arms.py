@@ -18,6 +18,8 @@ from tasks import Task
 
 WIDTH = 96  # of spaCy's HashEmbedCNN
 
+TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}  # whose words are those of the data
+
 Files = Mapping[str, Path]  # see `NEEDED`
 NEEDED = {
     "static": "directory of static vectors, of `spacy init vectors`",
@@ -154,7 +156,7 @@ def make_nlp(task: Task, arm: Arm, files: Files, weights: str = "en_sm") -> Lang
         elmo = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights, **arm.elmo}
         components = {"elmo": {"factory": "elmo", "model": elmo}, **components}
     config: dict[str, Any] = {
-        "nlp": {"lang": "en", "pipeline": list(components)},
+        "nlp": {"lang": task.lang, "tokenizer": TOKENIZER, "pipeline": list(components)},
         "components": components,
         "initialize": {"vectors": str(files["static"]) if arm.needs == "static" else None},
     }

@@ -44,7 +44,7 @@ from curves import draw_curves
 from spacy.language import Language
 from spacy.training.loop import train_while_improving
 from spacy.util import fix_random_seed
-from tasks import TASKS, Size, Task, batches, examples_of, parse_size, sample
+from tasks import ENGLISH, TASKS, Size, Task, batches, examples_of, parse_size, sample
 from thinc.api import Adam
 
 from spacy_elmo import mixes
@@ -234,7 +234,7 @@ def main() -> None:
     running.add_argument("--data", type=Path, required=True)
     running.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
     add_file_options(running)
-    running.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
+    running.add_argument("--tasks", nargs="+", choices=TASKS, default=ENGLISH)
     running.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     running.add_argument("--sizes", nargs="+", type=parse_size, help="default: those of each task")
     running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])

@@ -24,13 +24,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.bilm.statistics import Statistics
 from spacy_elmo.pipeline.comparison import occurrence_vector
 from spacy_elmo.pipeline.doc_vectors import get_compared
+from spacy_elmo.readers import blank_pipeline
 
 Vectors = dict[str, np.ndarray]  # by kind, each (n, dimensions)
 
@@ -41,7 +42,7 @@ def make_nlp(weights: str) -> Language:
     Raises:
         SystemExit: the weights have no statistics.
     """
-    nlp = spacy.blank("en")
+    nlp = blank_pipeline(find_weights(weights), default="en")
     model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
     nlp.add_pipe("elmo", config={"model": model, "store_layers": True, "vectors": "elmo"})
     nlp("Load the weights.")

@@ -11,8 +11,9 @@ import lzma
 import math
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import spacy
@@ -21,6 +22,11 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.training.batchers import minibatch_by_words
 from spacy.training.converters import conll_ner_to_docs, conllu_to_docs
+from spacy.util import filter_spans
+
+from spacy_elmo.readers import blank
+
+MOST_TEXTS = 20_000  # of a split of labelled texts; NSMC has 80,000
 
 Size = int | str  # of a training set: a number of sentences, a share such as "10%", or "all"
 
@@ -47,6 +53,7 @@ class Task(NamedTuple):
         read: (data, split) to Docs.
         batch_words: words of a step.
         by_label: as many training texts of each label.
+        lang: of the texts.
     """
 
     factory: str
@@ -55,6 +62,7 @@ class Task(NamedTuple):
     read: Callable[[Path, str], Iterator[Doc]]
     batch_words: int = 400
     by_label: bool = False
+    lang: str = "en"
 
     def n_steps(self, n_sentences: int, total: int) -> int:
         """Steps for a number of training sentences, of so many that there are."""
@@ -71,34 +79,60 @@ def count(size: Size, total: int) -> int:
     return min(size, total)
 
 
+def read_text(path: Path) -> str:
+    return lzma.decompress(path.read_bytes()).decode("utf8")
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """JSON of each line."""
+    return [json.loads(line) for line in read_text(path).splitlines()]
+
+
 def read_ewt(data: Path, split: str) -> Iterator[Doc]:
-    text = (data / "ud" / "UD_English-EWT" / f"{split}.conllu.xz").read_bytes()
-    return conllu_to_docs(lzma.decompress(text).decode("utf8"), n_sents=1, no_print=True)
+    text = read_text(data / "ud" / "UD_English-EWT" / f"{split}.conllu.xz")
+    return conllu_to_docs(text, n_sents=1, no_print=True)
+
+
+def read_gsd(data: Path, split: str) -> Iterator[Doc]:
+    """UD Korean-GSD, the dev and test sets without sentences of the training set."""
+    folder, known = data / "ud" / "UD_Korean-GSD", set()
+    if split != "train":
+        known = {doc.text for doc in read_gsd(data, "train")}
+    docs = conllu_to_docs(read_text(folder / f"{split}.conllu.xz"), n_sents=1, no_print=True)
+    return (doc for doc in docs if doc.text not in known)
 
 
 def read_wnut(data: Path, split: str) -> Iterator[Doc]:
-    text = (data / "ner" / "wnut17" / f"{split}.iob.xz").read_bytes()
-    yield from conll_ner_to_docs(lzma.decompress(text).decode("utf8"), n_sents=1, no_print=True)
+    text = read_text(data / "ner" / "wnut17" / f"{split}.iob.xz")
+    yield from conll_ner_to_docs(text, n_sents=1, no_print=True)
+
+
+def read_klue(data: Path, split: str) -> Iterator[Doc]:
+    """KLUE-NER; entities are extended to whole tokens, which end in particles."""
+    nlp = blank("ko", "spacy.Tokenizer.v1")
+    for row in read_rows(data / "ner" / "klue-ner-dev-resplit" / f"{split}.jsonl.xz"):
+        doc = nlp.make_doc(row["text"])
+        spans = [doc.char_span(*span, alignment_mode="expand") for span in row["spans"]]
+        doc.ents = filter_spans([span for span in spans if span is not None])
+        yield doc
 
 
 def read_sst(data: Path, split: str) -> Iterator[Doc]:
     vocab = spacy.blank("en").vocab
-    text = lzma.decompress((data / "textcat" / "sst2" / f"{split}.jsonl.xz").read_bytes())
-    for line in text.decode("utf8").splitlines():
-        sentence = json.loads(line)
+    for sentence in read_rows(data / "textcat" / "sst2" / f"{split}.jsonl.xz"):
         doc = Doc(vocab, words=sentence["text"].split())
         doc.cats = {label: float(label == sentence["label"]) for label in ("POS", "NEG")}
         yield doc
 
 
-def read_banking(data: Path, split: str) -> Iterator[Doc]:
-    nlp = spacy.blank("en")
-    lines = lzma.decompress((data / "textcat" / "banking77" / f"{split}.jsonl.xz").read_bytes())
-    queries = [json.loads(line) for line in lines.decode("utf8").splitlines()]
-    labels = sorted({query["label"] for query in queries})
-    for query in queries:
-        doc = nlp.make_doc(query["text"])
-        doc.cats = {label: float(label == query["label"]) for label in labels}
+def read_labelled(name: str, lang: str, data: Path, split: str) -> Iterator[Doc]:
+    """Texts of one class each."""
+    nlp = blank(lang, "spacy.Tokenizer.v1")
+    rows = read_rows(data / "textcat" / name / f"{split}.jsonl.xz")[:MOST_TEXTS]
+    labels = sorted({row["label"] for row in rows})
+    for row in rows:
+        doc = nlp.make_doc(row["text"])
+        doc.cats = {label: float(label == row["label"]) for label in labels}
         yield doc
 
 
@@ -107,8 +141,17 @@ TASKS = {
     "parser": Task("parser", "dep_las", {500: 600, 2000: 900, "all": 2000}, read_ewt),
     "ner": Task("ner", "ents_f", {"all": 1000}, read_wnut),
     "textcat": Task("textcat", "cats_micro_f", {1000: 300, "all": 800}, read_sst),
-    "intents": Task("textcat", "cats_micro_f", {770: 1000}, read_banking, by_label=True),
-}
+    "intents": Task(
+        "textcat", "cats_micro_f", {770: 1000}, partial(read_labelled, "banking77", "en"),
+        by_label=True,
+    ),
+    "ko-tagger": Task("tagger", "tag_acc", {500: 600}, read_gsd, lang="ko"),
+    "ko-ner": Task("ner", "ents_f", {500: 600}, read_klue, lang="ko"),
+    "ko-textcat": Task(
+        "textcat", "cats_micro_f", {1000: 300}, partial(read_labelled, "nsmc", "ko"), lang="ko"
+    ),
+}  # fmt: skip
+ENGLISH = [name for name, task in TASKS.items() if task.lang == "en"]
 
 
 def examples_of(nlp: Language, task: Task, data: Path, split: str) -> list[Example]:

@@ -13,7 +13,8 @@ from wasabi import msg
 from spacy_elmo.cli.options import report_errors
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 
-EMBEDDED = {"en": "en_sm"}  # the biLMs that come with spacy-elmo, by language
+# The biLMs that come with spacy-elmo and with this project, by language.
+BILMS = {"en": "en_sm", "ko": "weights/ko_sm"}
 
 
 @report_errors("Cannot prepare the biLM")
@@ -30,16 +31,16 @@ def main(
 ) -> None:
     """Write the name or directory of the biLM to RUN/bilm.txt."""
     if bilm == "auto":
-        bilm = EMBEDDED.get(lang, "pretrain")
+        bilm = BILMS.get(lang, "pretrain")
     if bilm in ("adapt", "pretrain"):
         out, chosen = run / f"{bilm}ed", find_size(size)
         if bilm == "adapt":
-            if lang not in EMBEDDED:
+            if lang not in BILMS:
                 raise ValueError(
-                    f"spacy-elmo has no biLM for the language '{lang}' to adapt; pretrain one with "
+                    f"There is no biLM for the language '{lang}' to adapt; pretrain one with "
                     f"--vars.bilm pretrain."
                 )
-            settings, start = "configs/pretrain_adapt.cfg", ["--from", EMBEDDED[lang]]
+            settings, start = "configs/pretrain_adapt.cfg", ["--from", BILMS[lang]]
         else:
             settings, start = str(run / "pretrain.cfg"), []
             gpu = ["--gpu"] if gpu_id >= 0 else []

@@ -83,7 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("run", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--train", type=Path, required=True, help="training shards")
+    parser.add_argument("--train", type=Path, required=True, nargs="+", help="training shards")
     parser.add_argument("--words", type=int, default=20_000, help="words of the head")
     parser.add_argument("--steps", type=int, default=300)
     arguments = parser.parse_args()

@@ -25,11 +25,11 @@ NOUNS = ("bank", "spring", "seal", "club", "letter", "crane", "plant")
 TIE = 1e-5  # cosines that differ by less are equal
 
 
-def read_sentences() -> list[tuple[str, str, str]]:
-    """The built-in sentences as ``(word, sense, sentence)``."""
+def read_sentences(path: Path = SENTENCES) -> list[tuple[str, str, str]]:
+    """The built-in sentences, or those of a file like theirs, as ``(word, sense, sentence)``."""
     found = []
     word = sense = ""
-    for line in filter(None, SENTENCES.read_text(encoding="utf-8").splitlines()):
+    for line in filter(None, path.read_text(encoding="utf-8").splitlines()):
         if line.startswith("# "):
             word, sense = line[2:].split(": ")
         else:

@@ -19,6 +19,7 @@ from tasks import TASKS, count, parse_size, sample
 from .conftest import Run
 
 MIX = "ELMo, mix (λ = 0.001)"
+KOREAN = Path(__file__).parents[2] / "project" / "weights" / "ko_sm"
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +88,20 @@ def test_every_arm(files: dict[str, Path], arm: str) -> None:
 
 @pytest.mark.parametrize("task", [name for name in TASKS if name != "tagger"])
 def test_every_task(run: Run, data: Path, tmp_path: Path, task: str) -> None:
+    weights = "en_sm" if TASKS[task].lang == "en" else KOREAN
     arms = ("--arms", "ELMo, fine-tuned", "--sizes", "all", "--seeds", 1, "--max-steps", 1)
+    arms += ("--weights", weights)
     out = run("downstream", "run", tmp_path, "--data", data, "--tasks", task, *arms)
     assert out.startswith(f"{task} all ELMo, fine-tuned 1 ")
+
+
+def test_korean(data: Path) -> None:
+    """Sentences that are trained on are left out of the other sets, and particles are in spans."""
+    tagger, ner = TASKS["ko-tagger"], TASKS["ko-ner"]
+    assert [[t.text for t in doc] for doc in tagger.read(data, "test")] == [["개가", "달린다"]]
+    assert len(list(tagger.read(data, "train"))) == 1
+    [doc] = ner.read(data, "test")
+    assert [(ent.text, ent.label_) for ent in doc.ents] == [("철수는", "PS"), ("서울에", "LC")]
 
 
 def test_results_that_were_measured(run: Run) -> None:

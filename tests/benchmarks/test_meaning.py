@@ -81,3 +81,12 @@ def test_polysemy(run: Run, tmp_path: Path) -> None:
 def test_every_word_is_in_its_sentences() -> None:
     for word, sentences in polysemy.SENTENCES.items():
         assert all(word in re.findall(r"\w+", text) for text in sentences), word
+
+
+def test_homonyms(run: Run) -> None:
+    """The Korean biLM finds more than a random choice, and the token layer does not."""
+    found = rows(run("homonyms"))
+    assert list(found)[-1] == "all, 42 sentences" and len(found) == 4
+    senses, _, token_layer, *_, by_chance = map(float, found["all, 42 sentences"])
+    assert by_chance == 33 and senses > by_chance + 10
+    assert senses > token_layer

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from weasel.cli.document import MARKER_END, MARKER_START
 from weasel.cli.document import project_document as document
 from weasel.util.config import load_project_config
 
+from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.pretraining.run.log import read_log
 
 DATA = os.environ.get("SPACY_ELMO_DATA")
@@ -68,6 +70,17 @@ def test_readme_documents_the_project(project: Path) -> None:
     assert (project / "README.md").read_text(encoding="utf-8") == page
     variables = load_project_config(project)["vars"]
     assert all(f"`{name}`" in page for name in variables if name != "run")
+
+
+@pytest.mark.parametrize(("lang", "name"), [("en", "en_sm"), ("ko", "weights/ko_sm")])
+def test_the_biLM_of_a_language(
+    project: Path, lang: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(PROJECT / "scripts")
+    monkeypatch.chdir(project)
+    import_module("bilm").main(project, lang=lang)
+    assert (project / "bilm.txt").read_text(encoding="utf-8") == f"{name}\n"
+    assert find_weights(name).card().meta["lang"] == lang
 
 
 @pytest.mark.slow
@@ -133,5 +146,7 @@ def test_adapting(project: Path) -> None:
 def test_korean(project: Path) -> None:
     few = {"lang": "ko", "size": "tiny", "steps": 20, "local": Path(DATA or "") / "data"}
     assert "predicts the same" in run(project, "all", **few)
-    nlp = spacy.load(project / "runs" / "ko-tiny" / "pipeline")
+    out = project / "runs" / "ko-tiny"
+    assert (out / "bilm.txt").read_text(encoding="utf-8") == "weights/ko_sm\n"
+    nlp = spacy.load(out / "pipeline")
     assert nlp.lang == "ko" and nlp("나는 학교에 간다.")[0].tag_
