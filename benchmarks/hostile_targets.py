@@ -90,7 +90,7 @@ def make_targets(root: Path) -> dict[str, Target]:
     looked_up = BiLM(BiLMConfig.from_dict({"token_encoder": "vectors", **sizes}))
     looked_up.word_vectors.fill(table)
     save_bilm(looked_up, vectors)
-    nlp = spacy.blank("en")
+    nlp, tokenizer = spacy.blank("en"), spacy.blank("en")
     nlp.add_pipe("elmo", config={"model": {"weights": str(own)}})
     nlp("Load it .")
     nlp.get_pipe("elmo").to_disk(component, exclude=["vocab"])
@@ -123,8 +123,8 @@ def make_targets(root: Path) -> dict[str, Target]:
         "vectors": Target(vectors, read_vectors),
         "component": Target(component, lambda folder: read_component(nlp, folder)),
         "run": Target(run, read_run),
-        "texts": Target(texts, lambda folder: read_texts(nlp, folder)),
-        "corpus": Target(corpus, lambda folder: read_corpus(nlp, folder)),
+        "texts": Target(texts, lambda folder: read_texts(tokenizer, folder)),
+        "corpus": Target(corpus, lambda folder: read_corpus(tokenizer, folder)),
         "job": Target(job, lambda folder: resume_job(own, folder)),
     }
 

@@ -49,12 +49,7 @@ class WordTable:
                 f"{len(self.words):,} words and vectors of the shape {self.vectors.shape}."
             )
         check_words(self.words, self.rows, len(self.vectors))
-        fine = (np.abs(self.vectors) < TOO_LARGE).all(axis=1)  # false for NaN too
-        if not fine.all():
-            raise ValueError(
-                f"Row {int(np.argmin(fine))} of the word vectors has values that are not finite, "
-                f"or too large to compute with."
-            )
+        check_vectors(self.vectors)
 
     def sizes(self) -> dict[str, int]:
         """The settings of a `BiLMConfig` that follow from it."""
@@ -114,7 +109,7 @@ class WordVectors(nn.Module):
             else None
         )
         self._to_ids: RowIds | None = None
-        self.register_load_state_dict_post_hook(_read_words)
+        self.register_load_state_dict_post_hook(_check_loaded)
 
     def fill(self, table: WordTable, trainable: bool = False) -> None:
         """Take over a table, of the sizes of the config.
@@ -161,9 +156,10 @@ class WordVectors(nn.Module):
         return {**self.__dict__, "_to_ids": None}
 
 
-def _read_words(module: WordVectors, _: Any) -> None:
+def _check_loaded(module: WordVectors, _: Any) -> None:
     module._to_ids = None
     _ = module.to_ids  # now: damaged words must not show at the first Doc only
+    check_vectors(module.table.detach().cpu().numpy())
 
 
 def check_words(words: Sequence[str], rows: np.ndarray, n_vectors: int) -> None:
@@ -177,6 +173,17 @@ def check_words(words: Sequence[str], rows: np.ndarray, n_vectors: int) -> None:
     if len(set(words)) < len(words):
         [(duplicate, _)] = Counter(words).most_common(1)
         raise ValueError(f"The table of word vectors has the word {duplicate!r} more than once.")
+
+
+def check_vectors(vectors: np.ndarray) -> None:
+    """Raise a ValueError if a value is not finite, or too large to compute with."""
+    extremes = np.stack([vectors.min(axis=1), vectors.max(axis=1)])  # no copy of a large table
+    fine = (np.abs(extremes) < TOO_LARGE).all(axis=0)  # false for NaN too
+    if not fine.all():
+        raise ValueError(
+            f"Row {int(np.argmin(fine))} of the word vectors has values that are not finite, or "
+            f"too large to compute with."
+        )
 
 
 def pack_words(words: Iterable[str]) -> torch.Tensor:

@@ -240,6 +240,7 @@ def test_the_width_is_in_the_config_file_alone(tmp_path: Path) -> None:
         ({"table": torch.zeros(8, 3, dtype=torch.int32)}, "torch.int32, expected float32, float16"),
         ({"table": torch.zeros(8, 4)}, "the config requires (8, 3)"),
         ({"table": torch.full((8, 3), torch.nan)}, "not finite"),
+        ({"table": torch.full((8, 3), 1e30)}, "too large to compute with"),
         ({"special": None}, "missing tensors ['word_vectors.special']"),
     ],
 )
