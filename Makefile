@@ -1,6 +1,6 @@
 # make demo       see ELMo work on real English text, and as a page; ARGS='--text "…"' for your own
 # make test       all checks: ruff, mypy, pytest, and the built wheel in a fresh environment
-# make test-all   the same, with the tests that take long (marked `slow`)
+# make test-all   the same, with the tests that take long (marked `slow`); installs Ray and Spark too
 # make lint | unit | smoke   one of the checks
 # make docs       the documentation as a site, in build/site
 # make clean      remove what the others made, the virtual environment too
@@ -32,8 +32,12 @@ PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 MADE := $(VENV)/.made-with-$(PYTHON_VERSION)
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+INSTALLED_SLOW := $(VENV)/.installed-slow
 INSTALLED_DOCS := $(VENV)/.installed-docs
 METADATA := setup.py constraints.txt spacy_elmo/about.py
+
+# Two files of tests at a time, each on one core.
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 .NOTPARALLEL:
 .PHONY: help demo test test-all lint unit unit-all smoke docs clean
@@ -54,10 +58,10 @@ lint: $(INSTALLED_DEV)
 	$(BIN)/python -m mypy spacy_elmo
 
 unit: $(INSTALLED_DEV)
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS)
 
-unit-all: $(INSTALLED_DEV)
-	$(BIN)/python -m pytest $(ARGS)
+unit-all: $(INSTALLED_SLOW)
+	$(PYTEST) $(ARGS)
 
 # The wheel is built from the source distribution, so that both are known to be whole.
 smoke: $(INSTALLED_DEV)
@@ -89,6 +93,10 @@ $(INSTALLED_DEV): $(MADE) $(METADATA)
 	@echo "Installing into $(VENV); the first time this takes a few minutes"
 	$(PIP_INSTALL) --editable '.[dev]'
 	touch $(INSTALLED) $@
+
+$(INSTALLED_SLOW): $(INSTALLED_DEV)
+	$(PIP_INSTALL) --editable '.[dev,test-slow]'
+	touch $@
 
 $(INSTALLED_DOCS): $(MADE) $(METADATA)
 	$(PIP_INSTALL) --editable '.[docs]'

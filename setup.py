@@ -31,7 +31,11 @@ TEST = [
     "pandas>=2.1",  # as readers of the documentation have it
     "pytest>=8",
     "pytest-timeout>=2.3",
+    "pytest-xdist>=3.5",  # two files of tests at a time
+    "uvicorn>=0.30",  # serves the recipes' web service in a benchmark
 ]
+# What `make test-all` installs beside TEST: engines, and readers of what `elmo encode` writes.
+SLOW = [*RAY, "duckdb>=1.1", "polars>=1.10", "pyspark>=4.0"]
 
 setup(
     name=ABOUT["__title__"],
@@ -94,6 +98,7 @@ setup(
         "docs": DOCS,
         "test": TEST,
         "dev": [*TEST, "mypy>=1.18", "ruff>=0.12", "types-tqdm"],
+        "test-slow": SLOW,
     },
     entry_points={
         "spacy_factories": [

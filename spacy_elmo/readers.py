@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -37,6 +38,7 @@ TEXT_SUFFIXES = (
 SURROGATE = re.compile("[\ud800-\udfff]")
 BY_RULES = "spacy.Tokenizer.v1"
 COLUMNS = ("tokens", "spaces", "cats", "span_groups", "flags", "user_data")  # of a DocBin
+MAX_UNPACKED, MAX_PACKED_RATIO = 2**28, 200  # repeated Docs pack to 1 in 130
 
 
 class Texts(CorpusReader):
@@ -268,8 +270,22 @@ def read_docbin(path: Path) -> StoredDocs:
         ValueError: it cannot be read.
     """
     with reading("the DocBin", path):
+        _check_unpacked_size(path)
         docs = DocBin().from_disk(path)
         wrong = [name for name in COLUMNS if not isinstance(getattr(docs, name), list)]
         if wrong:
             raise ValueError(f"its {wrong[0]} are not a list")
         return StoredDocs(path, docs)
+
+
+def _check_unpacked_size(path: Path) -> None:
+    """Raise a ValueError if a ``.spacy`` file unpacks to far more than its Docs can need."""
+    most = MAX_UNPACKED + MAX_PACKED_RATIO * path.stat().st_size
+    unpacker, size = zlib.decompressobj(), 0
+    with path.open("rb") as file:
+        while chunk := file.read(2**14):
+            size += len(unpacker.decompress(chunk))
+            if size > most:
+                raise ValueError(f"it unpacks to more than {most:,} bytes")
+            if unpacker.unused_data:
+                raise ValueError("it has more after its end")

@@ -87,7 +87,7 @@ class Sense:
 
 @dataclass(frozen=True)
 class Senses:
-    """The contexts of a word in groups, the largest first.
+    """The contexts of a word in groups, the largest first; a picture of them in a notebook.
 
     Attributes:
         word: as it was looked for.
@@ -119,6 +119,11 @@ class Senses:
         ]
         return {"word": self.word, "complete": self.complete, "senses": senses}
 
+    def _repr_html_(self) -> str:
+        from .viz.senses import draw_senses
+
+        return draw_senses(self).html()
+
 
 def find_senses(
     word: str,
@@ -130,6 +135,7 @@ def find_senses(
     most_contexts: int = MOST_ITEMS,
     n_senses: int | None = None,
     precision: str = "float32",
+    compiled: bool = False,
     quiet: bool = False,
 ) -> Senses:
     """Find the contexts of a word in a corpus, and group them.
@@ -142,7 +148,7 @@ def find_senses(
         tokenized: text files have words separated by spaces, one sentence per line.
         most_contexts: end the search after as many.
         n_senses: number of groups; None: chosen by the silhouette, see `clusters.divide`.
-        precision: ``"float32"`` or ``"bfloat16"``, see `BiLM.set_precision`.
+        precision, compiled: see `BiLM.set_precision`.
         quiet: show no progress.
 
     Raises:
@@ -152,7 +158,7 @@ def find_senses(
     if most_contexts < MIN_CONTEXTS:
         raise ValueError(f"{most_contexts} contexts are too few to group; read {MIN_CONTEXTS}.")
     nlp = blank_pipeline(find_weights(weights), lang)
-    model = {"weights": weights, "precision": precision}
+    model = {"weights": weights, "precision": precision, "compiled": compiled}
     nlp.add_pipe("elmo", config={"store_layers": True, "model": model})
     if len(tokens := [token.text for token in nlp.make_doc(word.strip())]) != 1:
         raise ValueError(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .config import BiLMConfig
-from .files import read_json, reading, write_json
+from .files import read_json, read_text, reading, write_json
 from .model import BiLM
 from .statistics import Statistics
 
@@ -161,7 +161,7 @@ class Weights(ABC):
         for path in map(self.folder.joinpath, DOCUMENTS):
             if path.is_file():
                 with reading("the document", path):
-                    documents[path.name] = path.read_text("utf-8")
+                    documents[path.name] = read_text(path)
         with reading("the card", file):
             return Card(meta, documents)
 
@@ -172,12 +172,23 @@ class Weights(ABC):
         return read_words(self.vocab)
 
     def extra_files(self) -> list[Traversable]:
-        """Other files that belong to them, such as lists of sources."""
+        """Other files that belong to them, such as lists of sources.
+
+        Raises:
+            ValueError: one is a link out of the directory, perhaps to a file of the user's own.
+        """
         if self.folder is None or not self.is_ours():
             return []  # whatever is in the directory of a download
         # An installed package has modules beside them; HDF5 files are another model's weights.
         files = [file for file in self.folder.iterdir() if file.is_file()]
-        return [f for f in files if f.name not in FILES and not f.name.endswith((".py", *HDF5))]
+        extra = [f for f in files if f.name not in FILES and not f.name.endswith((".py", *HDF5))]
+        for file in extra:
+            if isinstance(file, Path) and file.resolve().parent != file.parent.resolve():
+                raise ValueError(
+                    f"'{file}' is a link to '{file.resolve()}', out of its directory, and is not "
+                    f"copied. Put the file itself there, or remove the link."
+                )
+        return extra
 
     def no_head(self, missing: Sequence[str]) -> ValueError:
         """The error for weights without a head, or without its vocabulary."""

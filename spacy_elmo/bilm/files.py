@@ -8,10 +8,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, AnyStr
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
+
+MAX_TEXT = 2**24  # characters of a JSON file or a document; in Python, JSON takes much more memory
 
 
 @contextmanager
@@ -37,6 +39,35 @@ def reading(what: str, file: Traversable | str) -> Iterator[None]:
         raise ValueError(f"Cannot read {what} {file}: {reason}") from error
 
 
+def read_whole(file: IO[AnyStr], most: int) -> AnyStr:
+    """All of an open file, unless it is too large.
+
+    Nothing that the file or a zip claims about its size is relied on.
+
+    Args:
+        file: opened to read bytes, or text.
+        most: bytes or characters.
+
+    Raises:
+        ValueError: it has more.
+    """
+    data = file.read(most + 1)
+    if len(data) > most:
+        unit = "characters" if isinstance(data, str) else "bytes"
+        raise ValueError(f"it has more than {most:,} {unit}")
+    return data
+
+
+def read_text(path: Traversable) -> str:
+    """The text of a small UTF-8 file.
+
+    Raises:
+        ValueError: it is not UTF-8, or too large.
+    """
+    with path.open(encoding="utf-8") as file:
+        return read_whole(file, MAX_TEXT)
+
+
 def read_json(path: Traversable) -> dict[str, Any]:
     """A JSON object.
 
@@ -44,7 +75,7 @@ def read_json(path: Traversable) -> dict[str, Any]:
         ValueError: it cannot be read, or is something else.
     """
     with reading("the JSON file", path):
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_text(path))
         if not isinstance(data, dict):
             raise ValueError(f"expected an object, found {type(data).__name__}")
     return data
@@ -59,9 +90,10 @@ def write_json(path: Path, data: Any) -> None:
 def atomic_file(path: Path) -> Iterator[Path]:
     """Write a file under a temporary name; it gets its own when all of it is on the disk.
 
-    An existing file is replaced; if anything fails it stays as it was.
+    An existing file is replaced, a link too; if anything fails it stays as it was.
     """
     temporary = path.with_name(f".{path.name}.part")
+    temporary.unlink(missing_ok=True)  # of a process that was killed; or a link to somewhere else
     try:
         yield temporary
         with open(temporary, "r+b") as file:
@@ -84,8 +116,8 @@ def atomic_directory(path: Path) -> Iterator[Path]:
     An existing directory is replaced; if anything fails it stays as it was. A file is not
     replaced. Two directories cannot be exchanged in one step everywhere, so the old one is renamed
     first: if the process is killed just then, there is none at the path, and the old one lies
-    beside it under another name. The next `atomic_directory` or `recover_directory` of the path
-    puts it back. Two processes must not write the same path at once.
+    beside it under another name, where `present_directory` finds it. The next `atomic_directory` of
+    the path puts it back. Two processes must not write the same path at once.
 
     Args:
         path: of the directory; its parents are created, and links in it are followed.
@@ -100,8 +132,8 @@ def atomic_directory(path: Path) -> Iterator[Path]:
     if os.path.ismount(path):
         raise OSError(f"'{path}' is a mount point and cannot be replaced: name a directory in it.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    recover_directory(path)
-    new, old = path.with_name(f".{path.name}.part"), _replaced(path)
+    new, old = _beside(path, "new"), _beside(path, "old")
+    _recover(path, old)
     shutil.rmtree(new, ignore_errors=True)  # of a process that was killed while it wrote
     new.mkdir()
     try:
@@ -111,21 +143,26 @@ def atomic_directory(path: Path) -> Iterator[Path]:
         os.replace(new, path)
     finally:
         shutil.rmtree(new, ignore_errors=True)
-        recover_directory(path)
+        _recover(path, old)
 
 
-def recover_directory(path: Path) -> None:
-    """Put a directory back if a process was killed while `atomic_directory` replaced it."""
-    path = Path(os.path.realpath(path))
-    old = _replaced(path)
-    if not os.path.isdir(old):
-        return
+def present_directory(path: Path) -> Path:
+    """Where a directory is: elsewhere if a process was killed while `atomic_directory` replaced it.
+
+    Nothing is changed on the disk: the process may be at work.
+    """
+    old = _beside(Path(os.path.realpath(path)), "old")
+    return old if old.is_dir() and not path.exists() else path
+
+
+def _recover(path: Path, old: Path) -> None:
+    """Put a directory back, or remove it if the one that replaces it is there."""
     if path.exists():
-        shutil.rmtree(old)
-    else:
+        shutil.rmtree(old, ignore_errors=True)
+    elif old.is_dir():
         os.replace(old, path)
 
 
-def _replaced(path: Path) -> Path:
-    """Where a directory lies while it is replaced."""
-    return path.parent / f".{path.name}.old"
+def _beside(path: Path, what: str) -> Path:
+    """A name that nothing else has: what it stands for may be removed."""
+    return path.parent / f".{path.name}.spacy-elmo-{what}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .base_weights import CONFIG, HDF5, OPTIONS, WEIGHTS, Weights
 from .download_folder import download_hint, downloaded_names, find_downloaded
-from .files import reading, recover_directory
+from .files import present_directory, reading
 from .model import BiLM
 from .own_weights import OwnWeights
 
@@ -61,8 +61,7 @@ def _find(setting: str | Path | Sequence[str | Path]) -> Weights:
     installed = {point.name: point.value for point in entry_points(group=GROUP)}
     if name in installed:
         return _installed(name, installed[name])
-    path = find_downloaded(name) or Path(setting)
-    recover_directory(path)
+    path = present_directory(find_downloaded(name) or Path(setting))
     if path.is_dir():
         return _in_directory(path)
     if path.is_file():

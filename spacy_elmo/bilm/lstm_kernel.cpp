@@ -26,9 +26,13 @@ using at::BFloat16;
 namespace blas = at::native::cpublas;
 constexpr int64_t NB = 32;      // cells of a block: its gates are one product of 4 * NB columns
 constexpr int64_t DEPTH = 512;  // of a product
-constexpr int64_t ROWS = 16;    // sentences are padded to a multiple of this
+constexpr int64_t ROWS = 16;    // sentences are padded to a multiple of this, or to 1, 2, 4 or 8
 
-int64_t padded(int64_t n) { return (n + ROWS - 1) / ROWS * ROWS; }
+int64_t padded(int64_t n) {
+  for (int64_t few = 1; few < ROWS; few *= 2)
+    if (n <= few) return few;
+  return (n + ROWS - 1) / ROWS * ROWS;
+}
 
 // exp by Cephes' polynomial, without branches, so that the compiler vectorises it.
 inline float exp_(float x) {
@@ -78,18 +82,24 @@ void product(int64_t M, int64_t N, int64_t K, const T* a, int64_t ld, const T* b
                  std::is_same<T, BFloat16>::value);
 }
 
+// out[k][n] = row(n)[k] of a (K, N) operand, by parts whose rows stay in cache.
+template <typename T, typename F>
+void transpose(const F& row, T* out, int64_t K, int64_t N) {
+  constexpr int64_t PART = 16;
+  for (int64_t n0 = 0; n0 < N; n0 += 2 * PART)
+    for (int64_t k0 = 0; k0 < K; k0 += PART)
+      for (int64_t k = k0; k < std::min(k0 + PART, K); ++k)
+        for (int64_t n = n0; n < std::min(n0 + 2 * PART, N); ++n)
+          out[offset(k, n, N, out)] = as(row(n)[k], out);
+}
 template <typename T>
 void pack_gates(const float* ih, const float* hh, T* out, int64_t D, int64_t P) {
   // (4D, P) twice -> blocks of (2P, 4 * NB)
-  for (int64_t block = 0; block < D / NB; ++block, out += 2 * P * 4 * NB)
-    for (int64_t gate = 0; gate < 4; ++gate)
-      for (int64_t j = 0; j < NB; ++j) {
-        const int64_t row = gate * D + block * NB + j, n = gate * NB + j;
-        for (int64_t k = 0; k < P; ++k) {
-          out[offset(k, n, 4 * NB, out)] = as(ih[row * P + k], out);
-          out[offset(P + k, n, 4 * NB, out)] = as(hh[row * P + k], out);
-        }
-      }
+  for (int64_t block = 0; block < D / NB; ++block, out += 2 * P * 4 * NB) {
+    const auto place = [&](int64_t n) { return (n / NB * D + block * NB + n % NB) * P; };
+    transpose([&](int64_t n) { return ih + place(n); }, out, P, 4 * NB);
+    transpose([&](int64_t n) { return hh + place(n); }, out + P * 4 * NB, P, 4 * NB);
+  }
 }
 template <typename T>
 void pack_both(const float* ih, const float* hh, T* out, int64_t D, int64_t P) {
@@ -104,9 +114,7 @@ void pack_both(const float* ih, const float* hh, T* out, int64_t D, int64_t P) {
 }
 template <typename T>
 void pack_projection(const float* hr, T* out, int64_t D, int64_t P) {
-  // (P, D) -> (D, P)
-  for (int64_t n = 0; n < P; ++n)
-    for (int64_t k = 0; k < D; ++k) out[offset(k, n, P, out)] = as(hr[n * D + k], out);
+  transpose([&](int64_t n) { return hr + n * D; }, out, D, P);  // (P, D) -> (D, P)
 }
 template <typename T>
 void pack_blocks(const float* hr, T* out, int64_t D, int64_t P) {
@@ -158,13 +166,33 @@ at::ScalarType type_of<BFloat16>() {
   return at::kBFloat16;
 }
 
+// The weights as `forward` reads them: of the gates, and of the projection if there is one.
+template <typename T>
+std::vector<at::Tensor> pack_(const at::Tensor& w_ih, const at::Tensor& w_hh,
+                              const at::Tensor& w_hr) {
+  const int64_t D = w_ih.size(1) / 4, P = w_ih.size(2);
+  const at::TensorOptions of_T = w_ih.options().dtype(type_of<T>());
+  std::vector<at::Tensor> packed = {at::empty({2, D / NB, 2 * P * 4 * NB}, of_T)};
+  if (w_hr.defined()) packed.push_back(at::empty({2, D, P}, of_T));
+  at::parallel_for(0, 2, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t d = begin; d < end; ++d) {
+      pack_gates(w_ih.data_ptr<float>() + d * 4 * D * P, w_hh.data_ptr<float>() + d * 4 * D * P,
+                 packed[0].data_ptr<T>() + d * D / NB * 2 * P * 4 * NB, D, P);
+      if (w_hr.defined())
+        pack_projection(w_hr.data_ptr<float>() + d * P * D, packed[1].data_ptr<T>() + d * D * P, D,
+                        P);
+    }
+  });
+  return packed;
+}
+
 template <typename T>
 std::vector<at::Tensor> forward_(const at::Tensor& x, const at::Tensor& h0, const at::Tensor& c0,
-                                 const at::Tensor& w_ih, const at::Tensor& w_hh,
-                                 const at::Tensor& bias, const at::Tensor& w_hr, const Steps& steps,
-                                 double cell_clip, double proj_clip, bool save) {
+                                 const std::vector<at::Tensor>& packed, const at::Tensor& bias,
+                                 const Steps& steps, double cell_clip, double proj_clip,
+                                 bool save) {
   const int64_t N = steps.n_tokens, B = steps.n_sentences, P = x.size(2), D = c0.size(2);
-  const bool projects = w_hr.defined();
+  const bool projects = packed.size() == 2;
   const at::TensorOptions of = x.options();
   const at::TensorOptions of_T = of.dtype(type_of<T>());
   at::Tensor out = at::empty({2, N, P}, of), h_n = at::empty_like(h0), c_n = c0.clone();
@@ -175,15 +203,8 @@ std::vector<at::Tensor> forward_(const at::Tensor& x, const at::Tensor& h0, cons
     gates = at::empty({2, N, 4 * D}, of);
     cells = at::empty({2, N, D}, of);
   }
-  at::Tensor packed = at::empty({2, D / NB, 2 * P * 4 * NB}, of_T);
-  at::Tensor packed_hr = projects ? at::empty({2, D, P}, of_T) : at::Tensor();
   at::parallel_for(0, 2, 1, [&](int64_t begin, int64_t end) {
     for (int64_t d = begin; d < end; ++d) {
-      pack_gates(w_ih.data_ptr<float>() + d * 4 * D * P, w_hh.data_ptr<float>() + d * 4 * D * P,
-                 packed.data_ptr<T>() + d * D / NB * 2 * P * 4 * NB, D, P);
-      if (projects)
-        pack_projection(w_hr.data_ptr<float>() + d * P * D, packed_hr.data_ptr<T>() + d * D * P, D,
-                        P);
       const float* from = x.data_ptr<float>() + d * N * P;
       T* to = xh.data_ptr<T>() + d * (N + ROWS) * 2 * P;
       for (int64_t n = 0; n < N; ++n) convert(from + n * P, to + n * 2 * P, P);
@@ -195,7 +216,7 @@ std::vector<at::Tensor> forward_(const at::Tensor& x, const at::Tensor& h0, cons
     std::vector<float> scratch(padded(last - first) * std::max(4 * NB, P));
     T* xh_ = xh.data_ptr<T>() + d * (N + ROWS) * 2 * P;
     T* m_ = m.data_ptr<T>() + d * m.size(1) * D;
-    const T* w = packed.data_ptr<T>() + d * (D / NB) * 2 * P * 4 * NB;
+    const T* w = packed[0].data_ptr<T>() + d * (D / NB) * 2 * P * 4 * NB;
     const float* b = bias.data_ptr<float>() + d * 4 * D;
     float* c = c_n.data_ptr<float>() + d * B * D;
     float* out_ = out.data_ptr<float>() + d * N * P;
@@ -239,7 +260,7 @@ std::vector<at::Tensor> forward_(const at::Tensor& x, const at::Tensor& h0, cons
       }
       const int64_t next = t + 1 < steps.count() ? std::min(steps.size[t + 1], last) - first : 0;
       if (projects)
-        product(padded(n), P, D, m_step, D, packed_hr.data_ptr<T>() + d * D * P, scratch.data());
+        product(padded(n), P, D, m_step, D, packed[1].data_ptr<T>() + d * D * P, scratch.data());
       for (int64_t r = 0; r < n; ++r) {
         float* o = out_ + (at + r) * P;
         if (projects) {
@@ -382,15 +403,19 @@ std::vector<at::Tensor> backward_(const at::Tensor& d_out, const at::Tensor& d_h
 
 at::Tensor given(const std::optional<at::Tensor>& t) { return t ? t->contiguous() : at::Tensor(); }
 
+std::vector<at::Tensor> pack(const at::Tensor& w_ih, const at::Tensor& w_hh,
+                             const std::optional<at::Tensor>& w_hr, bool half) {
+  auto f = half ? pack_<BFloat16> : pack_<float>;
+  return f(w_ih.contiguous(), w_hh.contiguous(), given(w_hr));
+}
 std::vector<at::Tensor> forward(const at::Tensor& x, const at::Tensor& h0, const at::Tensor& c0,
-                                const at::Tensor& w_ih, const at::Tensor& w_hh,
-                                const at::Tensor& bias, const std::optional<at::Tensor>& w_hr,
+                                const std::vector<at::Tensor>& packed, const at::Tensor& bias,
                                 const std::vector<int64_t>& sizes, double cell_clip,
-                                double proj_clip, bool save, bool half) {
+                                double proj_clip, bool save) {
   const Steps steps(sizes);
-  auto f = half ? forward_<BFloat16> : forward_<float>;
-  return f(x.contiguous(), h0.contiguous(), c0.contiguous(), w_ih.contiguous(), w_hh.contiguous(),
-           bias.contiguous(), given(w_hr), steps, cell_clip, proj_clip, save);
+  auto f = packed[0].scalar_type() == at::kBFloat16 ? forward_<BFloat16> : forward_<float>;
+  return f(x.contiguous(), h0.contiguous(), c0.contiguous(), packed, bias.contiguous(), steps,
+           cell_clip, proj_clip, save);
 }
 std::vector<at::Tensor> backward(
     const at::Tensor& d_out, const at::Tensor& d_h_n, const at::Tensor& d_c_n, const at::Tensor& c0,
@@ -420,6 +445,7 @@ bool supports(bool half) {
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("supports", &supports);
+  module.def("pack", &pack, pybind11::call_guard<pybind11::gil_scoped_release>());
   module.def("forward", &forward, pybind11::call_guard<pybind11::gil_scoped_release>());
   module.def("backward", &backward, pybind11::call_guard<pybind11::gil_scoped_release>());
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,7 +51,7 @@ def load_kernel(bfloat16: bool) -> Any:
     facts = (SOURCE.read_text("utf-8"), FLAGS, torch.__version__, _cpu())
     name = f"spacy_elmo_lstm_{blake2b(repr(facts).encode(), digest_size=6).hexdigest()}"
     try:
-        with _ninja_on_path():
+        with _ninja_on_path(), _one_at_a_time(name):
             kernel = load(name, [str(SOURCE)], extra_cflags=list(FLAGS))
         if not kernel.supports(bfloat16):
             raise RuntimeError("its matrix products are wrong on this CPU")
@@ -80,6 +81,27 @@ def _ninja_on_path() -> Iterator[None]:
         yield
     finally:
         os.environ["PATH"] = path
+
+
+@contextmanager
+def _one_at_a_time(name: str) -> Iterator[None]:
+    """Let one process build an extension, and no other process wait for one that was killed.
+
+    PyTorch's own lock is a file, which a killed process leaves behind. Ours ends with its process,
+    and whoever has it may remove that file.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    from torch.utils.cpp_extension import _get_build_directory
+
+    folder = Path(_get_build_directory(name, False))
+    with open(folder / "process.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        (folder / "lock").unlink(missing_ok=True)
+        yield
 
 
 def _cpu() -> str:
@@ -112,9 +134,9 @@ class KernelLSTM(torch.autograd.Function):
         for_backward = options.is_grad_enabled and any(ctx.needs_input_grad)
         bfloat16 = options.product_type == torch.bfloat16
         kernel, clips = load_kernel(bfloat16), (options.cell_clip or 0.0, options.proj_clip or 0.0)
-        weights = (weight_ih, weight_hh, bias, weight_hr)
+        packed = kernel.pack(weight_ih, weight_hh, weight_hr, bfloat16)
         out, h_n, c_n, *saved = kernel.forward(
-            x, h0, c0, *weights, options.packing.batch_sizes, *clips, for_backward, bfloat16
+            x, h0, c0, packed, bias, options.packing.batch_sizes, *clips, for_backward
         )
         if for_backward:
             ctx.save_for_backward(c0, weight_ih, weight_hh, weight_hr, out, *saved)

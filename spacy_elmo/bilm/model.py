@@ -10,12 +10,14 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .bfloat16 import Bfloat16BiLM
 from .char_cnn import CharCNN
 from .config import PRECISIONS, BiLMConfig
+from .converted import ConvertedBiLM
 from .indexed_sentences import IndexedSentences, id_tensor
+from .locks import LOADING
 from .lstm import LSTMLayer
 from .packing import Packing, to_device
+from .precision import products_are_rounded
 from .settings import check_choice
 from .state import State, final_state, select_state, zero_state
 from .static_vectors import WordVectors
@@ -45,7 +47,7 @@ class BiLM(nn.Module):
         self.dropout = dropout
         self.word_cache = WordCache()
         self.precision = PRECISIONS[0]
-        self._bfloat16: tuple[int, Bfloat16BiLM] | None = None
+        self._converted: tuple[int, ConvertedBiLM] | None = None
         if config.token_encoder == "vectors":
             self.word_vectors = WordVectors(config)
         else:
@@ -66,13 +68,13 @@ class BiLM(nn.Module):
         return super().train(mode)
 
     def clear_caches(self) -> None:
-        """Drop what was computed from the weights: words' vectors, and the weights in bfloat16."""
-        self._bfloat16 = None
+        """Drop what was computed from the weights: words' vectors, and converted weights."""
+        self._converted = None
         self.word_cache.clear()
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles convert their weights themselves."""
-        return {**self.__dict__, "_bfloat16": None}
+        return {**self.__dict__, "_converted": None}
 
     def set_precision(self, precision: str, compiled: bool = False) -> BiLM:
         """Choose how vectors are computed where no gradient is needed; it is not saved.
@@ -82,7 +84,8 @@ class BiLM(nn.Module):
                 operands of 8 significant bits, which CPUs with instructions for it multiply
                 faster. The weights are converted at the first use, and take half as much memory
                 again. A GPU computes in float32 all the same.
-            compiled: see `LSTMLayer`; it also holds for gradients.
+            compiled: see `LSTMLayer`; it also holds for gradients. Without them, the weights are
+                packed at the first use, and take as much memory again.
 
         Raises:
             ValueError: it is neither.
@@ -95,15 +98,17 @@ class BiLM(nn.Module):
         self.clear_caches()
         return self
 
-    def _in_bfloat16(self) -> Bfloat16BiLM | None:
-        """The converted weights, None where float32 is wanted."""
-        needs_gradient = self.training or torch.is_grad_enabled()
-        if self.precision == "float32" or needs_gradient or self.device.type != "cpu":
+    def converted(self) -> ConvertedBiLM | None:
+        """The converted weights, None where those of the layers are to be used."""
+        if self.training or torch.is_grad_enabled() or self.device.type != "cpu":
             return None
-        version, converted = versions(self), self._bfloat16
+        bfloat16 = self.precision == "bfloat16"
+        if not bfloat16 and (products_are_rounded() or not self.lstm[0].compiled):
+            return None
+        version, converted = versions(self), self._converted
         if converted is None or converted[0] != version:
-            converted = version, Bfloat16BiLM(self.token_encoder, list(self.lstm))  # type: ignore[arg-type]
-            self._bfloat16 = converted
+            converted = version, ConvertedBiLM(self.token_encoder, list(self.lstm), bfloat16)  # type: ignore[arg-type]
+            self._converted = converted
         return converted[1]
 
     @property
@@ -122,7 +127,9 @@ class BiLM(nn.Module):
     def warm_state(self) -> State:
         """The warm state; computed now from the package's passage if there is none."""
         if self.warm_h is None or self.warm_c is None:
-            self.set_warm_state(compute_warm_state(self))
+            with LOADING:
+                if self.warm_h is None or self.warm_c is None:  # no other thread has set it
+                    self.set_warm_state(compute_warm_state(self))
         assert self.warm_h is not None and self.warm_c is not None
         return self.warm_h, self.warm_c
 
@@ -181,7 +188,7 @@ class BiLM(nn.Module):
         x = types[tokens]  # (N, P)
         yield torch.cat([x, x], dim=1)
         x = x[packing.source]  # (2, N, P), packed
-        converted = self._in_bfloat16()
+        converted = self.converted()
         lstms: Any = self.lstm if converted is None else converted.lstm
         for j, lstm in enumerate(lstms):
             h, c = (s[j].expand(-1, packing.n_sentences, -1)[:, packing.order] for s in state)
@@ -200,7 +207,7 @@ class BiLM(nn.Module):
         """Vectors x ``(n_words, P)`` of words, without the word cache."""
         if not words:
             return torch.empty(0, self.config.projection_dim, device=self.device)
-        encoder, converted = self.token_encoder, self._in_bfloat16()
+        encoder, converted = self.token_encoder, self.converted()
         encode = encoder if converted is None else converted.encode
         ids, sizes = encoder.to_ids(words)
         order = np.argsort(sizes, kind="stable")  # words of similar length together

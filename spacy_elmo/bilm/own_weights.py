@@ -20,10 +20,18 @@ from .base_weights import CONFIG, FILES, HEAD, STATISTICS, VOCAB, WEIGHTS, Card,
 from .config import BiLMConfig
 from .files import atomic_file, read_json, reading, write_json
 from .model import BiLM
+from .static_vectors import TOO_LARGE
 from .statistics import Statistics
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 PROBE = "The quick brown fox jumps over a lazy dog , 1234567890 times !"
+# Characters with every byte of UTF-8: ASCII, all that continue one, and all that begin one.
+CHARACTERS = (
+    *range(0xC0),
+    *range(0xC0, 0x800, 0x40),
+    *(0x800, *range(0x1000, 0x10000, 0x1000)),
+    *range(0x10000, 0x110000, 0x10000),
+)
 
 
 class OwnWeights(Weights):
@@ -122,15 +130,29 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
 
 
 def check_output(model: BiLM, source: str) -> None:
-    """Raise a ValueError if finite weights are so large that what they compute is not finite."""
+    """Raise a ValueError if finite weights are so large that what they compute is not finite, or
+    not when it is multiplied.
+
+    All bytes are read, from the stored warm state if there is one.
+    """
+    state = model.zero_state()
+    if model.warm_h is not None and model.warm_c is not None:
+        state = model.warm_h, model.warm_c
     with torch.inference_mode():
-        (layers,), _ = model.read([PROBE.split()], model.zero_state())
+        found, _ = model.read(_probe(model.config.max_characters_per_token), state)
     model.word_cache.clear()
-    if not bool(torch.isfinite(layers).all()):
+    if not all(bool(part.abs().max() < TOO_LARGE) for part in (*found, *state)):  # false for NaN
         raise ValueError(
-            f"{source}: what these weights compute is not finite: some of their values are far too "
-            f"large. The file may be damaged."
+            f"{source}: what these weights compute is not finite, or far too large: some of their "
+            f"values are. The file may be damaged."
         )
+
+
+def _probe(max_characters: int) -> list[list[str]]:
+    """Sentences of plain words and of words with all bytes, none of which is cut off."""
+    n, plain = max(1, (max_characters - 2) // 4), PROBE.split()
+    words = ["".join(map(chr, CHARACTERS[i : i + n])) for i in range(0, len(CHARACTERS), n)]
+    return [plain, *(words[i : i + len(plain)] for i in range(0, len(words), len(plain)))]
 
 
 def _empty(config: BiLMConfig, found: Mapping[str, tuple[int, ...]]) -> BiLM:

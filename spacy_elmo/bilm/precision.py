@@ -39,3 +39,9 @@ def switch_off_tf32() -> None:
         switch: Any = getattr(cudnn, kind, None)
         if hasattr(switch, "fp32_precision"):
             switch.fp32_precision = "ieee"
+
+
+def products_are_rounded() -> bool:
+    """Whether PyTorch's settings let an `LSTMLayer` on a CPU choose bfloat16 operands itself."""
+    is_medium = torch.get_float32_matmul_precision() == "medium"
+    return is_medium or torch.is_autocast_enabled("cpu")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from .state import State
+from .word_cache import WordCache
 
 if TYPE_CHECKING:
     from .model import BiLM
@@ -41,9 +43,10 @@ def compute_warm_state(model: BiLM, sentences: Sequence[Sequence[str]] | None = 
     """
     sentences = passage() if sentences is None else sentences
     n_streams = min(N_STREAMS, len(sentences))
-    was_training, precision = model.training, model.precision
-    model.eval()
-    model.precision = "float32"  # it may be saved with the weights
+    # Exact, as it may be saved with the weights. Other threads may read with the model meanwhile:
+    # the copy shares its weights, but has settings of its own.
+    model = copy(model)
+    model.training, model.precision, model.word_cache = False, "float32", WordCache()
     h, c = model.zero_state(n_streams)
     for start in range(0, len(sentences), n_streams):
         part = sentences[start : start + n_streams]
@@ -51,6 +54,4 @@ def compute_warm_state(model: BiLM, sentences: Sequence[Sequence[str]] | None = 
         _, end = model.read(part, (h[:, :, :n], c[:, :, :n]))
         assert end is not None
         h[:, :, :n], c[:, :, :n] = end
-    model.train(was_training)
-    model.precision = precision
     return h.mean(dim=2, keepdim=True), c.mean(dim=2, keepdim=True)

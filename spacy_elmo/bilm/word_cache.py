@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from sys import getsizeof
 
 import torch
 
 from .locks import CACHES
 
-MAX_CHARACTERS = 100
+MAX_WORD_BYTES = 128  # in Python: 79 characters of ASCII, 27 of Hangul
+# What a word takes beside its vector, at most: the dict's entry and its value were measured to take
+# 55 to 76 bytes, depending on when the dict has grown.
+ENTRY_BYTES = MAX_WORD_BYTES + 80
 
 
 class WordCache:
@@ -16,14 +20,14 @@ class WordCache:
 
     Two generations: words go into the young one; when it is full it becomes the old one, and
     the old one before it is dropped. A word found in the old generation moves to the young.
-    Threads may share it. Copies and pickles start empty. Words of more than `MAX_CHARACTERS` are
-    not stored: they would be larger than their vectors.
+    Threads may share it. Copies and pickles start empty. Words of more than `MAX_WORD_BYTES`
+    are not stored.
 
     Args:
-        max_bytes: of both generations together.
+        max_bytes: of both generations together, the words included.
     """
 
-    def __init__(self, max_bytes: int = 32 * 2**20):
+    def __init__(self, max_bytes: int = 44 * 2**20):
         self.max_bytes = max_bytes
         self._version: Hashable = None
         self._drop()
@@ -86,13 +90,14 @@ class WordCache:
             vectors[positions] = copy
         with CACHES:
             if self._young is young:  # no other thread has cleared it, or begun a new generation
-                short = (i for i in rest if len(words[i]) <= MAX_CHARACTERS)
+                short = (i for i in rest if getsizeof(words[i]) <= MAX_WORD_BYTES)
                 stored = [i for i in short if words[i] not in young]
                 self._store([words[i] for i in stored], vectors[stored])
         return vectors
 
     def _store(self, words: list[str], vectors: torch.Tensor) -> None:
-        capacity = self.max_bytes // (2 * vectors.element_size() * vectors.shape[1])
+        each = vectors.element_size() * vectors.shape[1] + ENTRY_BYTES
+        capacity = self.max_bytes // (2 * each)
         if len(words) > capacity:
             return  # they would evict everything, themselves included
         if self._young_table.shape[0] == 0:

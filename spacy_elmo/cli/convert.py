@@ -18,7 +18,16 @@ from .copy_weights import (
     split_paths,
     write_contents,
 )
-from .options import HeadVocab, NoHead, StatisticsText, WarmText, WeightsLang, report_errors
+from .options import (
+    HeadVocab,
+    Json,
+    NoHead,
+    StatisticsText,
+    WarmText,
+    WeightsLang,
+    print_json,
+    report_errors,
+)
 
 if TYPE_CHECKING:
     from ..bilm.base_weights import Weights
@@ -36,6 +45,7 @@ def convert_cli(
     half: Annotated[bool, typer.Option("--half", help="Store the weights in half precision (own layout only)")] = False,
     no_head: NoHead = False,
     force: Annotated[bool, typer.Option("--force", "-F", help="Replace the weights at OUT; any other directory is left alone")] = False,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """
     Convert weights to our layout or to the published one.
@@ -49,7 +59,7 @@ def convert_cli(
     from ..bilm.files import atomic_directory
     from ..bilm.find_weights import find_weights
 
-    with report_errors("Cannot convert"):
+    with report_errors("Cannot convert", as_json=as_json):
         setting, out = split_paths(paths)
         weights = find_weights(setting)
         layout = _layout(to, weights, half, warm_text, statistics)
@@ -68,7 +78,10 @@ def convert_cli(
         with atomic_directory(path) as directory:
             write_contents(contents, directory, layout, half)
     n_parameters = sum(p.numel() for p in contents.model.parameters())
-    msg.good(f"Wrote {n_parameters / 1e6:.1f} M parameters in the {layout} layout", str(out))
+    if as_json:
+        print_json({"output": str(out), "layout": layout, "parameters": n_parameters})
+    else:
+        msg.good(f"Wrote {n_parameters / 1e6:.1f} M parameters in the {layout} layout", str(out))
 
 
 def _layout(

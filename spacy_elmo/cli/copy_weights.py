@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ..lm.softmax import SoftmaxHead
     from ..lm.vocabulary import Vocabulary
 
+MAX_EXTRA = 2**28  # bytes of a file that is copied
+
 
 @dataclass
 class Contents:
@@ -228,14 +230,14 @@ def write_contents(
         layout: ``"own"`` or ``"published"``.
         half: store the weights in half precision (own layout only).
     """
-    from ..bilm.files import reading
+    from ..bilm.files import read_whole, reading
     from ..bilm.own_weights import save_bilm, save_statistics
     from ..bilm.published.weights import write_published
     from ..lm.head import save_head
 
     for file in contents.weights.extra_files():  # such as lists of sources, for attribution
-        with reading("the file", file):
-            data = file.read_bytes()
+        with reading("the file", file), file.open("rb") as opened:
+            data = read_whole(opened, MAX_EXTRA)
         (directory / file.name).write_bytes(data)
     contents.card.save(directory)
     if layout == "own":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import BiLMName, Precision, TokenizerLang, report_errors
+from .options import BiLMName, Compiled, Precision, TokenizerLang, report_errors
 
 if TYPE_CHECKING:
     from .demo_screen import Screen
@@ -23,6 +23,7 @@ def demo_cli(
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Number of nearest contexts to show")] = 3,
     all_words: Annotated[bool, typer.Option("--all", "-a", help="Show every word of the demo, not just the first few")] = False,
     precision: Precision = "float32",
+    compiled: Compiled = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="HTML page to write, too: the senses of a word, similar sentences, surprisal", dir_okay=False)] = None,
 ) -> None:  # fmt: skip
     """
@@ -48,9 +49,9 @@ def demo_cli(
 
         found = find_weights(weights)
         nlp = blank_pipeline(found, lang, default="en")
-        model = {"weights": weights, "precision": precision}
+        model = {"weights": weights, "precision": precision, "compiled": compiled}
         nlp.add_pipe("elmo", config={"store_layers": True, "model": model})
-        lm = LanguageModel.load(found, precision) if found.has_head() else None
+        lm = LanguageModel.load(found, precision, compiled) if found.has_head() else None
         nlp("")  # loads the weights
     from .demo_views import show_built_in, show_text
 

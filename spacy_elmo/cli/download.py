@@ -40,8 +40,8 @@ def download_cli(
     if not sources:
         _print_list(as_json)
         return
-    with report_errors("Cannot download the weights"):
-        result = download(sources, name, sha256 or [], force, timeout, quiet or as_json)
+    with report_errors("Cannot download the weights", as_json=as_json):
+        result = download(sources, name, sha256 or [], force, timeout, quiet)
     if as_json:
         print_json(result)
     elif not quiet:

@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from .options import BiLMName, GpuId, Json, Quiet, TokenizerLang, print_json, report_errors
+from .options import (
+    BiLMName,
+    Compiled,
+    GpuId,
+    Json,
+    Quiet,
+    TokenizerLang,
+    print_json,
+    report_errors,
+)
 
 
 def encode_cli(
@@ -22,6 +31,7 @@ def encode_cli(
     level: Annotated[str, typer.Option("--level", help="tokens, sentences or documents: what a vector belongs to. The last two are means of the words")] = "tokens",
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or float16")] = "float32",
     precision: Annotated[str | None, typer.Option("--precision", help="float32 (the default), or bfloat16: faster on CPUs with instructions for it, with small rounding errors. A pipeline has its own")] = None,
+    compiled: Compiled = False,
     lang: TokenizerLang = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces. Shards that `elmo tokenize` has written are recognized without it")] = False,
     n_process: Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes; each computes on one core")] = 1,
@@ -46,7 +56,7 @@ def encode_cli(
     """
     from ..encoding.job import encode
 
-    with report_errors("Cannot encode"):
+    with report_errors("Cannot encode", as_json=as_json):
         if gpu_id >= 0:
             if n_process > 1 or ray is not None:
                 raise ValueError("On a GPU there is one process: drop --n-process and --ray.")
@@ -56,8 +66,8 @@ def encode_cli(
         summary = encode(
             corpus, out,
             weights=weights, pipeline=pipeline, component=component, format=format, layers=layers,
-            level=level, dtype=dtype, precision=precision, lang=lang, tokenized=tokenized, n_process=n_process,
-            resume=resume, ray=ray, quiet=quiet,
+            level=level, dtype=dtype, precision=precision, compiled=compiled, lang=lang,
+            tokenized=tokenized, n_process=n_process, resume=resume, ray=ray, quiet=quiet,
         )  # fmt: skip
     if as_json:
         print_json({"output": str(out), "rows": summary.n_rows, "vectors": summary.n_vectors})

@@ -24,7 +24,7 @@ def info_cli(
     The weights are not loaded, but the names and shapes of the stored tensors are checked against
     the architecture.
     """
-    with report_errors("Cannot read the weights"):
+    with report_errors("Cannot read the weights", as_json=as_json):
         data = describe(weights if len(weights) > 1 else weights[0])
     if as_json:
         print_json(data)

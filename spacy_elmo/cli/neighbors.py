@@ -10,6 +10,7 @@ from wasabi import msg
 from ..clusters import MOST_ITEMS
 from .options import (
     BiLMName,
+    Compiled,
     CorpusIn,
     Json,
     MostContexts,
@@ -34,6 +35,7 @@ def neighbors_cli(
     most_contexts: MostContexts = MOST_ITEMS,
     n_senses: NumberOfSenses = None,
     precision: Precision = "float32",
+    compiled: Compiled = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
@@ -48,10 +50,11 @@ def neighbors_cli(
     """
     from ..senses import find_senses
 
-    with report_errors(f"Cannot find contexts of '{word}'"):
+    with report_errors(f"Cannot find contexts of '{word}'", as_json=as_json):
         found = find_senses(
             word, corpus, weights=weights, lang=lang, tokenized=tokenized,
-            most_contexts=most_contexts, n_senses=n_senses, precision=precision, quiet=quiet,
+            most_contexts=most_contexts, n_senses=n_senses, precision=precision,
+            compiled=compiled, quiet=quiet,
         )  # fmt: skip
     if as_json:
         print_json(found.to_json())

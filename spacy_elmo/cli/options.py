@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,8 +20,9 @@ TextLang = Annotated[str, typer.Option("--lang", "-l", help="Language of the tex
 TokenizerLang = Annotated[str | None, typer.Option("--lang", "-l", help="Language of the text (default: the language of the weights)")]
 GpuId = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU")]
 Precision = Annotated[str, typer.Option("--precision", help="float32, or bfloat16: faster on CPUs with instructions for it, with small rounding errors")]
+Compiled = Annotated[bool, typer.Option("--compiled", help="Compute the LSTM layers with a kernel that is compiled for this CPU at its first use (needs the extra [compile] and AVX-512; without them a warning, and the usual operators)")]
 Json = Annotated[bool, typer.Option("--json", "-j", help="Output JSON")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no messages")]
 
 # Of `neighbors`, `senses` and `plot-mix`
 Word = Annotated[str, typer.Argument(help="A word that is a single token; upper and lower case are the same", metavar="WORD")]
@@ -28,7 +30,7 @@ CorpusIn = Annotated[str, typer.Option("--in", "-i", help="File, directory or pa
 TokenizedText = Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces")]
 MostContexts = Annotated[int, typer.Option("--max-contexts", min=3, help="Stop reading the corpus after as many contexts")]
 NumberOfSenses = Annotated[int | None, typer.Option("--senses", "-s", min=1, help="Number of groups (default: the one with the best silhouette, at most 8)")]
-PictureFile = Annotated[Path, typer.Option("--output", "-o", help="File to write: .html or .svg, or .png, which needs matplotlib (the extra viz)", dir_okay=False)]
+PictureFile = Annotated[Path, typer.Option("--output", "-o", help="File to write: .html or .svg; or .png, .pdf or .jpg, which need matplotlib (the extra viz)", dir_okay=False)]
 
 # Of `convert` and `package`
 WarmText = Annotated[Path | None, typer.Option("--warm-text", "-w", help="Text in the language of the biLM, 30 sentences or more, to compute its warm state from", exists=True, dir_okay=False)]
@@ -40,12 +42,20 @@ NoHead = Annotated[bool, typer.Option("--no-head", help="Leave out the language-
 
 
 @contextmanager
-def report_errors(title: str, printer: Printer = msg) -> Iterator[None]:
-    """Print an expected error and exit with code 1."""
-    try:
-        yield
-    except (ValueError, ImportError, OSError) as error:
-        printer.fail(title, str(error), exits=1)
+def report_errors(title: str, printer: Printer = msg, as_json: bool = False) -> Iterator[None]:
+    """Print an expected error to the standard error stream, and exit with code 1.
+
+    Args:
+        title: what cannot be done.
+        printer: of the error.
+        as_json: print everything there, because the standard output is for the JSON.
+    """
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        try:
+            yield
+        except (ValueError, ImportError, OSError) as error:
+            with redirect_stdout(sys.stderr):
+                printer.fail(title, str(error), exits=1)
 
 
 def print_json(data: Any) -> None:

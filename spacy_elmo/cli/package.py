@@ -24,7 +24,16 @@ from .copy_weights import (
     split_paths,
     write_contents,
 )
-from .options import HeadVocab, NoHead, StatisticsText, WarmText, WeightsLang, report_errors
+from .options import (
+    HeadVocab,
+    Json,
+    NoHead,
+    StatisticsText,
+    WarmText,
+    WeightsLang,
+    print_json,
+    report_errors,
+)
 
 if TYPE_CHECKING:
     from .copy_weights import Contents
@@ -76,6 +85,7 @@ def package_cli(
     vocab: HeadVocab = None,
     no_head: NoHead = False,
     force: Annotated[bool, typer.Option("--force", "-F", help="Replace an existing package; any other directory is left alone")] = False,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """
     Create an installable Python package for a biLM.
@@ -86,7 +96,7 @@ def package_cli(
     """
     from ..bilm.find_weights import find_weights
 
-    with report_errors("Cannot package"):
+    with report_errors("Cannot package", as_json=as_json):
         formats = [each.strip() for each in build.split(",")]
         if not set(formats) <= set(FORMATS):
             raise ValueError(f"--build is '{build}'; give sdist, wheel, both, or none.")
@@ -108,8 +118,12 @@ def package_cli(
         add_warm_state(contents, warm_text)
         add_statistics(contents, statistics)
         write_package(contents, path, dist, module, [f for f in formats if f != "none"])
-        msg.good(f"Created the package of '{name}'", str(directory))
-        files = sorted((directory / "dist").glob("*"))
+    files = sorted((directory / "dist").glob("*"))
+    if as_json:
+        built = list(map(str, files))
+        print_json({"output": str(directory), "name": name, "version": version, "built": built})
+        return
+    msg.good(f"Created the package of '{name}'", str(directory))
     for file in files:
         msg.good("Built", str(file))
     msg.info("Install it, then use the name in a config")

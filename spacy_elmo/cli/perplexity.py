@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
-from .options import GpuId, Json, Precision, Quiet, TokenizerLang, print_json, report_errors
+from .options import (
+    Compiled,
+    GpuId,
+    Json,
+    Precision,
+    Quiet,
+    TokenizerLang,
+    print_json,
+    report_errors,
+)
 
 if TYPE_CHECKING:
     from ..bilm.base_weights import Weights
@@ -22,6 +31,7 @@ def perplexity_cli(
     vocab: Annotated[Path | None, typer.Option("--vocab", help="File of words, one per line, to restrict the vocabulary of the head to. All other words count as <UNK>, with the sum of their probabilities. To compare heads with different vocabularies, give the words that both have", dir_okay=False)] = None,
     lang: TokenizerLang = None,
     precision: Precision = "float32",
+    compiled: Compiled = False,
     gpu_id: GpuId = -1,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -43,14 +53,14 @@ def perplexity_cli(
     from ..pretraining.run.machine import find_device
     from ..progress import Progress, track
 
-    with report_errors("Cannot measure the perplexity"):
+    with report_errors("Cannot measure the perplexity", as_json=as_json):
         device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
         found = find_weights(weights)
         head, words = load_head(found)
         if vocab is not None:
             known = [word for word in read_words(vocab) if word]
             head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
-        model = found.load().set_precision(precision)
+        model = found.load().set_precision(precision, compiled)
         sentences = track(read_text(found, text, tokenized, lang), "words", len, quiet)
         block = EncodedSentences(sentences, words, None, model.token_encoder.to_ids)
         if not len(block.lengths):

@@ -20,7 +20,7 @@ def plot_mix_cli(
     Draw how each component of a pipeline mixes the layers of its biLM.
 
     Bars compare the layers of a mix, the heat map below them compares components. Layer 0 is the
-    token layer, which knows nothing of context. With --json, the weights are printed instead.
+    token layer, which knows nothing of context. With --json, the weights are printed too.
     """
     import spacy
 
@@ -28,12 +28,11 @@ def plot_mix_cli(
     from ..viz.mixes import draw_mixes
     from ..viz.picture import check_output
 
-    with report_errors("Cannot draw the mixes"):
+    with report_errors("Cannot draw the mixes", as_json=as_json):
         check_output(output)
         found = mixes(spacy.load(pipeline))
-        picture = draw_mixes(found, Path(pipeline).name)
-        if as_json:
-            print_json([mix._asdict() for mix in found])
-            return
-        picture.save(output)
-    msg.good("Drew the mixes", str(output))
+        draw_mixes(found, Path(pipeline).name).save(output)
+    if as_json:
+        print_json({"output": str(output), "mixes": [mix._asdict() for mix in found]})
+    else:
+        msg.good("Drew the mixes", str(output))

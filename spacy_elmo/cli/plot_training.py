@@ -1,4 +1,4 @@
-"""``python -m spacy elmo plot-training``: the curves of a pretraining run."""
+"""``python -m spacy elmo plot-training``: the curves of pretraining runs."""
 
 from __future__ import annotations
 
@@ -8,23 +8,30 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from .options import report_errors
+from .options import Json, print_json, report_errors
 
 
 def plot_training_cli(
-    out: Annotated[Path, typer.Argument(help="Directory of a run of `elmo pretrain`, or its log", metavar="OUT")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", "--file", "-f", help="Image to write; its suffix decides the format: .png, .svg or .pdf (default: a .png beside the log)", dir_okay=False)] = None,
+    out: Annotated[list[Path], typer.Argument(help="Directory of a run of `elmo pretrain`, or its log; several are compared", metavar="OUT...")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", "--file", "-f", help="File to write: .html or .svg; or .png, .pdf or .jpg, which need matplotlib (the extra viz) (default: a .png beside the first log)", dir_okay=False)] = None,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """
-    Plot the curves of a pretraining run.
+    Draw the curves of pretraining runs.
 
-    These are its loss, held-out perplexity and learning rate by step. The run need not have finished. Needs matplotlib: pip install 'spacy-elmo[viz]'.
+    These are the loss, the held-out perplexity and the learning rate by the words read. A run need
+    not have finished. Several runs share the axes, with a line for each.
     """
     from ..pretraining.run.log import LOG
-    from ..pretraining.run.plot import plot_log
+    from ..viz.picture import check_output
+    from ..viz.training import draw_training
 
-    log = out if out.is_file() else out / LOG
-    file = output or log.with_suffix(".png")
-    with report_errors("Cannot plot the training"):
-        plot_log(log, file)
-    msg.good("Drew the training", str(file))
+    log = out[0] if out[0].is_file() else out[0] / LOG
+    with report_errors("Cannot draw the training", as_json=as_json):
+        picture = draw_training(out)
+        file = check_output(output or log.with_suffix(".png"))
+        picture.save(file)
+    if as_json:
+        print_json({"output": str(file)})
+    else:
+        msg.good("Drew the training", str(file))

@@ -7,7 +7,15 @@ from typing import Annotated, Any
 import typer
 from wasabi import msg
 
-from .options import Json, Precision, TokenizerLang, WeightsName, print_json, report_errors
+from .options import (
+    Compiled,
+    Json,
+    Precision,
+    TokenizerLang,
+    WeightsName,
+    print_json,
+    report_errors,
+)
 
 WAYS = {"forward": "left to right", "backward": "right to left", "both": "both"}
 
@@ -18,6 +26,7 @@ def predict_cli(
     weights: WeightsName = "en_sm",
     lang: TokenizerLang = None,
     precision: Precision = "float32",
+    compiled: Compiled = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """
@@ -27,8 +36,8 @@ def predict_cli(
     both together give p(w|left) p(w|right) / p(w). Each blank is filled on its own, from the words
     of its sentence; another blank in the sentence counts as an unknown word.
     """
-    with report_errors("Cannot predict"):
-        data = predict(text, top, weights, lang, precision)
+    with report_errors("Cannot predict", as_json=as_json):
+        data = predict(text, top, weights, lang, precision, compiled)
     if as_json:
         print_json(data)
         return
@@ -41,7 +50,12 @@ def predict_cli(
 
 
 def predict(
-    text: str, top: int, setting: str, lang: str | None, precision: str = "float32"
+    text: str,
+    top: int,
+    setting: str,
+    lang: str | None,
+    precision: str = "float32",
+    compiled: bool = False,
 ) -> list[dict[str, Any]]:
     """For each blank its sentence and the words for it, as plain JSON types.
 
@@ -60,7 +74,7 @@ def predict(
             f"The text {text!r} has no blank: write ___ (three underscores, set off by spaces or "
             f"punctuation) for each word to predict."
         )
-    lm = LanguageModel.load(weights, precision)
+    lm = LanguageModel.load(weights, precision, compiled)
     data = []
     for blank in blanks:
         filled = zip(WAYS, lm.fill(blank.words, blank.place, top), strict=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
-from .options import GpuId, Quiet, report_errors
+from .options import GpuId, Json, Quiet, print_json, report_errors
 
 if TYPE_CHECKING:
     from ..pretraining.config import PretrainConfig
@@ -23,6 +23,7 @@ def pretrain_cli(
     gpu_id: GpuId = -1,
     start: Annotated[str | None, typer.Option("--from", help="Name, directory or zip of a biLM to start from (default: random initialization)", metavar="NAME")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume from the checkpoint in OUT")] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """
@@ -44,8 +45,6 @@ def pretrain_cli(
     from .pretrain_logger import SpacyLogger
     from .vectors import read_vectors
 
-    if str(config_path).startswith("--") or str(out).startswith("--"):
-        msg.fail("Give CONFIG and OUT first, and overrides of the config after them.", exits=1)
     device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
     verbose = is_first_process() and not quiet
 
@@ -59,11 +58,17 @@ def pretrain_cli(
         return replace(config, readers=readers, word_table=table, make_logger=logger)
 
     try:
-        with report_errors("Cannot pretrain"):
+        with report_errors("Cannot pretrain", as_json=as_json):
+            if str(config_path).startswith("--") or str(out).startswith("--"):
+                raise ValueError(
+                    "Give CONFIG and OUT first, and overrides of the config after them."
+                )
             progress = pretrain(read, out, device=device, resume=resume, quiet=quiet)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if progress.step < progress.n_steps:  # it was stopped
         raise typer.Exit(130)
-    if verbose:
+    if as_json and is_first_process():
+        print_json({"output": str(out), "steps": progress.step, "words": progress.words})
+    elif verbose:
         msg.good(f"{progress.step:,} steps, {progress.words:,} words", str(out))

@@ -9,6 +9,7 @@ from wasabi import msg
 from ..clusters import MOST_ITEMS
 from .options import (
     BiLMName,
+    Compiled,
     CorpusIn,
     Json,
     MostContexts,
@@ -34,6 +35,7 @@ def senses_cli(
     most_contexts: MostContexts = MOST_ITEMS,
     n_senses: NumberOfSenses = None,
     precision: Precision = "float32",
+    compiled: Compiled = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
@@ -49,11 +51,12 @@ def senses_cli(
     from ..viz.picture import check_output
     from ..viz.senses import draw_senses
 
-    with report_errors(f"Cannot draw the senses of '{word}'"):
+    with report_errors(f"Cannot draw the senses of '{word}'", as_json=as_json):
         check_output(output)
         found = find_senses(
             word, corpus, weights=weights, lang=lang, tokenized=tokenized,
-            most_contexts=most_contexts, n_senses=n_senses, precision=precision, quiet=quiet,
+            most_contexts=most_contexts, n_senses=n_senses, precision=precision,
+            compiled=compiled, quiet=quiet,
         )  # fmt: skip
         draw_senses(found).save(output)
     if as_json:

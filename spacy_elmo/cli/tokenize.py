@@ -35,7 +35,7 @@ def tokenize_cli(
     from ..progress import track
     from ..readers import blank, tokenize_files
 
-    with report_errors("Cannot tokenize"):
+    with report_errors("Cannot tokenize", as_json=as_json):
         *texts, out = paths
         if not texts:
             raise ValueError("Give at least one text, then the directory to write to.")

@@ -74,6 +74,9 @@ class Block:
         with reading("the part, which can be removed to encode it again,", path):
             with np.load(path, allow_pickle=False) as arrays:
                 ids, tokens = json.loads(arrays["rows"].tobytes())
+                texts = [text for row in tokens for text in row]
+                if len(ids) != len(tokens) or not all(isinstance(text, str) for text in texts):
+                    raise ValueError("its ids and its tokens are not those of the same rows")
                 block = cls(ids, tokens, np.empty(0))
                 n_vectors = int(block.offsets[-1])
                 if with_vectors:

@@ -152,6 +152,28 @@ def read_conllu(file: Path) -> Iterator[list[str]]:
         yield words
 
 
+def text_columns(schema: Any, file: Path) -> list[str]:
+    """The columns to read of a Parquet file: ``id``, if there is one, then ``tokens`` or ``text``.
+
+    Raises:
+        ValueError: it has neither of the two, or values of another type than (lists of) strings.
+    """
+    types = import_pyarrow(str(file)).types
+    name = next((name for name in ("tokens", "text") if name in schema.names), None)
+    if name is None:
+        raise ValueError(f"{file} has no column 'text' (strings) or 'tokens' (lists of them).")
+    found = kind = schema.field(name).type
+    if name == "tokens":
+        is_list = types.is_list(kind) or types.is_large_list(kind)
+        kind = kind.value_type if is_list else None
+    if kind is None or not (types.is_string(kind) or types.is_large_string(kind)):
+        expected = "lists of strings" if name == "tokens" else "strings"
+        raise ValueError(
+            f"The column '{name}' of {file} has the type {found}; expected {expected}."
+        )
+    return ["id", name] if "id" in schema.names else [name]
+
+
 def read_parquet(file: Path) -> Iterator[tuple[Any, Row]]:
     """The rows of a Parquet file with a column ``tokens`` or ``text``, and perhaps ``id``.
 
@@ -161,13 +183,12 @@ def read_parquet(file: Path) -> Iterator[tuple[Any, Row]]:
     pyarrow = import_pyarrow(str(file))
     try:
         table = pyarrow.parquet.ParquetFile(file)
-        names = [name for name in ("tokens", "text") if name in table.schema_arrow.names][:1]
-        if not names:
-            raise ValueError(f"{file} has no column 'text' (strings) or 'tokens' (lists of them).")
-        ids = ["id"] if "id" in table.schema_arrow.names else []
-        for batch in table.iter_batches(batch_size=MAX_ROWS, columns=[*ids, *names]):
+        names = text_columns(table.schema_arrow, file)
+        for batch in table.iter_batches(batch_size=MAX_ROWS, columns=names):
             columns = batch.to_pydict()
-            rows = [row if row is not None else "" for row in columns[names[0]]]
+            rows = [row if row is not None else "" for row in columns[names[-1]]]
+            if any(None in row for row in rows if isinstance(row, list)):
+                raise ValueError(f"{file} has a null among the tokens of a row; expected strings.")
             yield from zip(columns.get("id", [None] * len(rows)), rows, strict=True)
-    except (OSError, pyarrow.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise ValueError(f"Cannot read {file} as Parquet: {error}") from error

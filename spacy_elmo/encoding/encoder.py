@@ -21,6 +21,7 @@ from ..pipeline.doc_vectors import set_vectors
 from ..pipeline.extensions import set_layers
 from ..pipeline.listener import ElmoListener
 from ..pipeline.model_nodes import list_components, model_nodes
+from ..pipeline.outputs import Output, tokens_at_once
 from ..pipeline.segments import chunks, sentence_bounds
 from ..readers import StoredDocs, blank_pipeline
 from .block import Block
@@ -43,8 +44,8 @@ class Encoder(Settings):
         dtype: ``"float32"`` or ``"float16"``.
         lang: language of the text, if the card of the weights does not name it.
         docs: write Docs.
-        precision: ``"float32"`` (if None) or ``"bfloat16"``, see `BiLM.set_precision`; a pipeline
-            has its own.
+        precision, compiled: see `BiLM.set_precision`; None for ``"float32"``. A pipeline has its
+            own.
 
     Raises:
         ValueError: a setting is unknown, or does not go with another.
@@ -61,6 +62,7 @@ class Encoder(Settings):
     lang: str | None = None
     docs: bool = False
     precision: str | None = None
+    compiled: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,10 +72,11 @@ class Encoder(Settings):
             )
         if self.pipeline is not None and self.lang is not None:
             raise ValueError("The pipeline has a language of its own: drop --lang.")
-        if self.pipeline is not None and self.precision is not None:
-            raise ValueError(
-                "The precision of a pipeline is a setting of its elmo component: drop --precision."
-            )
+        for name in ("precision", "compiled"):
+            if self.pipeline is not None and getattr(self, name):
+                raise ValueError(
+                    f"The pipeline's elmo component has a setting {name} of its own: drop --{name}."
+                )
         if self.docs and self.level != "tokens":
             raise ValueError(
                 f"Docs store the vectors of tokens, not of {self.level}: choose another format, "
@@ -93,7 +96,8 @@ class Encoder(Settings):
         if self.pipeline is None:
             weights = self.weights if isinstance(self.weights, str) else list(self.weights)
             nlp = blank_pipeline(find_weights(weights), self.lang)
-            model = {"weights": weights, "precision": self.precision or "float32"}
+            precision = self.precision or "float32"
+            model = {"weights": weights, "precision": precision, "compiled": self.compiled}
             nlp.add_pipe("elmo", config={"model": model})
         else:
             nlp = spacy.load(self.pipeline)
@@ -166,11 +170,15 @@ class Encoder(Settings):
         with self.nlp.memory_zone():  # the vocab drops their words at its end
             docs = self.read(rows)
             arrays: list[np.ndarray] = []
-            for batch in chunks(docs, self.elmo.shim.settings.batch_words, len(docs)):
+            compared: list[np.ndarray | None] = []
+            for batch in chunks(docs, tokens_at_once(self.elmo.shim), len(docs)):
                 # Copies of what is needed; the layers of one batch are in memory at a time.
-                arrays += [np.array(np.moveaxis(a, -2, 0)) for a in self._predict(batch)]
+                outputs = self._predict(batch)
+                arrays += [np.array(np.moveaxis(a, -2, 0)) for a in self._select(outputs)]
+                if self.docs:
+                    compared += [output.compared for output in outputs]
             if self.docs:
-                data = self._store(docs, arrays)
+                data = self._store(docs, arrays, compared)
                 texts = [[token.text for token in doc] for doc in docs]
                 return Block(list(ids), texts, np.empty((0, *self.shape), self.dtype), data)
             pooled = [self._pool(doc, array) for doc, array in zip(docs, arrays, strict=True)]
@@ -196,19 +204,26 @@ class Encoder(Settings):
             else:
                 yield make_sentence(self.nlp.vocab, row)
 
-    def _predict(self, docs: list[Doc]) -> list[np.ndarray]:
-        """``(n_tokens, 2P)`` for each Doc, or ``(L + 1, n_tokens, 2P)`` with all layers."""
-        own_mix = self.mix is self.elmo.model.get_ref("mix")
-        before, self.elmo.store_layers = self.elmo.store_layers, self.layers != "mix" or not own_mix
+    def _has_own_mix(self) -> bool:
+        """Whether the mix is the component's own."""
+        return self.mix is self.elmo.model.get_ref("mix")
+
+    def _predict(self, docs: list[Doc]) -> Sequence[Output]:
+        """The component's outputs, with layers if they are needed."""
+        with_layers = self.layers != "mix" or not self._has_own_mix()
+        before, self.elmo.store_layers = self.elmo.store_layers, with_layers
         try:
-            outputs = self.elmo.predict(docs)
+            return self.elmo.predict(docs)
         finally:
             self.elmo.store_layers = before
+
+    def _select(self, outputs: Sequence[Output]) -> list[np.ndarray]:
+        """``(n_tokens, 2P)`` for each Doc, or ``(L + 1, n_tokens, 2P)`` with all layers."""
         if self.layers == "all":
             arrays: Any = [output.layers for output in outputs]
         elif self.layers == "top":
             arrays = [output.layers[-1] for output in outputs]  # type: ignore[index]
-        elif own_mix:
+        elif self._has_own_mix():
             arrays = [output.tensor for output in outputs]
         else:
             arrays = self.mix.predict([output.layers for output in outputs])
@@ -226,15 +241,23 @@ class Encoder(Settings):
         means = [vectors[words[start:end]].mean(axis=0) for start, end in bounds]
         return texts, np.array(means, dtype="float32").reshape(-1, *self.shape)
 
-    def _store(self, docs: list[Doc], arrays: list[np.ndarray]) -> bytes:
-        """A DocBin of Docs with ``._.elmo``, or ``._.elmo_layers`` if these are all layers."""
+    def _store(
+        self, docs: list[Doc], arrays: list[np.ndarray], compared: list[np.ndarray | None]
+    ) -> bytes:
+        """A DocBin of Docs with ``._.elmo``, or ``._.elmo_layers`` if these are all layers.
+
+        Args:
+            docs, arrays: the Docs and their vectors.
+            compared: what similarities of the mix compare, see `DocVectors`.
+        """
         stored = DocBin(store_user_data=True)
-        for doc, array in zip(docs, arrays, strict=True):
+        for doc, array, rows in zip(docs, arrays, compared, strict=True):
             vectors = array.astype(self.dtype, copy=False)
             if self.layers == "all":
                 layers: Any = np.ascontiguousarray(np.moveaxis(vectors, 0, -2))
                 set_layers(doc, layers, self.elmo.name)
             else:
-                set_vectors(doc, vectors)  # type: ignore[arg-type]
+                rows = rows if self.layers == "mix" and self._has_own_mix() else None
+                set_vectors(doc, vectors, compared=rows)  # type: ignore[arg-type]
             stored.add(doc)
         return stored.to_bytes()

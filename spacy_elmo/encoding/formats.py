@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from io import FileIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from spacy.tokens import DocBin
@@ -58,6 +60,34 @@ def write_parquet(out: Path, parts: Sequence[Path]) -> None:
                 writer.write_table(table)
 
 
+class UnfailingFile(FileIO):
+    """A file whose errors are raised by `check` alone: HDF5 crashes where a write fails."""
+
+    error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        n_bytes = len(rest)
+        try:
+            while rest and self.error is None:
+                rest = rest[super().write(rest) :]
+        except OSError as error:
+            self.error = error
+        return n_bytes
+
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return size or 0
+
+    def check(self) -> None:
+        """Raise the first error, if there was one."""
+        if self.error is not None:
+            raise self.error
+
+
 def write_hdf5(out: Path, parts: Sequence[Path]) -> None:
     """A dataset for each row, named by its index as a string; ``sentence_to_index`` has a JSON
     object from tokens, separated by spaces, to these names.
@@ -67,15 +97,17 @@ def write_hdf5(out: Path, parts: Sequence[Path]) -> None:
     """
     h5py = import_h5py(str(out))
     names: dict[str, str] = {}
-    with atomic_file(out) as temporary, h5py.File(temporary, "w") as file:
-        n = 0
-        for part in parts:
-            for _, tokens, vectors in Block.load(part).rows():
-                file.create_dataset(str(n), data=np.moveaxis(vectors, 0, -2))
-                names[" ".join(tokens)] = str(n)
-                n += 1
-        index = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
-        index[0] = json.dumps(names)
+    with atomic_file(out) as temporary, UnfailingFile(temporary, "w+") as raw:
+        with h5py.File(raw, "w") as file:
+            for part in parts:
+                for _, tokens, vectors in Block.load(part).rows():
+                    n = str(len(file))
+                    file.create_dataset(n, data=np.moveaxis(vectors, 0, -2))
+                    names[" ".join(tokens)] = n
+                raw.check()
+            index = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
+            index[0] = json.dumps(names)
+        raw.check()
 
 
 def write_npy(out: Path, parts: Sequence[Path]) -> None:

@@ -49,6 +49,7 @@ def encode(
     level: str = "tokens",
     dtype: str = "float32",
     precision: str | None = None,
+    compiled: bool = False,
     lang: str | None = None,
     tokenized: bool = False,
     n_process: int = 1,
@@ -66,7 +67,8 @@ def encode(
     Args:
         corpus, tokenized: see `Corpus`.
         out: the file to write. With ``ray`` a directory, on storage that all machines share.
-        weights, pipeline, component, layers, level, dtype, precision, lang: see `Encoder`.
+        weights, pipeline, component, layers, level, dtype, precision, compiled, lang: see
+            `Encoder`.
         format: ``"parquet"``, ``"hdf5"``, ``"npy"`` or ``"docbin"``; None for what the suffix of
             the file says, else Parquet.
         n_process: number of processes.
@@ -85,6 +87,7 @@ def encode(
         weights if isinstance(weights, str) else tuple(map(str, weights)),
         pipeline if pipeline is None else str(pipeline),
         component, layers, level, dtype, lang, docs=format == "docbin", precision=precision,
+        compiled=compiled,
     )  # fmt: skip
     read = Corpus(str(corpus), tokenized)
     read.files()  # an error here is clearer than one later
@@ -109,11 +112,16 @@ def encode(
         "version": __version__,
     }
     state = read_description(description, settings)
-    if not state and out.exists():
-        raise ValueError(f"'{out}' exists, but was not written by this command. Remove it.")
-    if "n_rows" not in state:
-        parts.mkdir(parents=True, exist_ok=True)
-        write_description(description, settings)
+    if not state:
+        for path in filter(Path.exists, (out, parts)):
+            raise ValueError(
+                f"'{path}' exists, but without the description of its job, '{description}', so "
+                f"nothing can be resumed. Remove it."
+            )
+    if "n_rows" not in state or not all(map(Path.exists, output_files(format, out))):
+        description.parent.mkdir(parents=True, exist_ok=True)
+        write_description(description, settings)  # before any part: no part is without it
+        parts.mkdir(exist_ok=True)
         sizes = encode_parts(read, parts, encoder, n_process, quiet)
         WRITERS[format](out, sorted(parts.glob("*.npz")))
         state = Summary(*map(sum, zip(*sizes, strict=True)))._asdict()
@@ -157,7 +165,7 @@ def read_description(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
         changes = ", ".join(f"{name} = {before.get(name)!r}" for name in differing)
         raise ValueError(
             f"Cannot resume: the job described in '{path}' has {changes}. Give it the same "
-            f"settings, corpus and weights, or remove the file and start again."
+            f"settings, corpus and weights, or remove it and what else the job has written."
         )
     return state
 
@@ -190,6 +198,7 @@ def work(
     encoder: Encoder, tasks: Iterator[tuple[Chunk, Path]], n_process: int
 ) -> Iterator[Summary]:
     """Encode chunks, in this process or in others, and yield the size of each."""
+    loaded.cache_clear()  # of an earlier job, whose weights may have changed on the disk since
     encoder = loaded(encoder)
     if n_process == 1:
         with one_thread():

@@ -11,7 +11,7 @@ from ..bilm.files import atomic_directory
 from ..bilm.optional_imports import import_extra
 from ..readers import StoredDocs
 from .block import import_pyarrow
-from .corpus import PARQUET, Corpus
+from .corpus import PARQUET, Corpus, text_columns
 from .encoder import Encoder
 
 BATCH_ROWS = 256  # rows that an actor encodes together
@@ -47,7 +47,7 @@ def encode_on_ray(
 
     Args:
         corpus: Parquet with a column ``id`` is read by the cluster itself, anything else by this
-            process. Docs are read as their words.
+            process, into its memory. Docs are read as their words.
         out: a directory that all machines share; it appears when all is written.
         encoder: what each actor runs; it loads the weights on its own machine.
         address: of the cluster; ``"local"`` starts one on this machine.
@@ -68,9 +68,9 @@ def encode_on_ray(
         local = {"num_cpus": n_actors} if address == "local" else {}
         ray.init(address, log_to_driver=False, **local)
     ray.data.DataContext.get_current().execution_options.preserve_order = True
-    files = corpus.files()
-    if all(file.suffix == PARQUET for file in files) and has_ids(files[0]):
-        dataset = ray.data.read_parquet([str(file) for file in files])
+    files, columns = corpus.files(), common_columns(corpus)
+    if len(columns) > 1:
+        dataset = ray.data.read_parquet([str(file) for file in files], columns=columns)
     else:
         dataset = ray.data.from_arrow(tables(corpus))
     encoded = dataset.map_batches(
@@ -97,10 +97,14 @@ def measure(directory: Path) -> tuple[int, int]:
     return n_rows, n_vectors
 
 
-def has_ids(file: Path) -> bool:
-    """Whether a Parquet file has a column ``id``."""
-    names = import_pyarrow(str(file)).parquet.read_schema(file).names
-    return "id" in names
+def common_columns(corpus: Corpus) -> list[str]:
+    """The columns to read of Parquet files that have the same ones; empty for other corpora."""
+    files = corpus.files()
+    if any(file.suffix != PARQUET for file in files):
+        return []
+    read_schema = import_pyarrow(str(files[0])).parquet.read_schema
+    found = {tuple(text_columns(read_schema(file), file)) for file in files}
+    return list(found.pop()) if len(found) == 1 else []
 
 
 def tables(corpus: Corpus) -> list[Any]:

@@ -97,11 +97,13 @@ class LanguageModel:
         self.no_word = torch.tensor(no_word, device=model.device)
 
     @classmethod
-    def load(cls, weights: Setting, precision: str = "float32") -> LanguageModel:
+    def load(
+        cls, weights: Setting, precision: str = "float32", compiled: bool = False
+    ) -> LanguageModel:
         """The language model that a ``weights`` setting names.
 
         Args:
-            weights, precision: see `find_weights` and `BiLM.set_precision`.
+            weights, precision, compiled: see `find_weights` and `BiLM.set_precision`.
 
         Raises:
             ValueError: there are no such weights, they are damaged, or they have no head.
@@ -109,7 +111,7 @@ class LanguageModel:
         configure_worker()
         found = find_weights(weights)
         head, vocab = load_head(found)  # first: without one, the biLM need not be loaded
-        return cls(found.load().set_precision(precision), head, vocab, found.card())
+        return cls(found.load().set_precision(precision, compiled), head, vocab, found.card())
 
     def save(self, path: Path) -> None:
         """Write a directory that `load` reads, whole or not at all."""
@@ -184,8 +186,7 @@ class LanguageModel:
                 f"position is {position}, but the sentence has {len(words)} words; give an index "
                 f"from 0 up to the last word's."
             )
-        forward, backward = self._hidden(words)
-        rows = self._expected(forward[position : position + 1], backward[position : position + 1])
+        rows = self._expected(*(hidden[position, None] for hidden in self._hidden(words)))
         allowed = (row[0].masked_fill(self.no_word, -torch.inf).log_softmax(0) for row in rows)
         return Filled(*(self._guesses(row, n) for row in allowed))
 
@@ -254,8 +255,7 @@ class LanguageModel:
         """What is expected at M positions, from the hidden vectors before them, ``(M, P)``.
 
         Returns:
-            Log-probabilities ``(M, V)`` of all words, forward, backward and both; special words
-            have -inf.
+            Log-probabilities ``(M, V)``, forward, backward and both; -inf for special words.
         """
         f, b = self._log_probs(forward), self._log_probs(backward)
         return f, b, (f + b - self.log_prior).log_softmax(dim=1)

@@ -12,7 +12,7 @@ from thinc.api import Model
 
 from ..bilm.base_weights import Card
 from ..bilm.settings import check_choice
-from .scalar_mix import MixSettings
+from .scalar_mix import MixSettings, check_parameters
 
 VECTORS = ("auto", "elmo", "vocab")
 
@@ -94,16 +94,31 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> bool
 
 
 @contextmanager
-def damage_reported(name: str, source: str) -> Iterator[None]:
+def damage_reported(name: str, source: str, model: Model | None) -> Iterator[None]:
     """A context in which a component is deserialized.
 
-    Whatever spaCy, thinc and their serializers raise for damaged data becomes one ValueError.
+    Whatever spaCy, thinc and their serializers raise for damaged data becomes one ValueError. So
+    does what thinc does not notice: it leaves as they are the parts that the data lack.
 
     Args:
         name: the component's.
         source: what it is loaded from.
+        model: that of the component; None if it is not loaded.
     """
     try:
+        before = None if model is None else _parts(model)
         yield
+        if model is None or before is None:
+            return
+        mix, shim, bilm = _parts(model)
+        if mix is not before[0] or shim is not before[1] or bilm in (None, before[2]):
+            raise ValueError("a part of its model is missing")
+        check_parameters(mix, shim.config.n_layers + 1)
     except Exception as error:
         raise ValueError(f"Cannot load the component '{name}' from {source}: {error}") from error
+
+
+def _parts(model: Model) -> tuple[Any, Any, Any]:
+    """The mix and the biLM's shim, which stay the same, and the biLM, which does not."""
+    shim: Any = model.get_ref("bilm").shims[0]
+    return model.get_ref("mix"), shim, shim.bilm if shim.is_loaded else None

@@ -25,8 +25,8 @@ from .elmo_model import ReplacedConfig
 from .gradients import Batch, add_loss
 from .listener import ElmoListener
 from .model_nodes import model_nodes
-from .outputs import Output, predict_docs
-from .scalar_mix import check_finite, set_up
+from .outputs import Output, predict_docs, tokens_at_once
+from .scalar_mix import set_up
 from .segments import chunks
 from .sources import add_sources, update_saved_sources
 from .tensor_conflicts import TensorConflicts
@@ -154,14 +154,14 @@ class Elmo(Tok2Vec):
         return outputs
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Annotate a stream of Docs, as many at a time as one pass of the biLM reads.
+        """Annotate a stream of Docs, as many at a time as some passes of the biLM read.
 
         Args:
             stream: any number of Docs.
             batch_size: the most Docs at a time.
         """
         handle = self.get_error_handler()
-        for docs in chunks(stream, self.shim.settings.batch_words, batch_size):
+        for docs in chunks(stream, tokens_at_once(self.shim), batch_size):
             try:
                 self.set_annotations(docs, self.predict(docs))
             except Exception as error:
@@ -272,21 +272,20 @@ class Elmo(Tok2Vec):
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load the component with its weights; a ValueError if a file is missing or damaged."""
-        with self._loading(str(path)):
+        with self._loading(str(path), exclude):
             super().from_disk(path, exclude=exclude)
         return self
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load the component with its weights; a ValueError if the bytes are damaged."""
-        with self._loading("bytes"):
+        with self._loading("bytes", exclude):
             super().from_bytes(bytes_data, exclude=exclude)
         return self
 
     @contextlib.contextmanager
-    def _loading(self, source: str) -> Iterator[None]:
-        with damage_reported(self.name, source):
+    def _loading(self, source: str, exclude: Iterable[str]) -> Iterator[None]:
+        with damage_reported(self.name, source, None if "model" in exclude else self.model):
             yield
-            check_finite(self.model.get_ref("mix"))
         self._add_sources()
 
     def _add_sources(self) -> bool:

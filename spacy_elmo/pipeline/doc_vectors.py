@@ -230,9 +230,15 @@ def _slice(doc: Doc) -> tuple[Any, np.ndarray | None]:
             "first. (If it is a part of one: span.as_doc(copy_user_data=True) has them.)"
         )
     if compared is not None and len(doc):
-        windows = np.lib.stride_tricks.sliding_window_view(sums, len(doc))
-        start = int((windows == _row_sums(doc.tensor)).all(axis=1).argmax())
-        compared = compared[start : start + len(doc)]
+        own = _row_sums(doc.tensor)
+        matches = (np.lib.stride_tricks.sliding_window_view(sums, len(doc)) == own).all(axis=1)
+        if not matches.any():
+            raise ValueError(
+                "This Doc, a part of another one, was retokenized: its ELMo vectors no longer fit "
+                "its tokens. Run the 'elmo' component on it, or make it with "
+                "span.as_doc(copy_user_data=True)."
+            )
+        compared = compared[matches.argmax() :][: len(doc)]
     return doc.tensor, compared
 
 

@@ -207,6 +207,8 @@ def vector_norm(doc: Doc) -> float:
 def similarity(obj: Doc | Span | Token, other: Any) -> float:
     """Cosine of two vectors, 0 if one of them is all zeros.
 
+    If one of them has no context (a Doc's, a sentence's), the words alone are compared.
+
     Raises:
         ValueError: the other object's vector has another size, or it is a Lexeme.
     """
@@ -225,6 +227,9 @@ def similarity(obj: Doc | Span | Token, other: Any) -> float:
             f"{b.shape[0]}-dimensional one: run both texts through the same pipeline. If one comes "
             f"from bytes, call spacy_elmo.set_vector_hooks(doc) on its Doc."
         )
+    n_words = len(a) // 3  # dimensions; two thirds are context, see `compared_vector`
+    if not a[n_words:].any() or not b[n_words:].any():
+        a, b = a[:n_words], b[:n_words]
     return float(a.dot(b)) / (_norm(a) * _norm(b))
 
 

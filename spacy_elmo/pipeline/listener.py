@@ -100,11 +100,10 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         Raises:
             ValueError: the component has not read the Doc, or it was retokenized since.
         """
-        layers: Any = None
+        # Also in a batch, for its check of the tokens: an annotating component may retokenize.
+        layers: Any = None if self.doc_layers is None else self.doc_layers.get(doc)
         if batch is not None:
             layers = batch.layers(doc)
-        elif self.doc_layers is not None:
-            layers = self.doc_layers.get(doc)
         if layers is None and self._may_be_own(doc):
             layers = extensions.get_layers(doc)
         if layers is None and any(doc is sample for sample in self.samples):

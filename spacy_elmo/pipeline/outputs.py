@@ -10,9 +10,12 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
+from .bilm_shim import BiLMShim
 from .segments import Part, chunks, doc_parts
 
 PASSES = 4  # of the biLM at a time: sentences of similar length are read together
+MAX_BYTES = 2**27  # of their layers
+FLOAT32_BYTES = 4
 
 
 class Output(NamedTuple):
@@ -29,6 +32,15 @@ class Output(NamedTuple):
     compared: np.ndarray | None
 
 
+def tokens_at_once(shim: BiLMShim) -> int:
+    """How many tokens to read before any result is used: those of several passes, if their layers
+    are small. Among more sentences, more are of similar length, and a pass takes fewer steps.
+    """
+    settings, config = shim.settings, shim.config
+    pass_bytes = settings.batch_words * (config.n_layers + 1) * config.width * FLOAT32_BYTES
+    return settings.batch_words * max(1, min(PASSES, MAX_BYTES // pass_bytes))
+
+
 def predict_docs(docs: Sequence[Doc], model: Model, with_layers: bool) -> list[Output]:
     """Run a component's model over Docs.
 
@@ -40,8 +52,8 @@ def predict_docs(docs: Sequence[Doc], model: Model, with_layers: bool) -> list[O
     Returns:
         An output for each Doc.
     """
-    settings = model.get_ref("bilm").shims[0].settings  # type: ignore[attr-defined]
-    n_tokens = PASSES * settings.batch_words
+    shim: Any = model.get_ref("bilm").shims[0]
+    settings, n_tokens = shim.settings, tokens_at_once(shim)
     parts = (
         part
         for doc in docs

@@ -21,6 +21,7 @@ from .model_nodes import model_nodes
 
 NAME = "elmo-scalar-mix"
 EPSILON = 1e-5  # in the layer normalization
+MAX_GAMMA = 1e6  # times a biLM's layers it stays finite
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,11 @@ class MixSettings(Settings):
 
     title = "The mix's setting"
     initial_weights: Optional[List[float]]
-    gamma: float
     layer_norm: bool
     trainable: bool
+    gamma: float = setting(
+        lambda x: abs(x) <= MAX_GAMMA, f"give a number from {-MAX_GAMMA:,.0f} to {MAX_GAMMA:,.0f}"
+    )
     dropout: float = below_one()
     l2: float = setting(lambda x: x >= 0, "give 0 or more (a listener's setting mix_l2)")
     layers: Union[int, str] = setting(
@@ -86,7 +89,7 @@ def ScalarMix(
         ValueError: a setting is out of range; or, at the first use, there are more or fewer
             weights than layers, or no layer of that index.
     """
-    settings = MixSettings(initial_weights, gamma, layer_norm, trainable, dropout, l2, layers)
+    settings = MixSettings(initial_weights, layer_norm, trainable, gamma, dropout, l2, layers)
     return Model(
         NAME,
         forward,
@@ -134,7 +137,7 @@ def forward(
     set_up(model, X[0].shape[0], X[0].shape[2])
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
-    check_finite(model)
+    check_parameters(model, X[0].shape[0])
     s = layer_weights(model)
     settings: MixSettings = model.attrs["settings"]
     normal = [_normalize(model.ops, x) for x in X] if settings.layer_norm else None
@@ -166,16 +169,25 @@ def forward(
     return Y, backprop
 
 
-def check_finite(model: Model[List[Floats3d], List[Floats2d]]) -> None:
-    """Raise a ValueError if a mix has parameters that are not finite."""
+def check_parameters(model: Model[List[Floats3d], List[Floats2d]], n_layers: int) -> None:
+    """Raise a ValueError if a mix has parameters of the wrong shapes, or with which it would
+    compute values that are not finite."""
     if not model.has_param("w"):
         return
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
-    if not all(x.dtype.kind == "f" and model.ops.xp.isfinite(x).all() for x in (w, gamma)):
+    are_floats = w.dtype.kind == gamma.dtype.kind == "f"
+    if not (are_floats and w.shape == (n_layers,) and gamma.shape == (1,)):
+        raise ValueError(
+            f"A mix of ELMo's layers has parameters of the shapes {w.shape} and {gamma.shape}, but "
+            f"the biLM has {n_layers} layers (the token layer included), and gamma is one number: "
+            f"the saved pipeline is damaged, or its biLM was replaced."
+        )
+    if not (model.ops.xp.isfinite(w).all() and (abs(gamma) <= MAX_GAMMA).all()):
         raise ValueError(
             f"A mix of ELMo's layers has weights {w.tolist()} and gamma {gamma.tolist()}, not all "
-            f"of them finite: the training diverged, or the saved pipeline is damaged."
+            f"of them finite, or a gamma of more than {MAX_GAMMA:,.0f}: the training diverged, or "
+            f"the saved pipeline is damaged."
         )
 
 

@@ -26,7 +26,7 @@ class BiLMSettings(Settings):
             sentences if it has any, else split after sentence-final punctuation.
         max_words: words of the longest sequence; longer ones are read in overlapping windows.
         batch_words: words of one forward pass, sentence boundaries included, give or take half of
-            them; ``nlp.pipe`` annotates about as many at a time.
+            them; ``nlp.pipe`` annotates up to four times as many at a time.
         learn_rate_factor: factor of the learning rate for the biLM, if it is not frozen.
         cache_mb: megabytes of layers to cache while something is trained on a frozen biLM, so
             that it reads each sentence of the training once; 0 for no cache.

@@ -241,7 +241,9 @@ def _model(data: Mapping[str, Any] | None, start: Weights | None, state: str) ->
             raise ValueError(f"Config: [model] {error}") from error
     if start is None:
         if config is None:
-            raise ValueError("Config: there is no [model] section.")
+            raise ValueError(
+                "Config: there is no [model] section. Add one, or give weights with --from."
+            )
         return config
     started = replace(start.config(), initial_state=state)
     values = {} if config is None else asdict(config)

@@ -19,7 +19,7 @@ from .config_file import CONFIG
 from .data.corpus import CorpusPosition
 from .data.prefetch import batches_for
 from .data.word_table import TABLE, write_table
-from .run.checkpoint import CHECKPOINT, Progress
+from .run.checkpoint import CHECKPOINT, Progress, keep_latest
 from .run.console import Console
 from .run.distributed import process_group
 from .run.log import LOG, Log, open_log
@@ -99,6 +99,8 @@ def pretrain(
                 if run.table is not None:
                     write_table(run.table, out / TABLE)
                 write_checkpoint(state, run)
+            elif progress.step:  # the process may have been killed before it had copied it
+                keep_latest(out / CHECKPOINT, progress.step, run.config.training.keep_checkpoints)
 
         log_path = out / LOG if group.is_first else None
         with logger as follow, open_log(log_path, run.log, follow) as log:

@@ -3,12 +3,13 @@
 Each function takes ``page`` (return a whole page instead of one element) and ``jupyter`` (show it
 and return None; by default, in a notebook). The HTML refers to nothing outside itself. The
 functions named ``draw_…`` in this folder return a `Picture`, whose ``save`` writes
-HTML, SVG or PNG.
+HTML, SVG or images.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -22,8 +23,9 @@ from .picture import Picture
 from .senses import draw_senses
 from .similarity import draw_similarity
 from .surprisal import draw_surprisal
+from .training import draw_training
 
-__all__ = ["Picture", "blanks", "mixes", "senses", "similarity", "surprisal"]
+__all__ = ["Picture", "blanks", "mixes", "senses", "similarity", "surprisal", "training"]
 
 
 def blanks(
@@ -77,3 +79,20 @@ def surprisal(
     """
     chosen = [texts] if isinstance(texts, (Doc, Span)) else list(texts)
     return draw_surprisal(chosen).show(page, jupyter)
+
+
+def training(
+    runs: str | Path | Sequence[str | Path], *, page: bool = False, jupyter: bool | None = None
+) -> str | None:
+    """Loss, held-out perplexity and learning rate of pretraining runs, by the words read.
+
+    Args:
+        runs: the directory of a run of ``elmo pretrain``, or its log, or several to compare; they
+            need not have finished.
+        page, jupyter: as in the other functions.
+
+    Raises:
+        ValueError: there is no log, or it is damaged or has nothing to draw.
+    """
+    chosen = [runs] if isinstance(runs, (str, Path)) else runs
+    return draw_training([Path(run) for run in chosen]).show(page, jupyter)

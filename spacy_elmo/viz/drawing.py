@@ -1,15 +1,13 @@
-"""A drawing of shapes and labels, as SVG and, by matplotlib, as PNG."""
+"""A drawing of shapes and labels, and its SVG."""
 
 from __future__ import annotations
 
 import math
 import re
 from html import escape
-from pathlib import Path
+from itertools import accumulate
 from typing import Any, NamedTuple
-
-from ..bilm.files import atomic_file
-from ..bilm.optional_imports import import_extra
+from unicodedata import east_asian_width
 
 FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
 INK, FAINT, PAPER = "#1a1a1a", "#767676", "#ffffff"
@@ -30,8 +28,13 @@ def clean(text: str) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """A text of at most so many characters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """A text at most as wide as so many Latin characters; those of Korean, Chinese and Japanese
+    are as wide as two."""
+    widths = [2 if east_asian_width(character) in "WF" else 1 for character in text]
+    if sum(widths) <= most:
+        return text
+    n = sum(end < most for end in accumulate(widths))
+    return text[:n] + "…"
 
 
 def shade(value: float) -> str:
@@ -43,8 +46,8 @@ def shade(value: float) -> str:
 
 
 def text_on(value: float) -> str:
-    """The colour of a label that is readable on `shade`."""
-    return PAPER if value > 0.5 else INK
+    """The colour of a label on `shade`: the one with more contrast."""
+    return PAPER if value > 0.62 else INK
 
 
 def mark_points(kind: str, x: float, y: float, size: float) -> list[Point]:
@@ -77,9 +80,10 @@ def polygon(n: int, x: float, y: float, radius: float, turn: float = 0.0) -> lis
 
 
 class Shape(NamedTuple):
-    """A filled polygon, or a line of two points.
+    """A filled polygon, or a line from point to point.
 
     Attributes:
+        fill: a colour; ``"none"`` for a line.
         title: shown when the pointer is over it.
         link: where a click leads, as in ``"#context-3"``.
     """
@@ -127,9 +131,9 @@ class Drawing:
         corners = [(x, y), (x + width, y), (x + width, y + height), (x, y + height)]
         self.items.append(Shape(corners, fill, **settings))
 
-    def line(self, start: Point, end: Point, stroke: str = FAINT, width: float = 1.0) -> None:
-        """Add a straight line."""
-        self.items.append(Shape([start, end], "none", stroke, width))
+    def line(self, *points: Point, stroke: str = FAINT, width: float = 1.0) -> None:
+        """Add a line from point to point."""
+        self.items.append(Shape([*points], "none", stroke, width))
 
     def label(self, x: float, y: float, text: str, **settings: Any) -> None:
         """Add a `Label`."""
@@ -145,37 +149,6 @@ class Drawing:
         )
         return "\n".join([head, *map(to_svg, self.items), "</svg>"])
 
-    def save_png(self, file: Path) -> None:
-        """Write the drawing as an image, whole or not at all.
-
-        Raises:
-            ValueError: matplotlib is missing.
-        """
-        need = "a PNG needs matplotlib (.html and .svg files need nothing)"
-        Figure = import_extra("matplotlib.figure", "viz", need, str(file)).Figure
-        Polygon = import_extra("matplotlib.patches", "viz", need, str(file)).Polygon
-        figure = Figure(figsize=(self.width / 100, self.height / 100), dpi=200, facecolor=PAPER)
-        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, self.width), ylim=(self.height, 0))
-        axes.set_axis_off()
-        points_per_pixel = 0.72  # 100 pixels to the inch, 72 points
-        for order, item in enumerate(self.items):
-            if isinstance(item, Label):
-                axes.text(
-                    item.x, item.y, item.text.replace("$", r"\$"),  # no formulas
-                    size=item.size * points_per_pixel, color=item.fill, zorder=order,
-                    ha={"start": "left", "middle": "center", "end": "right"}[item.anchor],
-                    va="baseline", weight="bold" if item.bold else "normal",
-                )  # fmt: skip
-                continue
-            axes.add_patch(
-                Polygon(
-                    item.points, closed=len(item.points) > 2, facecolor=item.fill, zorder=order,
-                    edgecolor=item.stroke, linewidth=item.stroke_width * points_per_pixel,
-                )
-            )  # fmt: skip
-        with atomic_file(file) as temporary:
-            figure.savefig(temporary, format="png")
-
 
 def to_svg(item: Shape | Label) -> str:
     """A shape or a label as an SVG element."""
@@ -186,9 +159,10 @@ def to_svg(item: Shape | Label) -> str:
             f'text-anchor="{item.anchor}"{weight}>{clean(item.text)}</text>'
         )
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in item.points)
+    kind = "polyline" if item.fill == "none" else "polygon"
     title = f"<title>{clean(item.title)}</title>" if item.title else ""
     shape = (
-        f'<polygon points="{path}" fill="{item.fill}" stroke="{item.stroke}" '
-        f'stroke-width="{item.stroke_width:g}">{title}</polygon>'
+        f'<{kind} points="{path}" fill="{item.fill}" stroke="{item.stroke}" '
+        f'stroke-width="{item.stroke_width:g}">{title}</{kind}>'
     )
     return f'<a href="{clean(item.link)}">{shape}</a>' if item.link else shape

@@ -1,4 +1,4 @@
-"""A picture with its title and caption: HTML, SVG and PNG, or shown in a notebook."""
+"""A picture with its title and caption: HTML, SVG and images, or shown in a notebook."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 
 from ..bilm.files import write_text
 from .drawing import FONT, INK, PAPER, Drawing, clean
+from .image import KINDS, save_image
 
-SUFFIXES = (".html", ".svg", ".png")
+SUFFIXES = (".html", ".svg", *KINDS)
 STYLE = f"""
 .elmo-viz {{ font-family: {FONT}; color: {INK}; background: {PAPER}; color-scheme: light;
   max-width: 60rem; margin: 0 auto; padding: 1rem; line-height: 1.5; overflow-wrap: anywhere; }}
@@ -74,7 +75,7 @@ class Picture:
 
         Raises:
             ValueError: the suffix is none of `SUFFIXES`, the folder is missing, there is no
-                drawing for an image, or a PNG needs matplotlib.
+                drawing for an image, or an image needs matplotlib.
         """
         file = check_output(file)
         kind = file.suffix.lower()
@@ -82,8 +83,8 @@ class Picture:
             content = self.html(page=True)
         elif self.drawing is None:
             raise ValueError(f"'{file}': '{self.title}' is text and has no image; write .html.")
-        elif kind == ".png":
-            self.drawing.save_png(file)
+        elif kind in KINDS:
+            save_image(self.drawing, file)
             return
         else:
             content = self.drawing.svg(self.title) + "\n"

@@ -11,8 +11,8 @@ from .drawing import Drawing, shade, shorten, text_on
 from .picture import Picture
 
 WIDTH, MOST = 480, 30  # of the matrix
-TEXT_CHARACTERS = 50
-LINE = 26  # pixels of a line of the list of texts
+TEXT_CHARACTERS = 46
+LINE = 28  # pixels of a line of the list of texts
 
 
 def draw_similarity(texts: Sequence[Doc | Span]) -> Picture:
@@ -38,10 +38,11 @@ def draw_similarity(texts: Sequence[Doc | Span]) -> Picture:
     drawing = Drawing(WIDTH, left + n * size + 24 + LINE * n)
     digits = 2 if size >= 36 else 1
     font = min(16.0, size / (digits + 0.6))
+    numbers = min(15.0, size * 0.7)  # those above are as wide as a cell at most
     for i in range(n):
         middle = left + (i + 0.5) * size
-        drawing.label(middle, left - 12, str(i + 1), anchor="middle")
-        drawing.label(left - 12, middle + 5, str(i + 1), anchor="end")
+        drawing.label(middle, left - 12, str(i + 1), size=numbers, anchor="middle")
+        drawing.label(left - 12, middle + numbers / 3, str(i + 1), size=numbers, anchor="end")
         for j in range(n):
             share = (values[i, j] - low) / max(high - low, 1e-6) if i != j else 1.0
             x, y = left + j * size, left + i * size
@@ -55,7 +56,7 @@ def draw_similarity(texts: Sequence[Doc | Span]) -> Picture:
     for i, line in enumerate(lines):
         y = left + n * size + 24 + LINE * (i + 0.3)
         drawing.label(left - 12, y, str(i + 1), anchor="end", bold=True)
-        drawing.label(left, y, line, size=14)
+        drawing.label(left, y, line)
     caption = (
         f"Cosines of the vectors of {n} texts, from {low:.2f} (light) to {high:.2f} (dark); "
         f"each text equals itself."

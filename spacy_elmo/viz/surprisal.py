@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from spacy.tokens import Doc, Span, Token
 
@@ -33,23 +33,34 @@ def draw_surprisal(texts: Sequence[Doc | Span]) -> Picture:
         f"({MOST_BITS:.0f} bits and more). Words outside the vocabulary have none."
     )
     lines = [
-        f'<p dir="auto" style="line-height:2.6">{"".join(map(mark_token, text))}</p>'
-        for text in texts
+        f'<p dir="auto" style="line-height:2.6">{"".join(mark_words(text))}</p>' for text in texts
     ]
     return Picture("Surprisal", caption, text="\n".join(lines))
 
 
+def mark_words(text: Doc | Span) -> Iterator[str]:
+    """Each word in HTML, on one line with its punctuation if the line is long enough."""
+    word: list[str] = []
+    for token in text:
+        word.append(mark_token(token))
+        after = token.doc[token.i + 1 : token.i + 2]
+        joined = token.is_left_punct or any(t.is_punct for t in after)
+        if token.whitespace_ or not joined:
+            yield f'<span style="display:inline-block">{"".join(word)}</span>{token.whitespace_}'
+            word = []
+    yield "".join(word)  # a Span that ends within a word
+
+
 def mark_token(token: Token) -> str:
     """A token in HTML, with the bits below the word."""
-    text, space = clean(token.text), clean(token.whitespace_)
+    text = clean(token.text)
     bits = token._.surprisal
     if token.is_space:
         return " "
     if bits is None:
-        return f'<span style="{WORD};color:{FAINT}">{text}<br/><small>–</small></span>{space}'
+        return f'<span style="{WORD};color:{FAINT}">{text}<br/><small>–</small></span>'
     share = bits / MOST_BITS
     style = f"{WORD};background:{shade(share)};color:{text_on(share)}"
     return (
-        f'<mark style="{style}" title="{bits:.2f} bits">{text}<br/>'
-        f"<small>{bits:.1f}</small></mark>{space}"
+        f'<mark style="{style}" title="{bits:.2f} bits">{text}<br/><small>{bits:.1f}</small></mark>'
     )

@@ -10,16 +10,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
-from arms import ARMS, NEEDED, make_nlp
+from arms import ARMS, NEEDED, fits, make_nlp
 from curves import draw_curves
+from defaults import SETTINGS
+from downstream import DROPOUT, train
 from spacy.tokens import Doc
 from spacy.training import Example
+from spacy.util import load_config
 from tasks import TASKS, count, parse_size, sample
 
 from .conftest import Run
 
 MIX = "ELMo, mix (λ = 0.001)"
-KOREAN = Path(__file__).parents[2] / "project" / "weights" / "ko_sm"
+PROJECT = Path(__file__).parents[2] / "project"
+KOREAN = PROJECT / "weights" / "ko_sm"
+MEASURED = [  # recipe, component, arm, what the two do not share
+    ("tagger_parser", "tagger", MIX, set()),
+    ("tagger_parser", "parser", MIX, set()),
+    ("ner", "ner", MIX, set()),
+    ("textcat", "textcat", "ELMo, attention", set()),
+    ("static_vectors", "ner", "ELMo, mix and static vectors", {"embed"}),
+    ("input_output", "ner", "ELMo, input and output", {"encode"}),
+    ("finetuning", "ner", "ELMo, fine-tuned", {"learn_rate"}),
+]
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +83,9 @@ def test_results(run: Run, data: Path, files: dict[str, Path], tmp_path: Path) -
 
     again = run("downstream", "run", out, *few, "--sizes", "all", "--arms", *chosen)
     assert again == ""  # all are there
+    dev = (*few, "--split", "dev", "--sizes", "all", "--arms", MIX)
+    with pytest.raises(SystemExit, match="has split = 'test', not 'dev': choose another OUT"):
+        run("downstream", "run", out, *dev)
     table = run("downstream", "table", out).splitlines()
     assert table[0] == "| | tagger 50% | tagger all |"
     assert [line.strip("| ").split(" | ")[0] for line in table[2:]] == chosen
@@ -82,8 +98,68 @@ def test_results(run: Run, data: Path, files: dict[str, Path], tmp_path: Path) -
 @pytest.mark.parametrize("arm", ARMS)
 def test_every_arm(files: dict[str, Path], arm: str) -> None:
     """Their configs are valid."""
-    nlp = make_nlp(TASKS["tagger"], ARMS[arm], {**files, "adapted": Path("my_weights")})
-    assert nlp.pipe_names == (["elmo"] if arm.startswith("ELMo") else []) + ["tagger"]
+    task = "tagger" if fits(TASKS["tagger"], ARMS[arm]) else "textcat"
+    nlp = make_nlp(TASKS[task], ARMS[arm], {**files, "adapted": Path("my_weights")})
+    assert nlp.pipe_names == (["elmo"] if arm.startswith("ELMo") else []) + [task]
+
+
+@pytest.mark.parametrize(("recipe", "component", "arm", "differences"), MEASURED)
+def test_what_is_measured_is_a_recipe(
+    files: dict[str, Path], recipe: str, component: str, arm: str, differences: set[str]
+) -> None:
+    """The model, the biLM's settings, the learning rate and dropout."""
+    nlp = make_nlp(TASKS[component], ARMS[arm], files)
+    config = load_config(PROJECT / "configs" / f"{recipe}.cfg", interpolate=True)
+    mine, theirs = nlp.config["components"], config["components"]
+    found = {
+        name: mine[component]["model"]["tok2vec"][name]
+        == theirs[component]["model"]["tok2vec"][name]
+        for name in mine[component]["model"]["tok2vec"]
+    }
+    for model in (mine[component]["model"], theirs[component]["model"]):
+        del model["tok2vec"]
+    found |= {
+        "model": mine[component] == theirs[component],
+        "elmo": mine["elmo"]["model"] == theirs["elmo"]["model"],
+        "learn_rate": ARMS[arm].learn_rate == config["training"]["optimizer"]["learn_rate"],
+        "dropout": config["training"]["dropout"] == DROPOUT,
+    }
+    assert {name for name, same in found.items() if not same} == differences
+
+
+def test_three_times_the_steps(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = TASKS["tagger"]._replace(steps={"all": 2})
+    steps = []
+    monkeypatch.setattr(
+        "spacy.language.Language.update", lambda *args, **kwargs: steps.append(None) or {}
+    )
+    for arm in ("HashEmbedCNN", "HashEmbedCNN, 3 × the steps"):
+        train(task, "all", ARMS[arm], 0, data, {})
+    assert len(steps) == 3 + 7  # spaCy counts from 0, to the last one
+
+
+def test_arms_that_do_not_fit_are_left_out(run: Run, data: Path, tmp_path: Path) -> None:
+    few = ("--data", data, "--tasks", "tagger", "--seeds", 0, "--max-steps", 1)
+    assert run("downstream", "run", tmp_path, *few, "--arms", "ELMo, attention") == ""
+
+
+def test_adapted(run: Run, data: Path, tmp_path: Path) -> None:
+    """The biLM of a task's own text is what the arm learns from."""
+    adapted = tmp_path / "adapted"
+    run("adapted", adapted, "--data", data, "--tasks", "ner")
+    assert (adapted / "ner.texts" / "train.txt").read_text("utf8") == (
+        "Ann Smith sang\nI love Paris\n"
+    )
+    weights = adapted / "ner" / "model-last" / "weights.safetensors"
+    before = weights.read_bytes()
+    run("adapted", adapted, "--data", data, "--tasks", "ner")
+    assert weights.read_bytes() == before  # it is not trained again
+    options = ("--data", data, "--tasks", "ner", "--arms", "ELMo, adapted", "--seeds", 0)
+    with pytest.raises(ValueError, match=r"missing.ner.model-last"):
+        run("downstream", "run", tmp_path / "out", *options, "--adapted", tmp_path / "missing")
+    options += ("--max-steps", 1, "--adapted", adapted)
+    out = run("downstream", "run", tmp_path / "out", *options)
+    assert out.startswith("ner all ELMo, adapted 0 ")
 
 
 @pytest.mark.parametrize("task", [name for name in TASKS if name != "tagger"])
@@ -105,10 +181,11 @@ def test_korean(data: Path) -> None:
 
 
 def test_results_that_were_measured(run: Run) -> None:
-    """The table of docs/measured.md is that of the results beside the script."""
+    """The tables of docs/measured.md are those of the results beside the script."""
     root = Path(__file__).parents[2]
-    table = run("downstream", "table", root / "benchmarks" / "downstream.jsonl")
-    assert table in (root / "docs" / "measured.md").read_text(encoding="utf8")
+    for name in ("downstream.jsonl", "downstream_first.jsonl"):
+        table = run("downstream", "table", root / "benchmarks" / name)
+        assert table in (root / "docs" / "measured.md").read_text(encoding="utf8")
 
 
 def test_training(run: Run, data: Path) -> None:
@@ -173,6 +250,16 @@ def test_curves() -> None:
     assert "one, 1 %: 62.00" in svg and "other, 1 %: 50.00" in svg
     with pytest.raises(ValueError, match="two sizes"):
         draw_curves({"one": {1.0: [60.0]}})
+
+
+@pytest.mark.parametrize("task", ["tagger", "textcat"])
+def test_every_setting(task: str) -> None:
+    """Configs of what fits a task are valid, and its models predict."""
+    fitting = [setting for setting, arm in SETTINGS.items() if fits(TASKS[task], arm)]
+    assert len(fitting) == {"tagger": 24, "textcat": len(SETTINGS)}[task]
+    for setting in fitting:
+        nlp = make_nlp(TASKS[task], SETTINGS[setting], {})
+        assert nlp.pipe_names == ([] if "no ELMo" in setting else ["elmo"]) + [task]
 
 
 def test_defaults(run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

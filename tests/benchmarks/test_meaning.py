@@ -1,4 +1,4 @@
-"""The scripts about layers and meaning at their smallest: probes, similarity and polysemy."""
+"""The scripts about layers and meaning at their smallest: probes, text_means, similarity, …"""
 
 from __future__ import annotations
 
@@ -33,6 +33,18 @@ def test_probes_of_another_model(run: Run, data: Path, tmp_path: Path) -> None:
     options = ("--tasks", "UPOS", "--seeds", 0, "--embedded", tmp_path, "--model", "other")
     found = rows(run("probes", data, *options))["UPOS"]
     assert found == ["28.6 (28.6–28.6)", "100.0 (100.0–100.0)", "100.0 (100.0–100.0)"]
+
+
+def test_text_means(run: Run, data: Path) -> None:
+    """Tested on the texts that it has learned from, everything knows the classes."""
+    out = run("text_means", data, "--seeds", 0, 1)
+    textcat, intents, _ = (rows(table) for table in out.split("Best on the dev set"))
+    assert list(textcat) == [
+        "layer 0", "layer 1", "layer 2", "all layers", "tf-idf", "all layers and tf-idf"
+    ]  # fmt: skip
+    perfect = ["100.0 (100.0–100.0)"] * 2
+    assert all(cells == perfect for cells in (*textcat.values(), *intents.values()))
+    assert out.count("Best on the dev set: layer 0") == 2  # the first of equals
 
 
 def test_similarity(run: Run, data: Path) -> None:

@@ -24,7 +24,7 @@ def test_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = Path(spacy_elmo.__file__).parent / "models" / "en_sm" / "weights.safetensors"
     assert found["size"] == weights.stat().st_size / 1e6
     assert 50 < found["memory"] < 2000  # MB
-    assert min(found[name] for name in ("importing", "loading", "reading")) > 0
+    assert min(found[name] for name in ("importing", "loading", "reading", "processor")) > 0
     assert (tmp_path / "layers.npz").exists()
 
 

@@ -8,8 +8,8 @@ from copy import deepcopy
 import pytest
 import torch
 
-from spacy_elmo.bilm.bfloat16 import Bfloat16LSTM
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.converted import Bfloat16LSTM
 from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.bilm.lstm import LSTMLayer
 from spacy_elmo.bilm.model import BiLM
@@ -75,8 +75,12 @@ def test_gradients_and_warm_states_are_those_of_float32(bilm: BiLM) -> None:
     exact, warm = bilm.read(SENTENCES)[0], compute_warm_state(bilm)
     bilm.set_precision("bfloat16")
     assert all(map(torch.equal, bilm.read(SENTENCES)[0], exact))
-    assert all(map(torch.equal, compute_warm_state(bilm), warm))
-    assert bilm.precision == "bfloat16"
+    settings = []  # of the biLM meanwhile: other threads may read with it
+    bilm.lstm[0].register_forward_pre_hook(
+        lambda *_: settings.append((bilm.precision, bilm.training))
+    )
+    assert all(map(torch.equal, compute_warm_state(bilm.train()), warm))
+    assert settings and set(settings) == {("bfloat16", True)}
 
 
 @pytest.mark.parametrize("copied", [deepcopy, lambda bilm: pickle.loads(pickle.dumps(bilm))])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.bilm.files import atomic_directory, atomic_file, recover_directory, write_text
+from spacy_elmo.bilm.files import atomic_directory, atomic_file, present_directory, write_text
 from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.own_weights import save_bilm
@@ -35,6 +35,16 @@ def test_a_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
         raise RuntimeError("the disk is full")
     assert path.read_text() == "one\n"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_links_are_replaced_not_followed(tmp_path: Path) -> None:
+    path, mine = tmp_path / "file.txt", tmp_path / "mine.txt"
+    mine.write_text("mine")
+    path.symlink_to(mine)
+    (tmp_path / ".file.txt.part").symlink_to(mine)
+    write_text(path, "one\n")
+    assert (mine.read_text(), path.read_text(), path.is_symlink()) == ("mine", "one\n", False)
+    assert sorted(tmp_path.iterdir()) == [path, mine]
 
 
 def test_lines_end_alike_everywhere_and_text_is_utf_8(tmp_path: Path) -> None:
@@ -110,8 +120,9 @@ def test_a_killed_process_loses_no_directory(step: str, then: str, tmp_path: Pat
     killed = subprocess.run([sys.executable, "-c", KILLED, path, step])
     assert killed.returncode == -signal.SIGKILL
     if then == "read":
-        recover_directory(path)
-        assert (path / "file.txt").read_text() == "one"
+        before = sorted(tmp_path.iterdir())
+        assert (present_directory(path) / "file.txt").read_text() == "one"
+        assert sorted(tmp_path.iterdir()) == before
     else:
         write_directory(path, "three")
         assert (path / "file.txt").read_text() == "three"

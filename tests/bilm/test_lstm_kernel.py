@@ -94,6 +94,19 @@ def test_a_bilm_without_gradients(bfloat16: bool) -> None:
         assert not torch.equal(ours[1:], pytorch[1:])  # they are rounded differently
 
 
+def test_changed_weights_are_packed_again(bfloat16: bool) -> None:
+    torch.manual_seed(0)
+    precision = "bfloat16" if bfloat16 else "float32"
+    bilm = BiLM(BiLMConfig([(1, 8)], 32, 64, 2)).eval().set_precision(precision, compiled=True)
+    with torch.no_grad():
+        before = bilm.read([["a", "b"]])[0][0]
+        bilm.lstm[1].weight_hr.mul_(2)
+        after = bilm.read([["a", "b"]])[0][0]
+    assert torch.equal(after[:2], before[:2])
+    torch.testing.assert_close(after[2], 2 * before[2], rtol=0.3, atol=0.1)
+    assert not torch.equal(after[2], before[2])
+
+
 def test_other_sizes_are_computed_by_pytorch() -> None:
     torch.manual_seed(0)
     layer, packing = LSTMLayer(BiLMConfig([(1, 8)], 6, 20)), Packing([3, 2])
@@ -118,3 +131,12 @@ def test_without_a_compiler_it_falls_back(monkeypatch: pytest.MonkeyPatch, tmp_p
             assert torch.equal(layer(x, packing, h, c)[0], expected)
     finally:
         load_kernel.cache_clear()
+
+
+@pytest.mark.timeout(300)  # it waited for ever
+def test_a_build_that_was_killed_is_not_waited_for(bfloat16: bool) -> None:
+    lock = Path(load_kernel(bfloat16).__file__).parent / "lock"
+    lock.touch()  # as PyTorch leaves it
+    load_kernel.cache_clear()
+    assert load_kernel(bfloat16) is not None
+    assert not lock.exists()

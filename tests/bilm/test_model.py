@@ -11,6 +11,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.published.hdf5_datasets import to_parameters
 from spacy_elmo.bilm.published.options import from_options
+from spacy_elmo.bilm.word_cache import ENTRY_BYTES
 
 from . import reference
 from .helpers import make_options, max_difference, run_bilm, run_carried
@@ -318,7 +319,7 @@ def test_words_seen_in_inference_mode_are_no_obstacle():
 
 def test_the_word_cache_stays_within_its_bound():
     model, _ = make_pair(make_options())
-    model.word_cache.max_bytes = 2 * 8 * 4 * 5  # eight words in each generation
+    model.word_cache.max_bytes = 2 * 8 * (4 * 5 + ENTRY_BYTES)  # eight words in each generation
     rng = random.Random(0)
     for _ in range(50):
         words = rng.sample([f"word{k}" for k in range(20)], rng.randint(1, 10))

@@ -49,12 +49,12 @@ def test_a_failure_of_the_last_renaming_leaves_the_old_directory(tmp_path, monke
     replace = os.replace
     with monkeypatch.context() as patched:
 
-        def fail_on_part(source, target):
-            if Path(source).name.endswith(".part"):
+        def fail_on_new(source, target):
+            if Path(source).name.endswith("-new"):
                 raise OSError("no")
             replace(source, target)
 
-        patched.setattr(os, "replace", fail_on_part)
+        patched.setattr(os, "replace", fail_on_new)
         with pytest.raises(OSError, match="no"), atomic_directory(tmp_path / "model") as directory:
             (directory / "a").write_text("2")
     assert names(tmp_path) == ["model"]

@@ -201,6 +201,13 @@ def test_lists_of_sources_stay_with_the_weights(own: Path, published: Path, tmp_
     assert "thesis.txt" not in files(tmp_path / "theirs")
 
 
+def test_files_that_are_links_to_elsewhere_are_not_copied(own: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    (own / "notes.txt").symlink_to(tmp_path / "mine")
+    refuses(own, tmp_path / "new", "--to", "own", said="notes.txt' is a link to")
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_name_and_a_directory_of_that_name(own: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     own.rename(tmp_path / "en_sm")

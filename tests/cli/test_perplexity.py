@@ -35,7 +35,7 @@ def run(*arguments: Any) -> Result:
 def measured(*arguments: Any) -> dict[str, Any]:
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.output
-    return json.loads(result.output)
+    return json.loads(result.stdout)
 
 
 @pytest.fixture(scope="module")

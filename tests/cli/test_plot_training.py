@@ -42,6 +42,8 @@ def test_beside_the_log_or_elsewhere(out: Path, tmp_path: Path) -> None:
     assert (tmp_path / "plot.PDF").read_bytes().startswith(b"%PDF")
     assert run(out / "log.jsonl", "--file", tmp_path / "plot.svg").exit_code == 0
     assert "held-out perplexity" in (tmp_path / "plot.svg").read_text(encoding="utf-8")
+    assert run(out, out / "log.jsonl", "-o", tmp_path / "two.html").exit_code == 0
+    assert str(out) in (tmp_path / "two.html").read_text(encoding="utf-8")
     assert sorted(path.name for path in out.iterdir()) == ["log.jsonl", "log.png"]
 
 
@@ -51,8 +53,8 @@ def test_failures(out: Path, tmp_path: Path) -> None:
     for arguments, said in [
         ([tmp_path / "gone"], "There is no log"),
         ([tmp_path], "has no losses yet"),
-        ([out, "-o", out / "plot.doc"], ".png, .svg, .pdf"),
-        ([out, "--file", out / "plot"], "no suffix of an image"),
+        ([out, "-o", out / "plot.doc"], ".png, .pdf, .jpg"),
+        ([out, "--file", out / "plot"], "no suffix of a picture"),
         ([out, "--file", tmp_path / "gone" / "plot.png"], "gone"),
     ]:
         result = run(*arguments)
@@ -64,4 +66,4 @@ def test_without_matplotlib(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     result = run(out)
     assert result.exit_code == 1
-    assert "pip install 'spacy-elmo[viz]'" in result.output
+    assert "pip install 'spacy-elmo[viz]'" in " ".join(result.output.split())

@@ -28,7 +28,7 @@ def run(*arguments: Any) -> Result:
 def predicted(*arguments: Any) -> list[dict[str, Any]]:
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.output
-    return json.loads(result.output)
+    return json.loads(result.stdout)
 
 
 @pytest.fixture(scope="module")

@@ -23,9 +23,11 @@ help texts, which `--help` shows too; a test compares them.
   `--output`.
 - Options mean the same everywhere: `--weights` takes the name, directory or zip of a biLM, `--lang`
   a language code of spaCy, `--gpu-id` a GPU (-1: the CPU), and `--quiet` leaves out all but errors.
-- `--json` prints JSON for other programs, and nothing else, to the standard output.
+- `--json` is for other programs: the standard output is one JSON document, or nothing if there was
+  an error; `output` in it is what was written. All but `demo` and `init-config` have it.
 - Long work shows a bar on a terminal, and elsewhere a line every half minute.
-- An error is one message on what was found and what to do, with exit code 1; Ctrl-C exits with 130.
+- An error is one message on what was found and what to do, on the standard error stream, with exit
+  code 1; Ctrl-C exits with 130.
 
 """
 
@@ -64,7 +66,7 @@ def rows(command: Any) -> Iterator[str]:
     for parameter in command.params:
         help_text = getattr(parameter, "help", None) or ""
         if parameter.param_type_name == "argument":
-            names = f"`{parameter.metavar or (parameter.name or '').upper()}`"
+            names = f"`{parameter.metavar or (parameter.name or '').upper()}`".replace("|", r"\|")
         else:
             names = ", ".join(f"`{name}`" for name in parameter.opts)
             default = parameter.default

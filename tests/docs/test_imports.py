@@ -19,7 +19,7 @@ ARROWS = {
     "lm": {"bilm"},
     "pipeline": {"lm", "bilm"},
     "pretraining": {"lm", "bilm", "progress"},
-    "viz": {"senses", "clusters", "pipeline", "lm", "bilm"},
+    "viz": {"senses", "clusters", "pretraining", "pipeline", "lm", "bilm"},
     "encoding": {"readers", "pipeline", "pretraining", "lm", "bilm", "progress"},
 }
 WITHOUT_SPACY = ("bilm", "lm", "pretraining")

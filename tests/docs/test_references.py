@@ -1,10 +1,11 @@
-"""What the documentation names exists: commands, registered names, the demo's result."""
+"""What is named exists: the commands and results of the documentation, the tests of a benchmark."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 from pkgutil import resolve_name
+from runpy import run_path
 
 from spacy.util import registry
 from typer.testing import CliRunner
@@ -40,3 +41,8 @@ def test_readme_demo() -> None:
     assert result.exit_code == 0, result.output
     nearest = dict(re.findall(r"^ +(\d) → +(\d) ", result.output, flags=re.MULTILINE))
     assert nearest == {"1": "3", "3": "1", "2": "4", "4": "2"}
+
+
+def test_the_tests_with_other_versions_exist() -> None:
+    tests = run_path(str(ROOT / "benchmarks" / "versions.py"))["TESTS"]
+    assert not [name for name in tests if not (ROOT / "tests" / name).is_file()]

@@ -82,6 +82,18 @@ def test_parquet_with_and_without_ids(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"words": ["no"]}), path)
     with pytest.raises(ValueError, match="no column 'text'"):
         rows(path)
+    for column, message in [
+        ({"text": [1]}, r"column 'text' of .*a.parquet has the type int64; expected strings"),
+        ({"tokens": ["a b"]}, "'tokens' .* the type string; expected lists of strings"),
+        ({"tokens": [[1]]}, "'tokens' .* expected lists of strings"),
+        ({"tokens": [["a", None]]}, "a.parquet has a null"),
+    ]:
+        parquet.write_table(pa.table(column), path)
+        with pytest.raises(ValueError, match=message):
+            rows(path)
+    parquet.write_table(pa.table({"text": pa.array([b"\xc3("]).view(pa.utf8())}), path)
+    with pytest.raises(ValueError, match=r"Cannot read .*a.parquet as Parquet: 'utf-8' codec"):
+        rows(path)
     path.write_bytes(b"PAR1 but not really")
     with pytest.raises(ValueError, match=r"Cannot read .*a.parquet as Parquet"):
         rows(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,18 @@ from spacy.tokens import DocBin
 from spacy.training import Example
 
 from spacy_elmo import Encoder
+from spacy_elmo.bilm import lstm_kernel
 
-from ..pipeline.helpers import N_LAYERS, TEXTS, TOLERANCE, WIDTH, make_nlp, max_difference
+from ..pipeline.helpers import (
+    CONFIG,
+    N_LAYERS,
+    TEXTS,
+    TOLERANCE,
+    WIDTH,
+    make_nlp,
+    max_difference,
+    write_weights,
+)
 
 
 @pytest.fixture(scope="module")
@@ -150,3 +161,24 @@ def test_precision(weights: str, trained: Path) -> None:
         Encoder(weights, precision="half")(TEXTS)
     with pytest.raises(ValueError, match="drop --precision"):
         Encoder(pipeline=str(trained), precision="bfloat16")
+
+
+def test_without_a_compiler_there_is_one_warning(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken.cpp").write_text("#error none\n", "utf-8")
+    monkeypatch.setattr(lstm_kernel, "SOURCE", tmp_path / "broken.cpp")
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "cache"))
+    lstm_kernel.load_kernel.cache_clear()
+    config = replace(CONFIG, projection_dim=32, dim=64)  # a size that the kernel computes
+    weights = str(write_weights(tmp_path / "weights", config=config))
+    expected, encoder = Encoder(weights)(TEXTS), Encoder(weights, compiled=True)
+    try:
+        with pytest.warns(UserWarning) as warned:
+            assert max_difference(encoder(TEXTS), expected) == 0
+            assert max_difference(encoder(TEXTS), expected) == 0
+    finally:
+        lstm_kernel.load_kernel.cache_clear()
+    assert ["kernel is not available" in str(warning.message) for warning in warned] == [True]
+    with pytest.raises(ValueError, match="drop --compiled"):
+        Encoder(pipeline=str(trained), compiled=True)

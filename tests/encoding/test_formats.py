@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import multiprocessing
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from spacy.tokens import DocBin
 
 import spacy_elmo
 from spacy_elmo import Encoder
+from spacy_elmo.encoding.formats import write_hdf5
 
 from ..pipeline.helpers import N_LAYERS, TEXTS, WIDTH
 
@@ -52,6 +56,7 @@ def test_parquet(corpus: Path, weights: str, layers: str, dtype: str) -> None:
     assert np.array_equal(flat.reshape(-1, *SHAPES[layers]), expected.vectors)
 
 
+@pytest.mark.slow
 def test_parquet_in_other_libraries(corpus: Path, weights: str) -> None:
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     duckdb = pytest.importorskip("duckdb")
@@ -84,6 +89,35 @@ def test_hdf5(corpus: Path, weights: str, layers: str) -> None:
     assert index == {" ".join(tokens): str(id) for id, tokens, _ in expected.rows()}
 
 
+def write_limited(out: Path, part: Path, n_bytes: int) -> None:
+    """Write where files may have so many bytes; exits with the number of the error."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
+    try:
+        write_hdf5(out, [part])
+    except OSError as error:
+        sys.exit(error.errno)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork and limits")
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 1.0])
+def test_hdf5_where_the_disk_is_full(corpus: Path, weights: str, share: float) -> None:
+    pytest.importorskip("h5py")
+    out, expected = encode(corpus, weights, "out.hdf5")
+    part, limited = corpus.parent / "part.npz", corpus.parent / "limited.hdf5"
+    expected.save(part)
+    limit = int(share * out.stat().st_size)
+    process = multiprocessing.get_context("fork").Process(
+        target=write_limited, args=(limited, part, limit)
+    )
+    process.start()
+    process.join()
+    assert process.exitcode == (0 if share == 1 else errno.EFBIG)
+    assert limited.exists() == (share == 1)
+    assert not list(corpus.parent.glob(".*.part"))
+
+
 @pytest.mark.parametrize("layers", SHAPES)
 def test_npy(corpus: Path, weights: str, layers: str) -> None:
     out, expected = encode(corpus, weights, "out.npy", layers=layers)
@@ -106,6 +140,16 @@ def test_docbin(corpus: Path, weights: str) -> None:
     out = corpus.parent / "again.npy"
     spacy_elmo.encode(corpus.parent / "out.spacy", out, weights=weights)
     assert np.array_equal(np.load(out), np.concatenate(Encoder(weights)(TEXTS)))
+
+
+def test_docs_are_compared_as_those_of_a_pipeline(corpus: Path) -> None:
+    spacy_elmo.encode(corpus, corpus.parent / "out.spacy")  # en_sm has statistics
+    nlp = spacy.blank("en")
+    docs = list(DocBin().from_disk(corpus.parent / "out.spacy").get_docs(nlp.vocab))
+    nlp.add_pipe("elmo")
+    for doc, expected in zip(docs, nlp.pipe(TEXTS), strict=True):
+        assert doc._.elmo.shape == expected._.elmo.shape
+        assert np.allclose(doc._.elmo, expected._.elmo, atol=2e-3)  # stored in half precision
 
 
 def test_empty_corpora(tmp_path: Path, weights: str) -> None:

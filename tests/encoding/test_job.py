@@ -21,6 +21,8 @@ from spacy_elmo.cli import app
 from spacy_elmo.encoding import corpus, job
 from spacy_elmo.encoding.block import Block
 
+from ..pipeline.helpers import write_weights
+
 PART = 200  # rows
 N_ROWS = 20 * PART - 7
 
@@ -114,15 +116,30 @@ def test_resume(text: Path, tmp_path: Path, weights: str) -> None:
     for arguments, message in [
         ([text, out, "-w", weights], "Already there"),
         ([text, out, "-w", weights, "--resume", "--layers", "all"], "has layers = 'mix'"),
-        ([text, tmp_path / "other.npy", "-w", weights, "--resume"], "not written by this command"),
+        ([text, tmp_path / "a.npy", "-w", weights, "--resume"], "without the description"),
+        ([text, tmp_path / "b.npy", "-w", weights, "--resume"], "without the description"),
     ]:
-        (tmp_path / "other.npy").touch()
+        (tmp_path / "a.npy").touch()
+        (tmp_path / "b.npy.parts").mkdir(exist_ok=True)  # perhaps of other weights or layers
         result = run(*arguments)
         assert result.exit_code == 1
         assert message.replace(" ", "") in "".join(result.output.split())
+    moved = out.rename(tmp_path / "moved.npy")
+    assert run(text, out, "-w", weights, "--resume").exit_code == 0
+    assert content(out) == before[0]
+    moved.replace(out)
     text.write_text("Another text\n")
     assert "hascorpus=" in "".join(run(text, out, "-w", weights, "-r").output.split())
     assert (content(out), out.stat().st_mtime_ns) == before
+
+
+def test_the_weights_are_those_on_the_disk(text: Path, tmp_path: Path) -> None:
+    path, vectors = tmp_path / "weights", []
+    for seed in (1, 2):
+        write_weights(path, seed=seed)
+        spacy_elmo.encode(text, tmp_path / f"{seed}.npy", weights=str(path))
+        vectors.append(np.load(tmp_path / f"{seed}.npy"))
+    assert np.abs(vectors[0] - vectors[1]).max() > 0.1
 
 
 def test_an_error_leaves_the_parts(many: Path, tmp_path: Path, weights: str) -> None:
@@ -135,12 +152,15 @@ def test_an_error_leaves_the_parts(many: Path, tmp_path: Path, weights: str) -> 
         assert len(list(Path(f"{out}.parts").glob("*.npz"))) > 2
     many.write_bytes(good)
     part = next(Path(f"{out}.parts").glob("*.npz"))
-    block, sound = Block.load(part), part.read_bytes()
-    block.vectors[-1, -1] = np.nan
-    block.save(part)
-    result = run(many, out, "-w", weights, "--resume")
-    assert result.exit_code == 1 and part.name in "".join(result.output.split())
-    assert "not finite" in result.output and not out.exists()
+    sound = part.read_bytes()
+    not_finite, with_an_id_more = Block.load(part), Block.load(part)
+    not_finite.vectors[-1, -1] = np.nan
+    with_an_id_more.ids.append(0)
+    for block, message in [(not_finite, "not finite"), (with_an_id_more, "of the same rows")]:
+        block.save(part)
+        result = run(many, out, "-w", weights, "--resume")
+        assert result.exit_code == 1 and part.name in "".join(result.output.split())
+        assert message in " ".join(result.output.split()) and not out.exists()
     part.write_bytes(sound)
     assert run(many, out, "-w", weights, "--resume").exit_code == 0
     spacy_elmo.encode(many, tmp_path / "whole.npy", weights=weights)

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
 import spacy
+import torch
 
+from spacy_elmo.bilm.find_weights import load_bilm
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.own_weights import OwnWeights
+from spacy_elmo.bilm.state import State
+from spacy_elmo.bilm.warm import compute_warm_state
 from spacy_elmo.bilm.word_cache import WordCache
 from spacy_elmo.pipeline.layer_cache import LayerCache
 
 from ..pipeline.helpers import (
+    CONFIG,
     TEXTS,
     TOLERANCE,
     make_nlp,
@@ -53,6 +63,36 @@ def test_the_first_texts_of_several_threads(
             for found in pool.map(read, range(N_THREADS)):
                 assert max_difference(found, expected) <= TOLERANCE
         assert len(loads) == number + 1
+
+
+def test_the_first_warm_state_of_several_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is computed once, in float32, and the precision stays what it was set to."""
+    config = replace(CONFIG, initial_state="warm")
+    weights = write_weights(tmp_path / "weights", config=config)
+    settings = {"precision": "bfloat16", "initial_state": "warm"}
+    expected = vectors_of([make_nlp(weights, **settings)(text) for text in TEXTS])
+    warm = load_bilm(weights).warm_state()
+    computed: list[BiLM] = []
+
+    def compute(model: BiLM) -> State:
+        computed.append(model)
+        time.sleep(0.1)
+        return compute_warm_state(model)
+
+    monkeypatch.setattr("spacy_elmo.bilm.model.compute_warm_state", compute)
+    nlp, start = make_nlp(weights, **settings), threading.Barrier(N_THREADS)
+
+    def read(number: int) -> list:
+        start.wait()
+        return vectors_of([nlp(text) for text in TEXTS])
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        for found in pool.map(read, range(N_THREADS)):
+            assert max_difference(found, expected) <= TOLERANCE
+    assert len(computed) == 1 and computed[0].precision == "bfloat16"
+    assert all(map(torch.equal, computed[0].warm_state(), warm))
 
 
 def test_a_language_model_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,11 +166,26 @@ def benchmark(name: str, *arguments: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
-@pytest.mark.parametrize("zones", [[], ["--zones"]], ids=["no-zones", "zones"])
-def test_a_web_service(zones: list[str]) -> None:
+def test_a_web_service() -> None:
     """A sample of `benchmarks/service.py`: vectors as alone, and an answer for everybody."""
-    out = benchmark("service.py", "--clients", "200", "--seconds", "5", *zones)
+    pytest.importorskip("fastapi")
+    pytest.importorskip("uvicorn")
+    out = benchmark("service.py", "--clients", "200", "--seconds", "5")
     assert "; 0 failures" in out
+
+
+def test_what_is_wrong_with_a_web_service() -> None:
+    find_faults = run_path(str(ROOT / "benchmarks" / "service.py"))["find_faults"]
+    answers, flat, grown = [(["A text."], [[0.0]])], [100.0] * 30, [100.0] * 20 + [111.0] * 10
+    assert not find_faults(answers, [], flat, 1e-6)
+    for wrong in (
+        ([], [], flat, 1e-6),
+        (answers, ["client 0: TimeoutError"], flat, 1e-6),
+        (answers, [], grown, 1e-6),
+        (answers, [], flat, 1e-4),
+        (answers, [], flat, math.nan),
+    ):
+        assert len(find_faults(*wrong)) == 1
 
 
 @pytest.mark.slow

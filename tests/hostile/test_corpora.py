@@ -75,6 +75,23 @@ def test_a_damaged_docbin(tmp_path: Path) -> None:
             list(Corpus(str(path)).chunks(2))
 
 
+def test_a_docbin_that_unpacks_to_far_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nlp = spacy.blank("en")
+    path = tmp_path / "docs.spacy"
+    data = DocBin(docs=[nlp("The same. ")] * 20_000).to_bytes()
+    path.write_bytes(data)
+    assert len(list(read_docs(nlp, path))) == 20_000
+    monkeypatch.setattr(readers, "MAX_UNPACKED", 1_000)
+    monkeypatch.setattr(readers, "MAX_PACKED_RATIO", 10)
+    most = 1_000 + 10 * len(data)
+    with pytest.raises(ValueError, match=rf"docs\.spacy: it unpacks to more than {most:,} bytes"):
+        next(read_docs(nlp, path))
+    monkeypatch.undo()
+    path.write_bytes(data + bytes(10))
+    with pytest.raises(ValueError, match=r"docs\.spacy: it has more after its end"):
+        next(read_docs(nlp, path))
+
+
 @pytest.fixture
 def job(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The output of a job of `encode` that was killed before it joined its parts."""

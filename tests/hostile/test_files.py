@@ -6,7 +6,9 @@ import gzip
 import json
 import os
 import shutil
+import tracemalloc
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ import srsly
 import torch
 from safetensors.torch import load_file, save_file
 
-from spacy_elmo.bilm import base_weights
+from spacy_elmo.bilm import base_weights, own_weights
 from spacy_elmo.bilm.base_weights import Card, read_words
+from spacy_elmo.bilm.characters import encode_word
 from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.own_weights import save_bilm, write_tensors
 from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.bilm.word_cache import WordCache
+from spacy_elmo.cli import copy_weights
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.data import shards
 from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
@@ -116,8 +120,10 @@ def test_weights_that_overflow(weights: Path, tmp_path: Path, scale: float) -> N
         load_bilm(tmp_path / "published")
 
 
-@pytest.mark.parametrize("name", ["w", "gamma"])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("w", np.nan), ("w", np.inf), ("gamma", np.nan), ("gamma", np.inf), ("gamma", -3e38)],
+)
 def test_a_mix_that_is_not_finite(weights: Path, name: str, value: float) -> None:
     nlp = make_nlp(weights)
     mix = nlp.get_pipe("elmo").model.get_ref("mix")
@@ -127,6 +133,35 @@ def test_a_mix_that_is_not_finite(weights: Path, name: str, value: float) -> Non
     mix.set_param(name, broken)
     with pytest.raises(ValueError, match="not all of them finite"):
         nlp("Another text.")
+
+
+@pytest.mark.parametrize("max_characters", [50, 10, 3])
+def test_all_bytes_are_tried(max_characters: int) -> None:
+    """A biLM must not overflow at a character that no word had when it was loaded."""
+    words = [word for sentence in own_weights._probe(max_characters) for word in sentence]
+    found = {id for word in words for id in encode_word(word, max_characters)}
+    if max_characters > 3:  # else a word is one byte
+        assert found >= {byte + 1 for byte in (*range(0xC0), *range(0xC2, 0xF5))}
+    assert found >= set(range(1, 0x81))
+
+
+@pytest.mark.parametrize("character", ["A", "é", "말", "\U0001f600"])
+def test_a_byte_that_overflows(weights: Path, character: str) -> None:
+    model = load_bilm(weights)
+    with torch.no_grad():
+        model.char_cnn.embedding.weight[character.encode()[-1]] = 3e37
+    save_bilm(model, weights)
+    with pytest.raises(ValueError, match=r"weights\.safetensors: what these weights compute"):
+        load_bilm(weights)
+
+
+def test_a_warm_state_that_overflows(weights: Path) -> None:
+    model = load_bilm(weights)
+    h, c = model.zero_state()
+    model.set_warm_state((h, torch.full_like(c, 3e38)))
+    save_bilm(model, weights)
+    with pytest.raises(ValueError, match=r"weights\.safetensors: what these weights compute"):
+        load_bilm(weights)
 
 
 def test_float8_weights(weights: Path) -> None:
@@ -194,6 +229,37 @@ def test_vocabularies_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         read_words(path)
 
 
+@pytest.mark.parametrize("file", ["config.json", "meta.json", "README.md", "LICENSE"])
+def test_small_files_without_end(weights: Path, file: str) -> None:
+    """As sparse files they take no room on the disk."""
+    with (weights / file).open("ab") as opened:
+        opened.truncate(2**24 + 10)
+    with pytest.raises(ValueError, match=rf"{file}: it has more than 16,777,216 characters"):
+        find_weights(weights).config()
+        find_weights(weights).card()
+
+
+def test_small_files_without_end_in_a_zip(tmp_path: Path) -> None:
+    path = tmp_path / "weights.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("options.json", bytes(2**24 + 1))
+        packed.writestr("model.hdf5", "")
+    with pytest.raises(ValueError, match=r"options\.json: it has more than 16,777,216 characters"):
+        find_weights(path).config()
+
+
+def test_extra_files_without_end(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (weights / "sources.txt").write_text("x" * 1_000)
+    contents = copy_weights.read_contents(find_weights(weights), None, None, no_head=True)
+    copy_weights.write_contents(contents, tmp_path)
+    assert (tmp_path / "sources.txt").read_text() == "x" * 1_000
+    monkeypatch.setattr(copy_weights, "MAX_EXTRA", 999)
+    with pytest.raises(ValueError, match=r"sources\.txt: it has more than 999 bytes"):
+        copy_weights.write_contents(contents, tmp_path)
+
+
 PROGRESS = {
     "step": 3, "place": {"epoch": 0, "file": 0, "sentence": 0, "batch": 0}, "words": 10,
     "seconds": 1.0, "best": None, "text": "", "dev_text": "", "n_steps": 9, "held": 0,
@@ -229,9 +295,30 @@ def test_a_checkpoint_without_some_of_the_optimizer(tmp_path: Path) -> None:
 def test_long_words_do_not_stay_in_memory() -> None:
     cache = WordCache()
     words = [f"{i}" + "x" * 100 for i in range(50)]
-    encode = lambda missing: torch.zeros(len(missing), 4)  # noqa: E731
-    assert cache.lookup([*words, "short"], encode).shape == (51, 4)
+    assert cache.lookup([*words, "short"], encode_to_zeros).shape == (51, 4)
     assert len(cache) == 1
+
+
+def encode_to_zeros(words: Sequence[str]) -> torch.Tensor:
+    return torch.zeros(len(words), 4)
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["{}", "word{}", "{}" + "말" * 20, "{}" + "\U0001f600" * 90],
+    ids=["short", "ascii", "hangul", "long"],
+)
+def test_the_word_cache_counts_its_words(word: str) -> None:
+    cache = WordCache(max_bytes=2**20)
+    tracemalloc.start()
+    try:
+        for start in range(0, 20_000, 100):
+            cache.lookup([word.format(i) for i in range(start, start + 100)], encode_to_zeros)
+        size = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert size + cache._young_table.nbytes + cache._old_table.nbytes <= 2**20
+    assert len(cache) > 2_000 or len(word) > 90
 
 
 def test_a_listener_refuses_other_tokens(weights: Path) -> None:

@@ -256,8 +256,8 @@ def test_a_published_biLM_without_words(published: Path) -> None:
     [
         ("vocab.txt", b"<S>\n\xff\n"),
         ("vocab.txt.gz", b"<S>\n</S>\n"),
-        ("vocab.txt.gz", gzip.compress(b"<S>\n</S>\n" * 9)[:20]),
-        ("vocab.txt.gz", gzip.compress(b"<S>\n</S>\n")[:10] + b"\xff" * 20),
+        ("vocab.txt.gz", gzip.compress(b"<S>\n</S>\n" * 9, mtime=0)[:20]),
+        ("vocab.txt.gz", gzip.compress(b"<S>\n</S>\n", mtime=0)[:10] + b"\xff" * 20),
     ],
 )
 def test_damaged_words(name: str, content: bytes, published: Path) -> None:

@@ -10,7 +10,7 @@ from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
 from spacy_elmo.bilm.indexed_sentences import id_tensor
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm import perplexity
-from spacy_elmo.lm.perplexity import Perplexity, evaluate
+from spacy_elmo.lm.perplexity import Perplexity, evaluate, hidden_states
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import Vocabulary
 
@@ -56,6 +56,20 @@ def test_against_the_definition(
     assert result.backward == pytest.approx(backward, rel=1e-5)
     assert abs(forward - backward) > 0.01 * forward
     assert result.mean == pytest.approx(math.exp((math.log(forward) + math.log(backward)) / 2))
+
+
+def test_hidden_states_are_the_layers_in_bfloat16_too() -> None:
+    """Of the component, whose token encoder is in bfloat16, too."""
+    model, words = make_model(len(VOCAB))[0].eval(), prose()[0]
+    batch = make_block([words], VOCAB).batch(np.zeros(1, dtype=np.int64))
+    with torch.no_grad():
+        exact = hidden_states(model, batch)
+        model.set_precision("bfloat16")
+        forward, backward = model.read([words])[0][0][-1].chunk(2, dim=1)
+        rounded = hidden_states(model, batch)
+    assert torch.equal(rounded.hidden_f[1:], forward)
+    assert torch.equal(rounded.hidden_b[:-1], backward)
+    assert not torch.equal(rounded.hidden_f, exact.hidden_f)
 
 
 def test_unknown_words_are_counted_and_scored_as_such() -> None:

@@ -281,6 +281,19 @@ def test_the_same_vectors_as_without(weights: Path) -> None:
         assert max_difference(nlp(text).tensor, tensor) <= TOLERANCE
 
 
+def test_docs_have_layers_of_their_own(weights: Path) -> None:
+    """Those that are read are the Doc's without a copy, those of the cache are copied."""
+    nlp = make_nlp(weights, store_layers=True)
+    shim = nlp.get_pipe("elmo").shim
+    expected = nlp("A bank.")._.elmo_layers.copy()
+    shim.cache.enable()
+    for _ in range(3):
+        layers = nlp("A bank.")._.elmo_layers
+        assert np.array_equal(layers, expected)
+        layers[:] = 0
+    assert shim.cache.hits == 2
+
+
 def test_dropped_when_weights_change(weights: Path, own_weights: Path) -> None:
     nlp = make_pipeline(weights, OWN_MIX)
     examples, optimizer = start(nlp)

@@ -176,12 +176,36 @@ def test_parts_and_joined_docs(nlp):
     np.testing.assert_array_equal(doc[11].vector, joined[12:13]._.elmo)
 
 
+def test_a_part_that_is_retokenized(nlp):
+    """It has no compared rows then, rather than those of other tokens."""
+    part = nlp(TEXT)[8:13].as_doc()
+    with part.retokenize() as retokenizer:
+        retokenizer.merge(part[1:3])
+    with pytest.raises(ValueError, match="a part of another one, was retokenized"):
+        _ = part._.elmo
+
+
 def test_saved_pipelines_keep_the_statistics(nlp, tmp_path):
     nlp.to_disk(tmp_path / "saved")
     expected = nlp(TEXT).vector
     np.testing.assert_array_equal(spacy.load(tmp_path / "saved")(TEXT).vector, expected)
     copied = pickle.loads(pickle.dumps(nlp))
     np.testing.assert_array_equal(copied(TEXT).vector, expected)
+
+
+def compared_cosine(a, b):
+    """Of the words alone if one of them has no context."""
+    n_words = len(a) // 3
+    if not (a[n_words:].any() and b[n_words:].any()):
+        a, b = a[:n_words], b[:n_words]
+    return cosine(a, b)
+
+
+def test_a_doc_and_a_token_are_compared_by_their_words(nlp):
+    """A word of a sentence is as similar to a Doc of that word alone as one can be."""
+    bank = nlp("The bank raised its rates.")[1]
+    assert nlp("bank").similarity(bank) == pytest.approx(1, abs=1e-3)
+    assert bank.similarity(nlp("bank")[:]) == pytest.approx(1, abs=1e-3)
 
 
 @pytest.mark.parametrize("has_statistics", [False, True])
@@ -199,7 +223,7 @@ def test_every_pair_of_a_doc_a_span_and_a_token(compared_weights, tmp_path, has_
             if any(x is y for x in (a, b) for y in empty):
                 assert found == 0
             else:
-                assert found == pytest.approx(cosine(a.vector, b.vector), abs=1e-5)
+                assert found == pytest.approx(compared_cosine(a.vector, b.vector), abs=1e-5)
 
 
 def test_a_doc_without_its_hooks(nlp):

@@ -310,7 +310,7 @@ def test_two_processes_after_the_parent_used_threads(weights, tmp_path, method):
         start_new_session=True,
     )
     try:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)  # its workers as well
         raise

@@ -541,6 +541,24 @@ def test_retokenized(weights: Path) -> None:
         nlp.get_pipe("tagger")(doc)
 
 
+@Language.component("merge_and_split")
+def merge_and_split(doc: Doc) -> Doc:
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+        retokenizer.split(doc[4], ["i", "ts"], heads=[(doc[4], 1), doc[5]])
+    return doc
+
+
+def test_retokenized_to_as_many_tokens_in_training(weights: Path) -> None:
+    nlp = make_pipeline(weights, listening())
+    _, optimizer = start(nlp)
+    nlp.add_pipe("merge_and_split", before="tagger")
+    words = TEXT.split()[:2] + ["a", "b", "its", "c"]
+    [example] = [Example(Doc(nlp.vocab, words), Doc(nlp.vocab, words, tags=["A"] * len(words)))]
+    with pytest.raises(ValueError, match="retokenized"):
+        nlp.update([example], sgd=optimizer, annotates=["merge_and_split"])
+
+
 # Sourced
 
 

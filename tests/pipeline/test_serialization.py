@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import spacy
+import srsly
 from spacy.language import Language
 
 from spacy_elmo.bilm.base_weights import Card
@@ -252,6 +253,41 @@ def test_damaged_component(own_weights, tmp_path):
     model.write_bytes(model.read_bytes()[:-100])
     with pytest.raises(ValueError):
         spacy.load(tmp_path / "saved")
+
+
+@pytest.mark.parametrize(
+    "part, node, value, message",
+    [
+        ("shims", 1, [], "a part of its model is missing"),
+        (
+            "params",
+            2,
+            {"w": np.float32(0), "gamma": np.ones(1, "f")},
+            r"the shapes \(\) and \(1,\)",
+        ),
+        (
+            "params",
+            2,
+            {"w": np.ones(1, "f"), "gamma": np.ones(3, "f")},
+            r"shapes \(1,\) and \(3,\)",
+        ),
+        ("nodes", 0, {"refs": {"bilm": 1, "mix": 1}}, "a part of its model is missing"),
+    ],
+)
+@pytest.mark.parametrize("used", [True, False])
+def test_data_without_a_part(own_weights, tmp_path, part, node, value, message, used):
+    """thinc leaves what the data lack as it is: weights of another pipeline, or none."""
+    make_nlp(own_weights).get_pipe("elmo").to_disk(tmp_path / "saved", exclude=["vocab"])
+    file = tmp_path / "saved" / "model"
+    data = srsly.msgpack_loads(file.read_bytes())
+    found = data[part][node]
+    data[part][node] = {**found, **value} if isinstance(value, dict) else value
+    file.write_bytes(srsly.msgpack_dumps(data))
+    nlp = make_nlp(write_weights(tmp_path / "other", seed=2))
+    if used:
+        nlp("It has weights of its own.")
+    with pytest.raises(ValueError, match=f"Cannot load the component 'elmo' .*saved: .*{message}"):
+        nlp.get_pipe("elmo").from_disk(tmp_path / "saved", exclude=["vocab"])
 
 
 def test_two_in_one_pipeline_keep_their_names(own_weights, tmp_path):

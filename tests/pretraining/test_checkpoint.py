@@ -171,7 +171,12 @@ def test_the_last_few_are_kept_and_can_be_gone_back_to(tmp_path: Path) -> None:
     progress = pretrain(config, out, resume=True, quiet=True)
     assert progress.step == 20
     assert (out / "model-last" / "weights.safetensors").read_bytes() == expected
-    fewer = make_config(text, text, {"training.max_steps": 21})
+    assert sorted(path.name for path in out.glob("checkpoint-*")) == kept
+    (out / kept[2]).unlink()  # as if the process had been killed before it was copied
+    longer = make_config(text, text, {**changes, "training.max_steps": 21})
+    pretrain(longer, out, resume=True, quiet=True)
+    assert read_progress(out / kept[2])[0].step == 20
+    fewer = make_config(text, text, {"training.max_steps": 22})
     pretrain(fewer, out, resume=True, quiet=True)
     assert not list(out.glob("checkpoint-*"))
-    assert read_progress(out / CHECKPOINT)[0].step == 21
+    assert read_progress(out / CHECKPOINT)[0].step == 22

@@ -547,6 +547,18 @@ def test_a_run_is_not_resumed_as_another(paths: tuple[Path, Path], tmp_path: Pat
         pretrain(small_run(paths), out, resume=True, quiet=True)
 
 
+def test_a_run_writes_into_its_own_directory_only(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    out, mine = tmp_path / "out", tmp_path / "mine"
+    pretrain(small_run(paths), out, quiet=True)
+    (out / "model-last").rename(mine)
+    (mine / "letter.txt").write_text("mine")
+    (out / "model-last").symlink_to(mine)
+    before = contents(mine)
+    with pytest.raises(ValueError, match=r"Cannot resume: '.*model-last' is a link"):
+        pretrain(small_run(paths, {"training.max_steps": 99}), out, resume=True, quiet=True)
+    assert contents(mine) == before
+
+
 @pytest.mark.parametrize("state", ["zero", "carried"])
 def test_evaluations_are_at_the_highest_precision(
     paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str

@@ -11,6 +11,8 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.readers import blank
 
+from .sentences import annotated_docs, write_local_folder
+
 SCRIPTS = Path(__file__).parents[2] / "project" / "scripts"
 
 
@@ -31,7 +33,11 @@ def read(kind: str, path: Path, lang: str = "en") -> list[Doc]:
 
 def test_entities(tmp_path: Path) -> None:
     path = tmp_path / "ner.train.iob"
-    path.write_text("In\tO\nNew\tB-place\nYork\tI-place\n\n!\tO\n", encoding="utf-8")
+    # WNUT-17 has a tab between the sentences of one file, and nothing between those of others.
+    for between in ("", "\t"):
+        lines = ["In\tO", "New\tB-place", "York\tI-place", between, "!\tO", ""]
+        path.write_text("\n".join(lines), encoding="utf-8")
+        assert [doc.text.strip() for doc in read("ner", path)] == ["In New York", "!"]
     [first, second] = read("ner", path)
     assert [(ent.text, ent.label_) for ent in first.ents] == [("New York", "place")]
     assert second.text.strip() == "!" and second.has_annotation("ENT_IOB")
@@ -106,6 +112,33 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "ner.test.doc").write_text("", encoding="utf-8")
     with pytest.raises(ValueError, match=r"known are \.iob, \.tsv, \.jsonl"):
         downloaded_docs(nlp, "ner", "en", "", Size())
+
+
+def test_a_local_folder(tmp_path: Path) -> None:
+    """English data from a folder are read at each size; tiny does not take its own sentences."""
+    from corpora import main
+
+    write_local_folder(tmp_path / "data")
+    main(tmp_path / "run", size="tiny", local=str(tmp_path / "data"))
+    vocab = blank("en").vocab
+    expected = list(annotated_docs(vocab))
+
+    def written(kind: str) -> list[Doc]:
+        path = tmp_path / "run" / "corpus" / kind / "train.spacy"
+        return list(DocBin().from_disk(path).get_docs(vocab))
+
+    def tree(docs: list[Doc]) -> list[tuple[str, str, str, int]]:
+        return [(t.tag_, t.pos_, t.dep_, t.head.i - t.i) for doc in docs for t in doc]
+
+    def entities(docs: list[Doc]) -> list[list[tuple[str, str]]]:
+        return [[(ent.text, ent.label_) for ent in doc.ents] for doc in docs]
+
+    assert tree(written("ud")) == tree(expected)
+    assert entities(written("ner")) == entities(expected)
+    assert [doc.cats for doc in written("textcat")] == [doc.cats for doc in expected]
+    for split, step in [("train", 1), ("dev", 3)]:
+        text = (tmp_path / "run" / "text" / f"{split}.txt").read_text(encoding="utf-8")
+        assert text.splitlines() == [doc.text.strip() for doc in expected[::step]]
 
 
 def test_raw_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from functools import partial
+from hashlib import md5
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +23,10 @@ from weasel.cli.document import project_document as document
 from weasel.util.config import load_project_config
 
 from spacy_elmo.bilm.find_weights import find_weights
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.run.log import read_log
+
+from .sentences import write_local_folder
 
 DATA = os.environ.get("SPACY_ELMO_DATA")
 PROJECT = Path(__file__).parents[2] / "project"
@@ -32,13 +40,19 @@ def project(tmp_path: Path) -> Path:
     return Path(shutil.copytree(PROJECT, tmp_path / "project", ignore=ignored))
 
 
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def make_command(project: Path, workflow: str, **variables: object) -> list[str]:
+    options = [part for name, value in variables.items() for part in (f"--vars.{name}", str(value))]
+    return [sys.executable, "-m", "spacy", "project", "run", workflow, project.name, *options]
+
+
 def run(project: Path, workflow: str, **variables: object) -> str:
     """Run a workflow from the parent folder, as one would from the root of the repository."""
-    options = [part for name, value in variables.items() for part in (f"--vars.{name}", str(value))]
-    command = [sys.executable, "-m", "spacy", "project", "run", workflow, project.name, *options]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = make_command(project, workflow, **variables)
     result = subprocess.run(
-        command, cwd=project.parent, env=environment, capture_output=True, text=True
+        command, cwd=project.parent, env=ENVIRONMENT, capture_output=True, text=True
     )
     assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
     return result.stdout
@@ -70,6 +84,28 @@ def test_readme_documents_the_project(project: Path) -> None:
     assert (project / "README.md").read_text(encoding="utf-8") == page
     variables = load_project_config(project)["vars"]
     assert all(f"`{name}`" in page for name in variables if name != "run")
+
+
+@pytest.mark.data
+@pytest.mark.skipif(DATA is None, reason="needs the folder that SPACY_ELMO_DATA names")
+def test_checksums_of_the_assets(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are those of the local folder's files, where these are the published ones."""
+    monkeypatch.syspath_prepend(PROJECT / "scripts")
+    local = import_module("datasets").LOCAL
+    checked = []
+    for asset in load_project_config(project)["assets"]:
+        assert not {"main", "master"} & set(asset["url"].split("/")), "not a release or a commit"
+        lang, name = asset["dest"].split("/")[1:]
+        kind, *split = name.split(".")[:-1]
+        if "checksum" not in asset:
+            continue
+        path = Path(DATA or "") / "data" / local[lang][kind].format(*split)
+        content = lzma.decompress(path.read_bytes())
+        if asset["url"].endswith("wnut17train.conll"):  # the local one lacks the tabs
+            content = content.replace(b"\n\n", b"\n\t\n", 2394)
+        assert md5(content).hexdigest() == asset["checksum"], asset["dest"]
+        checked.append(f"{lang}.{kind}")
+    assert sorted(checked) == ["en.ner"] * 3 + ["en.ud"] * 3 + ["ko.ud"] * 3
 
 
 @pytest.mark.parametrize(("lang", "name"), [("en", "en_sm"), ("ko", "weights/ko_sm")])
@@ -121,6 +157,11 @@ def test_each_workflow_with_a_biLM_of_its_own(project: Path) -> None:
     assert sorted(path.name for path in (out / "models").iterdir()) == [
         "ner-elmo", "ner-plain", "tagger-elmo", "tagger-plain"
     ]  # fmt: skip
+    config = (out / "models" / "ner-elmo" / "config.cfg").read_text(encoding="utf-8")
+    assert "max_steps = 6" in config and "eval_frequency = 1" in config
+    (out / "models" / "ner-plain" / "finished.txt").unlink()  # as if it had been interrupted
+    again = run(project, "train", **few)
+    assert again.count("is trained already") == 3 and "ner, without ELMo" in again
     assert "| tagger | tag accuracy |" in run(project, "compare", **few)
     run(project, "explain", **few, word="river")
     assert "river" in (out / "senses.html").read_text(encoding="utf-8")
@@ -137,6 +178,69 @@ def test_adapting(project: Path) -> None:
     out = project / "runs" / "en-tiny" / "adapted"
     assert "mean" in read_log(out / "log.jsonl")[0]  # the embedded biLM's, before a step
     assert (out / "model-best").is_dir()
+
+
+def interrupt(project: Path, workflow: str, saved: Path, **variables: object) -> None:
+    """Run a workflow, and press Ctrl-C once a directory is saved: each of its processes gets it."""
+    process = subprocess.Popen(
+        make_command(project, workflow, **variables), cwd=project.parent, env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        # Processes in the background of a shell script are started with Ctrl-C ignored.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+
+    def sizes(folder: Path) -> dict[str, int]:
+        return {file.name: file.stat().st_size for file in folder.rglob("*") if file.is_file()}
+
+    try:
+        last = saved.with_name("model-last")  # of which spaCy makes a copy
+        while not saved.is_dir() or (last.is_dir() and sizes(saved) != sizes(last)):
+            assert process.poll() is None
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(60) != 0
+        while True:  # until the last process of the group has ended
+            os.killpg(process.pid, 0)
+            time.sleep(0.1)
+    except ProcessLookupError:
+        pass
+    finally:
+        process.kill()
+
+
+@pytest.mark.slow
+@LONG
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no groups of processes")
+def test_ctrl_c_leaves_a_model_of_a_task(project: Path) -> None:
+    models = project / "runs" / "en-tiny" / "models" / "tagger-elmo"
+    interrupt(project, "train", models / "model-best", size="tiny", tasks="tagger")
+    assert not (models / "finished.txt").exists()
+    nlp = spacy.load(models / "model-best")
+    assert all(token.tag_ for token in nlp("They swam in cold water."))
+
+
+@pytest.mark.slow
+@LONG
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no groups of processes")
+def test_ctrl_c_leaves_a_biLM(project: Path) -> None:
+    out = project / "runs" / "en-tiny" / "pretrained"
+    interrupt(project, "pretrain", out / "model-best", size="tiny", tasks="tagger")
+    assert find_weights(out / "model-best").load().config.n_layers == 2
+    assert 0 < read_progress(out / CHECKPOINT)[0].step < 60
+
+
+@pytest.mark.slow
+@LONG
+def test_english_from_a_local_folder(project: Path) -> None:
+    """Without a network; relative to the project, as the assets are."""
+    write_local_folder(project / "data")
+    output = run(project, "train", size="tiny", local="data", steps=2, tasks="parser,ner,textcat")
+    assert "ner: 30 train, 10 dev, 10 test" in output
+    models = {path.name for path in (project / "runs" / "en-tiny" / "models").iterdir()}
+    tasks = ("parser", "ner", "textcat")
+    assert models == {f"{task}-{arm}" for task in tasks for arm in ("elmo", "plain")}
+    nlp = spacy.load(project / "runs" / "en-tiny" / "models" / "ner-elmo" / "model-best")
+    assert nlp.get_pipe("ner").labels == ("GPE", "ORG", "PERSON")
 
 
 @pytest.mark.slow

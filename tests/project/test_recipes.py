@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,9 +89,12 @@ def test_valid(recipe: str, assets: Assets, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_mentioned(recipe: str) -> None:
-    """In the folder's table, and each says how it is run."""
+    """In the folder's table, and each says how it is run and what it gains."""
     assert f"`{recipe}.cfg`" in (CONFIGS / "README.md").read_text(encoding="utf-8")
-    assert f"spacy train {recipe}.cfg" in RECIPES[recipe].read_text(encoding="utf-8")
+    first_comment, _, _ = RECIPES[recipe].read_text(encoding="utf-8").partition("\n\n")
+    assert f"spacy train {recipe}.cfg" in first_comment
+    gains = re.search(r"# What it gains.*?:(.*)", first_comment, re.DOTALL)[1]
+    assert "not measured" in gains or "docs/measured.md" in gains
 
 
 def check_tagger(docs: list[Doc]) -> None:

@@ -93,7 +93,7 @@ def test_metadata(dist: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = readme[readme.index("| extra | for |") :].partition("\n\n")[0]
     cells = [line.split("|")[1] for line in table.splitlines()[2:]]
-    assert extras - {"test", "dev"} == set(re.findall(r"`(\w+)`", " ".join(cells)))
+    assert extras - {"test", "test-slow", "dev"} == set(re.findall(r"`(\w+)`", " ".join(cells)))
 
 
 def test_one_version() -> None:

@@ -16,6 +16,7 @@ from spacy_elmo import LanguageModel, viz
 from spacy_elmo.cli import app
 from spacy_elmo.clusters import center, distances, divide, project
 from spacy_elmo.senses import find_senses
+from spacy_elmo.viz.drawing import shade, shorten, text_on
 
 from ..pipeline.helpers import make_nlp, write_language_model
 from ..threads import one_thread  # noqa: F401
@@ -55,6 +56,24 @@ def test_groups_that_are_far_apart() -> None:
     assert {tuple(point > 0) for point in points[label == 0, :1]} != {
         tuple(point > 0) for point in points[label == 1, :1]
     }
+
+
+def test_labels_are_shortened_to_their_width() -> None:
+    assert [shorten("crane", most) for most in (5, 4, 1)] == ["crane", "cra…", "…"]
+    assert [shorten("두루미", most) for most in (6, 5, 4)] == ["두루미", "두루…", "두…"]
+
+
+@pytest.mark.parametrize("value", np.linspace(0, 1, 21).tolist())
+def test_labels_on_a_shade_have_contrast(value: float) -> None:
+    """By the formula of the Web Content Accessibility Guidelines, where 3 is the least."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+    dark, light = sorted(map(luminance, (shade(value), text_on(value))))
+    assert (light + 0.05) / (dark + 0.05) > 4
 
 
 def test_senses(weights: Path, corpus: Path, tmp_path: Path) -> None:
@@ -99,6 +118,15 @@ def test_the_vector_is_that_of_the_whole_text(weights: Path, corpus: Path) -> No
     assert np.abs(context.vector - doc._.elmo_layers[-1, 3]).max() < 1e-5
 
 
+def test_senses_in_a_notebook(weights: Path, corpus: Path) -> None:
+    """IPython shows what this method returns."""
+    senses = find_senses("bank", str(corpus), weights=str(weights), n_senses=2, quiet=True)
+    html = senses._repr_html_()
+    assert html == viz.senses(senses, jupyter=False)
+    tree = ET.fromstring(html)
+    assert len(list(tree.iter(f"{SVG}a"))) == len(list(tree.iter("li"))) == 4
+
+
 def test_failures(weights: Path, corpus: Path, tmp_path: Path) -> None:
     for arguments, expected in [
         (["lent", "--in", corpus], "occurs 1 times"),
@@ -124,8 +152,10 @@ def test_plot_mix(weights: Path, tmp_path: Path) -> None:
     texts = [t.text for t in ET.parse(tmp_path / "mix.svg").iter(f"{SVG}text")]
     assert texts.count("0.33") == 6
     assert (tmp_path / "mix.png").read_bytes().startswith(b"\x89PNG")
-    mixes = json.loads(run("plot-mix", tmp_path / "nlp", "--json").output)
-    assert [set(mix) for mix in mixes] == [{"component", "listener", "weights", "gamma"}]
+    out = tmp_path / "mix.html"
+    data = json.loads(run("plot-mix", tmp_path / "nlp", "-o", out, "--json").stdout)
+    assert data["output"] == str(out) and out.is_file()
+    assert [set(mix) for mix in data["mixes"]] == [{"component", "listener", "weights", "gamma"}]
 
 
 def test_similarity_and_surprisal(weights: Path) -> None:

@@ -197,6 +197,11 @@ def _read_progress(config: PretrainConfig, now: Progress, out: Path, notify: Not
         ValueError: there is no complete checkpoint, or the run cannot be resumed from it.
     """
     progress, before = read_progress(out / CHECKPOINT)
+    for path in filter(Path.is_symlink, (out / BEST, out / LAST)):
+        raise ValueError(
+            f"Cannot resume: '{path}' is a link, and what it points to would be replaced. Put the "
+            f"directory itself there, or remove the link."
+        )
     check_resumable(before, config, notify)
     if progress.train_fingerprint != now.train_fingerprint:
         raise ValueError(

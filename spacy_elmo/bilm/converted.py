@@ -1,11 +1,11 @@
-"""A biLM in bfloat16, which computes without gradients on a CPU: weights are converted once."""
+"""A biLM whose weights are converted once, to compute without gradients on a CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import torch
 
@@ -15,28 +15,54 @@ from .packing import Packing
 from .static_vectors import WordVectors
 
 
-class Bfloat16BiLM:
-    """The parts of a biLM with their weights in bfloat16.
+class ConvertedBiLM:
+    """The parts of a biLM with their weights in bfloat16, or packed for the compiled kernel.
 
     Args:
         encoder: the token encoder. Static word vectors stay in float32: there is little to
             compute, and the table would take half as much memory again.
-        lstm: the LSTM layers, from the bottom.
+        lstm: the LSTM layers, from the bottom. They are packed if they are compiled.
+        bfloat16: whether matrix products take bfloat16 operands.
 
     Attributes:
         encode: ids of words to vectors x ``(n_words, P)``, float32.
         lstm: the layers, called as `LSTMLayer` is.
     """
 
-    def __init__(self, encoder: CharCNN | WordVectors, lstm: Sequence[LSTMLayer]):
+    def __init__(self, encoder: CharCNN | WordVectors, lstm: Sequence[LSTMLayer], bfloat16: bool):
         self.encode: Callable[[torch.Tensor], torch.Tensor] = encoder
-        if isinstance(encoder, CharCNN):
+        if bfloat16 and isinstance(encoder, CharCNN):
             converted = deepcopy(encoder).bfloat16()
             self.encode = lambda ids: converted(ids).float()
-        self.lstm: list[Callable[..., tuple[torch.Tensor, ...]]] = [
-            Bfloat16LSTM(layer) if layer.kernel(True) is None else partial(layer, bfloat16=True)
-            for layer in lstm
-        ]
+        self.lstm = [_convert(layer, bfloat16) for layer in lstm]
+
+
+def _convert(layer: LSTMLayer, bfloat16: bool) -> Callable[..., tuple[torch.Tensor, ...]]:
+    kernel = layer.kernel(bfloat16)
+    if kernel is not None:
+        return PackedLSTM(layer, kernel, bfloat16)
+    return Bfloat16LSTM(layer) if bfloat16 else layer
+
+
+class PackedLSTM:
+    """One LSTM layer by the compiled kernel, which packs its weights for each call otherwise."""
+
+    def __init__(self, layer: LSTMLayer, kernel: Any, bfloat16: bool):
+        self.kernel = kernel
+        self.clips = layer.cell_clip or 0.0, layer.proj_clip or 0.0  # 0: none
+        self.bias = layer.gate_bias().detach()
+        weights = layer.weight_ih, layer.weight_hh, layer.weight_hr
+        self.packed = kernel.pack(*weights, bfloat16)
+
+    def __call__(
+        self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Read a packed batch; see `LSTMLayer.forward`."""
+        sizes = packing.batch_sizes
+        out, h_n, c_n = self.kernel.forward(
+            x, h0, c0, self.packed, self.bias, sizes, *self.clips, False
+        )
+        return out, h_n, c_n
 
 
 class Bfloat16LSTM:

@@ -1,0 +1,125 @@
+"""``--json``: one document on the standard output, and all else on the standard error stream."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.main import get_group
+from typer.testing import CliRunner
+
+from spacy_elmo import progress
+from spacy_elmo.cli import app
+
+from ..pipeline.helpers import make_nlp, write_language_model
+from ..pretraining.helpers import PROSE, make_config
+from ..threads import one_thread  # noqa: F401
+
+# For people alone: a page, a config.
+WITHOUT = {"demo", "init-config"}
+# What each command is given, a file that is missing instead, and the names in its JSON.
+COMMANDS = {
+    "info": ("{weights}", "gone", "weights parameters vectors architecture language#model card"),
+    "download": ("", "gone", "cache downloaded published"),
+    "encode": ("{text} {out}.npy -w {weights}", "gone {out}.npy", "output rows vectors"),
+    "convert": ("{weights} {out} --to published", "gone {out}", "output layout parameters"),
+    "package": (
+        "{weights} {out} --name tiny --build none",
+        "gone {out} --build none",
+        "output name version built",
+    ),
+    "tokenize": ("{text} {out}", "gone {out}", "output sentences words"),
+    "pretrain": (
+        "{config} {out} --paths.train {shards} --paths.dev {shards} --training.max_steps 11",
+        "{config} {out} --paths.train gone --paths.dev gone",
+        "output steps words",
+    ),
+    "plot-training": ("{log} -o {out}.png", "gone -o {out}.png", "output"),
+    "perplexity": (
+        "{weights} {text}",
+        "{weights} gone",
+        "weights text forward backward mean sentences words unknown unknown_rate vocabulary",
+    ),
+    "predict": (
+        "It#was#___#. -w {weights}",
+        "It#was -w {weights}",
+        "left right forward backward both",
+    ),
+    "neighbors": ("the --in {text} -w {weights}", "the --in gone", "word complete senses"),
+    "senses": (
+        "the --in {text} -o {out}.html -w {weights}",
+        "the --in gone -o {out}.html",
+        "output word complete senses",
+    ),
+    "plot-mix": ("{pipeline} -o {out}.html", "gone -o {out}.html", "output mixes"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """What the commands read."""
+    folder = tmp_path_factory.mktemp("json")
+    text = folder / "text.txt"
+    text.write_text(PROSE.replace("\n", "\n\n") * 3, encoding="utf-8")
+    weights = write_language_model(folder / "weights", [*PROSE.split(), "was", "."])
+    nlp = make_nlp(weights)
+    nlp("It was.")  # makes its mix
+    nlp.to_disk(folder / "pipeline")
+    (folder / "config.cfg").write_text(make_config().to_text(), encoding="utf-8")
+    (folder / "log.jsonl").write_text('{"step": 1, "words": 40, "loss": 5.5}\n', encoding="utf-8")
+    CliRunner().invoke(app, ["tokenize", str(text), str(folder / "shards")])
+    names = ("weights", "pipeline", "shards")
+    files = {"text": text, "config": folder / "config.cfg", "log": folder / "log.jsonl"}
+    return {**files, **{name: folder / name for name in names}}
+
+
+@pytest.fixture
+def run(places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a command with --json, whose work is long enough to be reported."""
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+
+    def run(command: str, arguments: str) -> Result:
+        words = arguments.format(**places, out=tmp_path / "out").split()
+        words = [word.replace("#", " ") for word in words]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of random weights
+            return CliRunner().invoke(app, [command, *words, "--json"], env={"COLUMNS": "200"})
+
+    return run
+
+
+def test_every_command_has_it_or_is_for_people() -> None:
+    commands = get_group(app).commands
+    having = {n for n, c in commands.items() if any("--json" in p.opts for p in c.params)}
+    assert having == set(COMMANDS) == set(commands) - WITHOUT
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_one_document_and_nothing_else(command: str, run: Any) -> None:
+    arguments, _, names = COMMANDS[command]
+    if command == "plot-training":
+        pytest.importorskip("matplotlib")
+    result = run(command, arguments)
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    found = data[0] if command == "predict" else data  # for each blank
+    assert sorted(found) == sorted(name.replace("#", " ") for name in names.split())
+    if "output" in found:
+        assert Path(found["output"]).exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_errors_leave_the_standard_output_empty(command: str, run: Any) -> None:
+    result = run(command, COMMANDS[command][1])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "Cannot " in result.stderr
+
+
+def test_warnings_are_on_the_error_stream(run: Any) -> None:
+    result = run("convert", "{weights} {out} --to own --lang qq --statistics {text}")
+    assert json.loads(result.stdout)["layout"] == "own"
+    assert "does not support the language 'qq'" in " ".join(result.stderr.split())
