@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,9 @@ def main(
     """Write the name or directory of the biLM to RUN/bilm.txt."""
     if bilm == "auto":
         bilm = BILMS.get(lang, "pretrain")
+        own = run / "pretrained" / "model-best"
+        if bilm != "pretrain" and own.exists():
+            msg.warn(f"Not using {own}: for that, give --vars.bilm pretrain")
     if bilm in ("adapt", "pretrain"):
         out, chosen = run / f"{bilm}ed", find_size(size)
         if bilm == "adapt":
@@ -45,22 +49,27 @@ def main(
             settings, start = str(run / "pretrain.cfg"), []
             gpu = ["--gpu"] if gpu_id >= 0 else []
             elmo("init-config", settings, "--size", chosen.bilm, "--lang", lang, "--force", *gpu)
+        lengths: list[object] = []
+        if config == "auto" or steps:
+            steps = min(steps or chosen.bilm_steps, chosen.bilm_steps)
+            lengths = [
+                "--training.max_steps", steps,
+                "--training.warmup_steps", steps // 20, "--training.decay_steps", steps // 3,
+                # Soon and often, so that an interrupted run leaves a model.
+                "--training.eval_every", max(1, min(steps // 20, 250)),
+            ]  # fmt: skip
         if config != "auto":
             settings = config
-        steps = min(steps or chosen.bilm_steps, chosen.bilm_steps)
         for split in ("train", "dev"):
-            shards = run / "shards" / split
-            if not shards.exists():
-                text = run / "text" / f"{split}.txt"
+            shards, text = run / "shards" / split, run / "text" / f"{split}.txt"
+            if not shards.exists() or shards.stat().st_mtime < text.stat().st_mtime:
+                shutil.rmtree(shards, ignore_errors=True)
                 elmo("tokenize", text, shards, "--lang", lang, "--tokenizer", tokenizer)
         resume = ["--resume"] if (out / CHECKPOINT).exists() else []
         elmo(
             "pretrain", settings, out, *resume, "--gpu-id", gpu_id, *start,
             "--paths.train", run / "shards" / "train", "--paths.dev", run / "shards" / "dev",
-            "--training.seed", seed, "--training.max_steps", steps,
-            "--training.warmup_steps", steps // 20, "--training.decay_steps", steps // 3,
-            # Soon and often, so that an interrupted run leaves a model.
-            "--training.eval_every", max(1, min(steps // 20, 250)),
+            "--training.seed", seed, *lengths,
         )  # fmt: skip
         bilm = str(out / "model-best")
     (run / "bilm.txt").write_text(f"{bilm}\n", encoding="utf-8")

@@ -30,7 +30,7 @@ def main(
     """Write RUN/corpus/KIND/SPLIT.spacy and RUN/text/{train,dev}.txt."""
     nlp = blank(lang, tokenizer)
     limits = find_size(size)
-    own = size == "tiny" and lang == "en"  # sentences that come with the project
+    own = size == "tiny" and lang == "en" and not local  # sentences that come with the project
     for kind in dict.fromkeys(TASKS[task] for task in tasks.split(",")):
         parts = own_docs(nlp) if own else downloaded_docs(nlp, kind, lang, local, limits)
         if kind == "textcat":

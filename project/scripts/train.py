@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from spacy.util import load_config
 from thinc.api import Config
 from wasabi import msg
 
+from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.cli.options import report_errors
 
 RECIPES = {"tagger": "tagger_parser", "parser": "tagger_parser", "ner": "ner", "textcat": "textcat"}
@@ -32,7 +34,9 @@ def main(
 ) -> None:
     """Write RUN/models/TASK-elmo and RUN/models/TASK-plain; those that are finished stay."""
     chosen = find_size(size)
-    chosen = chosen._replace(steps=min(steps or chosen.steps, chosen.steps))
+    steps = min(steps or chosen.steps, chosen.steps)
+    # Several evaluations, however short the training: they choose the best model.
+    chosen = chosen._replace(steps=steps, eval_every=max(1, min(chosen.eval_every, steps // 4)))
     weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
     if Path(weights).exists():
         weights = str(Path(weights).resolve())
@@ -48,13 +52,27 @@ def main(
                 config["paths"][split] = str(path.resolve())
             out = run / "models" / f"{task}-{arm}"
             out.mkdir(parents=True, exist_ok=True)
-            path, finished = out / "config.cfg", out / "model-last"
-            if finished.exists() and path.exists() and path.read_text("utf-8") == config.to_str():
+            # spaCy writes model-last from the first evaluation on, so it does not show the end.
+            path, finished = out / "config.cfg", out / "finished.txt"
+            checksum = checksum_of(config, weights if arm == "elmo" else None)
+            if finished.exists() and finished.read_text("utf-8") == checksum:
                 msg.info(f"{out} is trained already")
                 continue
+            finished.unlink(missing_ok=True)
             msg.divider(f"{task}, {'with ELMo' if arm == 'elmo' else 'without ELMo'}")
             config.to_disk(path)
             train(path, out, use_gpu=gpu_id)
+            finished.write_text(checksum, encoding="utf-8")
+
+
+def checksum_of(config: Config, weights: str | None) -> str:
+    """Of all that a training depends on: its config, its data, the biLM's weights."""
+    files = [Path(config["paths"][split]) for split in ("train", "dev")]
+    files += find_weights(weights).files() if weights is not None else []
+    checksum = sha256(config.to_str().encode())
+    for file in files:
+        checksum.update(file.read_bytes())
+    return checksum.hexdigest()
 
 
 def make_config(task: str, arm: str, size: Size) -> Config:
