@@ -25,7 +25,7 @@ NEEDED = {
     "static": "directory of static vectors, of `spacy init vectors`",
     "pretrained": "output of benchmarks/pretrained.py",
     "embedded": "output of benchmarks/peers/embed.py",
-    "adapted": "directory of weights, of `elmo pretrain --from`",
+    "adapted": "output of benchmarks/adapted.py",
 }
 
 
@@ -36,11 +36,15 @@ class Arm(NamedTuple):
         tok2vec: config of its token vectors, or of the whole model.
         elmo: settings of the biLM that are not the defaults; None: no ELMo.
         needs: a key of `NEEDED`, if it needs a file.
+        times: how many times as many steps as the others it is trained for.
+        learn_rate: of all that it trains, the mix included.
     """
 
     tok2vec: dict[str, Any]
     elmo: dict[str, Any] | None = None
     needs: str = ""
+    times: int = 1
+    learn_rate: float = 0.001
 
 
 MULTI_HASH = {
@@ -64,30 +68,48 @@ def add_file_options(parser: ArgumentParser) -> None:
         parser.add_argument(f"--{name}", type=Path, help=what)
 
 
-def given_files(arguments: Namespace) -> Files:
-    return {name: path for name in NEEDED if (path := getattr(arguments, name)) is not None}
+def given_files(arguments: Namespace, task: str) -> Files:
+    """Those of a task: each has a biLM of its own that was adapted to its text."""
+    files = {name: path for name in NEEDED if (path := getattr(arguments, name)) is not None}
+    if "adapted" in files:
+        files["adapted"] = files["adapted"] / task / "model-last"
+    return files
 
 
 def listener(**settings: Any) -> dict[str, Any]:
     return {"@architectures": "spacy-elmo.ElmoListener.v1", **settings}
 
 
-def cnn(static: bool = False) -> dict[str, Any]:
+def cnn(static: bool = False, width: int = WIDTH) -> dict[str, Any]:
     """spaCy's HashEmbedCNN, part by part."""
-    embed = {**MULTI_HASH, "include_static_vectors": static}
-    return {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": ENCODER}
+    return {
+        "@architectures": "spacy.Tok2Vec.v2",
+        "embed": {**MULTI_HASH, "include_static_vectors": static, "width": width},
+        "encode": {**ENCODER, "width": width},
+    }
 
 
 def with_elmo(
-    elmo: dict[str, Any] | None, output: dict[str, Any] | None = None, static: bool = False
+    elmo: dict[str, Any] | None,
+    output: dict[str, Any] | None = None,
+    static: bool = False,
+    width: int = WIDTH,
 ) -> dict[str, Any]:
     """HashEmbedCNN with a listener at its input, and one at its output."""
     return {
+        **cnn(static, width),
         "@architectures": "spacy-elmo.Tok2Vec.v1",
         "elmo": elmo,
-        "embed": {**MULTI_HASH, "include_static_vectors": static},
-        "encode": ENCODER,
         "output_elmo": output,
+    }
+
+
+def attention(tok2vec: dict[str, Any]) -> dict[str, Any]:
+    """The text classifier of project/configs/textcat.cfg, which pools with learned weights."""
+    return {
+        "@architectures": "spacy.TextCatParametricAttention.v1",
+        "exclusive_classes": True,
+        "tok2vec": tok2vec,
     }
 
 
@@ -99,6 +121,7 @@ def frozen(model: str) -> Arm:
 
 ARMS: dict[str, Arm] = {
     "HashEmbedCNN": Arm(cnn()),
+    "HashEmbedCNN, 3 × the steps": Arm(cnn(), times=3),
     "HashEmbedCNN, pretrained": Arm(cnn(), needs="pretrained"),
     "static vectors": Arm(cnn(static=True), needs="static"),
     "en_core_web_sm": frozen("en_core_web_sm"),
@@ -113,6 +136,8 @@ ARMS: dict[str, Arm] = {
     "ELMo, fine-tuned": Arm(with_elmo(listener()), {"frozen": False, "learn_rate_factor": 0.1}),
     "ELMo, adapted": Arm(with_elmo(listener()), {}, needs="adapted"),
     "ELMo, mix and static vectors": Arm(with_elmo(listener(), static=True), {}, needs="static"),
+    "HashEmbedCNN, attention": Arm(attention(cnn())),
+    "ELMo, attention": Arm(attention(with_elmo(listener())), {}),
 }
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -137,6 +162,15 @@ MODELS: dict[str, dict[str, Any]] = {
 MODELS["ner"] = {**MODELS["parser"], "state_type": "ner"}
 
 
+def fits(task: Task, arm: Arm) -> bool:
+    """Whether an arm is one for a task: some are whole text classifiers."""
+    return task.factory == "textcat" or not is_classifier(arm)
+
+
+def is_classifier(arm: Arm) -> bool:
+    return arm.tok2vec["@architectures"].startswith("spacy.TextCat")
+
+
 def make_nlp(task: Task, arm: Arm, files: Files, weights: str = "en_sm") -> Language:
     """An untrained pipeline, from a config as `spacy train` would read it.
 
@@ -148,7 +182,7 @@ def make_nlp(task: Task, arm: Arm, files: Files, weights: str = "en_sm") -> Lang
     model = arm.tok2vec
     if arm.needs == "embedded":
         model = {**model, "elmo": {**model["elmo"], "path": str(files["embedded"])}}
-    if not model["@architectures"].startswith("spacy.TextCat"):
+    if not is_classifier(arm):
         model = {**MODELS[task.factory], "tok2vec": model}
     components: dict[str, Any] = {task.factory: {"factory": task.factory, "model": model}}
     if arm.elmo is not None:

@@ -4,7 +4,9 @@
 
 Tasks, models, batches and steps are those of `downstream.py`, with its smallest numbers of
 sentences; the scores are those of the dev set. Each result is a line in OUT; those that are there
-are not computed again.
+are not computed again. The settings without ELMo show what another width or learning rate gains
+without it. A mix learns at the rate of the optimizer; it has no rate of its own, and its dropout is
+that of single values.
 """
 
 from __future__ import annotations
@@ -16,13 +18,18 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from arms import Arm, cnn, listener, with_elmo
+from arms import WIDTH, Arm, attention, cnn, fits, listener, with_elmo
 from downstream import measure
 from tasks import TASKS
 
 
-def with_cnn(**settings: Any) -> dict[str, Any]:
-    return with_elmo(listener(**settings))
+def with_cnn(width: int = WIDTH, learn_rate: float = 0.001, **settings: Any) -> Arm:
+    return Arm(with_elmo(listener(**settings), width=width), {}, learn_rate=learn_rate)
+
+
+def alone(**settings: Any) -> Arm:
+    """A listener without a CNN."""
+    return Arm(listener(**settings), {})
 
 
 BAG_OF_WORDS = {
@@ -43,25 +50,39 @@ def ensemble(tok2vec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    "no ELMo": cnn(),
-    "dropout 0": with_cnn(dropout=0.0),
+SETTINGS: dict[str, Arm] = {
+    "no ELMo": Arm(cnn()),
+    "no ELMo, width 48": Arm(cnn(width=48)),
+    "no ELMo, width 192": Arm(cnn(width=192)),
+    "no ELMo, learning rate 0.0003": Arm(cnn(), learn_rate=0.0003),
+    "no ELMo, learning rate 0.003": Arm(cnn(), learn_rate=0.003),
+    "dropout 0": with_cnn(),
     "dropout 0.1": with_cnn(dropout=0.1),
     "dropout 0.25": with_cnn(dropout=0.25),
     "dropout 0.5": with_cnn(dropout=0.5),
-    "dropout 0, layer norm": with_cnn(dropout=0.0, layer_norm=True),
-    "dropout 0, λ = 0.1": with_cnn(dropout=0.0, mix_l2=0.1),
-    "dropout 0, λ = 1": with_cnn(dropout=0.0, mix_l2=1.0),
-    "dropout 0, input and output": with_elmo(listener(dropout=0.0), listener(dropout=0.0)),
-    "dropout 0, without a CNN": listener(dropout=0.0),
-    "bag of words, no ELMo": BAG_OF_WORDS,
-    "ensemble, no ELMo": ensemble(cnn()),
-    "ensemble, dropout 0": ensemble(with_cnn(dropout=0.0)),
-    "ensemble, without a CNN": ensemble(listener(dropout=0.0)),
-    "ensemble, layer norm, without a CNN": ensemble(listener(dropout=0.0, layer_norm=True)),
-    "layer norm, without a CNN": listener(dropout=0.0, layer_norm=True),
-    "γ = 10, without a CNN": listener(dropout=0.0, gamma=10.0),
-    "dropout 0.25, without a CNN": listener(dropout=0.25),
+    "dropout 0, layer norm": with_cnn(layer_norm=True),
+    "dropout 0, λ = 0": with_cnn(mix_l2=0.0),
+    "dropout 0, λ = 0.1": with_cnn(mix_l2=0.1),
+    "dropout 0, λ = 1": with_cnn(mix_l2=1.0),
+    "dropout 0, γ = 0.1": with_cnn(gamma=0.1),
+    "dropout 0, γ = 10": with_cnn(gamma=10.0),
+    "dropout 0, width 48": with_cnn(width=48),
+    "dropout 0, width 192": with_cnn(width=192),
+    "dropout 0, learning rate 0.0003": with_cnn(learn_rate=0.0003),
+    "dropout 0, learning rate 0.003": with_cnn(learn_rate=0.003),
+    "dropout 0, input and output": Arm(with_elmo(listener(), listener()), {}),
+    "dropout 0, without a CNN": alone(),
+    "layer norm, without a CNN": alone(layer_norm=True),
+    "γ = 10, without a CNN": alone(gamma=10.0),
+    "dropout 0.25, without a CNN": alone(dropout=0.25),
+    "bag of words, no ELMo": Arm(BAG_OF_WORDS),
+    "attention, no ELMo": Arm(attention(cnn())),
+    "attention, dropout 0": Arm(attention(with_elmo(listener())), {}),
+    "attention, layer norm, without a CNN": Arm(attention(listener(layer_norm=True)), {}),
+    "ensemble, no ELMo": Arm(ensemble(cnn())),
+    "ensemble, dropout 0": Arm(ensemble(with_elmo(listener())), {}),
+    "ensemble, without a CNN": Arm(ensemble(listener()), {}),
+    "ensemble, layer norm, without a CNN": Arm(ensemble(listener(layer_norm=True)), {}),
 }
 
 
@@ -72,28 +93,34 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=["tagger"])
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
     args = parser.parse_args()
     lines = args.out.read_text("utf-8").splitlines() if args.out.exists() else []
     done = {tuple(key): score for *key, score in map(json.loads, lines)}
     for seed, name, setting in itertools.product(args.seeds, args.tasks, args.settings):
-        if (name, setting, seed) in done:
+        task, weights = TASKS[name], args.weights
+        arm, size = SETTINGS[setting], next(iter(task.steps))
+        if (name, setting, seed, weights) in done or not fits(task, arm):
             continue
-        task = TASKS[name]
-        size = next(iter(task.steps))
-        arm = Arm(SETTINGS[setting], None if "no ELMo" in setting else {})
-        result = measure(task, size, arm, seed, args.data, {}, split="dev")
-        done[name, setting, seed] = result["score"]
+        result = measure(task, size, arm, seed, args.data, {}, weights, split="dev")
+        key = (name, setting, seed, weights)
+        done[key] = result["score"]
         with args.out.open("a", encoding="utf-8") as file:
-            print(json.dumps([name, setting, seed, result["score"]], ensure_ascii=False), file=file)
+            print(json.dumps([*key, result["score"]], ensure_ascii=False), file=file)
         print(
             name, setting, seed, f"{result['score']:.2f}", f"{result['seconds']:.0f} s", flush=True
         )
     print("| |", " | ".join(args.tasks), "|\n|---|" + "---|" * len(args.tasks))
     for setting in SETTINGS:
         scores = [
-            [s for (n, k, _), s in done.items() if (n, k) == (t, setting)] for t in args.tasks
+            [
+                score
+                for (*key, _, w), score in done.items()
+                if (*key, w) == (t, setting, args.weights)
+            ]
+            for t in args.tasks
         ]
-        cells = [f"{statistics.mean(each):.2f}" if each else "" for each in scores]
+        cells = [f"{statistics.mean(s):.2f} (n = {len(s)})" if s else "" for s in scores]
         print(f"| {setting} |", " | ".join(cells), "|")
 
 

@@ -6,9 +6,12 @@
     python benchmarks/downstream.py mixes OUT PICTURE.svg
 
 Every arm of a task has the same architecture around it, the same sentences, seeds, batches and
-steps; nothing is selected by its scores, which are those of the test set after the last step. DATA
-holds the data of `tasks.py`, the arms are those of `arms.py`. Sizes are numbers of training
-sentences, or shares of them, as for learning curves: ``--sizes 1% 3% 10% 30% all``.
+steps, unless its name says otherwise; nothing is selected by its scores, which are those of the
+test set after the last step. DATA holds the data of `tasks.py`, the arms are those of `arms.py`.
+The recipes in project/configs have the same models, learning rate and dropout; their batches grow,
+their weight decay is a tenth of the one here, and the dev set selects the best model. Sizes are
+numbers of training sentences, or shares of them, as for learning curves:
+``--sizes 1% 3% 10% 30% all``.
 
 The arms that users would pick instead need files. ``--static``: vectors as `spacy init vectors`
 writes them, of the ELMo vectors' width and trained on as many words of the same text as the biLM
@@ -19,11 +22,12 @@ has read; ours were made by
     python -m spacy init vectors en FILE VECTORS --mode floret
 
 ``--pretrained``: the output of `pretrained.py`. ``--embedded``: the output of `peers/embed.py`.
-``--adapted``: weights adapted to the task's own text by `elmo pretrain --from`. Arms whose file is
-not given are left out.
+``--adapted``: the output of `adapted.py`, a biLM for each task. Arms whose file is not given are
+left out.
 
 Each result is a small file in OUT. Those that are there are not computed again, so a run that was
-stopped is continued, and several at once may share the work.
+stopped is continued, and several at once may share the work. Results computed in another way (with
+other weights, files, steps or another split) are an error: they need another OUT.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from arms import ARMS, Arm, Files, add_file_options, given_files, load_pretrained, make_nlp
+from arms import ARMS, Arm, Files, add_file_options, fits, given_files, load_pretrained, make_nlp
 from curves import draw_curves
 from spacy.language import Language
 from spacy.training.loop import train_while_improving
@@ -52,6 +56,7 @@ from spacy_elmo.pipeline.scalar_mix import Mix
 from spacy_elmo.viz.mixes import draw_mixes
 
 WITHOUT, WITH = "HashEmbedCNN", "ELMo, mix (λ = 0.001)"
+DROPOUT = 0.1  # of the task's own layers
 
 Scores = dict[str, list[float]]  # of each arm, one for each seed
 
@@ -83,14 +88,14 @@ def train(
     load_pretrained(nlp, arm, files)
     steps = train_while_improving(
         nlp,
-        Adam(0.001, L2=0.01, grad_clip=1.0, L2_is_weight_decay=True, use_averages=False),
+        Adam(arm.learn_rate, L2=0.01, grad_clip=1.0, L2_is_weight_decay=True, use_averages=False),
         batches(chosen, task.batch_words, seed),
         lambda: (0.0, {}),  # nothing is selected
-        dropout=0.1,
+        dropout=DROPOUT,
         eval_frequency=10**9,
         accumulate_gradient=1,
         patience=0,
-        max_steps=task.n_steps(len(chosen), len(every)),
+        max_steps=arm.times * task.n_steps(len(chosen), len(every)),
         exclude=[],
         annotating_components=[],
         before_update=None,
@@ -122,18 +127,24 @@ def measure(
 
 def run(arguments: argparse.Namespace) -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
-    files = given_files(arguments)
     for seed, name in itertools.product(arguments.seeds, arguments.tasks):
-        task = TASKS[name]
+        task, files = TASKS[name], given_files(arguments, name)
         for size, arm in itertools.product(arguments.sizes or task.steps, arguments.arms):
-            if ARMS[arm].needs and ARMS[arm].needs not in files:
+            if not fits(task, ARMS[arm]) or ARMS[arm].needs not in {"", *files}:
                 continue
             what = {"task": name, "size": size, "arm": arm, "seed": seed}
+            how = {
+                "weights": arguments.weights if ARMS[arm].elmo is not None else None,
+                "file": files[ARMS[arm].needs].name if ARMS[arm].needs else None,
+                "max_steps": arguments.max_steps,
+                "split": arguments.split,
+            }
             path = arguments.out / (re.sub(r"\W+", "-", f"{name} {size} {arm} {seed}") + ".json")
             try:
                 path.touch(exist_ok=False)
-            except FileExistsError:
-                continue  # done, or being done
+            except FileExistsError:  # done, or being done
+                check_the_same(path, how)
+                continue
             try:
                 result = measure(
                     task, size, ARMS[arm], seed, arguments.data, files, arguments.weights,
@@ -142,9 +153,19 @@ def run(arguments: argparse.Namespace) -> None:
             except BaseException:
                 path.unlink()
                 raise
-            path.write_text(json.dumps({**what, **result}), encoding="utf8")
+            path.write_text(json.dumps({**what, **how, **result}), encoding="utf8")
             score, seconds = f"{result['score']:.2f}", f"{result['seconds']:.0f} s"
             print(*what.values(), score, seconds, flush=True)
+
+
+def check_the_same(path: Path, how: dict[str, Any]) -> None:
+    """Stop if a result was computed in another way: the two would become one mean."""
+    found = json.loads(path.read_text(encoding="utf8") or "{}")
+    for name, value in how.items():
+        if name in found and found[name] != value:
+            raise SystemExit(
+                f"{path} has {name} = {found[name]!r}, not {value!r}: choose another OUT."
+            )
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:
@@ -187,7 +208,7 @@ def cell(column: Scores, arm: str) -> str:
     if n != 3:
         text += f" (n = {n})"
     if arm != WITHOUT and WITHOUT in column:
-        base = statistics.mean(column[WITHOUT])
+        base = statistics.mean(column[WITHOUT][:n])
         text += f", {100 * (mean - base) / (100 - base):+.0f} %"
     return text
 
@@ -213,7 +234,10 @@ def mixes_picture(arguments: argparse.Namespace) -> None:
     found = defaultdict(list)
     for result in read_results(arguments.out):
         if result["arm"] == WITH and result["size"] == list(TASKS[result["task"]].steps)[-1]:
-            found[result["task"]] += [Mix(*mix) for mix in result["mixes"]]
+            found[result["task"]] += [Mix(*mix) for mix in result.get("mixes", [])]
+    found = {task: each for task, each in found.items() if each}
+    if not found:
+        raise SystemExit(f"{arguments.out} has no mixes: no results of the arm {WITH!r}.")
     means = [
         Mix(
             task,

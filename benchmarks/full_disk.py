@@ -1,7 +1,7 @@
 """Every command that writes files, where the disk is full or may not be written to.
 
     python benchmarks/full_disk.py --times 50
-    python benchmarks/full_disk.py --only encode --times 500
+    python benchmarks/full_disk.py --only encode-npy --times 500
 
 From the n-th operation in the file system on, each that needs space is refused (a full disk, a
 quota, a read-only file system, a missing permission), or no file grows past its n-th byte. The

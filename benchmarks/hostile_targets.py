@@ -12,11 +12,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import spacy
 import torch
+from mutations import PACKERS
 from spacy.language import Language
 from spacy.tokens import DocBin
 
@@ -30,16 +32,16 @@ from spacy_elmo.bilm.own_weights import save_bilm, save_statistics
 from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.bilm.static_vectors import WordTable
 from spacy_elmo.bilm.statistics import compute_statistics
+from spacy_elmo.cli.copy_weights import read_contents, write_contents
 from spacy_elmo.encoding.corpus import Corpus
 from spacy_elmo.encoding.formats import WRITERS
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.config_file import build_config, read_config
 from spacy_elmo.pretraining.data.shards import Shards
 from spacy_elmo.pretraining.data.word_table import TABLE, read_table, write_table
-from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.readers import StoredDocs, tokenize_files
@@ -54,21 +56,29 @@ class Target:
 
     Attributes:
         folder: the sound ones.
-        read: reads a copy of the folder; returns what must be finite.
+        read: reads a copy of the folder; returns what must be finite. It may write into the
+            directory `saved_beside` the copy.
+        damaged: patterns of the files that are damaged.
     """
 
     folder: Path
     read: Callable[[Path], torch.Tensor]
+    damaged: tuple[str, ...] = ("**/*",)
+
+
+def saved_beside(folder: Path) -> Path:
+    """Where what was read from a copy is written again."""
+    return folder.with_name("saved")
 
 
 def make_targets(root: Path) -> dict[str, Target]:
     """Every kind of file that the project reads."""
     torch.manual_seed(0)
-    names = "own published zipped vectors component run texts corpus job"
-    own, published, zipped, vectors, component, run, texts, corpus, job = folders = [
+    names = "own published zipped vectors component pipeline run texts corpus job"
+    own, published, zipped, vectors, component, pipeline, run, texts, corpus, job = folders = [
         root / name for name in names.split()
     ]
-    for folder in {*folders} - {component, run}:
+    for folder in {*folders} - {component, pipeline, run}:
         folder.mkdir(parents=True)
     model, vocab = BiLM(CONFIG).eval(), Vocabulary([*SPECIALS, *dict.fromkeys(TEXT.split())])
     head = SoftmaxHead(len(vocab), CONFIG.projection_dim)
@@ -94,15 +104,18 @@ def make_targets(root: Path) -> dict[str, Target]:
     nlp.add_pipe("elmo", config={"model": {"weights": str(own)}})
     nlp("Load it .")
     nlp.get_pipe("elmo").to_disk(component, exclude=["vocab"])
+    make_pipeline(own).to_disk(pipeline)
     (texts / "a.txt").write_text(TEXT)
     (texts / "b.txt.gz").write_bytes(gzip.compress(TEXT.encode()))
     (texts / "c.txt.xz").write_bytes(lzma.compress(TEXT.encode()))
     (texts / "d.jsonl").write_text(
         "".join(json.dumps({"text": t}) + "\n" for t in TEXT.split("\n"))
     )
+    if ".zst" in PACKERS:
+        (texts / "f.txt.zst").write_bytes(PACKERS[".zst"].compress(TEXT.encode()))
     DocBin(docs=[spacy.blank("en")(t) for t in TEXT.split("\n")]).to_disk(texts / "e.spacy")
     (texts / "meta.json").write_text('{"lang": "en"}')
-    pretrain(make_config(texts / "a.txt"), run, quiet=True)
+    pretrain(PretrainConfig.from_dict(run_settings(texts / "a.txt", 2)), run, quiet=True)
     shutil.copy(texts / "e.spacy", corpus / "a.spacy")
     conllu = "".join(f"{i}\t{word}\t_\n" for i, word in enumerate(sentences[0], 1)) + "\n"
     (corpus / "b.conllu").write_text(conllu * 3)
@@ -119,27 +132,38 @@ def make_targets(root: Path) -> dict[str, Target]:
     return {
         "own": Target(own, read_weights),
         "published": Target(published, read_weights),
-        "zip": Target(zipped, lambda folder: read_weights(folder / "weights.zip")),
+        "zip": Target(zipped, lambda folder: convert_weights(folder / "weights.zip")),
         "vectors": Target(vectors, read_vectors),
         "component": Target(component, lambda folder: read_component(nlp, folder)),
-        "run": Target(run, read_run),
+        "pipeline": Target(pipeline, read_pipeline, ("config.cfg", "elmo*/**/*")),
+        "run": Target(run, lambda folder: read_run(texts / "a.txt", folder)),
         "texts": Target(texts, lambda folder: read_texts(tokenizer, folder)),
         "corpus": Target(corpus, lambda folder: read_corpus(tokenizer, folder)),
         "job": Target(job, lambda folder: resume_job(own, folder)),
     }
 
 
-def make_config(text: Path) -> PretrainConfig:
-    training = {"max_steps": 2, "warmup_steps": 0, "decay_steps": 0, "batch_words": 40}
-    return PretrainConfig.from_dict(
-        {
-            "paths": {"train": str(text), "dev": str(text)},
-            "model": {**CONFIG.to_dict()},
-            "vocab": {"min_count": 1},
-            "softmax": {"kind": "full"},
-            "training": training,
-        }
-    )
+def make_pipeline(weights: Path) -> Language:
+    """A pipeline with a listener, which has a mix of its own, and with surprisals."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"weights": str(weights)}})
+    listener = {"@architectures": "spacy-elmo.ElmoListener.v1", "initial_weights": [1.0, 0.0, 0.5]}
+    tagger = nlp.add_pipe("tagger", config={"model": {"tok2vec": listener}})
+    tagger.add_label("X")
+    nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
+    nlp.initialize()
+    return nlp
+
+
+def run_settings(text: Path, max_steps: int) -> dict[str, Any]:
+    training = {"max_steps": max_steps, "warmup_steps": 0, "decay_steps": 0, "batch_words": 40}
+    return {
+        "paths": {"train": str(text), "dev": str(text)},
+        "model": {**CONFIG.to_dict()},
+        "vocab": {"min_count": 1},
+        "softmax": {"kind": "full"},
+        "training": training,
+    }
 
 
 def read_weights(path: Path) -> torch.Tensor:
@@ -152,6 +176,14 @@ def read_weights(path: Path) -> torch.Tensor:
     return torch.cat([part.flatten() for part in model.read([["The", "bank"], [], ["é" * 60]])[0]])
 
 
+def convert_weights(path: Path) -> torch.Tensor:
+    vectors = read_weights(path)
+    saved = saved_beside(path.parent)
+    saved.mkdir()
+    write_contents(read_contents(find_weights(path), None, None, no_head=False), saved)
+    return vectors
+
+
 def read_vectors(path: Path) -> torch.Tensor:
     model = BiLM(find_weights(path).config())
     model.word_vectors.fill(read_table(path / TABLE))
@@ -162,20 +194,28 @@ def read_component(nlp: Language, path: Path) -> torch.Tensor:
     component = nlp.create_pipe("elmo", config={"model": {"weights": "none"}})
     component.from_disk(path, exclude=["vocab"])
     doc = component(nlp.make_doc("The bank ."))
+    component.to_disk(saved_beside(path), exclude=["vocab"])
     return torch.from_numpy(doc.tensor)
 
 
-def read_run(path: Path) -> torch.Tensor:
+def read_pipeline(path: Path) -> torch.Tensor:
+    nlp = spacy.load(path)
+    doc = nlp("The bank .")
+    nlp.to_disk(saved_beside(path))
+    surprisals = [token._.surprisal or 0.0 for token in doc]
+    return torch.cat([torch.from_numpy(doc.tensor).flatten(), torch.tensor(surprisals)])
+
+
+def read_run(text: Path, path: Path) -> torch.Tensor:
+    """Read the files of a run, and resume a copy of it for two steps."""
     read_log(path / "log.jsonl")
-    config = read_config(path / "config.cfg")
-    progress, _ = read_progress(path / "checkpoint.safetensors")
-    vocab = Vocabulary.read(path / "vocab.txt")
-    model, head = BiLM(CONFIG), SoftmaxHead(len(vocab), CONFIG.projection_dim)
-    optimizer = torch.optim.Adam([*model.parameters(), *head.parameters()])
-    modules = {"bilm": model, "head": head}
-    load_checkpoint(path / "checkpoint.safetensors", modules, optimizer, torch.device("cpu"))
-    assert progress.step >= 0 and config.training.max_steps > 0
-    return model.lstm[0].bias
+    read_config(path / "config.cfg")
+    resumed = saved_beside(path)
+    shutil.copytree(path, resumed)
+    settings = run_settings(text, 4)
+    del settings["model"]  # it is that of the run
+    pretrain(build_config(settings, resumed), resumed, resume=True, quiet=True)
+    return read_weights(resumed / "model-last")
 
 
 def read_texts(nlp: Language, path: Path) -> torch.Tensor:
@@ -194,9 +234,7 @@ def read_corpus(nlp: Language, path: Path) -> torch.Tensor:
 
 
 def resume_job(weights: Path, path: Path) -> torch.Tensor:
-    before = set(path.iterdir())
-    encode(path / "corpus.txt", path / "out.npy", weights=str(weights), resume=True)
-    vectors = torch.from_numpy(np.load(path / "out.npy"))
-    for file in set(path.iterdir()) - before:
-        file.unlink()
-    return vectors
+    resumed = saved_beside(path)
+    shutil.copytree(path, resumed)
+    encode(resumed / "corpus.txt", resumed / "out.npy", weights=str(weights), resume=True)
+    return torch.from_numpy(np.load(resumed / "out.npy"))

@@ -1,6 +1,7 @@
 """Words per second of the component over real sentences, and where the time goes.
 
     python benchmarks/inference.py TEXT [--weights en_sm] [--words 50000] [--threads 2] [--runs 5]
+        [--precision bfloat16] [--compiled]
 
 TEXT is any UTF-8 text, a paragraph a line, also .gz or .xz. It is tokenized first; then the
 component reads the Docs in each run once with an empty word cache ("first") and once more with
@@ -15,7 +16,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,21 @@ import torch
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.char_cnn import CharCNN
+from spacy_elmo.bilm.converted import Bfloat16LSTM, PackedLSTM
 from spacy_elmo.bilm.lstm import LSTMLayer
 from spacy_elmo.pretraining.data.shards import read_lines
 
+METHODS = (
+    (CharCNN, "forward", "cnn"),
+    (LSTMLayer, "forward", "lstm"),
+    (Bfloat16LSTM, "__call__", "lstm"),
+    (PackedLSTM, "__call__", "lstm"),
+)
+
 
 @contextmanager
-def timed(owner: Any, name: str, seconds: dict[str, float]) -> Iterator[None]:
-    """Add up the time spent in a method under its class's name."""
+def timed(owner: Any, name: str, part: str, seconds: dict[str, float]) -> Iterator[None]:
+    """Add up the time spent in a method, under the name of the part that it is."""
     original: Callable[..., Any] = getattr(owner, name)
 
     def measured(*args: Any, **kwargs: Any) -> Any:
@@ -38,8 +47,7 @@ def timed(owner: Any, name: str, seconds: dict[str, float]) -> Iterator[None]:
         try:
             return original(*args, **kwargs)
         finally:
-            taken = time.perf_counter() - start
-            seconds[owner.__name__] = seconds.get(owner.__name__, 0.0) + taken
+            seconds[part] += time.perf_counter() - start
 
     setattr(owner, name, measured)
     try:
@@ -79,6 +87,8 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=50_000)
     parser.add_argument("--threads", type=int, default=0, help="0: PyTorch's default")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--compiled", action="store_true")
     arguments = parser.parse_args()
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
@@ -86,7 +96,9 @@ def main() -> None:
     docs = read_docs(arguments.text, arguments.words)
     n_words = sum(len(doc) for doc in docs)
     n_types = len({token.orth for doc in docs for token in doc})
-    elmo = spacy.blank("en").add_pipe("elmo", config={"model": {"weights": arguments.weights}})
+    names = ("weights", "precision", "compiled")
+    model = {name: getattr(arguments, name) for name in names}
+    elmo = spacy.blank("en").add_pipe("elmo", config={"model": model})
     bilm = elmo.model.get_ref("bilm").shims[0].bilm
     elmo.predict(docs[:20])  # PyTorch's own start
 
@@ -94,8 +106,10 @@ def main() -> None:
     for _ in range(arguments.runs):
         bilm.word_cache.clear()
         for name in rows:
-            seconds: dict[str, float] = {}
-            with timed(CharCNN, "forward", seconds), timed(LSTMLayer, "forward", seconds):
+            seconds = {"cnn": 0.0, "lstm": 0.0}
+            with ExitStack() as stack:
+                for owner, method, part in METHODS:
+                    stack.enter_context(timed(owner, method, part, seconds))
                 start = time.perf_counter()
                 for i in range(0, len(docs), 256):
                     elmo.predict(docs[i : i + 256])
@@ -103,13 +117,15 @@ def main() -> None:
             rows[name].append(seconds)
 
     print(f"{arguments.text.name}: {n_words:,} words, {n_types:,} distinct, {len(docs):,} Docs")
-    print(f"weights {arguments.weights}; {machine()}; median of {arguments.runs} runs\n")
+    settings = ", ".join(f"{name} {value}" for name, value in model.items())
+    print(f"{settings}; {machine()}; median of {arguments.runs} runs\n")
     print("| pass | words/s | char-CNN | LSTM | rest |")
     print("|---|---|---|---|---|")
     for name, runs in rows.items():
         total = statistics.median(run["total"] for run in runs)
-        cnn = statistics.median(run.get("CharCNN", 0.0) / run["total"] for run in runs)
-        lstm = statistics.median(run["LSTMLayer"] / run["total"] for run in runs)
+        cnn, lstm = (
+            statistics.median(run[part] / run["total"] for run in runs) for part in ("cnn", "lstm")
+        )
         shares = f"{cnn:.0%} | {lstm:.0%} | {1 - cnn - lstm:.0%}"
         print(f"| {name} | {n_words / total:,.0f} | {shares} |")
 

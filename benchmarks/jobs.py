@@ -19,6 +19,7 @@ from spacy_elmo.bilm.own_weights import save_bilm
 from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.cli import app
 from spacy_elmo.cli.options import report_errors
+from spacy_elmo.encoding.formats import SUFFIXES, output_files
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
@@ -93,8 +94,17 @@ def make_jobs(sound: Path) -> dict[str, Job]:
         with report_errors("Cannot save"):
             save_pipeline(nlp, room / "nlp")
 
-    def encode(room: Path, *more: str) -> None:
-        elmo("encode", text, room / "out.npy", "-w", own, "--tokenized", "--quiet", *more)
+    def encode(out: Path, *more: str) -> None:
+        elmo("encode", text, out, "-w", own, "--tokenized", "--quiet", *more)
+
+    def encoding(format: str, suffix: str) -> Job:
+        name = f"out{suffix}"
+        return Job(
+            lambda room: encode(room / name),
+            lambda room: encode(room / name, "--resume"),
+            tuple(file.name for file in output_files(format, Path(name))),
+            resumable=True,
+        )
 
     def pretrain(room: Path, *more: str) -> None:
         elmo("pretrain", config, room / "run", "--quiet", *more)
@@ -118,12 +128,7 @@ def make_jobs(sound: Path) -> dict[str, Job]:
             ("weights",),
             before=lambda room: convert(room, "own", "--half"),
         ),
-        "encode": Job(
-            encode,
-            lambda room: encode(room, "--resume"),
-            ("out.npy", "out.tokens.jsonl", "out.offsets.npy"),
-            resumable=True,
-        ),
+        **{f"encode-{format}": encoding(format, suffix) for suffix, format in SUFFIXES.items()},
         "pretrain": Job(
             pretrain,
             lambda room: pretrain(room, *["--resume"] * (room / "run").exists()),

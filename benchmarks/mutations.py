@@ -7,19 +7,23 @@ import io
 import json
 import lzma
 import random
+import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import srsly
 
+CWD = "/proc/self/cwd"  # an absolute name of the room in which `hostile.py` notices new content
+OUTSIDE = f"{CWD}/outside"
 VALUES: list[Any] = [
     None, True, False, 0, 1, -1, 2, 3, 2**31, 2**63 - 1, -(2**63), 0.5, -0.0, 1e38, 1e308,
     float("nan"), float("inf"), "", "a", "zero", "warm", "vectors", "../../outside",
-    "/tmp/outside", "a\0b", "\ud800", "x" * 10_000, [], {}, [[]], [None], {"a": {"a": {}}},
+    OUTSIDE, "a\0b", "\ud800", "x" * 10_000, [], {}, [[]], [None], {"a": {"a": {}}},
     [[2**40, 2**40]], [[1, 2**20]] * 50, ["F64", [0], [0, 0]],
 ]  # fmt: skip
 FLOATS = [float("nan"), float("inf"), -float("inf"), 3e38, -3e38, 1e-45]
@@ -60,7 +64,7 @@ def change(value: Any, rng: random.Random, depth: int = 0) -> Any:
             case 0:
                 del copy[key]
             case 1:
-                copy[rng.choice(("unknown", "../../outside", ""))] = rng.choice(VALUES)
+                copy[rng.choice(("unknown", "../../outside", OUTSIDE, ""))] = rng.choice(VALUES)
             case 2 if len(copy) > 1:
                 other = rng.choice(sorted(copy, key=str))
                 copy[key], copy[other] = copy[other], copy[key]
@@ -151,7 +155,7 @@ def change_hdf5(data: bytes, rng: random.Random) -> bytes:
                 file[name] = array.astype(rng.choice(("i4", "f8", "f2", "S3", ">f4")))
             case 3:
                 del file[name]
-                file[name] = h5py.ExternalLink("/tmp/outside.hdf5", "/x")
+                file[name] = h5py.ExternalLink(OUTSIDE, "/x")
             case 4:
                 del file[name]
                 file[name] = h5py.SoftLink("/" + rng.choice(names))
@@ -174,15 +178,33 @@ def change_zip(data: bytes, rng: random.Random) -> bytes:
         for name in old.namelist():
             content = old.read(name)
             if name == chosen:
-                name = rng.choice((name, name, name, f"../../{name}", f"/tmp/outside/{name}", ""))
+                name = rng.choice((name, name, name, f"../../{name}", f"{CWD}/{name}", ""))
                 content = mutate_data(Path(name), content, rng)
             new.writestr(name or "x", content, rng.choice((0, 8, 12, 14)))
     return out.getvalue()
 
 
+def change_config(data: bytes, rng: random.Random) -> bytes:
+    """Another value of a setting; in a pipeline, of one of ours."""
+    text = data.decode()
+    blocks = re.split(r"\n(?=\[)", text)
+    is_pipeline = "\n[components." in text
+    if not is_pipeline and rng.random() < 0.3:
+        return damage(data, rng)
+    ours = [b for b in blocks if not is_pipeline or (b.startswith("[components.") and "elmo" in b)]
+    block = rng.choice([b for b in ours if " = " in b])
+    line = rng.choice([line for line in block.splitlines() if " = " in line])
+    name, _, value = line.partition(" = ")
+    changed = f"{name} = {json.dumps(change(json.loads(value), rng))}"
+    if is_pipeline:  # spaCy's JSON library ends in a SystemError for lone surrogates
+        changed = changed.replace("\\ud800", "?")
+    return text.replace(block, block.replace(line, changed)).encode()
+
+
 KINDS: dict[str, Callable[[bytes, random.Random], bytes]] = {
     ".json": change_json,
     ".jsonl": change_jsonl,
+    ".cfg": change_config,
     ".safetensors": change_safetensors,
     ".hdf5": change_hdf5,
     ".zip": change_zip,
@@ -191,6 +213,10 @@ KINDS: dict[str, Callable[[bytes, random.Random], bytes]] = {
     "model": change_msgpack,
 }
 PACKERS: dict[str, Any] = {".gz": gzip, ".xz": lzma}
+with suppress(ImportError):
+    from backports import zstd
+
+    PACKERS[".zst"] = zstd
 
 
 def mutate_data(path: Path, data: bytes, rng: random.Random) -> bytes:
@@ -199,7 +225,7 @@ def mutate_data(path: Path, data: bytes, rng: random.Random) -> bytes:
     if packer is not None and rng.random() < 0.6:
         return packer.compress(mutate_data(path.with_suffix(""), packer.decompress(data), rng))
     kind = KINDS.get(path.suffix, KINDS.get(path.name))
-    if kind is not None and rng.random() < 0.7:
+    if kind is not None and (kind is change_config or rng.random() < 0.7):
         try:
             return kind(data, rng)
         except Exception:  # not every change can be written down

@@ -95,7 +95,7 @@ def main() -> None:
     add_file_options(parser)
     arguments = parser.parse_args()
 
-    task, data, files = TASKS["tagger"], arguments.data, given_files(arguments)
+    task, data, files = TASKS["tagger"], arguments.data, given_files(arguments, "tagger")
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for seed in arguments.seeds:
         for name in arguments.arms:

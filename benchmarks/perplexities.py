@@ -29,6 +29,7 @@ from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.restricted_head import restrict_head
 
 NOT_ENGLISH = ("kowiki", "nsmc-reviews")
+TOKENIZED = ("wikitext-2",)  # in another way, with <unk> in it
 NEVER_TRAINED_ON = ("masc",)
 
 
@@ -38,7 +39,7 @@ def texts(data: Path, split: str) -> dict[str, Path]:
         [*data.glob(f"lm/*/{split}.txt.xz"), *data.glob(f"lm/registers/*/{split}.txt.xz")]
     )
     found = {file.parent.name: file for file in files}
-    return {name: file for name, file in found.items() if name not in NOT_ENGLISH}
+    return {name: file for name, file in found.items() if name not in (*NOT_ENGLISH, *TOKENIZED)}
 
 
 def first_words(sentences: Iterable[list[str]], n_words: int) -> Iterator[list[str]]:

@@ -1,78 +1,55 @@
-"""A web service under load: are vectors as alone, does memory stay flat, does anybody wait forever?
+"""The recipes' web service under load: are its answers right, does its memory stay flat?
 
     python benchmarks/service.py --clients 200 --seconds 60
 
-A server of the standard library with a thread for each request computes ELMo's vectors, as people
-write it: one pipeline, loaded before the first request, and, with `--zones`, a lock and spaCy's
-`memory_zone` around each request, as its documentation says. Clients post texts all at once, and
-compare what they get with vectors computed alone.
+Serves the code of docs/recipes.md with uvicorn, in one process, which computes one request at a
+time in spaCy's `memory_zone`. Clients post texts all at once, with words that repeat and words
+that are new. Fails unless every request is answered, with the vectors that a pipeline computes
+alone, and unless the memory of the last third of the time is that of the middle third (+ 10 MB).
+
+The service answers with `doc.vector`, whose rows are rounded to half precision; here it answers
+with the mean of `doc.tensor`, which can be compared more exactly.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
+import os
 import random
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import spacy
 import torch
-from spacy.language import Language
-from spacy.tokens import Doc
 
+PAGE = Path(__file__).parents[1] / "docs" / "recipes.md"
 KNOWN = ["the", "bank", "raised", "its", "rates", "and", "we", "sat", "on", "a", "river", "plant"]
 TIMEOUT = 120  # seconds that a client waits
+MAX_DIFFERENCE, MAX_GROWTH = 1e-5, 10  # of vectors; MB
+
+Answers = list[tuple[list[str], list[list[float]]]]
 
 
-def load() -> Language:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    return nlp
-
-
-def vector(doc: Doc) -> np.ndarray:
-    """The mean of ELMo's vectors; those behind `doc.vector` are rounded to half precision."""
-    return doc.tensor.mean(axis=0)
-
-
-def serve(zones: bool) -> None:
-    """Answer requests, and print the port first."""
-    torch.set_num_threads(1)
-    nlp, lock = load(), threading.Lock()
-    nlp("This text loads the weights before the first request.")
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            # Zones are of the whole vocabulary, so only one request may be in one.
-            with lock if zones else contextlib.nullcontext():
-                with nlp.memory_zone() if zones else contextlib.nullcontext():
-                    found = [vector(doc).tolist() for doc in nlp.pipe(texts)]
-            data = json.dumps(found).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads, request_queue_size = True, 1024
-
-    server = Server(("127.0.0.1", 0), Handler)
-    print(server.server_port, flush=True)
-    server.serve_forever()
+def serve(folder: Path, listening: socket.socket) -> subprocess.Popen[bytes]:
+    """Start the service of the recipes."""
+    _, page = PAGE.read_text("utf-8").split("```python\n# service.py\n")
+    exact = page.partition("```")[0].replace("doc.vector", "doc.tensor.mean(axis=0)")
+    assert "doc.tensor" in exact, "the recipe does not return doc.vector any more"
+    (folder / "service.py").write_text(exact, encoding="utf-8")
+    number = listening.fileno()
+    command = [sys.executable, "-m", "uvicorn", "service:app", "--log-level", "warning"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command += ["--app-dir", str(folder), "--fd", str(number)]
+    return subprocess.Popen(command, pass_fds=[number], env=environment)
 
 
 def resident(pid: int) -> float:
@@ -87,42 +64,16 @@ def make_texts(rng: random.Random) -> list[str]:
     return [" ".join(rng.sample(words(), 9)) + "." for _ in range(rng.randint(1, 3))]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--clients", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--zones", action="store_true")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.serve:
-        return serve(args.zones)
-    command = [sys.executable, __file__, "--serve", *["--zones"] * args.zones]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        port = int(server.stdout.readline())
-        answers, failures = ask(port, args.clients, args.seconds, server.pid)
-    finally:
-        server.kill()
-        server.wait()
-    nlp = load()
-    sample = random.Random(0).sample(answers, min(len(answers), 500))
-    worst = max(
-        float(np.abs(vector(nlp(text)) - found).max())
-        for texts, vectors in sample
-        for text, found in zip(texts, vectors, strict=True)
-    )
-    print(f"largest difference from vectors computed alone: {worst:.1e}; {len(failures)} failures")
-    if failures or worst > 1e-5:
-        sys.exit("\n".join(failures[:5]) or "other vectors")
-
-
 def ask(
-    port: int, n_clients: int, seconds: float, pid: int
-) -> tuple[list[tuple[list[str], list[list[float]]]], list[str]]:
-    """Texts and their answers, and what went wrong."""
-    answers: list[tuple[list[str], list[list[float]]]] = []
+    port: int, n_clients: int, seconds: float, server: subprocess.Popen[bytes]
+) -> tuple[Answers, list[str], list[float]]:
+    """Texts and their answers, what went wrong, and the server's memory (MB) over the time."""
+    answers: Answers = []
     failures: list[str] = []
+    first = HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
+    first.request("GET", "/openapi.json")
+    first.getresponse().read()  # it has started
+    first.close()
     started = time.monotonic()
 
     def client(number: int) -> None:
@@ -131,8 +82,12 @@ def ask(
         try:
             while time.monotonic() - started < seconds:
                 texts = make_texts(rng)
-                connection.request("POST", "/", json.dumps(texts))
-                answers.append((texts, json.loads(connection.getresponse().read())))
+                headers = {"Content-Type": "application/json"}
+                connection.request("POST", "/vectors", json.dumps({"texts": texts}), headers)
+                response = connection.getresponse()
+                answer = response.read()
+                assert response.status == 200, answer[:200]
+                answers.append((texts, json.loads(answer)))
         except Exception as error:
             failures.append(f"client {number}: {type(error).__name__}: {error}")
 
@@ -140,16 +95,75 @@ def ask(
     for each in clients:
         each.start()
     memory = []
-    while any(each.is_alive() for each in clients):
+    while any(each.is_alive() for each in clients) and server.poll() is None:
+        memory.append(resident(server.pid))
         time.sleep(min(1.0, seconds / 20))
-        memory.append(resident(pid))
-    took = time.monotonic() - started
-    middle, last = memory[len(memory) // 2], memory[-1]
+    for each in clients:
+        each.join()
+    return answers, failures, memory
+
+
+def largest_difference(answers: Answers) -> float:
+    """From vectors computed alone; NaN if any is."""
+    torch.set_num_threads(1)  # as the service
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    pairs = [pair for texts, vectors in answers for pair in zip(texts, vectors, strict=True)]
+    alone = np.stack([nlp(text).tensor.mean(axis=0) for text, _ in pairs])
+    return float(np.abs(alone - [vector for _, vector in pairs]).max())
+
+
+def find_faults(
+    answers: Answers, failures: list[str], memory: list[float], difference: float
+) -> list[str]:
+    """What is wrong with a run of the service."""
+    faults = failures[:5]
+    if not answers:
+        faults.append("no answer")
+    if not difference <= MAX_DIFFERENCE:  # NaN is not
+        faults.append(f"other vectors: they differ by {difference}")
+    middle, last = thirds(memory)
+    if not last <= middle + MAX_GROWTH:
+        faults.append(f"memory grows: {middle:.0f} MB in the middle, {last:.0f} MB at the end")
+    return faults
+
+
+def thirds(memory: list[float]) -> tuple[float, float]:
+    """The median of the middle third and of the last; the first is the warm-up."""
+    n = len(memory) // 3
+    return median(memory[n:-n] or memory), median(memory[-n:])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=60)
+    args = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        socket.create_server(("127.0.0.1", 0), backlog=1024) as listening,
+    ):
+        server = serve(Path(folder), listening)
+        try:
+            port = listening.getsockname()[1]
+            answers, failures, memory = ask(port, args.clients, args.seconds, server)
+        finally:
+            server.kill()
+            server.wait()
+    middle, last = thirds(memory)
     print(
-        f"{len(answers):,} requests of {n_clients} clients in {took:.0f} s; the server's memory: "
-        f"{middle:.0f} MB at half time, {last:.0f} MB at the end"
+        f"{len(answers):,} requests of {args.clients} clients in {args.seconds:.0f} s; the "
+        f"server's memory: {middle:.0f} MB in the middle third, {last:.0f} MB in the last",
+        flush=True,
     )
-    return answers, failures
+    sample = random.Random(0).sample(answers, min(len(answers), 200))
+    difference = largest_difference(sample) if sample else float("nan")
+    print(
+        f"largest difference from vectors computed alone: {difference:.1e}; "
+        f"{len(failures)} failures"
+    )
+    if faults := find_faults(answers, failures, memory, difference):
+        sys.exit("\n".join(faults))
 
 
 if __name__ == "__main__":

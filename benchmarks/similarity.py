@@ -81,8 +81,11 @@ def spearman(a: np.ndarray, b: np.ndarray) -> float:
 
 def best_threshold(cosine: np.ndarray, same: np.ndarray) -> float:
     """Accuracy of 'the same if the cosine is above a threshold', with the best one."""
-    same = same[np.argsort(-cosine)]
+    cosine = np.round(cosine, 6)  # equal words have equal vectors, up to rounding
+    order = np.argsort(-cosine, kind="stable")
+    cosine, same = cosine[order], same[order]
     right = np.cumsum(same) + (~same).sum() - np.cumsum(~same)
+    right = right[np.append(cosine[1:] != cosine[:-1], True)]  # no threshold divides equal ones
     return float(max(right.max(), (~same).sum()) / len(same))
 
 
@@ -174,7 +177,11 @@ def sentences(nlp: Language, data: Path, most: int | None) -> dict[str, float]:
     rows = [line.split("\t") for line in lines(data / "sim/stsb-train.tsv.xz")][:most]
     gold = np.array([float(row[4]) for row in rows])
     docs = [nlp.make_doc(text) for row in rows for text in row[5:7]]
-    found = {"counted words": spearman(counted(docs), gold)}
+    weighted, _ = tf_idf(docs, [])
+    found = {
+        "counted words": spearman(counted(docs), gold),
+        "counted words, tf-idf": spearman(cosines(weighted), gold),
+    }
     vectors = read(nlp, docs, None)
     return found | {name: spearman(cosines(x), gold) for name, x in vectors.items()}
 

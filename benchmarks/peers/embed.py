@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -46,9 +47,12 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     file = arguments.out / "sentences.json"
     file.write_text(json.dumps(sentences(arguments.data, arguments.tasks)), encoding="utf8")
+    # spaCy there would find our packages and import what they need, which is missing there.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     for model in arguments.models:
         script, out = HERE / f"embed_{model}.py", arguments.out / f"{model}.npy"
-        subprocess.run([python_of(model, arguments.cache), script, file, out], check=True)
+        command = [python_of(model, arguments.cache), script, file, out]
+        subprocess.run(command, check=True, env=environment)
 
 
 if __name__ == "__main__":

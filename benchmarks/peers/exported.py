@@ -23,13 +23,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from peers import CACHE, OURS, read
+from peers import CACHE, HERE, OURS, read
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.find_weights import load_bilm
-from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.own_weights import save_bilm
 from spacy_elmo.bilm.state import zero_state
+
+sys.path.append(str(HERE.parent))
+
+from random_weights import make_random
 
 TOLERANCE = 1e-5
 PEERS = ["allennlp", "simple_elmo", "bilm"]  # the others are no ELMo
@@ -66,16 +68,6 @@ CANNOT = {
     ("allennlp", "no skips"): "reads only biLMs with skip connections",
     ("allennlp", "20 characters"): "reads words of 50 characters only",
 }
-
-
-def make_random(settings: Mapping[str, Any], path: Path) -> None:
-    """A biLM of random weights, whose layers are about as large as those of a trained one."""
-    torch.manual_seed(0)
-    bilm = BiLM(BiLMConfig(**{**USUAL, **settings}))
-    for parameter in bilm.parameters():
-        torch.nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5)
-    path.mkdir()
-    save_bilm(bilm, path)
 
 
 def export(weights: str, path: Path) -> None:
@@ -117,7 +109,7 @@ def main() -> None:
         originals = {weights: weights for weights in arguments.weights}
         originals["golden_tiny"] = str(FIXTURES / "golden_tiny")
         for title, settings in UNUSUAL.items():
-            make_random(settings, room / title)
+            make_random(BiLMConfig(**{**USUAL, **settings}), room / title)
             originals[title] = str(room / title)
         for i, (title, original) in enumerate(originals.items()):
             exported = room / f"exported{i}"

@@ -5,16 +5,25 @@ python docs/images/draw.py
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import spacy
 
 import spacy_elmo.pipeline.factory  # noqa: F401
+from spacy_elmo.bilm.find_weights import find_weights
+from spacy_elmo.cli.demo_contexts import read_sentences
 from spacy_elmo.clusters import center, project
-from spacy_elmo.viz.drawing import COLOURS, FAINT, INK, Drawing
+from spacy_elmo.pipeline.segments import sentence_bounds
+from spacy_elmo.readers import blank_pipeline
+from spacy_elmo.senses import make_context
+from spacy_elmo.viz.drawing import COLOURS, FAINT, INK, PAPER, Drawing, Point, Shape
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+KO_SM, KOREAN = ROOT / "project" / "weights" / "ko_sm", ROOT / "benchmarks" / "korean_senses.txt"
 WITHOUT, WITH = "HashEmbedCNN", "ELMo, mix (λ = 0.001)"  # rows of the table
 GREY = "#b8b8b8"
 TASKS = {
@@ -38,13 +47,15 @@ SENTENCES = (  # the word, its sense, and what is written beside its mark
 )
 
 
-def measured() -> dict[str, dict[str, float]]:
-    """Scores of the table of tasks in ``docs/measured.md``: row → column → mean."""
+def measured() -> dict[str, dict[str, str]]:
+    """Cells of the first table in ``docs/measured.md``, of tasks: row → column → cell."""
     page = (HERE.parent / "measured.md").read_text(encoding="utf-8")
-    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
-    [columns] = [row for row in rows if "tagger 500" in row]
+    table = page[page.index("| | tagger 500 |") :].partition("\n\n")[0]
+    columns, *rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()
+    ]
     return {
-        name: {c: float(cell.split()[0]) for c, cell in zip(columns, cells, strict=True)}
+        name: dict(zip(columns[1:], cells, strict=True))
         for name, *cells in rows
         if name in (WITHOUT, WITH)
     }
@@ -60,13 +71,13 @@ def draw_gain() -> Drawing:
         drawing.label(x + 20, 24, f"{text}, %")
     for number, (title, column) in enumerate(TASKS.items()):
         y = 46 + row * number
-        before, after = (100 - scores[name][column] for name in (WITHOUT, WITH))
+        before, after = (100 - float(scores[name][column].split()[0]) for name in (WITHOUT, WITH))
         drawing.label(left - 12, y + 24, title, anchor="end")
         drawing.box(left, y, before * scale, 18, GREY)
         drawing.label(left + before * scale + 6, y + 15, f"{before:.1f}", fill=FAINT)
         drawing.box(left, y + 19, after * scale, 18, COLOURS[0])
-        share = 1 - after / before
-        drawing.label(left + after * scale + 6, y + 34, f"{after:.1f}   −{share:.0%}", bold=True)
+        share = scores[WITH][column].partition(", +")[2].replace(" ", "")  # equal seeds compared
+        drawing.label(left + after * scale + 6, y + 34, f"{after:.1f}   −{share}", bold=True)
     return drawing
 
 
@@ -92,10 +103,146 @@ def draw_senses() -> Drawing:
     return drawing
 
 
+def draw_layers() -> Drawing:
+    """The vectors of “bank” in the same sentences, in each layer."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"store_layers": True})
+    docs = nlp.pipe(sentence for sentence, _ in SENTENCES)
+    layers = np.stack([
+        doc._.elmo_layers[:, next(t.i for t in doc if t.text == "bank")] for doc in docs
+    ])  # fmt: skip
+    side, gap = 200, 20
+    drawing = Drawing(3 * side + 2 * gap, side + 110)
+    for layer in range(3):
+        left = layer * (side + gap)
+        points, _ = project(layers[:, layer] - layers[:, layer].mean(axis=0))
+        places = left + side / 2 + points * 0.4 * side / max(np.abs(points).max(), 1e-6) * [1, 1]
+        drawing.box(left + 1, 45, side - 2, side, "#ffffff", stroke="#b0b0b0")
+        drawing.label(left + side / 2, 30, f"layer {layer}", size=20, anchor="middle", bold=True)
+        for i in range(len(SENTENCES)):
+            x, y = places[i, 0], places[i, 1] - left + 45
+            draw_sense(drawing, x, y, i < len(SENTENCES) / 2)
+    for x, first, text in ((40, True, "bank of money"), (340, False, "bank of a river")):
+        draw_sense(drawing, x, side + 82, first)
+        drawing.label(x + 18, side + 89, text, size=20)
+    return drawing
+
+
+def draw_sense(drawing: Drawing, x: float, y: float, first: bool) -> None:
+    kind, colour = ("circle", COLOURS[0]) if first else ("square", COLOURS[1])
+    drawing.mark(kind, x, y, colour, stroke=INK, size=8)
+
+
+def draw_pipeline() -> Drawing:
+    """From the words of a sentence to a vector of each."""
+    words, xs, rail = ("The", "bank", "lent", "money"), (66, 170, 274, 378), 450
+    drawing = Drawing(500, 590)
+
+    def cells(y: float, text: str, fill: str, ink: str = INK, arrow: str = "") -> None:
+        for i, x in enumerate(xs):
+            drawing.box(x - 40, y, 80, 28, fill, stroke=INK)
+            drawing.label(x, y + 19, text, anchor="middle", fill=ink)
+            if arrow == "right" and i:
+                draw_arrow(drawing, (xs[i - 1] + 40, y + 14), (x - 40, y + 14))
+            if arrow == "left" and i:
+                draw_arrow(drawing, (x - 40, y + 14), (xs[i - 1] + 40, y + 14))
+
+    def down(y: float) -> None:
+        for x in xs:
+            draw_arrow(drawing, (x, y), (x, y + 26))
+
+    def to_mix(y: float, weight: str) -> None:
+        drawing.line((xs[-1] + 40, y), (rail, y), stroke=INK, width=1.5)
+        drawing.label(rail - 18, y - 6, weight, anchor="middle")
+
+    for x, word in zip(xs, words, strict=True):
+        drawing.label(x, 24, word, anchor="middle", size=18, bold=True)
+    down(32)
+    cells(58, "char-CNN", "#ffffff")
+    down(86)
+    cells(112, "x", "#deebf7")
+    to_mix(126, "s₀")
+    drawing.label(26, 164, "layer 0, x: the same vector in every sentence", fill=FAINT)
+    for layer, y in ((1, 206), (2, 336)):
+        down(y - 28)
+        cells(y, "forward", "#9ecae1", arrow="right")
+        cells(y + 40, "backward", "#2f6aa8", PAPER, arrow="left")
+        to_mix(y + 34, "s₁" if layer == 1 else "s₂")
+        drawing.label(
+            26,
+            y + 92,
+            f"layer {layer}, h{'₁₂'[layer - 1]}: what is left, and what is right",
+            fill=FAINT,
+        )
+    draw_arrow(drawing, (rail, 126), (rail, 470))
+    drawing.line((rail, 126), (rail, 127), stroke=INK, width=1.5)
+    drawing.box(26, 472, 460, 44, "#fff3d6", stroke=INK)
+    drawing.label(
+        256, 500, "the mix of a task:  γ · (s₀ x + s₁ h₁ + s₂ h₂)", anchor="middle", size=17
+    )
+    down(516)
+    drawing.label(
+        256, 566, "a vector for each word, read by the tagger, the parser, …", anchor="middle"
+    )
+    return drawing
+
+
+def draw_arrow(drawing: Drawing, start: Point, end: Point) -> None:
+    (x1, y1), (x2, y2) = start, end
+    length = float(np.hypot(x2 - x1, y2 - y1))
+    u, v = (x2 - x1) / length, (y2 - y1) / length
+    back = (x2 - 8 * u, y2 - 8 * v)
+    drawing.line(start, back, stroke=INK, width=1.5)
+    tip = [end, (back[0] - 4 * v, back[1] + 4 * u), (back[0] + 4 * v, back[1] - 4 * u)]
+    drawing.items.append(Shape(tip, INK, INK, 0.5))
+
+
+def meet(a: Box, b: Box) -> bool:
+    """Whether two rectangles overlap."""
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def draw_korean() -> Drawing:
+    """The word 눈 in the sentences of its two senses that `benchmarks/korean_senses.txt` has."""
+    nlp = blank_pipeline(find_weights(KO_SM), None)
+    nlp.add_pipe("elmo", config={"store_layers": True, "model": {"weights": str(KO_SM)}})
+    rows = [row for row in read_sentences(KOREAN) if row[0] == "눈"]
+    vectors, labels = [], []
+    for _, sense, sentence in rows:
+        doc = nlp(sentence)
+        [i] = [token.i for token in doc if token.text.startswith("눈")]
+        [tokens] = sentence_bounds(doc, "doc").tokens
+        vectors.append(make_context(doc, tokens, i, sense).vector)
+        labels.append(doc[max(i - 1, 0) : i + 2].text)
+    points, _ = project(center(np.stack(vectors)))
+    low, high = points.min(axis=0), points.max(axis=0)
+    places = (points - low) / (high - low) * np.array([400, 360]) + np.array([30, 40])
+    drawing = Drawing(560, 490)
+    drawing.box(1, 1, 558, 438, "#ffffff", stroke="#d0d0d0")
+    taken = [(x - 10, y - 10, x + 10, y + 10) for x, y in places.tolist()]
+    for (x, y), (_, sense, _), label in zip(places.tolist(), rows, labels, strict=True):
+        draw_sense(drawing, x, y, sense == "eye")
+        width = sum(16 if ord(c) > 255 else 6 for c in label)
+        for dy, side in product((5, 16, -8, 28, -20, 40, -32), (1, -1)):
+            left = x + 16 if side == 1 else x - 16 - width
+            box = (left, y + dy - 15, left + width, y + dy + 4)
+            if left > 4 and box[2] < 556 and not any(meet(box, other) for other in taken):
+                break
+        taken.append(box)
+        drawing.label(x + 16 * side, y + dy, label, size=16, anchor="start" if side == 1 else "end")
+    for x, first, text in ((30, True, "눈 (신체)"), (200, False, "눈 (날씨)")):
+        draw_sense(drawing, x, 465, first)
+        drawing.label(x + 16, 471, text, size=17)
+    return drawing
+
+
 if __name__ == "__main__":
     for name, title, drawing in (
         ("gain", "Error rates of spaCy components without and with ELMo", draw_gain()),
         ("senses", "The word “bank” in eight sentences, placed by its vector", draw_senses()),
+        ("pipeline", "From words to vectors: char-CNN, two LSTM layers, mix", draw_pipeline()),
+        ("layers", "The word “bank” in eight sentences, in each layer", draw_layers()),
+        ("korean", "문장 열두 개에 나온 “눈”, 벡터에 따라 놓은 그림", draw_korean()),
     ):
         (HERE / f"{name}.svg").write_text(drawing.svg(title) + "\n", encoding="utf-8")
         print(HERE / f"{name}.svg")
