@@ -224,8 +224,8 @@ def curves(arguments: argparse.Namespace) -> None:
     scores = {
         arm: {s: column[arm] for s, column in shares.items() if arm in column} for arm in ARMS
     }
-    drawing = draw_curves({arm: points for arm, points in scores.items() if points})
-    title = f"{arguments.task}: score by the share of the labels"
+    title = f"{arguments.task}: {TASKS[arguments.task].score}"
+    drawing = draw_curves({arm: points for arm, points in scores.items() if points}, title)
     arguments.picture.write_text(drawing.svg(title) + "\n", encoding="utf8")
 
 

@@ -46,10 +46,11 @@ def attack(target: Target, room: Path, seed: int) -> str:
     sound = file.read_bytes()
     if seed != SOUND:
         file.write_bytes(mutate_data(file, sound, rng))
-    names = [str(folder.parent), file.name, "Config: ", "Cannot resume"]
-    names.append("--training.learning_rate")  # of a training that diverged
-    if file.suffix == ".cfg":
-        names += changed_settings(sound, file.read_bytes())
+    names = [
+        str(folder.parent), file.name, "Config: ", "Cannot resume",
+        "--training.learning_rate",  # of a training that diverged
+        *(changed_settings(sound, file.read_bytes()) if file.suffix == ".cfg" else []),
+    ]  # fmt: skip
     before = contents(room)
     try:
         result = target.read(folder)

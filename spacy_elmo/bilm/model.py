@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -98,18 +98,19 @@ class BiLM(nn.Module):
         self.clear_caches()
         return self
 
-    def converted(self) -> ConvertedBiLM | None:
-        """The converted weights, None where those of the layers are to be used."""
+    def parts(self) -> tuple[Callable[[torch.Tensor], torch.Tensor], Sequence[Any]]:
+        """What computes now: ids to vectors x, and the LSTM layers; converted where that helps."""
+        own = self.token_encoder, list(self.lstm)
         if self.training or torch.is_grad_enabled() or self.device.type != "cpu":
-            return None
+            return own
         bfloat16 = self.precision == "bfloat16"
         if not bfloat16 and (products_are_rounded() or not self.lstm[0].compiled):
-            return None
+            return own
         version, converted = versions(self), self._converted
         if converted is None or converted[0] != version:
-            converted = version, ConvertedBiLM(self.token_encoder, list(self.lstm), bfloat16)  # type: ignore[arg-type]
+            converted = version, ConvertedBiLM(*own, bfloat16)  # type: ignore[arg-type]
             self._converted = converted
-        return converted[1]
+        return converted[1].encode, converted[1].lstm
 
     @property
     def token_encoder(self) -> CharCNN | WordVectors:
@@ -188,8 +189,7 @@ class BiLM(nn.Module):
         x = types[tokens]  # (N, P)
         yield torch.cat([x, x], dim=1)
         x = x[packing.source]  # (2, N, P), packed
-        converted = self.converted()
-        lstms: Any = self.lstm if converted is None else converted.lstm
+        _, lstms = self.parts()
         for j, lstm in enumerate(lstms):
             h, c = (s[j].expand(-1, packing.n_sentences, -1)[:, packing.order] for s in state)
             out, h, c = lstm(F.dropout(x, self.dropout, self.training), packing, h, c)
@@ -207,8 +207,7 @@ class BiLM(nn.Module):
         """Vectors x ``(n_words, P)`` of words, without the word cache."""
         if not words:
             return torch.empty(0, self.config.projection_dim, device=self.device)
-        encoder, converted = self.token_encoder, self.converted()
-        encode = encoder if converted is None else converted.encode
+        encoder, (encode, _) = self.token_encoder, self.parts()
         ids, sizes = encoder.to_ids(words)
         order = np.argsort(sizes, kind="stable")  # words of similar length together
         batch_of = (np.cumsum(sizes[order]) - 1) // encoder.positions_at_once

@@ -22,14 +22,13 @@ def plot_training_cli(
     These are the loss, the held-out perplexity and the learning rate by the words read. A run need
     not have finished. Several runs share the axes, with a line for each.
     """
-    from ..pretraining.run.log import LOG
+    from ..pretraining.run.log import find_log
     from ..viz.picture import check_output
     from ..viz.training import draw_training
 
-    log = out[0] if out[0].is_file() else out[0] / LOG
     with report_errors("Cannot draw the training", as_json=as_json):
         picture = draw_training(out)
-        file = check_output(output or log.with_suffix(".png"))
+        file = check_output(output or find_log(out[0]).with_suffix(".png"))
         picture.save(file)
     if as_json:
         print_json({"output": str(file)})

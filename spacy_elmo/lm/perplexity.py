@@ -78,8 +78,7 @@ def hidden_states(model: BiLM, batch: Batch, state: State | None = None) -> Hidd
         batch: sentences.
         state: what they start from; the biLM's own initial state if None.
     """
-    converted = model.converted()
-    encode = model.token_encoder if converted is None else converted.encode
+    encode, _ = model.parts()
     layers, state = model(encode(batch.ids), batch.tokens, batch.lengths, state)
     forward, backward = layers[-1].chunk(2, dim=1)  # (N, P) each
     ends = np.cumsum(batch.lengths)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..pretraining.run.log import LOG, read_log
+from ..pretraining.run.log import LOG, find_log, read_log
 from .diagram import Panel, linear_axis, log_axis
 from .drawing import COLOURS, INK, MARKS, PAPER, Drawing, shorten
 from .picture import Picture
@@ -116,7 +116,7 @@ def read_run(path: Path) -> Run:
     Raises:
         ValueError: see `draw_training`.
     """
-    log = path if path.is_file() else path / LOG
+    log = find_log(path)
     if not log.is_file():
         raise ValueError(
             f"There is no log '{log}'; give the directory of a run of `python -m spacy elmo "

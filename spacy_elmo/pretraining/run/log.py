@@ -14,6 +14,11 @@ from ..config import Entries
 LOG = "log.jsonl"
 
 
+def find_log(path: Path) -> Path:
+    """The log of a run, from its directory or from the log itself; it need not exist."""
+    return path if path.is_file() else path / LOG
+
+
 def read_log(path: Path) -> Entries:
     """The entries of a log; none if it is missing. An incomplete last line is left out.
 
