@@ -77,10 +77,10 @@ def shown(context: Context, cosine: float | None = None) -> str:
 
 
 class TokenLayer:
-    """The frequent words of the statistics, by the whitened token layer."""
+    """The frequent words of the statistics and those of the table, by the whitened token layer."""
 
     def __init__(self, nlp: Language):
-        words = get_statistics(nlp).words
+        words = dict.fromkeys([*get_statistics(nlp).words, *SENTENCES])
         docs = list(nlp.pipe(word for word in words if word.isalpha()))
         vectors = np.stack([doc[0].vector for doc in docs])
         self.words = [doc[0].text for doc in docs]
