@@ -7,7 +7,7 @@ ROOT = Path(__file__).parent
 ABOUT = run_path(str(ROOT / "spacy_elmo" / "about.py"))  # without importing the package
 
 HDF5 = ["h5py>=3.11"]
-PARQUET = ["pyarrow>=15"]
+PARQUET = ["pyarrow>=16"]
 RAY = ["ray[data]>=2.40", *PARQUET]
 VIZ = ["matplotlib>=3.8"]
 COMPILE = ["ninja>=1.11"]  # with a C++ compiler: `compiled_lstm` in pretraining

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -13,6 +14,14 @@ with suppress(ImportError):  # the tests for a GPU need no hypothesis
         "no_limits", deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
     settings.load_profile("no_limits")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def empty_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Downloaded weights of whoever runs the tests have names, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPACY_ELMO_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

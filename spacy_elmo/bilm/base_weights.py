@@ -175,14 +175,15 @@ class Weights(ABC):
         """Other files that belong to them, such as lists of sources.
 
         Raises:
-            ValueError: one is a link out of the directory, perhaps to a file of the user's own.
+            ValueError: one of them, or of the card, is a link out of the directory, perhaps to a
+                file of the user's own.
         """
         if self.folder is None or not self.is_ours():
             return []  # whatever is in the directory of a download
         # An installed package has modules beside them; HDF5 files are another model's weights.
         files = [file for file in self.folder.iterdir() if file.is_file()]
         extra = [f for f in files if f.name not in FILES and not f.name.endswith((".py", *HDF5))]
-        for file in extra:
+        for file in (f for f in files if f in extra or f.name in (META, *DOCUMENTS)):
             if isinstance(file, Path) and file.resolve().parent != file.parent.resolve():
                 raise ValueError(
                     f"'{file}' is a link to '{file.resolve()}', out of its directory, and is not "

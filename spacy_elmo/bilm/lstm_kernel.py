@@ -51,7 +51,7 @@ def load_kernel(bfloat16: bool) -> Any:
     facts = (SOURCE.read_text("utf-8"), FLAGS, torch.__version__, _cpu())
     name = f"spacy_elmo_lstm_{blake2b(repr(facts).encode(), digest_size=6).hexdigest()}"
     try:
-        with _ninja_on_path(), _one_at_a_time(name):
+        with _one_at_a_time(name), _ninja_on_path():
             kernel = load(name, [str(SOURCE)], extra_cflags=list(FLAGS))
         if not kernel.supports(bfloat16):
             raise RuntimeError("its matrix products are wrong on this CPU")
@@ -100,8 +100,11 @@ def _one_at_a_time(name: str) -> Iterator[None]:
     folder = Path(_get_build_directory(name, False))
     with open(folder / "process.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        (folder / "lock").unlink(missing_ok=True)
-        yield
+        try:
+            (folder / "lock").unlink(missing_ok=True)
+            yield
+        finally:  # also for a process that was forked meanwhile, which has the open file too
+            fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _cpu() -> str:

@@ -106,11 +106,12 @@ class BiLM(nn.Module):
         bfloat16 = self.precision == "bfloat16"
         if not bfloat16 and (products_are_rounded() or not self.lstm[0].compiled):
             return own
-        version, converted = versions(self), self._converted
-        if converted is None or converted[0] != version:
-            converted = version, ConvertedBiLM(*own, bfloat16)  # type: ignore[arg-type]
-            self._converted = converted
-        return converted[1].encode, converted[1].lstm
+        version = versions(self)
+        with LOADING:  # threads share what the first of them converts
+            if self._converted is None or self._converted[0] != version:
+                self._converted = version, ConvertedBiLM(*own, bfloat16)  # type: ignore[arg-type]
+            _, converted = self._converted
+        return converted.encode, converted.lstm
 
     @property
     def token_encoder(self) -> CharCNN | WordVectors:

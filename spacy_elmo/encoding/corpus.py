@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,9 +63,10 @@ class Corpus:
         """
         return find_files(self.path, SUFFIXES, "corpus", FORMATS)
 
-    def fingerprint(self) -> list[list[Any]]:
-        """Names and sizes of the files: whether a job that continues has the same corpus."""
-        return [[file.name, file.stat().st_size] for file in self.files()]
+    def fingerprint(self) -> str:
+        """Of the files' names and sizes: whether a job that continues has the same corpus."""
+        files = [(file.name, file.stat().st_size) for file in self.files()]
+        return f"{len(files)} files, {blake2b(repr(files).encode(), digest_size=8).hexdigest()}"
 
     def chunks(self, n_tokens: int) -> Iterator[Chunk]:
         """All rows in order, always in the same chunks; at least one, which may be empty.
@@ -164,9 +166,12 @@ def text_columns(schema: Any, file: Path) -> list[str]:
         raise ValueError(f"{file} has no column 'text' (strings) or 'tokens' (lists of them).")
     found = kind = schema.field(name).type
     if name == "tokens":
-        is_list = types.is_list(kind) or types.is_large_list(kind)
-        kind = kind.value_type if is_list else None
-    if kind is None or not (types.is_string(kind) or types.is_large_string(kind)):
+        lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+        kind = kind.value_type if any(is_kind(kind) for is_kind in lists) else None
+    if kind is not None and types.is_dictionary(kind):  # a category of pandas or Polars
+        kind = kind.value_type
+    strings = (types.is_string, types.is_large_string, types.is_string_view)
+    if kind is None or not any(is_kind(kind) for is_kind in strings):
         expected = "lists of strings" if name == "tokens" else "strings"
         raise ValueError(
             f"The column '{name}' of {file} has the type {found}; expected {expected}."

@@ -113,7 +113,7 @@ def encode(
     }
     state = read_description(description, settings)
     if not state:
-        for path in filter(Path.exists, (out, parts)):
+        for path in filter(Path.exists, (*output_files(format, out), parts)):
             raise ValueError(
                 f"'{path}' exists, but without the description of its job, '{description}', so "
                 f"nothing can be resumed. Remove it."
@@ -158,7 +158,9 @@ def read_description(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
     before = state.get("settings")
     counts = [type(state[name]) for name in Summary._fields if name in state]
     if not isinstance(before, dict) or counts not in ([], [int, int]):
-        raise ValueError(f"'{path}' is damaged. Remove it and start again.")
+        raise ValueError(
+            f"'{path}' is damaged. Remove it and what else the job has written, and start again."
+        )
     now = json.loads(json.dumps(settings))
     differing = [name for name in now if before.get(name) != now[name]]
     if differing:

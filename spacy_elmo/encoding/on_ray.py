@@ -7,7 +7,7 @@ from typing import Any
 
 from spacy.vocab import Vocab
 
-from ..bilm.files import atomic_directory
+from ..bilm.files import atomic_directory, reading
 from ..bilm.optional_imports import import_extra
 from ..readers import StoredDocs
 from .block import import_pyarrow
@@ -37,6 +37,8 @@ class EncodeTable:
         nothing = [None] * len(table)
         pairs = zip(columns.get("tokens", nothing), columns.get("text", nothing), strict=True)
         rows = [text or "" if tokens is None else tokens for tokens, text in pairs]
+        if any(None in row for row in rows if isinstance(row, list)):
+            raise ValueError("There is a null among the tokens of a row; expected strings.")
         return self.encoder.encode(columns["id"], rows).to_arrow()
 
 
@@ -103,7 +105,11 @@ def common_columns(corpus: Corpus) -> list[str]:
     if any(file.suffix != PARQUET for file in files):
         return []
     read_schema = import_pyarrow(str(files[0])).parquet.read_schema
-    found = {tuple(text_columns(read_schema(file), file)) for file in files}
+    found = set()
+    for file in files:
+        with reading("the Parquet file", file):
+            schema = read_schema(file)
+        found.add(tuple(text_columns(schema, file)))
     return list(found.pop()) if len(found) == 1 else []
 
 

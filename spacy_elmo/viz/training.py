@@ -17,6 +17,7 @@ GAP, LINE = 46, 28  # pixels: above each panel, and of a line of the legend
 PANELS = (("training loss (nats)", 170), ("held-out perplexity", 190), ("learning rate", 90))
 MOST_MARKS = 24  # on a line; the best evaluation always has one
 NAME_CHARACTERS = 30
+LEAST, MOST = 1e-30, 1e30  # of what can be drawn, also on a logarithmic axis
 UNITS = ((2e9, 1e9, "billions"), (2e6, 1e6, "millions"), (2e3, 1e3, "thousands"))
 
 
@@ -78,7 +79,8 @@ def draw_training(paths: Sequence[Path]) -> Picture:
         line = y + 60 + LINE * (number + 0.5)
         colour, mark = looks[name]
         drawing.mark(mark, LEFT + 6, line - 5, colour, size=7.0)
-        drawing.label(LEFT + 22, line, shorten(name, NAME_CHARACTERS))
+        # Paths differ at their ends.
+        drawing.label(LEFT + 22, line, shorten(name[::-1], NAME_CHARACTERS)[::-1])
     return Picture("Pretraining", " ".join(map(describe, runs)), drawing)
 
 
@@ -132,7 +134,7 @@ def read_run(path: Path) -> Run:
 
 
 def make_curve(entries: Iterable[dict[str, Any]], kind: str) -> list[Value]:
-    """The values of a kind, in the order of the steps; those that are no numbers are left out.
+    """The values of a kind, in the order of the steps; those that cannot be drawn are left out.
 
     A resumed run repeats the steps after its last checkpoint: from a step that the log has twice,
     the later entries count.
@@ -140,7 +142,9 @@ def make_curve(entries: Iterable[dict[str, Any]], kind: str) -> list[Value]:
     curve: list[Value] = []
     for entry in entries:
         value, words = entry.get(kind), entry.get("words")
-        if isinstance(value, int | float) and isinstance(words, int) and math.isfinite(value):
+        if not (isinstance(value, int | float) and isinstance(words, int)):
+            continue
+        if 0 <= words <= MOST and (0 if kind == "lr" else LEAST) <= value <= MOST:
             while curve and curve[-1].step >= entry["step"]:
                 curve.pop()
             curve.append(Value(words, value, entry["step"]))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from threading import Barrier
 
 import pytest
 import torch
@@ -91,6 +93,20 @@ def test_changed_weights_and_copies_are_converted_again(bilm: BiLM, copied: obje
         copy.lstm[0].weight_ih.mul_(1.5)
     assert least_cosine(read(copy), before) < 0.999
     assert all(map(torch.equal, read(bilm), before))
+
+
+def test_threads_share_what_is_converted(bilm: BiLM) -> None:
+    bilm.set_precision("bfloat16")
+    with ThreadPoolExecutor(8) as pool:
+        start = Barrier(8)
+
+        def convert(_: int) -> object:
+            with torch.no_grad():
+                start.wait(60)
+                return bilm.parts()[1]
+
+        first, *others = pool.map(convert, range(8))
+    assert all(found is first for found in others)
 
 
 def test_an_unknown_precision(bilm: BiLM) -> None:

@@ -201,10 +201,14 @@ def test_lists_of_sources_stay_with_the_weights(own: Path, published: Path, tmp_
     assert "thesis.txt" not in files(tmp_path / "theirs")
 
 
-def test_files_that_are_links_to_elsewhere_are_not_copied(own: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["notes.txt", "README.md", "LICENSE"])
+def test_files_that_are_links_to_elsewhere_are_not_copied(
+    name: str, own: Path, tmp_path: Path
+) -> None:
     (tmp_path / "mine").write_text("mine")
-    (own / "notes.txt").symlink_to(tmp_path / "mine")
-    refuses(own, tmp_path / "new", "--to", "own", said="notes.txt' is a link to")
+    (own / name).unlink(missing_ok=True)
+    (own / name).symlink_to(tmp_path / "mine")
+    refuses(own, tmp_path / "new", "--to", "own", said=f"{name}' is a link to")
     assert not (tmp_path / "new").exists()
 
 

@@ -79,6 +79,13 @@ def test_parquet_with_and_without_ids(tmp_path: Path) -> None:
     assert rows(path) == (["x", "y"], ["A b.", ""])
     parquet.write_table(pa.table({"text": ["no"], "tokens": [["a", "b"]]}), path)
     assert rows(path) == ([0], [["a", "b"]])
+    texts = pa.array(["a", "b", "a"])
+    for column in (texts.dictionary_encode(), texts.cast(pa.string_view())):
+        parquet.write_table(pa.table({"text": column}), path)
+        assert rows(path) == ([0, 1, 2], ["a", "b", "a"])
+    pairs = pa.array([["a", "b"], ["c", "d"]], pa.list_(pa.string(), 2))
+    parquet.write_table(pa.table({"tokens": pairs}), path)
+    assert rows(path) == ([0, 1], [["a", "b"], ["c", "d"]])
     parquet.write_table(pa.table({"words": ["no"]}), path)
     with pytest.raises(ValueError, match="no column 'text'"):
         rows(path)

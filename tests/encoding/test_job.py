@@ -118,8 +118,10 @@ def test_resume(text: Path, tmp_path: Path, weights: str) -> None:
         ([text, out, "-w", weights, "--resume", "--layers", "all"], "has layers = 'mix'"),
         ([text, tmp_path / "a.npy", "-w", weights, "--resume"], "without the description"),
         ([text, tmp_path / "b.npy", "-w", weights, "--resume"], "without the description"),
+        ([text, tmp_path / "c.npy", "-w", weights, "--resume"], "c.tokens.jsonl' exists"),
     ]:
         (tmp_path / "a.npy").touch()
+        (tmp_path / "c.tokens.jsonl").write_text("the user's own")
         (tmp_path / "b.npy.parts").mkdir(exist_ok=True)  # perhaps of other weights or layers
         result = run(*arguments)
         assert result.exit_code == 1
