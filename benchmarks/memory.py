@@ -1,4 +1,4 @@
-"""Time to load a biLM, and the most memory that reading a text with it takes.
+"""Processor time to load a biLM, and the most memory that reading a text with it takes.
 
     python benchmarks/memory.py TEXT WEIGHTS... [--words 25000] [--precision bfloat16]
 
@@ -35,7 +35,7 @@ def forget_peak() -> None:
 
 
 def measure(texts: Path, weights: str, precision: str) -> dict[str, float]:
-    """Seconds to load, seconds to read, bytes at the peak, bytes of the weights in float32.
+    """Seconds of the processor to load and to read, bytes at the peak, bytes of the weights in float32.
 
     Args:
         texts: a file of them, one a line.
@@ -48,13 +48,13 @@ def measure(texts: Path, weights: str, precision: str) -> dict[str, float]:
     torch.ones(100, 100) @ torch.ones(100, 100)
     forget_peak()
     before = peak()
-    start = time.perf_counter()
+    start = time.process_time()
     bilm = elmo.shim.bilm
-    loaded = time.perf_counter()
+    loaded = time.process_time()
     with open(texts, encoding="utf-8") as lines:
         for _ in nlp.pipe(line.rstrip("\n") for line in lines):
             pass
-    read = time.perf_counter()
+    read = time.process_time()
     return {
         "load": loaded - start,
         "read": read - loaded,

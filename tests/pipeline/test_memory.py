@@ -26,7 +26,7 @@ def test_reading_takes_less_than_twice_the_weights(tmp_path: Path) -> None:
     subprocess.run([sys.executable, tool, "original", tmp_path / "original"], check=True)
     [text] = (Path(DATA or "") / "data" / "lm" / "enwiki").glob("valid*.xz")
     script, weights = ROOT / "benchmarks" / "memory.py", tmp_path / "original"
-    command = [sys.executable, script, text, weights, "--sentences", "256"]
+    command = [sys.executable, script, text, weights, "--words", "6000"]
     table = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     cells = table.splitlines()[-1].strip("| ").split(" | ")
     assert cells[:2] == ["original", "374"]

@@ -171,12 +171,12 @@ def test_the_sampled_softmax_learns_what_the_full_one_does(tmp_path: Path) -> No
             "softmax.kind": kind,
             "softmax.n_candidates": 50,
             "training.batch_words": 300,
-            "training.max_steps": 1000,
+            "training.max_steps": 1500,
             "training.learning_rate": 0.01,
             "training.warmup_steps": 20,
-            "training.decay_steps": 500,
+            "training.decay_steps": 1000,
             "training.dropout": 0.0,
-            "training.eval_every": 1000,
+            "training.eval_every": 1500,
         }
         pretrain(make_config(train, dev, changes), tmp_path / kind, quiet=True)
         results.append(read_log(tmp_path / kind / "log.jsonl")[-1]["mean"])
