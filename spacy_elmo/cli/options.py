@@ -59,4 +59,6 @@ def report_errors(title: str, printer: Printer = msg, as_json: bool = False) -> 
 
 
 def print_json(data: Any) -> None:
+    """Print data as JSON, which has no infinity: such a perplexity is null."""
+    data = json.loads(json.dumps(data), parse_constant=lambda _: None)
     print(json.dumps(data, indent=2, ensure_ascii=False))

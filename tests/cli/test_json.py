@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo import progress
 from spacy_elmo.cli import app
+from spacy_elmo.cli.options import print_json
 
 from ..pipeline.helpers import make_nlp, write_language_model
 from ..pretraining.helpers import PROSE, make_config
@@ -123,3 +124,8 @@ def test_warnings_are_on_the_error_stream(run: Any) -> None:
     result = run("convert", "{weights} {out} --to own --lang qq --statistics {text}")
     assert json.loads(result.stdout)["layout"] == "own"
     assert "does not support the language 'qq'" in " ".join(result.stderr.split())
+
+
+def test_what_is_not_finite_is_null(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"perplexity": float("inf"), "words": [1, float("nan")]})
+    assert json.loads(capsys.readouterr().out) == {"perplexity": None, "words": [1, None]}
