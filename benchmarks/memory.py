@@ -35,7 +35,7 @@ def forget_peak() -> None:
 
 
 def measure(texts: Path, weights: str, precision: str) -> dict[str, float]:
-    """Seconds of the processor to load and to read, bytes at the peak and of the weights in float32.
+    """Processor seconds to load and to read, bytes at the peak, bytes of the weights in float32.
 
     Args:
         texts: a file of them, one a line.
