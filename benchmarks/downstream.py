@@ -204,7 +204,9 @@ def cell(column: Scores, arm: str) -> str:
     if arm not in column:
         return ""
     mean, n = statistics.mean(column[arm]), len(column[arm])
-    text = f"{mean:.2f} ± {(max(column[arm]) - min(column[arm])) / 2:.2f}"
+    text = f"{mean:.2f}"
+    if n > 1:
+        text += f" ± {(max(column[arm]) - min(column[arm])) / 2:.2f}"
     if n != 3:
         text += f" (n = {n})"
     if arm != WITHOUT and WITHOUT in column:
