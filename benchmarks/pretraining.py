@@ -211,7 +211,7 @@ def main() -> None:
     corpus = Corpus(text, vocab, to_ids, config.corpus, config.training)
     sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
     torch.manual_seed(0)
-    ours = BiLM(config.model, config.training.dropout).train()
+    ours = BiLM(config.model, config.training.dropout, config.training.compiled_lstm).train()
     head = SoftmaxHead(len(vocab), config.model.projection_dim)
     trainers = {"ours": Trainer(ours, head, config)}
     mixed = config.training.mixed_precision
