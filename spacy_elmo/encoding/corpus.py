@@ -179,6 +179,12 @@ def text_columns(schema: Any, file: Path) -> list[str]:
     return ["id", name] if "id" in schema.names else [name]
 
 
+def refuse_nulls(rows: list[Row], source: str) -> None:
+    """Raise a ValueError if a row of tokens has a null among them."""
+    if any(None in row for row in rows if isinstance(row, list)):
+        raise ValueError(f"{source} has a null among the tokens of a row; expected strings.")
+
+
 def read_parquet(file: Path) -> Iterator[tuple[Any, Row]]:
     """The rows of a Parquet file with a column ``tokens`` or ``text``, and perhaps ``id``.
 
@@ -192,8 +198,7 @@ def read_parquet(file: Path) -> Iterator[tuple[Any, Row]]:
         for batch in table.iter_batches(batch_size=MAX_ROWS, columns=names):
             columns = batch.to_pydict()
             rows = [row if row is not None else "" for row in columns[names[-1]]]
-            if any(None in row for row in rows if isinstance(row, list)):
-                raise ValueError(f"{file} has a null among the tokens of a row; expected strings.")
+            refuse_nulls(rows, str(file))
             yield from zip(columns.get("id", [None] * len(rows)), rows, strict=True)
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise ValueError(f"Cannot read {file} as Parquet: {error}") from error

@@ -11,7 +11,7 @@ from ..bilm.files import atomic_directory, reading
 from ..bilm.optional_imports import import_extra
 from ..readers import StoredDocs
 from .block import import_pyarrow
-from .corpus import PARQUET, Corpus, text_columns
+from .corpus import PARQUET, Corpus, refuse_nulls, text_columns
 from .encoder import Encoder
 
 BATCH_ROWS = 256  # rows that an actor encodes together
@@ -37,8 +37,7 @@ class EncodeTable:
         nothing = [None] * len(table)
         pairs = zip(columns.get("tokens", nothing), columns.get("text", nothing), strict=True)
         rows = [text or "" if tokens is None else tokens for tokens, text in pairs]
-        if any(None in row for row in rows if isinstance(row, list)):
-            raise ValueError("There is a null among the tokens of a row; expected strings.")
+        refuse_nulls(rows, "The dataset")
         return self.encoder.encode(columns["id"], rows).to_arrow()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..lm.language_model import BLANK, Guesses, LanguageModel
-from .drawing import COLOURS, FAINT, Drawing, shorten
+from .drawing import COLOURS, FAINT, Drawing, shorten, shorten_start
 from .picture import Picture
 
 # Pixels: the widths of the drawing, of a word and of the longest bar; a line's height.
@@ -49,7 +49,7 @@ def draw_blanks(lm: LanguageModel, words: Sequence[str], n: int = 5) -> Picture:
 
 def surroundings(words: Sequence[str], position: int) -> str:
     """A blank and what is near it on both sides."""
-    left = shorten(" ".join(words[:position])[::-1], CONTEXT_CHARACTERS)[::-1]
+    left = shorten_start(" ".join(words[:position]), CONTEXT_CHARACTERS)
     right = shorten(" ".join(words[position + 1 :]), CONTEXT_CHARACTERS)
     return f"{left} {BLANK} {right}".strip()
 

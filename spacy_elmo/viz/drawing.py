@@ -37,6 +37,11 @@ def shorten(text: str, most: int) -> str:
     return text[:n] + "…"
 
 
+def shorten_start(text: str, most: int) -> str:
+    """As `shorten`, but it is the end that stays."""
+    return shorten(text[::-1], most)[::-1]
+
+
 def shade(value: float) -> str:
     """A blue from light (0) to dark (1), whose lightness falls evenly."""
     share = min(max(value, 0.0), 1.0)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..pretraining.run.log import LOG, find_log, read_log
 from .diagram import Panel, linear_axis, log_axis
-from .drawing import COLOURS, INK, MARKS, PAPER, Drawing, shorten
+from .drawing import COLOURS, INK, MARKS, PAPER, Drawing, shorten_start
 from .picture import Picture
 
 WIDTH, LEFT, RIGHT = 460, 70, 20
@@ -79,8 +79,7 @@ def draw_training(paths: Sequence[Path]) -> Picture:
         line = y + 60 + LINE * (number + 0.5)
         colour, mark = looks[name]
         drawing.mark(mark, LEFT + 6, line - 5, colour, size=7.0)
-        # Paths differ at their ends.
-        drawing.label(LEFT + 22, line, shorten(name[::-1], NAME_CHARACTERS)[::-1])
+        drawing.label(LEFT + 22, line, shorten_start(name, NAME_CHARACTERS))  # ends of paths differ
     return Picture("Pretraining", " ".join(map(describe, runs)), drawing)
 
 

@@ -68,6 +68,18 @@ def test_page_on_one_machine(texts: list[str]) -> None:
     assert max_difference([vectors], [np.concatenate(Encoder()(texts))]) <= TOLERANCE
 
 
+def test_damaged_parquet_for_ray(tmp_path: Path, weights: str) -> None:
+    """What is wrong is named where the cluster itself reads the files, too."""
+    pa = pytest.importorskip("pyarrow")
+    actor = on_ray.EncodeTable(Encoder(weights))
+    with pytest.raises(ValueError, match="null among the tokens"):
+        actor(pa.table({"id": [0], "tokens": [["a", None]]}))
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"PAR1 but not really")
+    with pytest.raises(ValueError, match=r"Cannot read the Parquet file .*a\.parquet"):
+        on_ray.common_columns(Corpus(str(path)))
+
+
 @pytest.mark.slow
 def test_page_on_ray(texts: list[str]) -> None:
     ray = pytest.importorskip("ray")
