@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import shutil
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -140,3 +143,23 @@ def test_a_build_that_was_killed_is_not_waited_for(bfloat16: bool) -> None:
     load_kernel.cache_clear()
     assert load_kernel(bfloat16) is not None
     assert not lock.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+def test_a_process_forked_during_a_build_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import fcntl
+
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
+    with kernel_module._one_at_a_time("kernel"):
+        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        child.start()  # it has the open file, too
+    try:
+        [lock] = tmp_path.rglob("process.lock")
+        with open(lock, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error if anybody has it
+        assert child.is_alive()
+    finally:
+        child.kill()
+        child.join()
