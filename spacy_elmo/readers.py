@@ -183,14 +183,14 @@ def is_json(path: Path) -> bool:
 
 
 def read_texts(path: Path) -> Iterator[str]:
-    """The lines of a text file, or the ``"text"`` of each line of JSON.
+    """The lines of a text file, with either line ending, or the ``"text"`` of each line of JSON.
 
     Raises:
         ValueError: the file cannot be read, or a line is not such JSON.
     """
     lines = (line.removeprefix("\ufeff") for line in read_lines(path))  # the byte order mark
     if not is_json(path):
-        yield from lines
+        yield from (line.removesuffix("\r") for line in lines)
         return
     for number, line in enumerate(lines, 1):
         if not line.strip():

@@ -104,7 +104,7 @@ class Corpus:
         elif self.tokenized or is_shard(file):
             yield from ((None, line.split()) for line in read_lines(file))
         else:
-            yield from ((None, text.removesuffix("\r")) for text in read_texts(file))
+            yield from ((None, text) for text in read_texts(file))
 
 
 def make_sentence(vocab: Vocab, words: list[str], spaces: list[bool] | None = None) -> Doc:

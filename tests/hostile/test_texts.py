@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
@@ -93,6 +93,7 @@ def test_any_text(nlp: Language, batch: list[str]) -> None:
 
 @few(8)
 @given(st.lists(texts, min_size=1, max_size=6))
+@example(["\r", "a\r", ""])
 def test_any_corpus_is_encoded(
     nlp: Language, weights: Path, tmp_path_factory: pytest.TempPathFactory, batch: list[str]
 ) -> None:
