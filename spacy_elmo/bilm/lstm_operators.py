@@ -34,16 +34,13 @@ def _times(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.bmm(a.to(b.dtype), b).to(a.dtype)
 
 
-def _add_times(to: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """``to + a · b``, multiplied in the type of b."""
+def _add_times(
+    to: torch.Tensor, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor
+) -> torch.Tensor:
+    """``to + a · b`` in ``out``, multiplied in the type of b."""
     if a.dtype == b.dtype:
-        return torch.baddbmm(to, a, b)
-    return to + torch.bmm(a.to(b.dtype), b)
-
-
-def _add_times_(to: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """`_add_times` in place: no memory is allocated that shrinks from step to step."""
-    return to.baddbmm_(a, b) if a.dtype == b.dtype else to.add_(torch.bmm(a.to(b.dtype), b))
+        return torch.baddbmm(to, a, b, out=out)
+    return torch.add(to, torch.bmm(a.to(b.dtype), b), out=out)
 
 
 def _clip(tensor: torch.Tensor, limit: float | None) -> torch.Tensor:
@@ -77,37 +74,44 @@ class OperatorLSTM(torch.autograd.Function):
         hh = weight_hh.to(product_type).transpose(1, 2)
         hr = None if weight_hr is None else weight_hr.to(product_type).transpose(1, 2)
         out = torch.empty_like(x) if hr is not None else x.new_empty(2, N, D)
-        cells = tanhs = None  # of all steps, (2, N, D)
-        if for_backward:
-            cells, tanhs = x.new_empty(2, N, D), x.new_empty(2, N, D)
-        h_n, c_n = torch.empty_like(h0), torch.empty_like(c0)
-        h, c = h0, c0.clone()  # c is updated in place
-        most = N if for_backward else max(1, BYTES_AT_ONCE // (8 * D * x.element_size()))
-        for first, end, steps in packing.stretches(most):
-            # What comes from x, for all steps of a stretch: (2, end - first, 4D)
-            from_x = _add_times(bias.unsqueeze(1), x[:, first:end], ih)
+        # Sentences that have ended leave their state: c is updated in place, in its first rows.
+        h_n, c_n = torch.empty_like(h0), c0.clone()
+        h, c = h0, c_n
+        # Of all steps where a gradient needs them. Else memory is reused: blocks whose sizes fall
+        # from step to step would leave gaps in it.
+        n_tokens, n_rows = N, N
+        if not for_backward:
+            n_tokens, n_rows = max(1, BYTES_AT_ONCE // (8 * D * x.element_size())), h.shape[1]
+        cells = x.new_empty(2, N, D) if for_backward else None
+        tanhs = x.new_empty(2, n_rows, D)
+        all_gates = x.new_empty(2, min(N, max(n_tokens, n_rows)), 4 * D)
+        for first, end, steps in packing.stretches(n_tokens):
+            # What comes from x, for all steps of a stretch
+            from_x = all_gates[:, : end - first]
+            _add_times(bias.unsqueeze(1), x[:, first:end], ih, out=from_x)
             for start, size in steps:
-                if size < h.shape[1]:  # sentences that have ended leave their state
-                    h_n[:, size : h.shape[1]], c_n[:, size : c.shape[1]] = h[:, size:], c[:, size:]
+                if size < h.shape[1]:
+                    h_n[:, size : h.shape[1]] = h[:, size:]
                     h, c = h[:, :size], c[:, :size]
                 step, rows = slice(start, start + size), slice(start - first, start - first + size)
-                gates = _add_times_(from_x[:, rows], h, hh)  # (2, size, 4D)
+                gates = from_x[:, rows]  # (2, size, 4D)
+                _add_times(gates, h, hh, out=gates)
                 gates[..., : 2 * D].sigmoid_()
                 gates[..., 2 * D : 3 * D].tanh_()
                 gates[..., 3 * D :].sigmoid_()
                 i, f, g, o = gates.split(D, dim=2)
                 c = _clip(c.mul_(f).addcmul_(i, g), cell_clip)
-                tanh_c = c.tanh()
-                h = tanh_c * o
+                tanh_c = torch.tanh(c, out=tanhs[:, step] if for_backward else tanhs[:, :size])
+                h = tanh_c * o if for_backward else tanh_c.mul_(o)
                 if hr is not None:
                     h = _clip(_times(h, hr), proj_clip)
                 out[:, step] = h
-                if cells is not None and tanhs is not None:
-                    cells[:, step], tanhs[:, step] = c, tanh_c
-        h_n[:, : h.shape[1]], c_n[:, : c.shape[1]] = h, c
+                if cells is not None:
+                    cells[:, step] = c
+        h_n[:, : h.shape[1]] = h
         if cells is not None:
             ctx.save_for_backward(
-                x, h0, c0, weight_ih, weight_hh, weight_hr, from_x, cells, tanhs, out
+                x, h0, c0, weight_ih, weight_hh, weight_hr, all_gates, cells, tanhs, out
             )
             ctx.options = options
         return out, h_n, c_n

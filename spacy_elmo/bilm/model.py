@@ -16,7 +16,7 @@ from .converted import ConvertedBiLM
 from .indexed_sentences import IndexedSentences, id_tensor
 from .locks import LOADING
 from .lstm import LSTMLayer
-from .packing import Packing, to_device
+from .packing import Packing, by_sentence, to_device, unpack
 from .precision import products_are_rounded
 from .settings import check_choice
 from .state import State, final_state, select_state, zero_state
@@ -168,8 +168,8 @@ class BiLM(nn.Module):
         state = self.initial_state() if state is None else state
         packing = Packing(lengths, self.device)
         ends: list[State] = []
-        layers = torch.stack(list(self._layers(types, tokens, packing, state, ends)))
-        return layers, final_state(ends, packing)
+        layers = self._layers(types, tokens, packing, state, ends)
+        return torch.stack([unpack(x, packing.target) for x in layers]), final_state(ends, packing)
 
     def _layers(
         self,
@@ -179,7 +179,7 @@ class BiLM(nn.Module):
         state: State,
         ends: list[State] | None = None,
     ) -> Iterator[torch.Tensor]:
-        """The layers ``(N, 2P)`` of a batch, from the bottom, each computed when it is needed.
+        """The layers ``(2, N, P)`` of a batch, packed, each computed when it is needed.
 
         Args:
             types, tokens, state: see `forward`.
@@ -187,12 +187,13 @@ class BiLM(nn.Module):
             ends: gets the state in which each LSTM layer ended, ``(2, B, P)`` and ``(2, B, D)``,
                 sentences in packed order; None where nobody needs it.
         """
-        x = types[tokens]  # (N, P)
-        yield torch.cat([x, x], dim=1)
-        x = x[packing.source]  # (2, N, P), packed
-        _, lstms = self.parts()
+        x = types[tokens[packing.source]]
+        yield x
+        B, (_, lstms) = packing.n_sentences, self.parts()
         for j, lstm in enumerate(lstms):
-            h, c = (s[j].expand(-1, packing.n_sentences, -1)[:, packing.order] for s in state)
+            h, c = (
+                s[j].expand(-1, B, -1) if s.shape[2] == 1 else s[j][:, packing.order] for s in state
+            )
             out, h, c = lstm(F.dropout(x, self.dropout, self.training), packing, h, c)
             if ends is not None:
                 ends.append((h, c))
@@ -202,7 +203,7 @@ class BiLM(nn.Module):
             else:
                 x = out
             del out, h, c  # before the next layer's are there
-            yield torch.cat([x[0][packing.target[0]], x[1][packing.target[1]]], dim=1)
+            yield x
 
     def encode(self, words: Sequence[str]) -> torch.Tensor:
         """Vectors x ``(n_words, P)`` of words, without the word cache."""
@@ -236,22 +237,20 @@ class BiLM(nn.Module):
             with_state: return the final states, too.
 
         Returns:
-            Layers ``(L + 1, n_words, 2P)`` of each sentence, and the states at their ends, None
-            unless ``with_state``.
+            Layers ``(L + 1, n_words, 2P)`` of each sentence, parts of larger tensors; and the
+            states at their ends, or None.
         """
         indexed = IndexedSentences(sentences)
         if torch.is_grad_enabled() or self.training:
             types = self.encode(indexed.types)
         else:
-            like = next(self.parameters())
-            weights = versions(self.token_encoder)
-            version = (weights, self.precision, like.device, like.dtype)
+            weights, dtype = versions(self.token_encoder), self.lstm[0].bias.dtype
+            version = (weights, self.precision, self.device, dtype)
             types = self.word_cache.lookup(indexed.types, self.encode, version)
         state = self.initial_state() if state is None else state
         if not len(sentences):
             return [], select_state(state, np.empty(0, dtype=np.int64))
-        results: list[torch.Tensor] = [types] * len(sentences)
-        final = []
+        results, final = [types] * len(sentences), []
         plan = indexed.plan_evenly(batch_words)
         for batch in plan:
             tokens, lengths = indexed.select(batch)
@@ -259,7 +258,8 @@ class BiLM(nn.Module):
             ends: list[State] | None = [] if with_state else None
             flat = to_device(tokens.astype(np.int64), self.device)
             layers = self._layers(types, flat, packing, select_state(state, batch), ends)
-            for i, part in zip(batch, _by_sentence(layers, lengths, self.config), strict=True):
+            parts = by_sentence(layers, len(self.lstm) + 1, packing, lengths)
+            for i, part in zip(batch, parts, strict=True):
                 results[i] = part
             if ends is not None:
                 final.append(final_state(ends, packing))
@@ -268,27 +268,6 @@ class BiLM(nn.Module):
         back = torch.from_numpy(np.argsort(np.concatenate(plan)))
         h, c = (torch.cat(parts, dim=2)[:, :, back] for parts in zip(*final, strict=True))
         return results, (h, c)
-
-
-def _by_sentence(
-    layers: Iterator[torch.Tensor], lengths: Sequence[int], config: BiLMConfig
-) -> list[torch.Tensor]:
-    """The layers ``(N, 2P)`` of a batch as ``(L + 1, n_words, 2P)`` of each sentence, without its
-    boundaries.
-
-    Where no gradient is needed, each layer is copied there as soon as it is computed, so that
-    only one of them is in memory twice.
-    """
-    if torch.is_grad_enabled():
-        return [part[:, 1:-1] for part in torch.stack(list(layers)).split(list(lengths), dim=1)]
-    results: list[torch.Tensor] = []
-    for j, layer in enumerate(layers):
-        if not results:
-            shapes = [(config.n_layers + 1, n - 2, config.width) for n in lengths]
-            results = [layer.new_empty(shape) for shape in shapes]
-        for result, part in zip(results, layer.split(list(lengths)), strict=True):
-            result[j] = part[1:-1]
-    return results
 
 
 def _clear_caches(bilm: BiLM, _: Any) -> None:

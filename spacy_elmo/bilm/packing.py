@@ -85,3 +85,28 @@ class Packing:
                 steps = []
             steps.append((start, size))
         yield steps[0][0], sum(steps[-1]), steps
+
+
+def unpack(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """A packed layer ``(2, N, P)`` as ``(n, 2P)``: the tokens at packed indices ``(2, n)``."""
+    return torch.cat([x[0][target[0]], x[1][target[1]]], dim=1)
+
+
+def by_sentence(
+    layers: Iterator[torch.Tensor], n_layers: int, packing: Packing, lengths: Sequence[int]
+) -> list[torch.Tensor]:
+    """Packed layers of a batch as ``(L + 1, n_words, 2P)`` of each sentence, without boundaries.
+
+    All are parts of one tensor. Without gradients, each layer goes there once it is computed.
+    """
+    ends = np.cumsum(lengths)
+    target = packing.target[:, np.delete(np.arange(ends[-1]), [ends - lengths, ends - 1])]
+    if torch.is_grad_enabled():
+        block = torch.stack([unpack(x, target) for x in layers])
+    else:
+        for j, x in enumerate(layers):
+            if j == 0:
+                block = x.new_empty(n_layers, target.shape[1], 2 * x.shape[2])
+            for each, rows, half in zip(x, target, block[j].chunk(2, dim=1), strict=True):
+                torch.index_select(each, 0, rows, out=half)
+    return list(block.split([n - 2 for n in lengths], dim=1))

@@ -14,7 +14,7 @@ from .bilm_shim import BiLMShim
 from .segments import Part, chunks, doc_parts
 
 PASSES = 4  # of the biLM at a time: sentences of similar length are read together
-MAX_BYTES = 2**27  # of their layers
+MAX_BYTES = 2**26  # of their layers
 FLOAT32_BYTES = 4
 
 
@@ -75,7 +75,7 @@ def _predict_parts(
     for part, own, vectors in zip(parts, layers, mix.predict(layers), strict=True):
         if part.start == 0:
             tensor: Any = vectors
-            stored = own if with_layers else None
+            stored = own.copy() if with_layers else None  # else a whole batch's would stay
             if not part.is_whole:
                 n_layers, _, width = own.shape
                 tensor = mix.ops.alloc2f(len(part.doc), width)

@@ -143,7 +143,8 @@ def forward(
     normal = [_normalize(model.ops, x) for x in X] if settings.layer_norm else None
     H = [n for n, _ in normal] if normal is not None else X
     mixed = [model.ops.xp.tensordot(s, h, axes=1) for h in H]  # Σ_j s_j h_j: (n_tokens, 2P)
-    Y = [gamma[0] * m for m in mixed]
+    # In place where no gradient needs what is mixed: these are all vectors of a batch.
+    Y = [gamma[0] * m if is_train else model.ops.xp.multiply(m, gamma[0], out=m) for m in mixed]
     masks = None
     if is_train and settings.dropout:
         masks = [model.ops.get_dropout_mask(y.shape, settings.dropout) for y in Y]
