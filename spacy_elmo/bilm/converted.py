@@ -11,6 +11,7 @@ import torch
 
 from .char_cnn import CharCNN
 from .lstm import LSTMLayer
+from .lstm_operators import activate, tanh
 from .packing import Packing
 from .static_vectors import WordVectors
 
@@ -100,14 +101,11 @@ class Bfloat16LSTM:
             step = slice(start, start + size)
             product = torch.bmm(inputs[:, step], self.weight, out=products[:, :size])
             gates = all_gates[:, :size].copy_(product).add_(self.bias)  # (2, size, 4D)
-            gates[..., : 2 * D].sigmoid_()
-            gates[..., 2 * D : 3 * D].tanh_()
-            gates[..., 3 * D :].sigmoid_()
-            i, f, g, o = gates.split(D, dim=2)
+            i, f, g, o = activate(gates, D)
             c = c_n[:, :size].mul_(f).addcmul_(i, g)
             if self.cell_clip is not None:
                 c.clamp_(-self.cell_clip, self.cell_clip)
-            tanh_c = torch.tanh(c, out=all_tanhs[:, :size])
+            tanh_c = tanh(c, out=all_tanhs[:, :size])
             h = out[:, step]
             if self.weight_hr is None:
                 torch.mul(tanh_c, o, out=h)

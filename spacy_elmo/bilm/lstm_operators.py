@@ -43,6 +43,24 @@ def _add_times(
     return torch.add(to, torch.bmm(a.to(b.dtype), b), out=out)
 
 
+def activate(gates: torch.Tensor, D: int) -> tuple[torch.Tensor, ...]:
+    """σ of the gates i, f and o, tanh of g, in place: each a part ``(2, B, D)`` of ``(2, B, 4D)``.
+
+    ``tanh(x) = 2σ(2x) − 1``, which differs by rounding: PyTorch's tanh takes six times as long as
+    its sigmoid.
+    """
+    i, f, g, o = gates.split(D, dim=2)
+    g.mul_(2)
+    gates.sigmoid_()
+    g.mul_(2).sub_(1)
+    return i, f, g, o
+
+
+def tanh(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """tanh of each number in ``out``; see `activate`."""
+    return torch.mul(x, 2, out=out).sigmoid_().mul_(2).sub_(1)
+
+
 def _clip(tensor: torch.Tensor, limit: float | None) -> torch.Tensor:
     return tensor if limit is None else tensor.clamp_(-limit, limit)
 
@@ -96,12 +114,9 @@ class OperatorLSTM(torch.autograd.Function):
                 step, rows = slice(start, start + size), slice(start - first, start - first + size)
                 gates = from_x[:, rows]  # (2, size, 4D)
                 _add_times(gates, h, hh, out=gates)
-                gates[..., : 2 * D].sigmoid_()
-                gates[..., 2 * D : 3 * D].tanh_()
-                gates[..., 3 * D :].sigmoid_()
-                i, f, g, o = gates.split(D, dim=2)
+                i, f, g, o = activate(gates, D)
                 c = _clip(c.mul_(f).addcmul_(i, g), cell_clip)
-                tanh_c = torch.tanh(c, out=tanhs[:, step] if for_backward else tanhs[:, :size])
+                tanh_c = tanh(c, out=tanhs[:, step] if for_backward else tanhs[:, :size])
                 h = tanh_c * o if for_backward else tanh_c.mul_(o)
                 if hr is not None:
                     h = _clip(_times(h, hr), proj_clip)
