@@ -101,7 +101,7 @@ class Bfloat16LSTM:
             step = slice(start, start + size)
             product = torch.bmm(inputs[:, step], self.weight, out=products[:, :size])
             gates = all_gates[:, :size].copy_(product).add_(self.bias)  # (2, size, 4D)
-            i, f, g, o = activate(gates, D)
+            i, f, g, o = activate(gates)
             c = c_n[:, :size].mul_(f).addcmul_(i, g)
             if self.cell_clip is not None:
                 c.clamp_(-self.cell_clip, self.cell_clip)

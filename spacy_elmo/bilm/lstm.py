@@ -128,7 +128,7 @@ class LSTMLayer(nn.Module):
             weights = [self.weight_ih[d], self.weight_hh[d], bias[d], no_bias]
             if self.weight_hr is not None:
                 weights.append(self.weight_hr[d])
-            state = [h0[d : d + 1], c0[d : d + 1]]
+            state = [h0[d : d + 1].contiguous(), c0[d : d + 1].contiguous()]
             results.append(
                 torch.lstm(x[d], batch_sizes, state, weights, True, 1, 0.0, self.training, False)
             )

@@ -237,8 +237,9 @@ class BiLM(nn.Module):
             with_state: return the final states, too.
 
         Returns:
-            Layers ``(L + 1, n_words, 2P)`` of each sentence, parts of larger tensors; and the
-            states at their ends, or None.
+            Layers ``(L + 1, n_words, 2P)`` of each sentence, and the states at their ends, None
+            unless ``with_state``. Layers that are read together are parts of one tensor: clone
+            what you keep or save of them.
         """
         indexed = IndexedSentences(sentences)
         if torch.is_grad_enabled() or self.training:

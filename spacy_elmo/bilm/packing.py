@@ -100,13 +100,15 @@ def by_sentence(
     All are parts of one tensor. Without gradients, each layer goes there once it is computed.
     """
     ends = np.cumsum(lengths)
-    target = packing.target[:, np.delete(np.arange(ends[-1]), [ends - lengths, ends - 1])]
+    words = np.delete(np.arange(ends[-1]), [ends - lengths, ends - 1])
+    target = packing.target[:, to_device(words, packing.target.device)]
     if torch.is_grad_enabled():
         block = torch.stack([unpack(x, target) for x in layers])
     else:
         for j, x in enumerate(layers):
-            if j == 0:
-                block = x.new_empty(n_layers, target.shape[1], 2 * x.shape[2])
+            if j == 0:  # under autocast, layer 0 is in half precision, the others are not
+                dtype = torch.promote_types(x.dtype, torch.float32)
+                block = x.new_empty(n_layers, target.shape[1], 2 * x.shape[2], dtype=dtype)
             for each, rows, half in zip(x, target, block[j].chunk(2, dim=1), strict=True):
-                torch.index_select(each, 0, rows, out=half)
+                torch.index_select(each.to(block.dtype), 0, rows, out=half)
     return list(block.split([n - 2 for n in lengths], dim=1))

@@ -63,7 +63,7 @@ def convert_outputs(
             for window, layers in parts:
                 output[:, window.rows] = layers[:, window.used].detach()
         if not is_train:
-            parts.clear()  # so that no more than one Doc's layers are in memory twice
+            parts.clear()  # a batch's layers are freed with the last of its Docs
         outputs.append(cast(Floats3d, torch2xp(output)))
 
     def get_d_layers(d_outputs: list[Floats3d]) -> ArgsKwargs:

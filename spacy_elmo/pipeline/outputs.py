@@ -75,7 +75,8 @@ def _predict_parts(
     for part, own, vectors in zip(parts, layers, mix.predict(layers), strict=True):
         if part.start == 0:
             tensor: Any = vectors
-            stored = own.copy() if with_layers else None  # else a whole batch's would stay
+            # A copy if they are part of a batch's, all of which would stay in memory.
+            stored = mix.ops.xp.ascontiguousarray(own) if with_layers and part.is_whole else None
             if not part.is_whole:
                 n_layers, _, width = own.shape
                 tensor = mix.ops.alloc2f(len(part.doc), width)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
+from spacy_elmo.bilm import lstm_operators
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm import FORGET_BIAS, LSTMLayer
 from spacy_elmo.bilm.packing import Packing
@@ -109,6 +110,34 @@ def test_same_without_gradients(projects):
         without = layer(inputs[0], Packing(LENGTHS), *inputs[1:])
     for ours, theirs in zip(with_graph, without, strict=True):
         assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("projects", [True, False])
+@pytest.mark.parametrize("n_tokens", [1, 5])
+def test_few_tokens_at_once(monkeypatch, projects, n_tokens):
+    """Products are those of a stretch of steps; a step of more sentences is one."""
+    layer = make_layer(projects, 0.35, 0.15).requires_grad_(False)
+    inputs = [tensor.detach() for tensor in make_inputs(layer)]
+    at_once = layer(inputs[0], Packing(LENGTHS), *inputs[1:])
+    dim = layer.bias.shape[1] // 4
+    monkeypatch.setattr(lstm_operators, "BYTES_AT_ONCE", n_tokens * 8 * dim * 8)
+    for ours, theirs in zip(layer(inputs[0], Packing(LENGTHS), *inputs[1:]), at_once, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+
+
+def test_cudnn_gets_contiguous_states(monkeypatch):
+    """It refuses others, such as one state that stands for those of all sentences."""
+    layer = make_layer(True, None, None).requires_grad_(False)
+    x, h0, c0 = (tensor.detach() for tensor in make_inputs(layer))
+    states = [s[:, :1].expand(-1, len(LENGTHS), -1) for s in (h0, c0)]
+    expected = layer(x, Packing(LENGTHS), *states)
+    given, lstm = [], torch.lstm
+    monkeypatch.setattr(torch, "lstm", lambda *args: given.append(args[2]) or lstm(*args))
+    monkeypatch.setattr("spacy_elmo.bilm.lstm._has_cudnn", lambda x: True)
+    for ours, theirs in zip(layer(x, Packing(LENGTHS), *states), expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+    assert len(given) == 2
+    assert all(state.is_contiguous() for states in given for state in states)
 
 
 def test_frozen_weights_still_pass_gradients_to_the_input():

@@ -227,6 +227,40 @@ def test_read_without_the_final_state():
         assert torch.equal(ours, theirs)
 
 
+def test_read_with_gradients():
+    model, _ = make_pair(make_options())
+    with torch.no_grad():
+        expected, _ = model.read(SENTENCES)
+    layers, _ = model.read(SENTENCES)
+    for ours, theirs in zip(layers, expected, strict=True):
+        assert ours.requires_grad
+        assert max_difference(ours.detach().numpy(), theirs.numpy()) <= TOLERANCE
+
+
+def test_read_under_autocast():
+    """In float32 then, too, as with gradients: layer 0 alone is in half precision before."""
+    model, _ = make_pair(make_options())
+    with torch.no_grad():
+        exact, _ = model.read(SENTENCES)
+        model.clear_caches()
+        with torch.autocast("cpu", torch.bfloat16):
+            layers, _ = model.read(SENTENCES)
+    for ours, theirs in zip(layers, exact, strict=True):
+        assert ours.dtype == torch.float32
+        torch.testing.assert_close(ours, theirs, rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_read_does_not_change_the_state_given(precision):
+    model, _ = make_pair(make_options())
+    model.set_precision(precision)
+    state = random_state(model.config, 1)
+    copies = [s.clone() for s in state]
+    with torch.no_grad():
+        model.read([["a", "cat"]], state)
+    assert all(map(torch.equal, state, copies))
+
+
 def test_read_nothing():
     model, _ = make_pair(make_options())
     layers, (h, c) = model.read([])

@@ -262,6 +262,13 @@ def test_other_depths(tmp_path, n_layers):
     assert np.abs(doc.tensor - doc._.elmo_layers.mean(axis=0)).max() <= TOLERANCE
 
 
+def test_stored_layers_are_the_docs_own(weights):
+    """They are not rows of what was read together, which would all stay in memory."""
+    nlp = make_nlp(weights, store_layers=True)
+    for doc in nlp.pipe(["one two three", "four five", "six", "a longer text. of two sentences"]):
+        assert doc._.elmo_layers.flags.c_contiguous
+
+
 def test_component_from_its_class(weights):
     nlp = make_nlp(weights)
     with pytest.raises(ValueError, match=r"spacy-elmo\.Elmo\.v1"):

@@ -37,6 +37,17 @@ def test_same_as_the_formula(layer_norm):
         np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_the_same_in_training(layer_norm):
+    mix = make_mix(layer_norm)
+    before = [layers.copy() for layers in LAYERS]
+    trained, _ = mix.begin_update(LAYERS)
+    for ours, theirs in zip(mix.predict(LAYERS), trained, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    for layers, copy in zip(LAYERS, before, strict=True):
+        np.testing.assert_array_equal(layers, copy)
+
+
 def test_defaults_are_the_mean():
     (mixed,) = ScalarMix().predict(LAYERS[:1])
     np.testing.assert_allclose(mixed, LAYERS[0].mean(axis=0), rtol=1e-5, atol=1e-6)
