@@ -76,14 +76,14 @@ def checksum_of(config: Config, weights: str | None) -> str:
 
 
 def make_config(task: str, arm: str, size: Size) -> Config:
-    """The recipe of a task, with its component alone; without ELMo, its listener is missing."""
+    """The recipe of a task, with its component alone; without ELMo, its listeners are missing."""
     config = load_config(Path("configs", f"{RECIPES[task]}.cfg"))
     names = ["elmo", task, "doc_cleaner"] if arm == "elmo" else [task]
     config["nlp"]["pipeline"] = names
     components: dict[str, Any] = config["components"]
     config["components"] = {name: components[name] for name in names}
     if arm == "plain":
-        components[task]["model"]["tok2vec"]["elmo"] = None
+        components[task]["model"]["tok2vec"] |= {"elmo": None, "output_elmo": None}
     if task == "parser":
         components[task]["min_action_freq"] = size.min_action_freq
     training = config["training"]
