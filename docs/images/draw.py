@@ -25,6 +25,7 @@ ROOT = HERE.parents[1]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 KO_SM, KOREAN = ROOT / "project" / "weights" / "ko_sm", ROOT / "benchmarks" / "korean_senses.txt"
 WITHOUT, WITH = "HashEmbedCNN", "ELMo, mix (λ = 0.001)"  # rows of the table
+RECIPE = "ELMo, input and output"  # of tags and trees, where it was measured
 GREY = "#b8b8b8"
 TASKS = {
     "Tags, 500 sentences": "tagger 500",
@@ -57,7 +58,7 @@ def measured() -> dict[str, dict[str, str]]:
     return {
         name: dict(zip(columns[1:], cells, strict=True))
         for name, *cells in rows
-        if name in (WITHOUT, WITH)
+        if name in (WITHOUT, WITH, RECIPE)
     }
 
 
@@ -71,12 +72,13 @@ def draw_gain() -> Drawing:
         drawing.label(x + 20, 24, f"{text}, %")
     for number, (title, column) in enumerate(TASKS.items()):
         y = 46 + row * number
-        before, after = (100 - float(scores[name][column].split()[0]) for name in (WITHOUT, WITH))
+        cells = scores[WITHOUT][column], scores[RECIPE][column] or scores[WITH][column]
+        before, after = (100 - float(cell.split()[0]) for cell in cells)
         drawing.label(left - 12, y + 24, title, anchor="end")
         drawing.box(left, y, before * scale, 18, GREY)
         drawing.label(left + before * scale + 6, y + 15, f"{before:.1f}", fill=FAINT)
         drawing.box(left, y + 19, after * scale, 18, COLOURS[0])
-        share = scores[WITH][column].partition(", +")[2].replace(" ", "")  # equal seeds compared
+        share = cells[1].partition(", +")[2].replace(" ", "")  # equal seeds compared
         drawing.label(left + after * scale + 6, y + 34, f"{after:.1f}   −{share}", bold=True)
     return drawing
 
