@@ -5,7 +5,7 @@
 # make docs       the documentation as a site, in build/site
 # make clean      remove what the others made, the virtual environment too
 #
-# PYTHON=python3.12   the interpreter, 3.10 to 3.13 (default: that of .venv, then python3, …)
+# PYTHON=python3.12   the interpreter, 3.10 or newer (default: that of .venv, then python3, …)
 # TORCH_INDEX=        take PyTorch from pip's usual indexes, with CUDA where those have it
 
 VENV ?= .venv
@@ -13,8 +13,8 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 BIN := $(VENV)/bin
 ifndef PYTHON
-SUITABLE := import ensurepip, sys, venv; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))
-PYTHON := $(shell for p in $(BIN)/python python3 python3.13 python3.12 python3.11 python3.10; do \
+SUITABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))
+PYTHON := $(shell for p in $(BIN)/python python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
 	"$$p" -c '$(SUITABLE)' 2>/dev/null && echo "$$p" && break; done)
 endif
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
@@ -67,6 +67,7 @@ unit-all: $(INSTALLED_SLOW)
 smoke: $(INSTALLED_DEV)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist . >/dev/null
+	$(BIN)/python -m twine check --strict dist/*
 	PIP_ARGS='$(TORCH_ARGS)' tests/smoke_wheel.sh $(BIN)/python dist/*.whl
 
 docs: $(INSTALLED_DOCS)
@@ -78,7 +79,7 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):
-	@test -n "$(PYTHON_VERSION)" || { echo "No Python from 3.10 to 3.13 with venv was found" \
+	@test -n "$(PYTHON_VERSION)" || { echo "No Python 3.10 or newer with venv was found" \
 		"(Debian: apt install python3-venv). Name one: make PYTHON=/path/to/python" >&2; exit 1; }
 	test "$$($(BIN)/python -c '$(VERSION)' 2>/dev/null)" = "$(PYTHON_VERSION)" \
 		|| $(PYTHON) -m venv --clear $(VENV)

@@ -10,11 +10,12 @@ import zipfile
 from email import message_from_string
 from importlib.util import find_spec
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 import srsly
 
-from spacy_elmo.about import __version__
+from spacy_elmo.about import __uri__, __version__
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "spacy_elmo"
@@ -75,7 +76,7 @@ def test_source_distribution(dist: Path) -> None:
     [path] = dist.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {member.name.partition("/")[2] for member in archive if member.isfile()}
-    workshop = {".gitignore"} | {name for name in tracked() if name.startswith(".ci/")}
+    workshop = {name for name in tracked() if name.startswith((".ci/", ".git"))}
     assert tracked() - names == workshop
     made = {name for name in names - tracked() if not name.startswith("spacy_elmo.egg-info/")}
     assert made == {"PKG-INFO", "setup.cfg"}
@@ -87,13 +88,66 @@ def test_metadata(dist: Path) -> None:
     text = files[f"spacy_elmo-{__version__}.dist-info/METADATA"].decode("utf-8")
     metadata = message_from_string(text)
     assert metadata["License-Expression"] == "MIT AND CC-BY-SA-4.0"
-    assert set(metadata["Requires-Python"].split(",")) == {">=3.10", "<3.14"}
+    assert set(metadata["Requires-Python"].split(",")) == {">=3.10"}
     assert "Typing :: Typed" in metadata.get_all("Classifier")
     extras = set(metadata.get_all("Provides-Extra"))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = readme[readme.index("| extra | for |") :].partition("\n\n")[0]
     cells = [line.split("|")[1] for line in table.splitlines()[2:]]
-    assert extras - {"test", "test-slow", "dev"} == set(re.findall(r"`(\w+)`", " ".join(cells)))
+    workshop = {"dev", "lint", "release", "test", "test-docs", "test-slow"}
+    assert extras - workshop == set(re.findall(r"`(\w+)`", " ".join(cells)))
+
+
+@pytest.mark.slow
+def test_package_index(dist: Path) -> None:
+    """The index accepts both, and shows the README without a link into the repository."""
+    pytest.importorskip("twine")
+    command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, dist.iterdir())]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    text = wheel_files(dist)[f"spacy_elmo-{__version__}.dist-info/METADATA"].decode("utf-8")
+    assert "make test" in text and not relative_links(text)
+
+
+def relative_links(markdown: str) -> list[str]:
+    """The targets of links and images that are not addresses."""
+    targets = re.findall(r"\]\(([^()\s]+)\)", markdown)
+    return [target for target in targets if not re.match("https?:|#", target)]
+
+
+def test_long_description() -> None:
+    functions = run_path(str(ROOT / "setup.py"))
+    describe, address = functions["long_description"], "https://example.org/us/spacy-elmo"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert relative_links(readme)
+    assert not relative_links(describe(readme, "")) and not relative_links(describe(readme, address))
+    text = "![a [b]](docs/x.svg) and [c](docs/y.md#z), [d](#e), [f](https://example.org)"
+    assert describe(text, "") == " and c, [d](#e), [f](https://example.org)"
+    assert describe(text, address) == (
+        f"![a [b]]({address}/raw/main/docs/x.svg) and [c]({address}/blob/main/docs/y.md#z), "
+        "[d](#e), [f](https://example.org)"
+    )
+
+
+def test_project_urls() -> None:
+    urls = run_path(str(ROOT / "setup.py"))["project_urls"]
+    assert {"Source", "Documentation", "Issues", "Changelog"} <= set(urls("https://example.org/us"))
+    assert all(url.startswith("https://") for url in urls("").values())
+
+
+def test_universe(capsys: pytest.CaptureFixture[str]) -> None:
+    """The entry for spaCy's universe: its fields, its pictures, and its code, which runs."""
+    entry = srsly.read_json(ROOT / "docs" / "universe.json")
+    assert set(entry) == {
+        "id", "title", "slogan", "description", "github", "pip", "code_example", "code_language",
+        "thumb", "image", "author", "category", "tags",
+    }  # fmt: skip
+    assert entry["id"] == entry["pip"] == "spacy-elmo"
+    assert f"https://github.com/{entry['github']}" == __uri__ or entry["github"] == __uri__ == ""
+    assert all((ROOT / entry[name]).is_file() for name in ("thumb", "image"))
+    exec("\n".join(entry["code_example"]), {})
+    shape, similarity = capsys.readouterr().out.splitlines()
+    assert shape == "(15, 256)" and 0 < float(similarity) < 0.9
 
 
 def test_one_version() -> None:
