@@ -89,7 +89,7 @@ if __name__ == "__main__":  # not where a test reads the functions
         long_description=long_description((ROOT / "README.md").read_text(encoding="utf8"), ADDRESS),
         long_description_content_type="text/markdown",
         author="the spacy-elmo developers",
-        # The code is MIT; the embedded weights are CC BY-SA 4.0, as some of their training texts are.
+        # The code is MIT; the embedded weights are CC BY-SA 4.0, as some of their texts are.
         license_expression="MIT AND CC-BY-SA-4.0",
         license_files=["LICENSES/*.txt"],
         keywords=["spacy", "elmo", "nlp", "language model", "contextual embeddings", "pytorch"],
@@ -136,7 +136,7 @@ if __name__ == "__main__":  # not where a test reads the functions
             "viz": VIZ,
             "zst": ZST,
             "compile": COMPILE,
-            "cuda12x": ["cupy-cuda12x>=13"],  # the first with NumPy 2; the extra is named as spaCy's
+            "cuda12x": ["cupy-cuda12x>=13"],  # the first with NumPy 2; named as spaCy's extra
             "docs": DOCS,
             "test": TEST,
             "test-docs": TEST_DOCS,
@@ -165,7 +165,9 @@ if __name__ == "__main__":  # not where a test reads the functions
                 "spacy-elmo.Shards.v1 = spacy_elmo.architectures:Shards",
                 "spacy-elmo.Texts.v1 = spacy_elmo.architectures:Texts",
             ],
-            "spacy_loggers": ["spacy-elmo.ConsoleLogger.v1 = spacy_elmo.architectures:ConsoleLogger"],
+            "spacy_loggers": [
+                "spacy-elmo.ConsoleLogger.v1 = spacy_elmo.architectures:ConsoleLogger"
+            ],
             # Importing the module adds the commands to `python -m spacy`.
             "spacy_cli": ["elmo = spacy_elmo.cli:app"],
         },

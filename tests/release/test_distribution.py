@@ -120,7 +120,7 @@ def test_long_description() -> None:
     describe, address = functions["long_description"], "https://example.org/us/spacy-elmo"
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert relative_links(readme)
-    assert not relative_links(describe(readme, "")) and not relative_links(describe(readme, address))
+    assert not any(relative_links(describe(readme, where)) for where in ("", address))
     text = "![a [b]](docs/x.svg) and [c](docs/y.md#z), [d](#e), [f](https://example.org)"
     assert describe(text, "") == " and c, [d](#e), [f](https://example.org)"
     assert describe(text, address) == (
