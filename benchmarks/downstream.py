@@ -14,8 +14,8 @@ numbers of training sentences, or shares of them, as for learning curves:
 ``--sizes 1% 3% 10% 30% all``.
 
 The arms that users would pick instead need files. ``--static``: vectors as `spacy init vectors`
-writes them, of the ELMo vectors' width and trained on as many words of the same text as the biLM
-has read; ours were made by
+writes them, of the ELMo vectors' width and trained on text of the same kinds as the biLM; ours were
+made from 23 million words by
 
     floret.train_unsupervised(TEXT, model="cbow", mode="floret", hashCount=2, bucket=50000, minn=4,
                               maxn=5, minCount=5, dim=256, epoch=5).save_floret_vectors(FILE)

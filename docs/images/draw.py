@@ -24,18 +24,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 KO_SM, KOREAN = ROOT / "project" / "weights" / "ko_sm", ROOT / "benchmarks" / "korean_senses.txt"
-WITHOUT, WITH = "HashEmbedCNN", "ELMo, mix (λ = 0.001)"  # rows of the table
-RECIPE = "ELMo, input and output"  # of tags and trees, where it was measured
 GREY = "#b8b8b8"
-TASKS = {
-    "Tags, 500 sentences": "tagger 500",
-    "Tags, 2,000": "tagger 2000",
-    "Tags, all 12,544": "tagger all",
-    "Trees, 500 sentences": "parser 500",
-    "Trees, 2,000": "parser 2000",
-    "Trees, all 12,544": "parser all",
-    "Names, WNUT-17": "ner all",
-}
 SENTENCES = (  # the word, its sense, and what is written beside its mark
     ("She opened a bank account last week.", "opened a bank account"),
     ("The bank refused to lend him any money.", "the bank refused to lend"),
@@ -48,17 +37,16 @@ SENTENCES = (  # the word, its sense, and what is written beside its mark
 )
 
 
-def measured() -> dict[str, dict[str, str]]:
-    """Cells of the first table in ``docs/measured.md``, of tasks: row → column → cell."""
-    page = (HERE.parent / "measured.md").read_text(encoding="utf-8")
-    table = page[page.index("| | tagger 500 |") :].partition("\n\n")[0]
-    columns, *rows = [
-        [cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()
-    ]
+def measured() -> dict[str, list[str]]:
+    """Rows of the first table in ``docs/evidence.md``, those of tags, trees and names: the scores
+    without and with ELMo, and the share of the errors that are gone."""
+    page = (HERE.parent / "evidence.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- table: tasks -->")[2].partition("<!-- end -->")[0]
+    rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in table.splitlines()]
     return {
-        name: dict(zip(columns[1:], cells, strict=True))
-        for name, *cells in rows
-        if name in (WITHOUT, WITH, RECIPE)
+        row[0][0].upper() + row[0][1:]: row[1:]
+        for row in rows
+        if row and row[0].startswith(("tags", "trees", "names"))
     }
 
 
@@ -66,20 +54,18 @@ def draw_gain() -> Drawing:
     """Error rates without and with ELMo, as bars."""
     scores = measured()
     row, left, scale = 54, 180, 4.3  # pixels: of a task, of its label, of one percent of errors
-    drawing = Drawing(680, 52 + row * len(TASKS))
+    drawing = Drawing(680, 52 + row * len(scores))
     for x, colour, text in ((left, GREY, "errors without"), (left + 175, COLOURS[0], "with ELMo")):
         drawing.box(x, 12, 14, 14, colour)
         drawing.label(x + 20, 24, f"{text}, %")
-    for number, (title, column) in enumerate(TASKS.items()):
+    for number, (title, (*cells, share)) in enumerate(scores.items()):
         y = 46 + row * number
-        cells = scores[WITHOUT][column], scores[RECIPE][column] or scores[WITH][column]
-        before, after = (100 - float(cell.split()[0]) for cell in cells)
+        before, after = (100 - float(cell) for cell in cells)
         drawing.label(left - 12, y + 24, title, anchor="end")
         drawing.box(left, y, before * scale, 18, GREY)
         drawing.label(left + before * scale + 6, y + 15, f"{before:.1f}", fill=FAINT)
         drawing.box(left, y + 19, after * scale, 18, COLOURS[0])
-        share = cells[1].partition(", +")[2].replace(" ", "")  # equal seeds compared
-        drawing.label(left + after * scale + 6, y + 34, f"{after:.1f}   −{share}", bold=True)
+        drawing.label(left + after * scale + 6, y + 34, f"{after:.1f}   −{share.replace(' ', '')}", bold=True)
     return drawing
 
 

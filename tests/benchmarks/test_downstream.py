@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from pathlib import Path
 
 import numpy as np
@@ -180,14 +179,6 @@ def test_korean(data: Path) -> None:
     assert [(ent.text, ent.label_) for ent in doc.ents] == [("철수는", "PS"), ("서울에", "LC")]
 
 
-def test_results_that_were_measured(run: Run) -> None:
-    """The tables of docs/measured.md are those of the results beside the script."""
-    root = Path(__file__).parents[2]
-    for results in (root / "benchmarks").glob("downstream*.jsonl"):
-        table = run("downstream", "table", results)
-        assert table in (root / "docs" / "measured.md").read_text(encoding="utf8")
-
-
 def test_training(run: Run, data: Path) -> None:
     out = run("training", data, "--size", 2, "--epochs", 2).splitlines()
     assert out[0] == "tagger, 8 words an epoch"
@@ -201,15 +192,6 @@ def test_sentences_without_vectors(files: dict[str, Path]) -> None:
     [tok2vec] = (node for node in nlp.get_pipe("tagger").model.walk() if node.name == "embedded")
     with pytest.raises(ValueError, match=r"no vectors of the sentence 'Never seen'.*embed\.py"):
         tok2vec.predict([Doc(nlp.vocab, words=["Never", "seen"])])
-
-
-def test_the_evidence_repeats_what_was_measured() -> None:
-    docs = Path(__file__).parents[2] / "docs"
-    evidence, measured = (
-        set(re.findall(r"\b\d+\.\d\d\b", (docs / f"{name}.md").read_text(encoding="utf8")))
-        for name in ("evidence", "measured")
-    )
-    assert len(evidence) > 40 and not evidence - measured
 
 
 def test_arms_need_what_there_is() -> None:

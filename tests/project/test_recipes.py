@@ -94,7 +94,7 @@ def test_mentioned(recipe: str) -> None:
     first_comment, _, _ = RECIPES[recipe].read_text(encoding="utf-8").partition("\n\n")
     assert f"spacy train {recipe}.cfg" in first_comment
     gains = re.search(r"# What it gains.*?:(.*)", first_comment, re.DOTALL)[1]
-    assert "not measured" in gains or "docs/measured.md" in gains
+    assert "not measured" in gains or "docs/evidence.md" in gains
 
 
 def check_tagger(docs: list[Doc]) -> None:

@@ -1,0 +1,132 @@
+"""A figure stands in one place, the page of evidence; there it is what the raw results say, and
+elsewhere a link leads to the section that contains it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from runpy import run_path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+EVIDENCE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [
+        *ROOT.glob("README*.md"), *(ROOT / "docs").glob("*.md"), BENCHMARKS / "README.md",
+        ROOT / "project" / "README.md", ROOT / "project" / "configs" / "README.md",
+    ]
+)  # fmt: skip
+MOST_WORDS = 22_000  # of all pages but that of commands, which is written from the help texts
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+LINK = re.compile(r"\[([^\]]*)\]\([^)\s]*evidence\.md#([^)\s]+)\)")
+TABLE = re.compile(r"^<!-- from: \S*evidence\.md#(\S+) -->\n(.*?)^<!-- end -->$", re.M | re.S)
+SHARE = re.compile(r"\d ?%")  # what looks like a figure that was measured
+CODE = re.compile(r"^```.*?^```$|^    .*?$|`[^`\n]*`|^<!-- WEASEL.*", re.M | re.S)
+
+
+def sections() -> dict[str, str]:
+    """Anchor and text of each section of the page."""
+    parts = re.split(r"^## (.*)$", EVIDENCE, flags=re.MULTILINE)[1:]
+    return {
+        re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-"): text
+        for heading, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def table(name: str) -> list[list[str]]:
+    """Cells of a table between its markers, without the rows of its head."""
+    [text] = re.findall(
+        rf"^<!-- table: {name} -->\n(.*?)^<!-- end -->$", EVIDENCE, flags=re.MULTILINE | re.DOTALL
+    )
+    rows = [line.strip("|").split("|") for line in text.splitlines()[2:]]
+    return [[cell.strip().strip("*") for cell in row] for row in rows]
+
+
+def test_few_words() -> None:
+    words = {
+        page: len((ROOT / page).read_text(encoding="utf-8").split())
+        for page in PAGES
+        if page != "docs/commands.md"
+    }
+    assert len(words) > 15
+    assert sum(words.values()) <= MOST_WORDS, words
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "docs/evidence.md"])
+def test_figures_are_those_of_the_evidence(page: str) -> None:
+    """Numbers in the text of a link, or in a table that a comment says to be from there."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    there = {anchor: set(NUMBER.findall(found)) for anchor, found in sections().items()}
+    quoted = [(anchor, content) for content, anchor in LINK.findall(text)] + TABLE.findall(text)
+    for anchor, content in quoted:
+        assert anchor in there, f"{page}: {anchor}"
+        missing = set(NUMBER.findall(content)) - there[anchor]
+        assert not missing, f"{page}: {missing} not in the section {anchor}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.ko.md", "docs/how-elmo-works.md"])
+def test_every_share_is_quoted(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    rest = CODE.sub("", LINK.sub("", TABLE.sub("", text)))
+    assert not SHARE.search(rest), rest[max(SHARE.search(rest).start() - 60, 0) :][:120]
+
+
+def downstream(results: str) -> set[str]:
+    """Scores and shares in the table that `downstream.py` makes of our results."""
+    script = run_path(str(BENCHMARKS / "downstream.py"))
+    found = script["read_results"](BENCHMARKS / results)
+    cells = (
+        script["cell"](column, arm)
+        for column in script["by_column"](found).values()
+        for arm in script["ARMS"]
+    )
+    return {number for cell in cells for number in re.findall(r"\d+\.\d\d|\d+(?= %)", cell)}
+
+
+def numbers(values: object) -> Iterator[str]:
+    """Those in a document of JSON, as the page writes them."""
+    if isinstance(values, dict):
+        values = list(values.values())
+    if isinstance(values, list):
+        for value in values:
+            yield from numbers(value)
+    elif isinstance(values, (int, float)):
+        yield f"{values:,}"
+
+
+@pytest.mark.parametrize(
+    ("name", "results"),
+    [
+        ("tasks", "downstream.jsonl"),
+        ("labels", "downstream_curve.jsonl"),
+        ("settings", "downstream_arms.jsonl"),
+        ("alternatives", "downstream.jsonl"),
+        ("alternatives", "results/speed.json"),
+        ("speed", "results/speed.json"),
+        ("texts", "results/text_means.json"),
+    ],
+)
+def test_tables_are_those_of_the_results(
+    name: str, results: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    if results.endswith(".jsonl"):
+        known = downstream(results)
+    else:
+        known = set(numbers(json.loads((BENCHMARKS / results).read_text(encoding="utf-8"))))
+    of_tasks = results.endswith(".jsonl")
+    n_checked = 0
+    for label, *cells in table(name):
+        if name == "alternatives" and of_tasks != bool(re.match("tags|trees|names|sentim", label)):
+            continue
+        if name == "texts" and not label.startswith("regression"):
+            continue
+        for number in NUMBER.findall(" ".join(cells)):
+            assert number in known, f"{name}, {label}: {number}"
+            n_checked += 1
+    assert n_checked >= 6
