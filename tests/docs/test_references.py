@@ -22,7 +22,7 @@ def test_commands_and_registered_names_exist() -> None:
         registry.architectures, registry.callbacks, registry.readers, registry.loggers
     )  # fmt: skip
     registered = {name for names in registries for name in names.get_all()}
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [*ROOT.glob("README*.md"), *(ROOT / "docs").glob("*.md")]:
         text = page.read_text(encoding="utf-8")
         for command in re.findall(r"(?:`|python -m spacy )elmo ([a-z][a-z-]*)", text):
             assert command in commands, f"{page.name}: elmo {command}"
@@ -33,10 +33,10 @@ def test_commands_and_registered_names_exist() -> None:
             resolve_name(name)
 
 
-def test_readme_demo() -> None:
-    """The README's own text: its contexts fall into the two meanings."""
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    [text] = re.findall(r"^make demo ARGS='--text \"(.*)\"'$", page, flags=re.MULTILINE)
+def test_demo_of_the_quick_start() -> None:
+    """Its own text: the contexts fall into the two meanings."""
+    page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
+    [text] = re.findall(r'^python -m spacy elmo demo --text "(.*)"$', page, flags=re.MULTILINE)
     result = CliRunner().invoke(app, ["demo", "--text", text])
     assert result.exit_code == 0, result.output
     nearest = dict(re.findall(r"^ +(\d) → +(\d) ", result.output, flags=re.MULTILINE))

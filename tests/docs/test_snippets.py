@@ -26,6 +26,7 @@ from spacy_elmo.pretraining.config import PretrainConfig
 from ..pipeline.helpers import WIDTH, write_language_model, write_weights
 from ..pretraining.helpers import PROSE
 from ..threads import one_thread  # noqa: F401
+from .pages import run_command
 
 ROOT = Path(__file__).parents[2]
 PREFIX = "python -m spacy elmo "
@@ -93,15 +94,20 @@ def test_settings() -> None:
     assert config["components"]["elmo"] == nlp.config["components"]["elmo"]
 
 
-def test_training(tmp_path: Path) -> None:
+def test_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each config block makes a pipeline that learns; the settings are those that there are."""
+    monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
     found = blocks(page)
-    assert {language for language, _ in found} == {"python", "ini"}
+    assert {language for language, _ in found} == {"python", "ini", "bash"}
     weights = write_weights(tmp_path / "tiny")
     of_training: dict[str, Any] = {}
     nlp = spacy.blank("en")
     for language, content in found:
+        if language == "bash":
+            for command in content.splitlines():
+                run_command(command, monkeypatch)
+            continue
         if language == "python":
             exec(content, {"nlp": nlp})
             assert spacy_elmo.mixes(nlp)

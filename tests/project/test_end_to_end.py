@@ -15,12 +15,16 @@ import numpy as np
 import pytest
 import spacy
 from spacy.tokens import DocBin
-from spacy.util import load_config
-from thinc.api import Config
 
 from .sentences import annotated_docs
 
-COMMANDS, BLOCKS = "python -m spacy init config", '[components.elmo]\nfactory = "elmo"\n\n['
+# What follows the commands of the README, which train.
+PACKAGED = """\
+python -m spacy evaluate out/model-best dev.spacy
+python -m spacy package out/model-best . --name places --version 1.0.0 --build none
+pip install ./en_places-1.0.0
+python -c 'import spacy; print(spacy.load("en_places")("Anna lives in Dover.").ents)'
+"""
 README = Path(__file__).parents[2] / "README.md"
 TEXTS = [
     "Peter paid the loan at Northbank .",
@@ -37,9 +41,9 @@ print(json.dumps([[(ent.text, ent.label_) for ent in doc.ents] for doc in docs])
 """
 
 
-def readme_block(page: str, start: str) -> str:
-    """The fenced block that starts with some text."""
-    [content] = re.findall(rf"^```\w+\n({re.escape(start)}.*?)^```$", page, re.M | re.S)
+def readme_commands(page: str) -> str:
+    """The block of commands that makes a config and trains."""
+    [content] = re.findall(r"^```bash\n(python -m spacy init config.*?)^```$", page, re.M | re.S)
     return content
 
 
@@ -49,20 +53,6 @@ def run(folder: Path, command: list[str], **variables: str) -> str:
     result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, f"{shlex.join(command)}\n{result.stdout}\n{result.stderr}"
     return result.stdout
-
-
-def edit_config(path: Path, blocks: str) -> None:
-    """What the README tells to change in a config of spaCy's."""
-    config = load_config(path)
-    assert config["nlp"]["pipeline"] == ["tok2vec", "ner"]
-    config["nlp"]["pipeline"] = ["elmo", "ner"]
-    del config["components"]["tok2vec"]
-    ours = Config().from_str(
-        f"[components]\n\n[components.ner]\n\n[components.ner.model]\n\n{blocks}"
-    )
-    config["components"]["elmo"] = ours["components"]["elmo"]
-    config["components"]["ner"]["model"]["tok2vec"] = ours["components"]["ner"]["model"]["tok2vec"]
-    config.to_disk(path)
 
 
 def read_elsewhere(folder: Path, name: str, **variables: str) -> tuple[list, list[np.ndarray]]:
@@ -85,17 +75,14 @@ def test_from_a_config_to_an_installed_package(tmp_path: Path) -> None:
     pip = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", site]
     short = "--training.max_steps 150 --training.eval_frequency 50 --training.dropout 0.0"
     output = {}
-    for line in readme_block(page, COMMANDS).splitlines():
-        if line.startswith("#"):
-            edit_config(tmp_path / "config.cfg", readme_block(page, BLOCKS))
-            continue
+    for line in (readme_commands(page) + PACKAGED).splitlines():
         program, *arguments = shlex.split(line)
         command = [sys.executable, *(["-m", "pip"] if program == "pip" else []), *arguments]
         if program == "pip":
             command += pip
         variables = {"PYTHONPATH": site, "SPACY_CONFIG_OVERRIDES": short}
         output[" ".join(arguments[:3])] = run(tmp_path, command, **variables)
-    assert len(output) == 6
+    assert len(output) == 7
     assert list(output.values())[-1] == "(Anna, Dover)\n"
     [score] = re.findall(r"NER F +([\d.]+)", output["-m spacy evaluate"])
     assert float(score) > 90
