@@ -65,7 +65,9 @@ def draw_gain() -> Drawing:
         drawing.box(left, y, before * scale, 18, GREY)
         drawing.label(left + before * scale + 6, y + 15, f"{before:.1f}", fill=FAINT)
         drawing.box(left, y + 19, after * scale, 18, COLOURS[0])
-        drawing.label(left + after * scale + 6, y + 34, f"{after:.1f}   −{share.replace(' ', '')}", bold=True)
+        drawing.label(
+            left + after * scale + 6, y + 34, f"{after:.1f}   −{share.replace(' ', '')}", bold=True
+        )
     return drawing
 
 

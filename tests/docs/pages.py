@@ -65,9 +65,7 @@ def run_blocks(
     return names
 
 
-def run_command(
-    command: str, monkeypatch: pytest.MonkeyPatch, few_steps: str = FEW_STEPS
-) -> None:
+def run_command(command: str, monkeypatch: pytest.MonkeyPatch, few_steps: str = FEW_STEPS) -> None:
     """Run a command of spaCy's or ours in this process; a training takes a few steps."""
     assert command.startswith(SPACY), command
     ours = command.startswith(ELMO)
