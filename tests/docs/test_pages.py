@@ -177,7 +177,7 @@ def test_korean_readme(folder: Path, own_files: None, monkeypatch: pytest.Monkey
     (folder / "project").symlink_to(ROOT / "project")
     names = run_blocks([block for block in blocks(text) if block[1] != "ini"], monkeypatch)
     found = re.findall(r"(\w+)\.similarity\((\w+)\)  # (\d\.\d\d)", text)
-    assert len(found) == 3
+    assert len(found) == 2
     for left, right, value in found:
         assert f"{names[left].similarity(names[right]):.2f}" == value
     [package] = re.findall(r"^pip install (\./dist/\S+)$", text, re.M)

@@ -75,15 +75,16 @@ def test_workflows_and_what_they_need(project: Path) -> None:
     assert set(commands) - used == {"readme"}
 
 
-def test_readme_documents_the_project(project: Path) -> None:
-    """`spacy project document` has nothing to change."""
-    page = (project / "README.md").read_text(encoding="utf-8")
+def test_the_project_is_documented(project: Path) -> None:
+    """If not: python -m spacy project document project --output project/COMMANDS.md --no-emoji"""
+    page = (project / "COMMANDS.md").read_text(encoding="utf-8")
     start, end = MARKER_START.format(tag="WEASEL"), MARKER_END.format(tag="WEASEL")
     assert start in page and end in page
-    document(project, project / "README.md", no_emoji=True)
-    assert (project / "README.md").read_text(encoding="utf-8") == page
+    document(project, project / "COMMANDS.md", no_emoji=True)
+    assert (project / "COMMANDS.md").read_text(encoding="utf-8") == page
+    readme = (project / "README.md").read_text(encoding="utf-8")
     variables = load_project_config(project)["vars"]
-    assert all(f"`{name}`" in page for name in variables if name != "run")
+    assert all(f"`{name}`" in readme for name in variables if name != "run")
 
 
 @pytest.mark.data
