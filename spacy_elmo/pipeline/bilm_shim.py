@@ -158,7 +158,7 @@ class BiLMShim(PyTorchShim):
     ) -> list[EncodedDoc]:
         docs: list[list[Window]] = inputs.args[0]
         sentences = [window.words for windows in docs for window in windows]
-        layers = iter(read(sentences) if sentences else [])  # no weights are needed for nothing
+        layers = iter(read(sentences) if sentences else [])  # an empty batch loads no weights
         return [[(window, next(layers)) for window in windows] for windows in docs]
 
     def _read(self, sentences: Sequence[Sequence[str]]) -> list[torch.Tensor]:
