@@ -19,7 +19,7 @@ from .softmax import SoftmaxHead
 from .stream_state import StreamState
 from .vocabulary import UNKNOWN
 
-LOGITS_AT_ONCE = 2**25  # bounds memory: 128 MiB, whatever the vocabulary
+LOGITS_AT_ONCE = 2**22  # 16 MiB: memory of this size is used again, not asked for anew
 
 
 @dataclass

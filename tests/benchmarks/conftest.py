@@ -55,7 +55,16 @@ IN_CONTEXT = """\
 T\tbank\tN\t1-4\tThe bank lent me money .\tHe works in a bank .
 F\tbank\tN\t1-4\tThe bank lent me money .\tWe sat on the bank .
 """
-
+COLUMNS = ("UID", "field", "linguistics_term", "sentence_good", "sentence_bad")
+MINIMAL_PAIRS = [
+    dict(zip(COLUMNS, row, strict=True))
+    for row in (
+        ("agreement_1", "morphology", "agreement", "The dogs are here.", "The dogs is here."),
+        ("agreement_1", "morphology", "agreement", "The dog is here.", "The dog are here."),
+        ("agreement_2", "morphology", "agreement", "He sings.", "He xqzzy."),
+        ("order_1", "syntax/semantics", "order", "She has a book.", "Book a has she."),
+    )
+]
 SEMCOR = [
     {"tokens": ["We", "sat", "on", "the", "bank"], "sense": [None] * 4 + ["bank%1:17:01::"]},
     {
@@ -127,6 +136,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pack(data / "wsd" / "semcor" / "brown2.jsonl.xz", to_jsonl(SEMCOR[2:]))
     pack(data / "wsd" / "raganato-all" / "ALL.data.xml.xz", RAGANATO)
     pack(data / "wsd" / "raganato-all" / "ALL.gold.key.txt.xz", KEYS)
+    pack(data / "blimp" / "pairs.jsonl.xz", to_jsonl(MINIMAL_PAIRS))
     pack(data / "sim" / "stsb-train.tsv.xz", PAIRS)
     pack(data / "wsd" / "wic-train.tsv.xz", IN_CONTEXT)
     return data
