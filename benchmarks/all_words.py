@@ -92,18 +92,33 @@ def read(nlp: Language, sentences: list[Sentence]) -> Iterator[tuple[Instance, V
         yield from zip(instances, found, strict=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path, help="with wsd/semcor and wsd/raganato-all")
-    parser.add_argument("--weights", default="en_sm", help="with statistics (default: en_sm)")
-    parser.add_argument("--most", type=int, help="sentences of either to read")
-    arguments = parser.parse_args()
-    nlp = make_nlp(arguments.weights)
-    test = list(islice(read_raganato(arguments.data), arguments.most))
+class Found(NamedTuple):
+    """Percentages that are right, by the kind of vectors.
+
+    Attributes:
+        all, ambiguous: of all instances, and of those with two senses or more.
+        n, n_ambiguous: how many there are.
+    """
+
+    all: dict[str, float]
+    ambiguous: dict[str, float]
+    n: int
+    n_ambiguous: int
+
+
+def measure(nlp: Language, data: Path, most: int | None = None) -> Found:
+    """Give each instance the nearest sense.
+
+    Args:
+        nlp: see `similarity.make_nlp`.
+        data: with wsd/semcor and wsd/raganato-all.
+        most: sentences of either to read; None: all.
+    """
+    test = list(islice(read_raganato(data), most))
     wanted = {instance.lemma for sentence in test for instance in sentence.instances}
     semcor = [
         Sentence(words, [instance for instance in instances if instance.lemma in wanted])
-        for words, instances in islice(read_semcor(arguments.data), arguments.most)
+        for words, instances in islice(read_semcor(data), most)
     ]
 
     counts: dict[str, Counter[str]] = defaultdict(Counter)  # of the senses of each lemma
@@ -128,10 +143,26 @@ def main() -> None:
         n, n_ambiguous = n + 1, n_ambiguous + (len(senses) > 1)
         right.update(hits)
         right_of_ambiguous.update(hits if len(senses) > 1 else ())
-    print(f"| | all {n:,} | {n_ambiguous:,} with two senses or more |\n|---|---|---|")
-    for kind in answers:
-        ambiguous = 100 * right_of_ambiguous[kind] / max(n_ambiguous, 1)
-        print(f"| {kind} | {100 * right[kind] / n:.1f} | {ambiguous:.1f} |")
+    kinds = list(answers)
+    return Found(
+        {kind: 100 * right[kind] / n for kind in kinds},
+        {kind: 100 * right_of_ambiguous[kind] / max(n_ambiguous, 1) for kind in kinds},
+        n,
+        n_ambiguous,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", type=Path, help="with wsd/semcor and wsd/raganato-all")
+    parser.add_argument("--weights", default="en_sm", help="with statistics (default: en_sm)")
+    parser.add_argument("--most", type=int, help="sentences of either to read")
+    arguments = parser.parse_args()
+    found = measure(make_nlp(arguments.weights), arguments.data, arguments.most)
+    n_ambiguous = f"{found.n_ambiguous:,} with two senses or more"
+    print(f"| | all {found.n:,} | {n_ambiguous} |\n|---|---|---|")
+    for kind, right in found.all.items():
+        print(f"| {kind} | {right:.1f} | {found.ambiguous[kind]:.1f} |")
 
 
 if __name__ == "__main__":

@@ -119,8 +119,10 @@ def frozen(model: str) -> Arm:
     return Arm(with_elmo(vectors), needs="embedded")
 
 
+WITHOUT, MIX, BOTH = "HashEmbedCNN", "ELMo, mix (λ = 0.001)", "ELMo, input and output"
+
 ARMS: dict[str, Arm] = {
-    "HashEmbedCNN": Arm(cnn()),
+    WITHOUT: Arm(cnn()),
     "HashEmbedCNN, 3 × the steps": Arm(cnn(), times=3),
     "HashEmbedCNN, pretrained": Arm(cnn(), needs="pretrained"),
     "static vectors": Arm(cnn(static=True), needs="static"),
@@ -129,9 +131,9 @@ ARMS: dict[str, Arm] = {
     "ELMo, layer 0": Arm(with_elmo(listener(layers=0)), {}),
     "ELMo, top layer": Arm(with_elmo(listener(layers="top")), {}),
     "ELMo, average (λ = 1)": Arm(with_elmo(listener(mix_l2=1.0)), {}),
-    "ELMo, mix (λ = 0.001)": Arm(with_elmo(listener()), {}),
+    MIX: Arm(with_elmo(listener()), {}),
     "ELMo, output": Arm(with_elmo(None, listener()), {}),
-    "ELMo, input and output": Arm(with_elmo(listener(), listener()), {}),
+    BOTH: Arm(with_elmo(listener(), listener()), {}),
     "ELMo, without a CNN": Arm(listener(), {}),
     "ELMo, fine-tuned": Arm(with_elmo(listener()), {"frozen": False, "learn_rate_factor": 0.1}),
     "ELMo, adapted": Arm(with_elmo(listener()), {}, needs="adapted"),

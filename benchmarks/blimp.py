@@ -18,18 +18,16 @@ import argparse
 import json
 import lzma
 from collections import defaultdict
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from perplexities import LM
 
-from spacy_elmo.bilm.base_weights import read_words
-from spacy_elmo.bilm.find_weights import Setting, find_weights
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
-from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import hidden_states, losses
-from spacy_elmo.lm.restricted_head import restrict_head
 from spacy_elmo.lm.vocabulary import UNKNOWN
 from spacy_elmo.readers import blank_pipeline
 
@@ -52,40 +50,29 @@ def read_pairs(data: Path, share: float = 1.0) -> list[dict[str, Any]]:
     for row in rows:
         i = seen[row["UID"]]
         seen[row["UID"]] += 1
-        if int((i + 1) * share + 1e-9) > int(i * share + 1e-9):
+        if ceil((i + 1) * share - 1e-9) > ceil(i * share - 1e-9):
             chosen.append(row)
     return chosen
 
 
 @torch.no_grad()
-def score(
-    weights: Setting, sentences: list[str], vocab: list[str] | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def score(lm: LM, sentences: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """Nats of raw sentences, each a sequence of spaCy's tokens, by the full softmax.
-
-    Args:
-        weights: with a head.
-        sentences: n texts.
-        vocab: the words of the head that remain; those that it does not have are left out.
 
     Returns:
         ``(n, 2)`` nats of the words and an end, forward and backward, and ``(n,)`` numbers of
         ``<UNK>``.
     """
-    found = find_weights(weights)
-    head, words = load_head(found)
-    if vocab is not None:
-        head, words = restrict_head(head, words, (w for w in vocab if w in words.ids), "vocab")
-    bilm, nlp = found.load(), blank_pipeline(found, default="en")
+    nlp = blank_pipeline(lm.weights, default="en")
     tokens = [[token.text for token in nlp.make_doc(text)] for text in sentences]
-    block = EncodedSentences(tokens, words, None, bilm.token_encoder.to_ids)
+    block = EncodedSentences(tokens, lm.words, None, lm.bilm.token_encoder.to_ids)
     nats, unknown = np.zeros((len(tokens), 2)), np.zeros(len(tokens), dtype=int)
     for chosen in block.plan(BATCH_WORDS):
         batch = block.batch(chosen)
         starts = np.cumsum([0, *batch.lengths[:-1]])
         unknown[chosen] = np.add.reduceat((batch.targets == UNKNOWN).int().numpy(), starts)
         starts -= np.arange(len(starts))  # there is one prediction fewer than tokens
-        for side, each in enumerate(losses(head, hidden_states(bilm, batch))):
+        for side, each in enumerate(losses(lm.head, hidden_states(lm.bilm, batch))):
             nats[chosen, side] = np.add.reduceat(each.double().numpy(), starts)
     return nats, unknown
 
@@ -128,15 +115,13 @@ def means(right: np.ndarray, rows: list[dict[str, Any]], mask: np.ndarray) -> di
     }
 
 
-def measure(
-    weights: Setting, data: Path, share: float = 1.0, vocab: list[str] | None = None
-) -> dict[str, Any]:
+def measure(lm: LM, data: Path, share: float = 1.0) -> dict[str, Any]:
     """Percents of BLiMP's pairs that a biLM with a head is right about.
 
     Args:
-        weights: name or directory.
+        lm: with the head.
         data: folder with ``blimp/pairs.jsonl.xz``.
-        share, vocab: see `read_pairs` and `score`.
+        share: see `read_pairs`.
 
     Returns:
         For "all" pairs and those of "equal `<UNK>`": the numbers of pairs, and by direction (see
@@ -146,7 +131,7 @@ def measure(
     rows = read_pairs(data, share)
     places = {row[side]: 0 for row in rows for side in ("sentence_good", "sentence_bad")}
     places = {sentence: i for i, sentence in enumerate(places)}  # each distinct one once
-    nats, unknown = score(weights, list(places), vocab)
+    nats, unknown = score(lm, list(places))
     nats = np.column_stack([nats, nats.sum(axis=1)])
     good, bad = (
         np.array([places[row[side]] for row in rows]) for side in ("sentence_good", "sentence_bad")
@@ -186,8 +171,8 @@ def main() -> None:
     parser.add_argument("--vocab", type=Path, help="words that the head is restricted to")
     parser.add_argument("--out", type=Path, help="JSON, with the paradigms")
     arguments = parser.parse_args()
-    vocab = read_words(arguments.vocab) if arguments.vocab else None
-    found = measure(arguments.weights, arguments.data, arguments.share, vocab)
+    lm = LM.load(arguments.weights, vocab=arguments.vocab)
+    found = measure(lm, arguments.data, arguments.share)
     print(table(found))
     n_all, n_equal = (each["pairs"] for each in found.values())
     print(f"\n{n_all:,} pairs, {n_equal:,} with equal numbers of <UNK>")

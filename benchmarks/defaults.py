@@ -3,23 +3,24 @@
     python benchmarks/defaults.py OUT --data DATA [--tasks …] [--settings …] [--seeds …]
 
 Tasks, models, batches and steps are those of `downstream.py`, with its smallest numbers of
-sentences; the scores are those of the dev set. Each result is a line in OUT; those that are there
-are not computed again. The settings without ELMo show what another width or learning rate gains
-without it. A mix learns at the rate of the optimizer; it has no rate of its own, and its dropout is
-that of single values.
+sentences; the scores are those of the dev set. Results are in OUT, a file of `results.py`; those
+that are there are not computed again. The settings without ELMo show what another width or learning
+rate gains without it. A mix learns at the rate of the optimizer; it has no rate of its own, and its
+dropout is that of single values.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import statistics
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 from arms import WIDTH, Arm, attention, cnn, fits, listener, with_elmo
 from downstream import measure
+from results import Results, fingerprint
 from tasks import TASKS
 
 
@@ -95,32 +96,24 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
     args = parser.parse_args()
-    lines = args.out.read_text("utf-8").splitlines() if args.out.exists() else []
-    done = {tuple(key): score for *key, score in map(json.loads, lines)}
+    results, weights = Results(args.out), fingerprint(args.weights)
+    scores = defaultdict(list)
     for seed, name, setting in itertools.product(args.seeds, args.tasks, args.settings):
-        task, weights = TASKS[name], args.weights
-        arm, size = SETTINGS[setting], next(iter(task.steps))
-        if (name, setting, seed, weights) in done or not fits(task, arm):
+        task, arm = TASKS[name], SETTINGS[setting]
+        if not fits(task, arm):
             continue
-        result = measure(task, size, arm, seed, args.data, {}, weights, split="dev")
-        key = (name, setting, seed, weights)
-        done[key] = result["score"]
-        with args.out.open("a", encoding="utf-8") as file:
-            print(json.dumps([*key, result["score"]], ensure_ascii=False), file=file)
-        print(
-            name, setting, seed, f"{result['score']:.2f}", f"{result['seconds']:.0f} s", flush=True
-        )
+        of = weights if arm.elmo is not None else None
+        unit = {"task": name, "setting": setting, "seed": seed}
+        if (found := results.find("settings", unit, of)) is None:
+            size = next(iter(task.steps))
+            found = measure(task, size, arm, seed, args.data, {}, args.weights, split="dev")
+            results.add("settings", unit, of, found)
+            print(*unit.values(), f"{found['score']:.2f}", flush=True)
+        scores[setting, name].append(found["score"])
     print("| |", " | ".join(args.tasks), "|\n|---|" + "---|" * len(args.tasks))
-    for setting in SETTINGS:
-        scores = [
-            [
-                score
-                for (*key, _, w), score in done.items()
-                if (*key, w) == (t, setting, args.weights)
-            ]
-            for t in args.tasks
-        ]
-        cells = [f"{statistics.mean(s):.2f} (n = {len(s)})" if s else "" for s in scores]
+    for setting in args.settings:
+        each = [scores[setting, name] for name in args.tasks]
+        cells = [f"{statistics.mean(s):.2f} (n = {len(s)})" if s else "" for s in each]
         print(f"| {setting} |", " | ".join(cells), "|")
 
 

@@ -1,7 +1,7 @@
 """What a tagger, a parser, NER and text classifiers gain from ELMo, and from its alternatives.
 
     python benchmarks/downstream.py run OUT --data DATA [--tasks …] [--arms …] [--sizes …]
-    python benchmarks/downstream.py table OUT      or benchmarks/downstream.jsonl, what we measured
+    python benchmarks/downstream.py table OUT
     python benchmarks/downstream.py curves OUT PICTURE.svg --task tagger
     python benchmarks/downstream.py mixes OUT PICTURE.svg
 
@@ -25,26 +25,36 @@ made from 23 million words by
 ``--adapted``: the output of `adapted.py`, a biLM for each task. Arms whose file is not given are
 left out.
 
-Each result is a small file in OUT. Those that are there are not computed again, so a run that was
-stopped is continued, and several at once may share the work. Results computed in another way (with
-other weights, files, steps or another split) are an error: they need another OUT.
+OUT is a file of `results.py`, such as benchmarks/results/en_sm.jsonl, which has ours. Results that
+are there are not computed again; some with other steps or of another split are an error.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import random
-import re
 import statistics
 import time
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from arms import ARMS, Arm, Files, add_file_options, fits, given_files, load_pretrained, make_nlp
+from arms import (
+    ARMS,
+    MIX,
+    WITHOUT,
+    Arm,
+    Files,
+    add_file_options,
+    fits,
+    given_files,
+    load_pretrained,
+    make_nlp,
+)
 from curves import draw_curves
+from results import Results, fingerprint
 from spacy.language import Language
 from spacy.training.loop import train_while_improving
 from spacy.util import fix_random_seed
@@ -52,10 +62,11 @@ from tasks import ENGLISH, TASKS, Size, Task, batches, examples_of, parse_size, 
 from thinc.api import Adam
 
 from spacy_elmo import mixes
+from spacy_elmo.bilm.find_weights import Setting
 from spacy_elmo.pipeline.scalar_mix import Mix
 from spacy_elmo.viz.mixes import draw_mixes
 
-WITHOUT, WITH = "HashEmbedCNN", "ELMo, mix (λ = 0.001)"
+PART = "tasks"  # of the results
 DROPOUT = 0.1  # of the task's own layers
 
 Scores = dict[str, list[float]]  # of each arm, one for each seed
@@ -125,54 +136,60 @@ def measure(
     return {"score": 100 * scores[task.score], "seconds": seconds, "mixes": learned}
 
 
+Unit = dict[str, Any]  # "task", "size", "arm" and "seed"
+
+
+def units(
+    tasks: Iterable[str], arms: Iterable[str], sizes: Iterable[Size], seeds: Iterable[int],
+    files: Collection[str] = (),
+) -> Iterator[Unit]:  # fmt: skip
+    """What there is to measure, seed by seed.
+
+    Args:
+        tasks, arms, seeds: all are combined, but for arms that do not fit.
+        sizes: none: those of each task.
+        files: keys of `NEEDED`; arms that need another one are left out.
+    """
+    sizes = list(sizes)
+    for seed, name in itertools.product(seeds, tasks):
+        for size, arm in itertools.product(sizes or TASKS[name].steps, arms):
+            if fits(TASKS[name], ARMS[arm]) and ARMS[arm].needs in {"", *files}:
+                yield {"task": name, "size": size, "arm": arm, "seed": seed}
+
+
 def run(arguments: argparse.Namespace) -> None:
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    for seed, name in itertools.product(arguments.seeds, arguments.tasks):
-        task, files = TASKS[name], given_files(arguments, name)
-        for size, arm in itertools.product(arguments.sizes or task.steps, arguments.arms):
-            if not fits(task, ARMS[arm]) or ARMS[arm].needs not in {"", *files}:
-                continue
-            what = {"task": name, "size": size, "arm": arm, "seed": seed}
-            how = {
-                "weights": arguments.weights if ARMS[arm].elmo is not None else None,
-                "file": files[ARMS[arm].needs].name if ARMS[arm].needs else None,
-                "max_steps": arguments.max_steps,
-                "split": arguments.split,
-            }
-            path = arguments.out / (re.sub(r"\W+", "-", f"{name} {size} {arm} {seed}") + ".json")
-            try:
-                path.touch(exist_ok=False)
-            except FileExistsError:  # done, or being done
-                check_the_same(path, how)
-                continue
-            try:
-                result = measure(
-                    task, size, ARMS[arm], seed, arguments.data, files, arguments.weights,
-                    arguments.max_steps, arguments.split,
-                )  # fmt: skip
-            except BaseException:
-                path.unlink()
-                raise
-            path.write_text(json.dumps({**what, **how, **result}), encoding="utf8")
-            score, seconds = f"{result['score']:.2f}", f"{result['seconds']:.0f} s"
-            print(*what.values(), score, seconds, flush=True)
+    results, weights = Results(arguments.out), fingerprint(arguments.weights)
+    how = {"max_steps": arguments.max_steps, "split": arguments.split}
+    given = given_files(arguments, "")
+    for unit in units(arguments.tasks, arguments.arms, arguments.sizes, arguments.seeds, given):
+        arm, files = ARMS[unit["arm"]], given_files(arguments, unit["task"])
+        of = weights if arm.elmo is not None else None
+        results.read()  # what other processes have added
+        if (found := results.find(PART, unit, of)) is not None:
+            check_the_same(arguments.out, unit, found, how)
+            continue
+        found = measure(
+            TASKS[unit["task"]], unit["size"], arm, unit["seed"], arguments.data, files,
+            arguments.weights, **how,
+        )  # fmt: skip
+        results.add(PART, unit, of, found | {name: value for name, value in how.items() if value})
+        print(*unit.values(), f"{found['score']:.2f}", f"{found['seconds']:.0f} s", flush=True)
 
 
-def check_the_same(path: Path, how: dict[str, Any]) -> None:
+def check_the_same(path: Path, unit: Unit, found: dict[str, Any], how: dict[str, Any]) -> None:
     """Stop if a result was computed in another way: the two would become one mean."""
-    found = json.loads(path.read_text(encoding="utf8") or "{}")
     for name, value in how.items():
-        if name in found and found[name] != value:
+        if (other := found.get(name, {"split": "test"}.get(name))) != value:
             raise SystemExit(
-                f"{path} has {name} = {found[name]!r}, not {value!r}: choose another OUT."
+                f"{path}: {' '.join(map(str, unit.values()))} has {name} = {other!r}, not "
+                f"{value!r}: choose another OUT."
             )
 
 
-def read_results(path: Path) -> list[dict[str, Any]]:
-    """All results in a directory, or in a file with one on each line."""
-    files = [path] if path.is_file() else sorted(path.glob("*.json"))
-    lines = [line for file in files for line in file.read_text(encoding="utf8").splitlines()]
-    return [json.loads(line) for line in lines]
+def read_results(path: Path, weights: Setting) -> list[dict[str, Any]]:
+    """The results in a file with some weights, and with none."""
+    found = Results(path).of(PART, fingerprint(weights))
+    return [{**unit, **result} for unit, result in found]
 
 
 def by_column(results: list[dict[str, Any]]) -> dict[tuple[str, Size], Scores]:
@@ -192,7 +209,7 @@ def by_column(results: list[dict[str, Any]]) -> dict[tuple[str, Size], Scores]:
 
 def table(arguments: argparse.Namespace) -> None:
     """Means, the range of the seeds, and the share of HashEmbedCNN's errors that goes away."""
-    columns = by_column(read_results(arguments.out))
+    columns = by_column(read_results(arguments.out, arguments.weights))
     print("| |", " | ".join(f"{name} {size}" for name, size in columns), "|")
     print("|---|" + "---|" * len(columns))
     for arm in ARMS:
@@ -216,30 +233,40 @@ def cell(column: Scores, arm: str) -> str:
 
 
 def curves(arguments: argparse.Namespace) -> None:
-    """The picture of a task's scores by the share of its labels."""
-    columns = by_column(read_results(arguments.out))
+    results = read_results(arguments.out, arguments.weights)
+    draw_learning(results, arguments.task, arguments.picture)
+
+
+def draw_learning(results: list[dict[str, Any]], task: str, picture: Path) -> None:
+    """The picture of a task's scores by the share of its labels, of what has several shares."""
+    columns = by_column(results)
     shares = {
         100.0 if size == "all" else float(str(size)[:-1]): scores
         for (name, size), scores in columns.items()
-        if name == arguments.task and isinstance(size, str)
+        if name == task and isinstance(size, str)
     }
     scores = {
         arm: {s: column[arm] for s, column in shares.items() if arm in column} for arm in ARMS
     }
-    title = f"{arguments.task}: {TASKS[arguments.task].score}"
+    title = f"{task}: {TASKS[task].score}"
     drawing = draw_curves({arm: points for arm, points in scores.items() if points}, title)
-    arguments.picture.write_text(drawing.svg(title) + "\n", encoding="utf8")
+    picture.write_text(drawing.svg(title) + "\n", encoding="utf8")
 
 
 def mixes_picture(arguments: argparse.Namespace) -> None:
-    """The picture of the mixes that the tasks have learned from all labels, mean of the seeds."""
+    results = read_results(arguments.out, arguments.weights)
+    if not draw_learned(results, arguments.picture):
+        raise SystemExit(f"{arguments.out} has no mixes: no results of the arm {MIX!r}.")
+
+
+def draw_learned(results: list[dict[str, Any]], picture: Path) -> bool:
+    """The picture of the mixes that the tasks have learned from all labels, mean of the seeds;
+    False if there are none."""
     found = defaultdict(list)
-    for result in read_results(arguments.out):
-        if result["arm"] == WITH and result["size"] == list(TASKS[result["task"]].steps)[-1]:
+    for result in results:
+        if result["arm"] == MIX and result["size"] == list(TASKS[result["task"]].steps)[-1]:
             found[result["task"]] += [Mix(*mix) for mix in result.get("mixes", [])]
     found = {task: each for task, each in found.items() if each}
-    if not found:
-        raise SystemExit(f"{arguments.out} has no mixes: no results of the arm {WITH!r}.")
     means = [
         Mix(
             task,
@@ -249,7 +276,9 @@ def mixes_picture(arguments: argparse.Namespace) -> None:
         )
         for task, each in found.items()
     ]
-    draw_mixes(means, "the tasks").save(arguments.picture)
+    if means:
+        draw_mixes(means, "the tasks").save(picture)
+    return bool(means)
 
 
 def main() -> None:
@@ -262,7 +291,8 @@ def main() -> None:
     add_file_options(running)
     running.add_argument("--tasks", nargs="+", choices=TASKS, default=ENGLISH)
     running.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
-    running.add_argument("--sizes", nargs="+", type=parse_size, help="default: those of each task")
+    sizes = {"nargs": "+", "type": parse_size, "default": []}
+    running.add_argument("--sizes", **sizes, help="default: those of each task")
     running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     running.add_argument("--max-steps", type=int, help="only try it, with so many steps")
     running.add_argument("--split", choices=["dev", "test"], default="test")
@@ -275,6 +305,7 @@ def main() -> None:
     mixing.set_defaults(command=mixes_picture)
     for command in (printing, drawing, mixing):
         command.add_argument("out", type=Path)
+        command.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
     for command in (drawing, mixing):
         command.add_argument("picture", type=Path)
     drawing.add_argument("--task", choices=TASKS, default="tagger")

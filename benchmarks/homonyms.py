@@ -3,7 +3,8 @@
     python benchmarks/homonyms.py [SENTENCES] [--weights project/weights/ko_sm]
 
 SENTENCES, by default `korean_senses.txt`, has a line ``# WORD: SENSE`` before the sentences of each
-sense. One token of each sentence begins with the word: in Korean, its particles are part of it.
+sense. A token of each sentence is the word, or begins with it: in Korean, its particles are part
+of it.
 Prints the share of sentences, in percent, for which the answer is yes: by the vectors that `elmo
 senses` groups, by `token.similarity`, by the cosine of each layer, and for a random choice.
 """
@@ -30,7 +31,8 @@ def accuracies(nlp: Language, word: str, rows: list[tuple[str, str]]) -> dict[st
     contexts, tokens = [], []
     for sense, sentence in rows:
         doc = nlp(sentence)
-        [i] = [token.i for token in doc if token.text.startswith(word)]
+        exact = [token.i for token in doc if token.text == word]
+        i = (exact or [token.i for token in doc if token.text.startswith(word)])[0]
         [words] = sentence_bounds(doc, "doc").tokens
         contexts.append(make_context(doc, words, i, sense))
         tokens.append(doc[i])
@@ -44,23 +46,33 @@ def accuracies(nlp: Language, word: str, rows: list[tuple[str, str]]) -> dict[st
     return {name: accuracy(contexts, cosines) for name, cosines in compared.items()}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("sentences", type=Path, nargs="?", default=KOREAN)
-    parser.add_argument("--weights", default=str(WEIGHTS), help="with statistics (default: ko_sm)")
-    arguments = parser.parse_args()
-    nlp = make_nlp(arguments.weights)
-    rows = read_sentences(arguments.sentences)
+def measure(nlp: Language, sentences: Path) -> dict[str, tuple[int, dict[str, float]]]:
+    """Of each word and of all: the number of sentences, and the share in percent for which the
+    answer is yes, by the vectors that are compared."""
+    rows = read_sentences(sentences)
     found = {
         word: accuracies(nlp, word, [(sense, text) for each, sense, text in rows if each == word])
         for word in dict.fromkeys(word for word, _, _ in rows)
     }
     names = list(next(iter(found.values())))
-    print("| |", " | ".join(names), "|\n|---|" + "---|" * len(names))
     found["all"] = {name: np.concatenate([each[name] for each in found.values()]) for name in names}
-    for word, each in found.items():
-        cells = " | ".join(f"{100 * correct.mean():.0f}" for correct in each.values())
-        print(f"| {word}, {len(each['random'])} sentences | {cells} |")
+    return {
+        word: (len(each["random"]), {name: 100 * float(each[name].mean()) for name in names})
+        for word, each in found.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sentences", type=Path, nargs="?", default=KOREAN)
+    parser.add_argument("--weights", default=str(WEIGHTS), help="with statistics (default: ko_sm)")
+    arguments = parser.parse_args()
+    found = measure(make_nlp(arguments.weights), arguments.sentences)
+    names = found["all"][1]
+    print("| |", " | ".join(names), "|\n|---|" + "---|" * len(names))
+    for word, (n, shares) in found.items():
+        cells = " | ".join(f"{share:.0f}" for share in shares.values())
+        print(f"| {word}, {n} sentences | {cells} |")
 
 
 if __name__ == "__main__":

@@ -18,12 +18,13 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from string import ascii_lowercase
+from types import MappingProxyType
 
-from arms import ARMS, add_file_options, given_files
-from downstream import WITH, WITHOUT, train
+from arms import ARMS, MIX, WITHOUT, Arm, Files, add_file_options, given_files
+from downstream import train
 from spacy.language import Language
 from spacy.tokens import Doc
-from tasks import TASKS, examples_of, parse_size, sample
+from tasks import TASKS, Size, examples_of, parse_size, sample
 
 Noise = Callable[[str, random.Random], str]
 LETTERS = 4  # words with fewer stay as they are
@@ -82,11 +83,32 @@ def accuracies(
     return found
 
 
+def measure(
+    data: Path,
+    arm: Arm,
+    seed: int,
+    size: Size = 2000,
+    files: Files = MappingProxyType({}),
+    weights: str = "en_sm",
+    max_steps: int | None = None,
+    split: str = "dev",
+) -> dict[str, float]:
+    """Train a tagger: its `accuracies`; see `downstream.train` for the arguments."""
+    task = TASKS["tagger"]
+    nlp = train(task, size, arm, seed, data, files, weights, max_steps)
+    every = examples_of(nlp, task, data, "train")
+    learned = sample(every, size, random.Random(seed), task.by_label)
+    seen = {token.text for example in learned for token in example.reference}
+    test = [example.reference for example in examples_of(nlp, task, data, split)]
+    gold = [([t.text for t in doc], [t.tag_ for t in doc]) for doc in test]
+    return accuracies(nlp, gold, seen, seed)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data", type=Path)
     arms = [name for name, arm in ARMS.items() if arm.needs != "embedded"]
-    parser.add_argument("--arms", nargs="+", choices=arms, default=[WITHOUT, WITH])
+    parser.add_argument("--arms", nargs="+", choices=arms, default=[WITHOUT, MIX])
     parser.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
     parser.add_argument("--size", type=parse_size, default=2000, help="training sentences")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -95,20 +117,15 @@ def main() -> None:
     add_file_options(parser)
     arguments = parser.parse_args()
 
-    task, data, files = TASKS["tagger"], arguments.data, given_files(arguments, "tagger")
+    files = given_files(arguments, "tagger")
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for seed in arguments.seeds:
         for name in arguments.arms:
-            arm = ARMS[name]
-            nlp = train(
-                task, arguments.size, arm, seed, data, files, arguments.weights, arguments.max_steps
-            )
-            every = examples_of(nlp, task, data, "train")
-            learned = sample(every, arguments.size, random.Random(seed), task.by_label)
-            seen = {token.text for example in learned for token in example.reference}
-            test = [example.reference for example in examples_of(nlp, task, data, arguments.split)]
-            gold = [([t.text for t in doc], [t.tag_ for t in doc]) for doc in test]
-            for kind, accuracy in accuracies(nlp, gold, seen, seed).items():
+            found = measure(
+                arguments.data, ARMS[name], seed, arguments.size, files, arguments.weights,
+                arguments.max_steps, arguments.split,
+            )  # fmt: skip
+            for kind, accuracy in found.items():
                 scores[kind][name].append(accuracy)
     print("| |", " | ".join(arguments.arms), "|\n|---|" + "---|" * len(arguments.arms))
     for kind in (*NOISE, UNSEEN):

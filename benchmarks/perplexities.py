@@ -16,30 +16,37 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from kneser_ney import START, KneserNey, with_boundaries
 
 from spacy_elmo.bilm.base_weights import Weights, read_words
-from spacy_elmo.bilm.find_weights import find_weights
+from spacy_elmo.bilm.find_weights import Setting, find_weights
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli.perplexity import read_text
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.restricted_head import restrict_head
+from spacy_elmo.lm.softmax import SoftmaxHead
+from spacy_elmo.lm.vocabulary import Vocabulary
 
-NOT_ENGLISH = ("kowiki", "nsmc-reviews")
+KOREAN = ("kowiki", "nsmc-reviews")
 TOKENIZED = ("wikitext-2",)  # in another way, with <unk> in it
 NEVER_TRAINED_ON = ("masc",)
 
 
-def texts(data: Path, split: str) -> dict[str, Path]:
-    """The English texts of a split, by their names."""
+def texts(data: Path, split: str, lang: str = "en") -> dict[str, Path]:
+    """The texts of a split and a language, by their names."""
+    if lang not in ("en", "ko"):
+        file = data / "languages" / lang / f"novels.{split}.txt.xz"
+        return {"novels": file} if file.exists() else {}
     files = sorted(
         [*data.glob(f"lm/*/{split}.txt.xz"), *data.glob(f"lm/registers/*/{split}.txt.xz")]
     )
-    found = {file.parent.name: file for file in files}
-    return {name: file for name, file in found.items() if name not in (*NOT_ENGLISH, *TOKENIZED)}
+    found = {file.parent.name: file for file in files if file.parent.name not in TOKENIZED}
+    return {name: file for name, file in found.items() if (name in KOREAN) == (lang == "ko")}
 
 
 def first_words(sentences: Iterable[list[str]], n_words: int) -> Iterator[list[str]]:
@@ -71,6 +78,54 @@ def read(weights: Weights, text: Path, n_words: int) -> Iterator[list[str]]:
     return first_words(read_text(weights, text, False, None), n_words)
 
 
+class LM(NamedTuple):
+    """A biLM with a head and its words, and the weights for their language."""
+
+    weights: Weights
+    bilm: BiLM
+    head: SoftmaxHead
+    words: Vocabulary
+
+    @classmethod
+    def load(cls, weights: Setting, head: Setting | None = None, vocab: Path | None = None) -> LM:
+        """A biLM whose head is its own or that of other weights of it, restricted to the words of
+        a file that it has."""
+        found = find_weights(weights)
+        softmax, words = load_head(found if head is None else head)
+        if vocab is not None:
+            known = (word for word in read_words(vocab) if word in words.ids)
+            softmax, words = restrict_head(softmax, words, known, f"The vocabulary {vocab}")
+        return cls(found, found.load(), softmax, words)
+
+    def ids(self, sentences: Iterable[list[str]]) -> np.ndarray:
+        return with_boundaries([self.words[word] for word in sentence] for sentence in sentences)
+
+    def count(self, texts: Iterable[Path], n_words: int) -> tuple[Unigrams, KneserNey, int]:
+        """Unigrams and a trigram model of the first words of each text, and how many these are."""
+        tokens = np.concatenate([self.ids(read(self.weights, text, n_words)) for text in texts])
+        n_read = int((tokens != START).sum())
+        return Unigrams(tokens, len(self.words)), KneserNey(tokens, len(self.words)), n_read
+
+    def measure(
+        self, text: Path, n_words: int = 0, counted: Iterable[Unigrams | KneserNey] = ()
+    ) -> dict[str, float]:
+        """Perplexities of the first words of a text, 0 for all: "forward", "backward", "mean", and
+        of the counted models, by their class; "words", their share of "<UNK>", "vocabulary"."""
+        sentences = [s for s in read(self.weights, text, n_words) if s]
+        block = EncodedSentences(sentences, self.words, None, self.bilm.token_encoder.to_ids)
+        found = evaluate(self.bilm, self.head, block)
+        tokens = self.ids(sentences)
+        return {
+            "words": found.n_words,
+            "<UNK>": found.unknown_rate,
+            **{type(model).__name__: perplexity(model, tokens) for model in counted},
+            "forward": found.forward,
+            "backward": found.backward,
+            "mean": found.mean,
+            "vocabulary": len(self.words),
+        }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data", type=Path)
@@ -90,32 +145,15 @@ def main() -> None:
     if unknown := set(arguments.registers or ()) - set(heldout):
         parser.error(f"no such registers in {arguments.data}/lm: {', '.join(sorted(unknown))}")
 
-    weights = find_weights(arguments.weights)
-    head, words = load_head(weights)
-    common = read_words(arguments.vocab or arguments.data / "eval_vocab.txt")
-    head, words = restrict_head(
-        head, words, (w for w in common if w in words.ids), "The vocabulary"
-    )
-    bilm = weights.load()
-
-    def ids(sentences: Iterable[list[str]]) -> np.ndarray:
-        return with_boundaries([words[word] for word in sentence] for sentence in sentences)
-
-    parts = [ids(read(weights, text, arguments.train_words)) for text in train]
-    tokens = np.concatenate(parts)
-    unigrams, trigrams = Unigrams(tokens, len(words)), KneserNey(tokens, len(words))
-    n_read = int((tokens != START).sum())
-    print(f"{arguments.weights}, {len(words):,} words; counted: {n_read:,} words and ends\n")
+    lm = LM.load(arguments.weights, vocab=arguments.vocab or arguments.data / "eval_vocab.txt")
+    *counted, n_read = lm.count(train, arguments.train_words)
+    print(f"{arguments.weights}, {len(lm.words):,} words; counted: {n_read:,} words and ends\n")
     columns = ("words", "`<UNK>`", "unigrams", "Kneser-Ney", "forward", "backward", "mean")
     print("| register |", " | ".join(columns), "|\n|---|" + "---|" * len(columns))
     for name in arguments.registers or heldout:
-        sentences = [s for s in read(weights, heldout[name], arguments.words) if s]
-        block = EncodedSentences(sentences, words, None, bilm.token_encoder.to_ids)
-        found = evaluate(bilm, head, block)
-        counted = [perplexity(model, ids(sentences)) for model in (unigrams, trigrams)]
-        values = (*counted, found.forward, found.backward, found.mean)
+        n_words, unknown, *values, _ = lm.measure(heldout[name], arguments.words, counted).values()
         cells = " | ".join(f"{value:.1f}" for value in values)
-        print(f"| {name} | {found.n_words:,} | {found.unknown_rate:.2%} | {cells} |", flush=True)
+        print(f"| {name} | {n_words:,} | {unknown:.2%} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

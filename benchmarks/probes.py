@@ -18,7 +18,7 @@ import argparse
 import json
 import random
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -185,6 +185,45 @@ def probe(task: str, train: Cases, dev: Cases, test: Cases) -> float:
     return score(task, test, on_test, best[1], names)
 
 
+Reader = Callable[[list[list[str]]], np.ndarray]  # sentences to layers, as `Elmo`
+
+
+def measure(
+    read_layers: Reader,
+    data: Path,
+    name: str,
+    features: Sequence[str],
+    seeds: Sequence[int],
+    split: str = "test",
+) -> dict[str, list[float]]:
+    """Scores in percent of each feature, one for each seed.
+
+    Args:
+        read_layers: an `Elmo` or `Embeddings`.
+        data: see `tasks`.
+        name: of a task.
+        features: layers' numbers, "all", "forward" or "backward".
+        seeds: of the training samples.
+        split: "test" or "dev".
+    """
+    task = TASKS[name]
+
+    def read(split: str, seed: int | None) -> Sentences:
+        docs = [doc for doc in task.read(data, split) if len(doc)]
+        docs = docs if seed is None else random.Random(seed).sample(docs, min(task.size, len(docs)))
+        layers = read_layers([[t.text for t in doc] for doc in docs])
+        return Sentences(docs, layers, [label for doc in docs for label in task.label(doc)])
+
+    dev, test = read("dev", None), read(split, None)
+    scores: dict[str, list[float]] = {feature: [] for feature in features}
+    for seed in seeds:
+        train = read("train", seed)
+        for feature in features:
+            parts = [each.select(feature) for each in (train, dev, test)]
+            scores[feature].append(probe(name, *parts))
+    return scores
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
@@ -202,23 +241,10 @@ def main() -> None:
     read_layers = Embeddings(args.embedded, args.model) if args.embedded else Elmo(args.weights)
     features = args.features or read_layers.features
 
-    def read(task: Task, split: str, seed: int | None) -> Sentences:
-        docs = [doc for doc in task.read(args.data, split) if len(doc)]
-        docs = docs if seed is None else random.Random(seed).sample(docs, min(task.size, len(docs)))
-        layers = read_layers([[t.text for t in doc] for doc in docs])
-        return Sentences(docs, layers, [label for doc in docs for label in task.label(doc)])
-
     if not args.json:
         print("| |", " | ".join(features), "|\n|---|" + "---|" * len(features))
     for name in args.tasks:
-        task = TASKS[name]
-        dev, test = read(task, "dev", None), read(task, args.split, None)
-        scores: dict[str, list[float]] = {feature: [] for feature in features}
-        for seed in args.seeds:
-            train = read(task, "train", seed)
-            for feature in features:
-                parts = [each.select(feature) for each in (train, dev, test)]
-                scores[feature].append(probe(name, *parts))
+        scores = measure(read_layers, args.data, name, features, args.seeds, args.split)
         if args.json:
             for feature, each in scores.items():
                 print(json.dumps({"task": name, "feature": feature, "scores": each}), flush=True)

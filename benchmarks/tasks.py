@@ -26,6 +26,7 @@ from spacy.util import filter_spans
 
 from spacy_elmo.readers import blank
 
+FEW = 400  # sentences of a small treebank to learn from
 MOST_TEXTS = 20_000  # of a split of labelled texts; NSMC has 80,000
 
 Size = int | str  # of a training set: a number of sentences, a share such as "10%", or "all"
@@ -117,6 +118,27 @@ def read_klue(data: Path, split: str) -> Iterator[Doc]:
         yield doc
 
 
+def read_few(lang: str, data: Path, split: str) -> Iterator[Doc]:
+    """A treebank of another language: 400 sentences to learn from, the rest of its dev set, and
+    its test set. The tags are the universal ones where it has no others."""
+    name = "test" if split == "test" else "few"
+    text = read_text(data / "languages" / lang / f"ud.{name}.conllu.xz")
+    docs = conllu_to_docs(text, n_sents=1, no_print=True)
+    first, last = {"train": (0, FEW), "dev": (FEW, None), "test": (0, None)}[split]
+    for doc in itertools.islice(docs, first, last):
+        for token in doc:
+            token.tag_ = token.tag_.strip("_") or token.pos_
+        yield doc
+
+
+def read_iob(lang: str, data: Path, split: str) -> Iterator[Doc]:
+    """Named entities of another language, tagged in the third column."""
+    text = read_text(data / "languages" / lang / f"ner.{split}.iob2.xz")
+    rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
+    lines = ("_".join(row[1].split()) + f"\t{row[2]}" if len(row) > 2 else "" for row in rows)
+    yield from conll_ner_to_docs("\n".join(lines) + "\n", n_sents=1, no_print=True)
+
+
 def read_sst(data: Path, split: str) -> Iterator[Doc]:
     vocab = spacy.blank("en").vocab
     for sentence in read_rows(data / "textcat" / "sst2" / f"{split}.jsonl.xz"):
@@ -151,6 +173,12 @@ TASKS = {
         "textcat", "cats_micro_f", {1000: 300}, partial(read_labelled, "nsmc", "ko"), lang="ko"
     ),
 }  # fmt: skip
+for lang in ("de", "hu", "pt", "ro", "sv", "uk"):
+    few = partial(read_few, lang)
+    TASKS[f"{lang}-tagger"] = Task("tagger", "tag_acc", {FEW: 600}, few, lang=lang)
+    TASKS[f"{lang}-parser"] = Task("parser", "dep_las", {FEW: 600}, few, lang=lang)
+    if lang in ("pt", "sv"):
+        TASKS[f"{lang}-ner"] = Task("ner", "ents_f", {500: 600}, partial(read_iob, lang), lang=lang)
 ENGLISH = [name for name, task in TASKS.items() if task.lang == "en"]
 
 

@@ -17,6 +17,7 @@ import argparse
 import random
 import statistics
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,33 @@ def label(doc: Doc) -> str:
     return max(doc.cats, key=doc.cats.__getitem__)
 
 
+def measure(
+    weights: str, data: Path, name: str, seeds: Sequence[int]
+) -> dict[str, list[tuple[float, float]]]:
+    """Accuracies on the dev and the test set of each row, one pair for each seed.
+
+    Args:
+        weights: of the biLM.
+        data: see `tasks`.
+        name: of a task of `CLASSIFICATION`.
+        seeds: of the training texts.
+    """
+    task, size = TASKS[name], next(iter(TASKS[name].steps))
+    nlp = make_nlp(weights, task.lang)
+    splits = [examples_of(nlp, task, data, split) for split in SPLITS]
+    fixed = [[example.reference for example in split] for split in splits[1:]]
+    fixed_means = [layer_means(nlp, docs) for docs in fixed]
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for seed in seeds:
+        chosen = sample(splits[0], size, random.Random(seed), task.by_label)
+        docs = [[example.reference for example in chosen], *fixed]
+        means = [layer_means(nlp, docs[0]), *fixed_means]
+        labels = [[label(doc) for doc in split] for split in docs]
+        for row, parts in features(means, docs).items():
+            found[row].append(scores(parts, labels))
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
@@ -100,19 +128,8 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     args = parser.parse_args()
     for name in args.tasks:
-        task, size = TASKS[name], next(iter(TASKS[name].steps))
-        nlp = make_nlp(args.weights, task.lang)
-        splits = [examples_of(nlp, task, args.data, split) for split in SPLITS]
-        fixed = [[example.reference for example in split] for split in splits[1:]]
-        fixed_means = [layer_means(nlp, docs) for docs in fixed]
-        found: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        for seed in args.seeds:
-            chosen = sample(splits[0], size, random.Random(seed), task.by_label)
-            docs = [[example.reference for example in chosen], *fixed]
-            means = [layer_means(nlp, docs[0]), *fixed_means]
-            labels = [[label(doc) for doc in split] for split in docs]
-            for row, parts in features(means, docs).items():
-                found[row].append(scores(parts, labels))
+        found = measure(args.weights, args.data, name, args.seeds)
+        size = next(iter(TASKS[name].steps))
         print(f"\n| {name}, {size} texts | dev | test |\n|---|---|---|")
         for row, pairs in found.items():
             cells = (

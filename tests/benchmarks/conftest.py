@@ -28,6 +28,10 @@ CONLLU = """\
 
 """
 IOB = "Ann\tB-person\nSmith\tI-person\nsang\tO\n\nI\tO\nlove\tO\nParis\tB-location\n\n"
+IOB2 = (
+    "# text = Ann Smith sang\n1\tAnn\tB-PER\t-\t-\n2\tSmith\tI-PER\t-\t-\n3\tsang\tO\t-\t-\n\n"
+    "1\tNew York\tB-LOC\t-\t-\n\n"
+)
 GSD = """\
 1\t말이\t말\tNOUN\tNNG+JKS\t_\t2\tnsubj\t_\t_
 2\t달린다\t달리\tVERB\tVV+EF\t_\t0\troot\t_\t_
@@ -132,6 +136,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in ("sst2", "banking77", "nsmc"):
             pack(data / "textcat" / name / f"{split}.jsonl.xz", to_jsonl(rows))
         pack(data / "wsd" / "coarsewsd20" / f"{split}.jsonl.xz", to_jsonl(OCCURRENCES))
+    for lang in ("de", "hu", "pt", "ro", "sv", "uk"):
+        for name in ("few", "test"):
+            pack(data / "languages" / lang / f"ud.{name}.conllu.xz", CONLLU * 40)
+        for split in ("train", "dev", "test"):
+            pack(data / "languages" / lang / f"ner.{split}.iob2.xz", IOB2)
     pack(data / "wsd" / "semcor" / "brown1.jsonl.xz", to_jsonl(SEMCOR[:2]))
     pack(data / "wsd" / "semcor" / "brown2.jsonl.xz", to_jsonl(SEMCOR[2:]))
     pack(data / "wsd" / "raganato-all" / "ALL.data.xml.xz", RAGANATO)

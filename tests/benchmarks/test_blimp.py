@@ -31,11 +31,13 @@ def test_table(run: Run, data: Path, tmp_path: Path) -> None:
 def test_nats() -> None:
     """They are those of the words, which `surprisals` gives in bits, and of the end."""
     from blimp import score
+    from perplexities import LM
 
+    loaded = LM.load("en_sm")
     sentences = ["The dogs are here.", "He sings.", "The xqzzy is here."]
-    nats, unknown = score("en_sm", sentences)
+    nats, unknown = score(loaded, sentences)
     assert unknown.tolist() == [0, 0, 1]
-    alone, _ = score("en_sm", sentences[1:2])
+    alone, _ = score(loaded, sentences[1:2])
     np.testing.assert_allclose(alone, nats[1:2], rtol=1e-5)
     lm = LanguageModel.load("en_sm")
     words = lm.surprisal(["He", "sings", "."])
@@ -61,7 +63,7 @@ def test_share(data: Path) -> None:
     from blimp import read_pairs
 
     first = read_pairs(data, 0.5)
-    assert [row["UID"] for row in first] == ["agreement_1"]
+    assert [row["UID"] for row in first] == ["agreement_1", "agreement_2", "order_1"]
     assert first == read_pairs(data, 0.5)
     with pytest.raises(ValueError, match="share"):
         read_pairs(data, 0.0)

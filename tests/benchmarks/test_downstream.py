@@ -18,7 +18,7 @@ from spacy.training import Example
 from spacy.util import load_config
 from tasks import TASKS, count, parse_size, sample
 
-from .conftest import Run
+from .conftest import CONLLU, IOB2, Run, pack
 
 MIX, BOTH = "ELMo, mix (λ = 0.001)", "ELMo, input and output"
 PROJECT = Path(__file__).parents[2] / "project"
@@ -62,7 +62,7 @@ def test_results(run: Run, data: Path, files: dict[str, Path], tmp_path: Path) -
     """Of some arms; then the table and the pictures."""
     text = data / "lm" / "masc" / "train.txt.xz"
     run("pretrained", files["pretrained"], text, "--seconds", 0.1)
-    out = tmp_path / "out"
+    out = tmp_path / "out.jsonl"
     chosen = [
         "HashEmbedCNN, pretrained",
         "static vectors",
@@ -73,9 +73,11 @@ def test_results(run: Run, data: Path, files: dict[str, Path], tmp_path: Path) -
     few = ("--data", data, "--tasks", "tagger", "--seeds", 0, "--max-steps", 1, *options(files))
     run("downstream", "run", out, *few, "--sizes", "all", "--arms", *chosen, "ELMo, adapted")
     run("downstream", "run", out, *few, "--sizes", "50%", "--arms", MIX)
-    results = [json.loads(file.read_text("utf8")) for file in out.glob("*.json")]
+    results = [json.loads(line) for line in out.read_text("utf8").splitlines()]
     assert len(results) == len(chosen) + 1
-    by_arm = {result["arm"]: result["mixes"] for result in results}
+    by_arm = {result["unit"]["arm"]: result["found"]["mixes"] for result in results}
+    without = {result["unit"]["arm"] for result in results if result["weights"] is None}
+    assert without == set(chosen[:3])  # which do not depend on the biLM
     assert by_arm["HashEmbedCNN, pretrained"] == []
     assert [len(mix[2]) for mix in by_arm["MiniLM-L6"]] == [2]  # layers
     assert {mix[1] for mix in by_arm["ELMo, input and output"]} == {"elmo", "output_elmo"}
@@ -139,7 +141,7 @@ def test_three_times_the_steps(data: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_arms_that_do_not_fit_are_left_out(run: Run, data: Path, tmp_path: Path) -> None:
     few = ("--data", data, "--tasks", "tagger", "--seeds", 0, "--max-steps", 1)
-    assert run("downstream", "run", tmp_path, *few, "--arms", "ELMo, attention") == ""
+    assert run("downstream", "run", tmp_path / "out", *few, "--arms", "ELMo, attention") == ""
 
 
 def test_adapted(run: Run, data: Path, tmp_path: Path) -> None:
@@ -163,10 +165,10 @@ def test_adapted(run: Run, data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("task", [name for name in TASKS if name != "tagger"])
 def test_every_task(run: Run, data: Path, tmp_path: Path, task: str) -> None:
-    weights = "en_sm" if TASKS[task].lang == "en" else KOREAN
+    weights = KOREAN if TASKS[task].lang == "ko" else "en_sm"
     arms = ("--arms", "ELMo, fine-tuned", "--sizes", "all", "--seeds", 1, "--max-steps", 1)
     arms += ("--weights", weights)
-    out = run("downstream", "run", tmp_path, "--data", data, "--tasks", task, *arms)
+    out = run("downstream", "run", tmp_path / "out", "--data", data, "--tasks", task, *arms)
     assert out.startswith(f"{task} all ELMo, fine-tuned 1 ")
 
 
@@ -177,6 +179,18 @@ def test_korean(data: Path) -> None:
     assert len(list(tagger.read(data, "train"))) == 1
     [doc] = ner.read(data, "test")
     assert [(ent.text, ent.label_) for ent in doc.ents] == [("철수는", "PS"), ("서울에", "LC")]
+
+
+def test_small_treebanks(tmp_path: Path) -> None:
+    """The dev set gives sentences to learn from, and the universal tags where it has no others."""
+    few = CONLLU.replace("\tPRP\t", "\t_\t") * 250
+    pack(tmp_path / "languages" / "hu" / "ud.few.conllu.xz", few)
+    pack(tmp_path / "languages" / "pt" / "ner.dev.iob2.xz", IOB2)
+    train, dev = (list(TASKS["hu-tagger"].read(tmp_path, split)) for split in ("train", "dev"))
+    assert (len(train), len(dev)) == (400, 100)
+    assert [t.tag_ for t in train[0]] == ["PRON", "VBD", "."]
+    docs = list(TASKS["pt-ner"].read(tmp_path, "dev"))
+    assert [[ent.text for ent in doc.ents] for doc in docs] == [["Ann Smith"], ["New_York"]]
 
 
 def test_training(run: Run, data: Path) -> None:

@@ -1,0 +1,102 @@
+"""Results of benchmarks as lines of JSON, by what was measured and by the weights that were.
+
+A line is a record: its part ("tasks"), its unit (``{"task": "tagger", "size": 500, …}``), the
+fingerprint of the weights that it depends on (null: none) and what was found. Lines are only
+appended, so a run that was stopped is continued, and several at once may share a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from spacy_elmo.bilm.base_weights import HEAD, META, VOCAB
+from spacy_elmo.bilm.files import write_text
+from spacy_elmo.bilm.find_weights import Setting, find_weights
+
+Unit = dict[str, Any]
+
+
+def fingerprint(weights: Setting, head: Setting | None = None) -> str:
+    """Of the files of a biLM and its statistics, or of these and of a head."""
+
+    def digest(setting: Setting, heads: bool) -> str:
+        found = hashlib.sha256()
+        for file in sorted(find_weights(setting).files(), key=lambda file: file.name):
+            if (file.name in (HEAD, VOCAB)) == heads and file.name not in (META, "README.md"):
+                found.update(file.name.encode() + b"\0" + file.read_bytes())
+        return found.hexdigest()[:12]
+
+    return digest(weights, False) + ("" if head is None else "+" + digest(head, True))
+
+
+class Results:
+    """Records in a file, which need not exist.
+
+    Attributes:
+        path: the file.
+        records: by part and unit; of several of the same weights the last one.
+    """
+
+    def __init__(self, path: Path):
+        self.path, self.size = path, -1
+        self.records: dict[tuple[str, str, str | None], dict[str, Any]] = {}
+        self.read()
+
+    def read(self) -> None:
+        """Read what has been added, by other processes too.
+
+        Raises:
+            ValueError: a line is not a record.
+        """
+        size = self.path.stat().st_size if self.path.exists() else 0
+        if size == self.size:
+            return
+        self.size = size
+        lines = self.path.read_text(encoding="utf-8").splitlines() if size else []
+        for number, line in enumerate(lines, 1):
+            try:
+                record = json.loads(line)
+                self.records[record["part"], key(record["unit"]), record["weights"]] = record
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(f"{self.path}, line {number}, is not a result: {error}") from error
+
+    def find(self, part: str, unit: Unit, weights: str | None) -> Any | None:
+        """What was found, or None if it has not been measured."""
+        record = self.records.get((part, key(unit), weights))
+        return record["found"] if record else None
+
+    def add(self, part: str, unit: Unit, weights: str | None, found: Any) -> None:
+        record = {"part": part, "unit": unit, "weights": weights, "found": found}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        self.records[part, key(unit), weights] = record
+
+    def of(self, part: str, weights: str) -> list[tuple[Unit, Any]]:
+        """Units of a part and what was found, of some weights (with any head) and of none."""
+        return [
+            (record["unit"], record["found"])
+            for (name, _, fingerprint), record in self.records.items()
+            if name == part and is_of(fingerprint, weights)
+        ]
+
+    def keep(self, weights: str) -> None:
+        """Write the file anew with the records of some weights and of none, in order."""
+        self.read()
+        self.records = {k: r for k, r in self.records.items() if is_of(k[2], weights)}
+        chosen = sorted(self.records.items(), key=lambda item: (item[0][:2], item[0][2] or ""))
+        lines = (json.dumps(record, ensure_ascii=False) for _, record in chosen)
+        write_text(self.path, "".join(f"{line}\n" for line in lines))
+        self.size = self.path.stat().st_size
+
+
+def is_of(fingerprint: str | None, weights: str) -> bool:
+    """Whether a record is of some weights, with any head, or of none."""
+    return fingerprint is None or fingerprint.partition("+")[0] == weights
+
+
+def key(unit: Unit) -> str:
+    return json.dumps(unit, sort_keys=True, ensure_ascii=False)

@@ -1,0 +1,117 @@
+"""benchmarks/evidence.py: the page is what its results say; all parts, at their smallest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import tables
+from evidence import PARTS
+from results import Results, fingerprint
+
+from .conftest import Run
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+KOREAN = ROOT / "project" / "weights" / "ko_sm"
+CHEAP = ("perplexity", "registers", "blimp", "probes", "similarity", "senses", "contexts", "texts")
+
+
+@pytest.mark.parametrize(("weights", "lang"), [("en_sm", "en"), (KOREAN, "ko")])
+def test_the_page_is_what_was_measured(weights: str | Path, lang: str) -> None:
+    """Of today's weights; if a number differs: python benchmarks/evidence.py --write-docs."""
+    results = Results(ROOT / "benchmarks" / "results" / f"{Path(weights).name}.jsonl")
+    page, missing = tables.fill(PAGE, results, fingerprint(weights), lang)
+    assert not missing
+    assert page == PAGE
+    assert {name for _, name, _ in tables.MARKED.findall(PAGE)} >= set(tables.TABLES[lang])
+
+
+def test_write_docs(run: Run, tmp_path: Path) -> None:
+    """A wrong number is mended; a table without results stays."""
+    page, out = tmp_path / "evidence.md", tmp_path / "results.jsonl"
+    page.write_text(PAGE.replace("| 84.58 |", "| 99.99 |"), encoding="utf-8")
+    lines = (ROOT / "benchmarks" / "results" / "en_sm.jsonl").read_text(encoding="utf-8")
+    kept = [line for line in lines.splitlines() if '"part": "noise"' not in line]
+    other = json.dumps({"part": "noise", "unit": {}, "weights": "other", "found": {}})
+    out.write_text("\n".join([*kept, other]) + "\n", encoding="utf-8")
+    printed = run("evidence", "--write-docs", "--page", page, "--out", out)
+    assert printed.startswith("The table noise stays as it is: no result of noise: HashEmbedCNN")
+    assert page.read_text(encoding="utf-8") == PAGE
+    assert len(out.read_text(encoding="utf-8").splitlines()) == len(kept)
+
+
+def test_cheap_parts(run: Run, data: Path, tmp_path: Path) -> None:
+    """Each unit is measured once for the same weights."""
+    arguments = ("--data", data, "--quick", "--out", tmp_path / "found.jsonl", "--parts", *CHEAP)
+    units = run("evidence", *arguments, "--list").splitlines()
+    assert {unit.partition(":")[0] for unit in units} == set(CHEAP)
+    printed = run("evidence", *arguments)
+    assert len(printed.splitlines()) == len(units)
+    assert run("evidence", *arguments) == ""
+    records = [json.loads(line) for line in (tmp_path / "found.jsonl").open(encoding="utf-8")]
+    assert {record["weights"].partition(" ")[0] for record in records} == {"quick"}
+    [pairs] = (record["found"] for record in records if record["part"] == "blimp")
+    assert pairs["all"]["pairs"] == 3  # one of each paradigm
+    [tense] = (record["found"] for record in records if record["unit"].get("task") == "tense")
+    assert tense["all"] == 100
+
+
+def test_parts_that_train(run: Run, data: Path, tmp_path: Path) -> None:
+    arguments = ("--data", data, "--quick", "--out", tmp_path / "found.jsonl")
+    parts = [part for part in PARTS if part not in CHEAP]
+    units = run("evidence", *arguments, "--list", "--parts", *parts).splitlines()
+    assert "tasks: parser, 500, ELMo, input and output, 0 " in units
+    assert not any("MiniLM" in unit for unit in units)  # needs a file
+    few = ("--only", "tagger, 500, ELMo, mix", "--parts", "arms", "tasks")
+    printed = run("evidence", *arguments, *few)
+    assert printed.startswith("arms: tagger, 500, ELMo, mix (λ = 0.001), 0 ")
+    assert printed.count("\n") == 1  # both parts have it
+    assert run("evidence", *arguments, "--parts", "noise", "--only", "HashEmbedCNN") != ""
+
+
+def test_another_language(run: Run, data: Path, tmp_path: Path) -> None:
+    """Which the weights' card names."""
+    arguments = ("--data", data, "--weights", KOREAN, "--quick", "--out", tmp_path / "found.jsonl")
+    units = run("evidence", *arguments, "--list")
+    assert "perplexity: kowiki" in units and "tasks: ko-tagger, 500, ELMo, mix" in units
+    assert "blimp" not in units and "tagger, 2000" not in units
+    run("evidence", *arguments, "--parts", "perplexity", "senses")
+    found = Results(tmp_path / "found.jsonl").records.values()
+    assert [record["unit"] for record in found] == [{"text": "kowiki"}, {"set": "sentences"}]
+    german = run("evidence", *arguments, "--lang", "de", "--list")
+    assert "tasks: de-parser, 400, ELMo, input and output, 0" in german
+
+
+def test_results(tmp_path: Path) -> None:
+    """By weights and their heads; the last one counts, also if another process has added it."""
+    mine, other = Results(tmp_path / "r.jsonl"), Results(tmp_path / "r.jsonl")
+    for weights, found in (("a", 1), (None, 2), ("a+h", 3), ("b", 4), ("a", 5)):
+        mine.add("part", {"x": 1}, weights, found)
+    assert other.find("part", {"x": 1}, "a") is None
+    other.read()
+    assert other.find("part", {"x": 1}, "a") == 5
+    assert [found for _, found in other.of("part", "a")] == [5, 2, 3]
+    other.keep("b")
+    assert [found for _, found in Results(tmp_path / "r.jsonl").of("part", "b")] == [2, 4]
+    (tmp_path / "r.jsonl").write_text("{}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"r\.jsonl, line 1, is not a result: 'part'"):
+        Results(tmp_path / "r.jsonl")
+
+
+def test_fingerprints(tmp_path: Path) -> None:
+    """They change with the biLM, its statistics or its head, and not with the card."""
+    from spacy_elmo.bilm.find_weights import find_weights
+
+    for file in find_weights("en_sm").files():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    first, with_head = fingerprint(tmp_path), fingerprint(tmp_path, tmp_path)
+    assert first == fingerprint("en_sm") and with_head.startswith(f"{first}+")
+    (tmp_path / "README.md").write_text("Another card", encoding="utf-8")
+    assert fingerprint(tmp_path) == first
+    with (tmp_path / "vocab.txt").open("a", encoding="utf-8") as vocab:
+        vocab.write("another\n")
+    assert fingerprint(tmp_path) == first and fingerprint(tmp_path, tmp_path) != with_head
+    (tmp_path / "statistics.safetensors").write_bytes(b"")
+    assert fingerprint(tmp_path) != first
