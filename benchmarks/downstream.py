@@ -266,7 +266,7 @@ def draw_learned(results: list[dict[str, Any]], picture: Path) -> bool:
     for result in results:
         if result["arm"] == MIX and result["size"] == list(TASKS[result["task"]].steps)[-1]:
             found[result["task"]] += [Mix(*mix) for mix in result.get("mixes", [])]
-    found = {task: each for task, each in found.items() if each}
+    found = {task: found[task] for task in TASKS if found[task]}
     means = [
         Mix(
             task,

@@ -109,18 +109,20 @@ class Found:
     def __init__(self, results: Results, weights: str):
         self.results, self.weights = results, weights
 
-    def all(self, part: str, **unit: Any) -> dict[int, Any]:
-        """What was found for a unit, by its seed (0 if it has none), with the largest head.
+    def all(self, part: str, **unit: Any) -> dict[int | None, Any]:
+        """What was found for a unit, by its seed (None if it has none), with the largest head.
 
         Raises:
             Missing: nothing.
         """
-        found: dict[int, Any] = {}
+        found: dict[int | None, Any] = {}
         for each, value in self.results.of(part, self.weights):
             rest = {name: value for name, value in each.items() if name != "seed"}
-            seed = each.get("seed", 0)
+            seed = each.get("seed")
             if rest == unit and size_of_head(value) >= size_of_head(found.get(seed)):
                 found[seed] = value
+        if len(found) > 1:
+            found.pop(None, None)  # means of seeds that were not kept apart
         if not found:
             raise Missing(f"no result of {part}: {', '.join(map(str, unit.values()))}")
         return found
@@ -128,6 +130,10 @@ class Found:
     def scores(self, task: str, size: int | str, arm: str) -> dict[int, float]:
         found = self.all("tasks", task=task, size=size, arm=arm)
         return {seed: value["score"] for seed, value in found.items()}
+
+    def one(self, part: str, **unit: Any) -> Any:
+        """What was found for a unit without seeds."""
+        return self.all(part, **unit)[None]
 
     def values(self, part: str, *path: str, **unit: Any) -> float:
         """The mean of the seeds of a value inside of what was found."""
@@ -239,7 +245,7 @@ def senses(found: Found) -> Iterator[str]:
         return (100 if part == "similarity" else 1) * found.values(part, *path, set=name)
 
     def demo(name: str) -> float:
-        return found.all("senses", set="sentences")[0]["all"][1][name]
+        return found.one("senses", set="sentences")["all"][1][name]
 
     rows: dict[str, list[Cell]] = {}
     for label, vectors, in_context, written in (
@@ -313,12 +319,12 @@ def texts(found: Found) -> Iterator[str]:
 def perplexity(found: Found) -> Iterator[str]:
     yield from head("", "unigrams", "en_sm")
     for label, name in REGISTERS.items():
-        each = found.all("perplexity", text=name)[0]
+        each = found.one("perplexity", text=name)
         yield f"| {label} | {each['Unigrams']:.0f} | **{each['mean']:.1f}** |"
 
 
 def blimp(found: Found) -> Iterator[str]:
-    value = found.all("blimp", pairs="all")[0]
+    value = found.one("blimp", pairs="all")
     every, equal = value["all"], value["equal `<UNK>`"]
     yield from head("", "forward", "backward", "summed", "… as many `<UNK>` in both")
 
@@ -335,7 +341,7 @@ def korean_senses(found: Found) -> Iterator[str]:
     titles = {"`elmo senses`": "`elmo senses`", "`token.similarity`": "`token.similarity`"}
     titles |= {"layer 0": "layer 0", "chance": "random"}
     yield from head("", *titles)
-    for word, (n, shares) in found.all("senses", set="sentences")[0].items():
+    for word, (n, shares) in found.one("senses", set="sentences").items():
         label = word if word == "all" else f"{word}, {n} sentences"
         yield row(label, [shares[name] for name in titles.values()], max, 0)
 
