@@ -2,8 +2,6 @@
 
     python benchmarks/downstream.py run OUT --data DATA [--tasks …] [--arms …] [--sizes …]
     python benchmarks/downstream.py table OUT
-    python benchmarks/downstream.py curves OUT PICTURE.svg --task tagger
-    python benchmarks/downstream.py mixes OUT PICTURE.svg
 
 Every arm of a task has the same architecture around it, the same sentences, seeds, batches and
 steps, unless its name says otherwise; nothing is selected by its scores, which are those of the
@@ -232,11 +230,6 @@ def cell(column: Scores, arm: str) -> str:
     return text
 
 
-def curves(arguments: argparse.Namespace) -> None:
-    results = read_results(arguments.out, arguments.weights)
-    draw_learning(results, arguments.task, arguments.picture)
-
-
 def draw_learning(results: list[dict[str, Any]], task: str, picture: Path) -> None:
     """The picture of a task's scores by the share of its labels, of what has several shares."""
     columns = by_column(results)
@@ -253,15 +246,8 @@ def draw_learning(results: list[dict[str, Any]], task: str, picture: Path) -> No
     picture.write_text(drawing.svg(title) + "\n", encoding="utf8")
 
 
-def mixes_picture(arguments: argparse.Namespace) -> None:
-    results = read_results(arguments.out, arguments.weights)
-    if not draw_learned(results, arguments.picture):
-        raise SystemExit(f"{arguments.out} has no mixes: no results of the arm {MIX!r}.")
-
-
-def draw_learned(results: list[dict[str, Any]], picture: Path) -> bool:
-    """The picture of the mixes that the tasks have learned from all labels, mean of the seeds;
-    False if there are none."""
+def draw_learned(results: list[dict[str, Any]], picture: Path) -> None:
+    """The picture of the mixes that the tasks have learned from all labels, mean of the seeds."""
     found = defaultdict(list)
     for result in results:
         if result["arm"] == MIX and result["size"] == list(TASKS[result["task"]].steps)[-1]:
@@ -276,9 +262,7 @@ def draw_learned(results: list[dict[str, Any]], picture: Path) -> bool:
         )
         for task, each in found.items()
     ]
-    if means:
-        draw_mixes(means, "the tasks").save(picture)
-    return bool(means)
+    draw_mixes(means, "the tasks").save(picture)
 
 
 def main() -> None:
@@ -299,16 +283,8 @@ def main() -> None:
     running.set_defaults(command=run)
     printing = commands.add_parser("table", help="print what there is")
     printing.set_defaults(command=table)
-    drawing = commands.add_parser("curves", help="draw the scores of a task by size, as SVG")
-    drawing.set_defaults(command=curves)
-    mixing = commands.add_parser("mixes", help="draw the mixes, as .svg, .html or .png")
-    mixing.set_defaults(command=mixes_picture)
-    for command in (printing, drawing, mixing):
-        command.add_argument("out", type=Path)
-        command.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
-    for command in (drawing, mixing):
-        command.add_argument("picture", type=Path)
-    drawing.add_argument("--task", choices=TASKS, default="tagger")
+    printing.add_argument("out", type=Path)
+    printing.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
     arguments = parser.parse_args()
     arguments.command(arguments)
 

@@ -70,7 +70,6 @@ PROBES = {
     "universal tags": "UPOS",
     "English tags": "XPOS",
     "dependency label": "dependency",
-    "tense of verbs": "tense",
     "entities, F1": "entities",
 }
 NOISE = {
@@ -326,15 +325,12 @@ def perplexity(found: Found) -> Iterator[str]:
 def blimp(found: Found) -> Iterator[str]:
     value = found.one("blimp", pairs="all")
     every, equal = value["all"], value["equal `<UNK>`"]
-    yield from head("", "forward", "backward", "summed", "… as many `<UNK>` in both")
-
-    def line(label: str, name: str, each: dict[str, float]) -> str:
-        other = equal["mean"] if name == "mean" else equal["phenomena"].get(name)
-        return row(label, [*each.values(), other["summed"] if other else None], None, 1)
-
-    yield line("mean of the 67 paradigms", "mean", every["mean"])
-    for name, each in every["phenomena"].items():
-        yield line(name.replace("_", " "), name, each)
+    yield from head("", "forward", "backward", "summed", "equal `<UNK>`")
+    rows = {"mean of 67": ("mean", every["mean"]), "±, 95 %": ("interval", every["interval"])}
+    rows |= {name.replace("_", "/"): ("fields", each) for name, each in every["fields"].items()}
+    for label, (part, each) in rows.items():
+        other = equal["fields"][label.replace("/", "_")] if part == "fields" else equal[part]
+        yield row(label, [*each.values(), other["summed"]], None, 1)
 
 
 def korean_senses(found: Found) -> Iterator[str]:
