@@ -166,11 +166,12 @@ def test_adapted(run: Run, data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("task", [name for name in TASKS if name != "tagger"])
 def test_every_task(run: Run, data: Path, tmp_path: Path, task: str) -> None:
-    weights = KOREAN if TASKS[task].lang == "ko" else "en_sm"
-    arms = ("--arms", "ELMo, fine-tuned", "--sizes", "all", "--seeds", 1, "--max-steps", 1)
-    arms += ("--weights", weights)
+    weights = {"en": "en_sm", "ko": KOREAN}.get(TASKS[task].lang)  # none of other languages
+    arm = "ELMo, fine-tuned" if weights else "HashEmbedCNN"
+    arms = ("--arms", arm, "--sizes", "all", "--seeds", 1, "--max-steps", 1)
+    arms += ("--weights", weights or "en_sm")
     out = run("downstream", "run", tmp_path / "out", "--data", data, "--tasks", task, *arms)
-    assert out.startswith(f"{task} all ELMo, fine-tuned 1 ")
+    assert out.startswith(f"{task} all {arm} 1 ")
 
 
 def test_korean(data: Path) -> None:
