@@ -87,7 +87,7 @@ $(MADE):
 
 $(INSTALLED): $(MADE) $(METADATA)
 	@echo "Installing into $(VENV); the first time this takes a few minutes"
-	$(PIP_INSTALL) --editable .
+	$(PIP_INSTALL) --editable '.[viz]'
 	touch $@
 
 $(INSTALLED_DEV): $(MADE) $(METADATA)

@@ -241,9 +241,8 @@ def draw_learning(results: list[dict[str, Any]], task: str, picture: Path) -> No
     scores = {
         arm: {s: column[arm] for s, column in shares.items() if arm in column} for arm in ARMS
     }
-    title = f"{task}: {TASKS[task].score}"
-    drawing = draw_curves({arm: points for arm, points in scores.items() if points}, title)
-    picture.write_text(drawing.svg(title) + "\n", encoding="utf8")
+    arms = {arm: points for arm, points in scores.items() if points}
+    draw_curves(arms, f"{task}: {TASKS[task].score}").save(picture)
 
 
 def draw_learned(results: list[dict[str, Any]], picture: Path) -> None:

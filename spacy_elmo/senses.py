@@ -119,11 +119,6 @@ class Senses:
         ]
         return {"word": self.word, "complete": self.complete, "senses": senses}
 
-    def _repr_html_(self) -> str:
-        from .viz.senses import draw_senses
-
-        return draw_senses(self).html()
-
 
 def find_senses(
     word: str,

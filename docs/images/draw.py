@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import spacy
+from drawing import Drawing, Point, Shape
 
 import spacy_elmo.pipeline.factory  # noqa: F401
 from spacy_elmo.bilm.find_weights import find_weights
@@ -18,7 +19,8 @@ from spacy_elmo.clusters import center, project
 from spacy_elmo.pipeline.segments import sentence_bounds
 from spacy_elmo.readers import blank_pipeline
 from spacy_elmo.senses import make_context
-from spacy_elmo.viz.drawing import COLOURS, FAINT, INK, PAPER, Drawing, Point, Shape
+from spacy_elmo.viz.figure import COLOURS
+from spacy_elmo.viz.page import FAINT, INK, PAPER
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

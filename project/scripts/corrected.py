@@ -15,7 +15,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from wasabi import msg
 
-from spacy_elmo.viz.drawing import clean
+from spacy_elmo.viz.page import clean
 from spacy_elmo.viz.picture import Picture
 
 SHOWN = 15  # of each task

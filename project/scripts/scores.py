@@ -9,7 +9,7 @@ from typing import NamedTuple
 import typer
 from datasets import TASKS
 
-from spacy_elmo.viz.drawing import COLOURS, FAINT, Drawing
+from spacy_elmo.viz.figure import COLOURS, in_style, new_figure
 from spacy_elmo.viz.picture import Picture
 
 # The score of a task in spaCy's metrics, and its name.
@@ -19,7 +19,7 @@ MEASURES = {
     "ner": ("ents_f", "entity F1"),
     "textcat": ("cats_micro_f", "accuracy"),
 }
-WIDTH, LEFT, BAR, GAP = 480, 200, 24, 24
+BAR = 0.38  # of the distance between two tasks
 
 
 class Score(NamedTuple):
@@ -63,23 +63,22 @@ def make_table(scores: list[Score]) -> str:
     return "\n".join(lines) + "\n"
 
 
+@in_style()
 def draw_scores(scores: list[Score]) -> Picture:
     """Two bars for each task."""
-    drawing = Drawing(WIDTH, 20 + len(scores) * (2 * BAR + GAP))
-    room, y = WIDTH - LEFT - 70, 20.0
-    for score in scores:
-        drawing.label(8, y + BAR, score.task, bold=True)
-        drawing.label(8, y + BAR + 18, score.measure, size=11, fill=FAINT)
-        for name, value, fill in [
-            ("without", score.plain, COLOURS[4]), ("ELMo", score.elmo, COLOURS[0])
-        ]:  # fmt: skip
-            title = f"{score.task}, {name}: {100 * value:.1f}"
-            drawing.label(LEFT - 8, y + BAR * 0.7, name, size=13, anchor="end")
-            drawing.box(LEFT, y + 2, max(1.0, value * room), BAR - 4, fill, title=title)
-            drawing.label(LEFT + value * room + 6, y + BAR * 0.7, f"{100 * value:.1f}", size=13)
-            y += BAR
-        y += GAP
-    return Picture("With ELMo and without it", "Scores on the test sets, from 0 to 100.", drawing)
+    figure, axes = new_figure(0.8 + 0.8 * len(scores))
+    for offset, name, colour in ((-BAR / 2, "without", COLOURS[4]), (BAR / 2, "ELMo", COLOURS[0])):
+        values = [100 * (score.elmo if name == "ELMo" else score.plain) for score in scores]
+        places = [number + offset for number in range(len(scores))]
+        bars = axes.barh(places, values, BAR, label=name, color=colour)
+        axes.bar_label(bars, fmt="%.1f", padding=4)
+    axes.set_yticks(range(len(scores)), [f"{score.task}\n{score.measure}" for score in scores])
+    axes.set(xlim=(0, 110), xticks=[])
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    axes.invert_yaxis()
+    figure.legend(loc="outside upper left", frameon=False, ncols=2)
+    return Picture("With ELMo and without it", "Scores on the test sets, from 0 to 100.", figure)
 
 
 if __name__ == "__main__":

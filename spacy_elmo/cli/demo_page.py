@@ -5,7 +5,8 @@ from __future__ import annotations
 from spacy.language import Language
 
 from ..senses import MIN_CONTEXTS, group, split_sentences
-from ..viz.picture import Picture, html_page
+from ..viz.page import html_page
+from ..viz.picture import Picture
 from ..viz.senses import draw_senses
 from ..viz.similarity import draw_similarity
 from ..viz.surprisal import draw_surprisal

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..lm.language_model import BLANK, Guesses, LanguageModel
-from .drawing import COLOURS, FAINT, Drawing, shorten, shorten_start
+from ..lm.language_model import BLANK, LanguageModel
+from .figure import COLOURS, in_style, new_figure, shorten, shorten_start
+from .page import FAINT, replace_controls
 from .picture import Picture
 
-# Pixels: the widths of the drawing, of a word and of the longest bar; a line's height.
-WIDTH, WORD, BAR, LINE = 440, 160, 190, 24
+LINE = 0.26  # inches: the height of a bar
 WORD_CHARACTERS, CONTEXT_CHARACTERS = 17, 20
 
 
+@in_style()
 def draw_blanks(lm: LanguageModel, words: Sequence[str], n: int = 5) -> Picture:
     """The likeliest words for each blank, expected from the left, from the right and from both.
 
@@ -27,38 +28,36 @@ def draw_blanks(lm: LanguageModel, words: Sequence[str], n: int = 5) -> Picture:
     positions = [i for i, word in enumerate(words) if word == BLANK]
     if not positions:
         raise ValueError(f"The sentence has no blank: write {BLANK} for each word to predict.")
-    height = LINE * (3 * (n + 1) + 2)
-    drawing = Drawing(WIDTH, height * len(positions))
-    for number, position in enumerate(positions):
-        top = height * number + LINE
-        drawing.label(10, top, surroundings(words, position), bold=True)
-        filled = lm.fill(words, position, n)
-        sides = (("from the left", filled.forward), ("from the right", filled.backward),
-                 ("from both", filled.both))  # fmt: skip
-        for colour, (title, guesses) in zip(COLOURS, sides, strict=False):
-            top += LINE
-            drawing.label(10, top, title, fill=FAINT)
-            draw_guesses(drawing, top + LINE, guesses, colour)
-            top += LINE * n
+    filled = [lm.fill(words, position, n) for position in positions]
+    rows = 3 * len(positions)
+    figure, axes = new_figure(rows * (LINE * n + 0.45) + 0.3 * len(positions), nrows=rows)
+    panels = iter(axes)
+    for position, found in zip(positions, filled, strict=True):
+        sides = {"from the left": found.forward, "from the right": found.backward,
+                 "from both": found.both}  # fmt: skip
+        for number, (title, guesses) in enumerate(sides.items()):
+            panel = next(panels)
+            names = [shorten(replace_controls(word), WORD_CHARACTERS) for word, _ in guesses]
+            values = [probability for _, probability in guesses]
+            bars = panel.barh(range(len(values)), values, color=COLOURS[number], height=0.8)
+            panel.bar_label(bars, [f"{value:.1%}" for value in values], padding=4, color=FAINT)
+            panel.set_yticks(range(len(values)), names)
+            panel.invert_yaxis()
+            panel.set_xlim(0, 1.25 * max(*values, 1e-9, 0))
+            panel.tick_params(length=0)
+            panel.set_xticks([])
+            panel.spines[:].set_visible(False)
+            context = f"{surroundings(words, position)}\n" if number == 0 else ""
+            panel.set_title(context + title)
     caption = (
         "Words that the language model expects in each blank, with their probabilities: reading "
         "what is on its left, what is on its right, and both."
     )
-    return Picture("Filling the blanks", caption, drawing)
+    return Picture("Filling the blanks", caption, figure)
 
 
 def surroundings(words: Sequence[str], position: int) -> str:
     """A blank and what is near it on both sides."""
     left = shorten_start(" ".join(words[:position]), CONTEXT_CHARACTERS)
     right = shorten(" ".join(words[position + 1 :]), CONTEXT_CHARACTERS)
-    return f"{left} {BLANK} {right}".strip()
-
-
-def draw_guesses(drawing: Drawing, y: float, guesses: Guesses, colour: str) -> None:
-    """One line for each guess: the word, a bar, its probability."""
-    for row, (word, probability) in enumerate(guesses):
-        line = y + LINE * row
-        width = max(1.0, BAR * probability / guesses[0][1])
-        drawing.label(20, line, shorten(word, WORD_CHARACTERS))
-        drawing.box(WORD, line - 13, width, 16, colour)
-        drawing.label(WORD + width + 6, line, f"{probability:.1%}", fill=FAINT)
+    return replace_controls(f"{left} {BLANK} {right}").strip()

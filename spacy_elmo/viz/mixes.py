@@ -1,20 +1,15 @@
-"""The mixes of a pipeline: bars, and a heat map of tasks by layers."""
+"""The mixes of a pipeline: a heat map of tasks by layers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ..pipeline.scalar_mix import Mix
-from .drawing import COLOURS, FAINT, Drawing, shade, shorten, text_on
+from .figure import heat_map, in_style, new_figure
 from .picture import Picture
 
-WIDTH = 440
-LINE, BAR, GAP = 24, 22, 10  # heights in pixels: of a name, of a bar, between two mixes
-BARS = 36  # where bars begin; what is on their left is the number of the layer
-LEFT, RIGHT, CELL = 156, 64, 44  # of the heat map: the names are on its left, γ is on its right
-NAME_CHARACTERS, MOST_CHARACTERS = 14, 40
 
-
+@in_style()
 def draw_mixes(found: Sequence[Mix], name: str) -> Picture:
     """The picture of the weights of mixes.
 
@@ -30,68 +25,21 @@ def draw_mixes(found: Sequence[Mix], name: str) -> Picture:
             f"The pipeline '{name}' has no mix with weights: it has no elmo component, or was not "
             f"initialized."
         )
-    drawing = Drawing(WIDTH, 40 + sum(map(bars_height, found)) + 40 + CELL * len(found) + 10)
-    drawing.label(BARS, 26, "weight of each layer", fill=FAINT)
-    y = 36.0
-    for mix in found:
-        draw_bars(drawing, y, mix)
-        y += bars_height(mix)
-    draw_heat_map(drawing, y + 34, found)
+    figure, axes = new_figure(1 + 0.5 * len(found))
+    n_layers = max(len(mix.weights) for mix in found)
+    values = [[*mix.weights, *[float("nan")] * (n_layers - len(mix.weights))] for mix in found]
+    heat_map(axes, values, digits=2)
+    axes.set_xticks(range(n_layers))
+    axes.set_xlabel("layer")
+    axes.set_yticks(range(len(found)), [f"{mix_name(mix)}\nγ = {mix.gamma:.2f}" for mix in found])
     caption = (
         "What each component takes from the layers of the biLM: layer 0 is the token layer, which "
         "knows nothing of context. The weights of a mix add up to 1; γ scales the result."
     )
-    return Picture(f"Mixes of “{name}”", caption, drawing)
+    return Picture(f"Mixes of “{name}”", caption, figure)
 
 
-def bars_height(mix: Mix) -> float:
-    return LINE + BAR * len(mix.weights) + GAP
-
-
-def draw_bars(drawing: Drawing, top: float, mix: Mix) -> None:
-    """A bar for the weight of each layer, below the name of the mix."""
-    drawing.label(BARS, top + LINE - 6, mix_name(mix, MOST_CHARACTERS), bold=True)
-    room = WIDTH - BARS - 60  # for the value beside the longest bar
-    for layer, weight in enumerate(mix.weights):
-        y = top + LINE + BAR * layer
-        title = f"{mix_name(mix)}: layer {layer}, weight {weight:.3f}"
-        width = max(weight * room, 1.0)
-        drawing.label(BARS - 10, y + BAR * 0.75, str(layer), anchor="end")
-        drawing.box(BARS, y + 2, width, BAR - 4, layer_colour(layer), title=title)
-        drawing.label(BARS + width + 8, y + BAR * 0.75, f"{weight:.2f}")
-    bottom = top + LINE + BAR * len(mix.weights)
-    drawing.line((BARS, top + LINE), (BARS, bottom))
-
-
-def draw_heat_map(drawing: Drawing, y: float, found: Sequence[Mix]) -> None:
-    """A row for each mix, below the numbers of the layers."""
-    size = (WIDTH - LEFT - RIGHT) / max(len(mix.weights) for mix in found)
-    font = min(15.0, size * 0.38)
-    drawing.label(12, y, "layer", fill=FAINT)
-    drawing.label(WIDTH - 12, y, "γ", anchor="end", fill=FAINT)
-    for layer in range(max(len(mix.weights) for mix in found)):
-        drawing.label(LEFT + (layer + 0.5) * size, y, str(layer), anchor="middle", fill=FAINT)
-    y += 10
-    for mix in found:
-        drawing.label(12, y + CELL * 0.6, mix_name(mix), bold=True)
-        for layer, weight in enumerate(mix.weights):
-            x = LEFT + layer * size
-            title = f"{mix_name(mix)}: layer {layer}, weight {weight:.3f}"
-            drawing.box(x, y, size, CELL, shade(weight), stroke_width=2.0, title=title)
-            drawing.label(
-                x + size / 2, y + CELL * 0.6, f"{weight:.2f}", size=font, anchor="middle",
-                fill=text_on(weight),
-            )  # fmt: skip
-        drawing.label(WIDTH - 12, y + CELL * 0.6, f"{mix.gamma:.2f}", anchor="end")
-        y += CELL
-
-
-def layer_colour(layer: int) -> str:
-    """Layers next to each other differ in lightness, too."""
-    return COLOURS[(0, 4, 1, 2, 3, 5)[layer % 6]]
-
-
-def mix_name(mix: Mix, most: int = NAME_CHARACTERS) -> str:
+def mix_name(mix: Mix) -> str:
     """The component of a mix, with its listener where that says more."""
-    name = mix.component if mix.listener in ("elmo", "0") else f"{mix.component} {mix.listener}"
-    return shorten(name, most)
+    is_plain = mix.listener in ("elmo", "0", mix.component)
+    return mix.component if is_plain else f"{mix.component}: {mix.listener}"

@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..bilm.files import write_text
-from .drawing import FONT, INK, PAPER, Drawing, clean
-from .image import KINDS, save_image
+from .figure import save_image, to_svg
+from .page import STYLE, clean, html_page
 
-SUFFIXES = (".html", ".svg", *KINDS)
-STYLE = f"""
-.elmo-viz {{ font-family: {FONT}; color: {INK}; background: {PAPER}; color-scheme: light;
-  max-width: 60rem; margin: 0 auto; padding: 1rem; line-height: 1.5; overflow-wrap: anywhere; }}
-.elmo-viz h1 {{ font-size: 1.4rem; margin: 0 0 .5rem; }}
-.elmo-viz h2 {{ font-size: 1.1rem; margin: 1.5rem 0 .5rem; }}
-.elmo-viz li:target {{ background: #fff3c4; }}
-.elmo-viz a:focus polygon, .elmo-viz a:hover polygon {{ stroke: {INK}; stroke-width: 2.5; }}
-"""
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+IMAGES = (".png", ".pdf", ".jpg")
+SUFFIXES = (".html", ".svg", *IMAGES)
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing, or text in HTML, with a title and a caption.
+    """A figure, or text in HTML, with a title and a caption.
 
     Args:
         title: a heading.
         caption: what is to be seen, in a sentence or two.
-        drawing: None if there is only text.
-        text: HTML below the drawing.
+        figure: of matplotlib; None if there is only text.
+        text: HTML below the figure.
+        titles: what is shown while the pointer is over a link of the figure, by its target.
     """
 
     title: str
     caption: str
-    drawing: Drawing | None = None
+    figure: Figure | None = None
     text: str = ""
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     def html(self, page: bool = False) -> str:
         """The picture as HTML that refers to nothing outside itself.
@@ -43,10 +42,10 @@ class Picture:
         Args:
             page: a whole page, not a single element.
         """
-        svg = [self.drawing.svg(self.title)] if self.drawing else []
+        svg = "" if self.figure is None else to_svg(self.figure, self.title, self.titles)
         lines = [
             '<div class="elmo-viz">', f"<style>{STYLE}</style>", f"<h1>{clean(self.title)}</h1>",
-            f"<p>{clean(self.caption)}</p>", *svg, self.text, "</div>",
+            f"<p>{clean(self.caption)}</p>", svg, self.text, "</div>",
         ]  # fmt: skip
         element = "\n".join(filter(None, lines))
         return html_page(self.title, [element]) if page else element
@@ -74,32 +73,21 @@ class Picture:
         """Write a file, whole or not at all; its suffix decides the format.
 
         Raises:
-            ValueError: the suffix is none of `SUFFIXES`, the folder is missing, there is no
-                drawing for an image, or an image needs matplotlib.
+            ValueError: the suffix is none of `SUFFIXES`, the folder is missing, or there is no
+                figure for an image.
+
+        Warns:
+            UserWarning: an image has boxes for characters that no installed font has.
         """
         file = check_output(file)
-        kind = file.suffix.lower()
-        if kind == ".html":
-            content = self.html(page=True)
-        elif self.drawing is None:
+        if file.suffix.lower() == ".html":
+            write_text(file, self.html(page=True))
+        elif self.figure is None:
             raise ValueError(f"'{file}': '{self.title}' is text and has no image; write .html.")
-        elif kind in KINDS:
-            save_image(self.drawing, file)
-            return
+        elif file.suffix.lower() == ".svg":
+            write_text(file, to_svg(self.figure, self.title, self.titles) + "\n")
         else:
-            content = self.drawing.svg(self.title) + "\n"
-        write_text(file, content)
-
-
-def html_page(title: str, elements: Iterable[str]) -> str:
-    """A page of several pictures, in HTML that refers to nothing outside itself."""
-    body = "\n".join(elements)
-    return (
-        '<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8"/>\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"/>\n'
-        f"<title>{clean(title)}</title>\n</head>\n"
-        f'<body style="margin:0">\n{body}\n</body>\n</html>\n'
-    )
+            save_image(self.figure, file)
 
 
 def check_output(file: str | Path) -> Path:

@@ -2,65 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..clusters import center, project
 from ..senses import Sense, Senses
-from .drawing import COLOURS, FAINT, INK, MARKS, Drawing, clean, shorten
+from .figure import COLOURS, MARKERS, in_style, new_figure, shorten
+from .page import INK, clean, replace_controls
 from .picture import Picture
 
-WIDTH, SIDE, MARGIN = 520, 520, 36
-LINE = 30  # pixels of a line of the legend
 KEYWORD_CHARACTERS = 34
 
 
+@in_style()
 def draw_senses(found: Senses) -> Picture:
     """The picture of a word's contexts.
 
     Points near each other are contexts with similar vectors (their first two principal
-    components). Each has its sentence as a title, and links to it in the list below.
+    components). Each shows its sentence to the pointer, and links to it in the list below.
     """
     groups = found.groups
     vectors = center(np.stack([c.vector for group in groups for c in group.contexts]))
     points, shares = project(vectors)
-    drawing = Drawing(WIDTH, SIDE + LINE * len(groups) + 10)
-    low, high = points.min(axis=0), points.max(axis=0)
-    places = MARGIN + (points - low) / np.maximum(high - low, 1e-12) * (SIDE - 2 * MARGIN)
-    drawing.box(10, 10, SIDE - 20, SIDE - 20, "#ffffff", stroke=FAINT)
-    index = 0
+    figure, axes = new_figure(5.4 + 0.26 * len(groups))
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(True)
+    axes.margins(0.08)
+    titles: dict[str, str] = {}
     for number, group in enumerate(groups):
-        for context in group.contexts:
-            x, y = places[index].tolist()
-            draw_mark(
-                drawing, number, x, SIDE - y,
-                title="".join(context.text).strip(), link=f"#context-{index + 1}",
-            )  # fmt: skip
-            index += 1
-    for number, group in enumerate(groups):
-        y = SIDE + LINE * (number + 0.5)
-        draw_mark(drawing, number, 24, y - 5, size=8.0)
-        drawing.label(44, y, legend(number, group), size=16)
-    n = sum(len(group.contexts) for group in groups)
+        links = [f"#context-{len(titles) + i + 1}" for i in range(len(group.contexts))]
+        own = points[len(titles) : len(titles) + len(links)]
+        # From the ninth group on, colours and shapes form new pairs.
+        marker = MARKERS[(number + number // len(COLOURS)) % len(MARKERS)]
+        dots = axes.scatter(
+            *own.T, s=55, c=COLOURS[number % len(COLOURS)], marker=marker, edgecolors=INK,
+            linewidths=0.6, label=replace_controls(legend(number, group)),
+        )  # fmt: skip
+        dots.set_urls(links)
+        texts = ("".join(context.text).strip() for context in group.contexts)
+        titles.update(zip(links, texts, strict=True))
+    figure.legend(loc="outside lower left", frameon=False)
     some = "" if found.complete else "the first "
     caption = (
-        f"{some}{n} contexts of “{found.word}”, in {len(groups)} "
+        f"{some}{len(titles)} contexts of “{found.word}”, in {len(groups)} "
         f"{'group' if len(groups) == 1 else 'groups'} of similar vectors (context and topic). Near "
         f"points are similar contexts; the two axes show {shares.sum():.0%} of the variance. Point "
         f"at a mark to read its sentence, or follow it to the list."
     )
-    return Picture(
-        f"Senses of “{found.word}”", caption[0].upper() + caption[1:], drawing, list_contexts(found)
-    )
-
-
-def draw_mark(drawing: Drawing, number: int, x: float, y: float, **settings: Any) -> None:
-    """The mark of a group; from the ninth group on, colours and shapes form new pairs."""
-    kind = MARKS[(number + number // len(COLOURS)) % len(MARKS)]
-    drawing.mark(
-        kind, x, y, COLOURS[number % len(COLOURS)], stroke=INK, stroke_width=0.8, **settings
-    )
+    caption = caption[0].upper() + caption[1:]
+    title = f"Senses of “{found.word}”"
+    return Picture(title, caption, figure, list_contexts(found), titles)
 
 
 def legend(number: int, group: Sense) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from spacy.tokens import Doc, Span, Token
 
-from .drawing import FAINT, clean, shade, text_on
+from .page import FAINT, INK, PAPER, clean
 from .picture import Picture
 
 MOST_BITS = 20.0  # darkest
+LIGHT, DARK = (247, 251, 255), (8, 48, 107)  # ends of the scale of `shade`
 WORD = "display:inline-block;padding:.15em .3em;margin:.1em 0;border-radius:.35em;line-height:1.3"
 
 
@@ -64,3 +65,16 @@ def mark_token(token: Token) -> str:
     return (
         f'<mark style="{style}" title="{bits:.2f} bits">{text}<br/><small>{bits:.1f}</small></mark>'
     )
+
+
+def shade(share: float) -> str:
+    """A blue from light (0) to dark (1), whose lightness falls evenly."""
+    share = min(max(share, 0.0), 1.0)
+    return "#" + "".join(
+        f"{round(a + (b - a) * share):02x}" for a, b in zip(LIGHT, DARK, strict=True)
+    )
+
+
+def text_on(share: float) -> str:
+    """The colour of text on `shade`: the one with more contrast."""
+    return PAPER if share > 0.62 else INK

@@ -8,17 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..pretraining.run.log import LOG, find_log, read_log
-from .diagram import Panel, linear_axis, log_axis
-from .drawing import COLOURS, INK, MARKS, PAPER, Drawing, shorten_start
+from .figure import COLOURS, MARKERS, in_style, new_figure, shorten_start
+from .page import replace_controls
 from .picture import Picture
 
-WIDTH, LEFT, RIGHT = 460, 70, 20
-GAP, LINE = 46, 28  # pixels: above each panel, and of a line of the legend
-PANELS = (("training loss (nats)", 170), ("held-out perplexity", 190), ("learning rate", 90))
-MOST_MARKS = 24  # on a line; the best evaluation always has one
-NAME_CHARACTERS = 30
+MOST_MARKS = 24  # on a line
+NAME_CHARACTERS = 34
 LEAST, MOST = 1e-30, 1e30  # of what can be drawn, also on a logarithmic axis
-UNITS = ((2e9, 1e9, "billions"), (2e6, 1e6, "millions"), (2e3, 1e3, "thousands"))
 
 
 class Value(NamedTuple):
@@ -36,6 +32,7 @@ class Run(NamedTuple):
     curves: dict[str, list[Value]]
 
 
+@in_style()
 def draw_training(paths: Sequence[Path]) -> Picture:
     """The picture of loss, held-out perplexity and learning rate, by the words read.
 
@@ -45,59 +42,51 @@ def draw_training(paths: Sequence[Path]) -> Picture:
     Raises:
         ValueError: there is no log, or it is damaged or has nothing to draw.
     """
+    from matplotlib.ticker import EngFormatter, NullFormatter, StrMethodFormatter
+
     runs = [read_run(path) for path in paths]
     if len({run.name for run in runs}) < len(runs):
         runs = [run._replace(name=str(path)) for run, path in zip(runs, paths, strict=True)]
+    figure, (loss, perplexity, rate) = new_figure(
+        6.6, nrows=3, sharex=True, height_ratios=[3, 3, 1.5]
+    )
     if len(runs) == 1:  # each direction has a line
-        names = ["forward", "backward", "mean"]
-        perplexity = {name: runs[0].curves[name] for name in names}
-        lines = [{"": runs[0].curves["loss"]}, perplexity, {"": runs[0].curves["lr"]}]
+        curves = runs[0].curves
+        draw_curves(loss, {"": curves["loss"]})
+        draw_curves(perplexity, {kind: curves[kind] for kind in ("forward", "backward", "mean")})
+        draw_curves(rate, {"": curves["lr"]})
     else:
-        names = [run.name for run in runs]
-        lines = [{run.name: run.curves[kind] for run in runs} for kind in ("loss", "mean", "lr")]
-    looks = {name: (COLOURS[(0, 3, 6, 1, 2, 4, 5)[i % 7]], MARKS[i % len(MARKS)])
-             for i, name in enumerate(names)}  # fmt: skip
-    words = [v.words for each in lines for curve in each.values() for v in curve]
-    x = linear_axis(words, n=4, zero=True).until(max(words))
-    height = sum(GAP + height for _, height in PANELS) + 60 + LINE * len(names)
-    drawing = Drawing(WIDTH, height)
-    y = 0.0
-    for (title, height), curves in zip(PANELS, lines, strict=True):
-        values = [v.value for curve in curves.values() for v in curve] or [1.0]
-        axis = (
-            log_axis(values) if title == PANELS[1][0]
-            else linear_axis(values, n=4 if height > 100 else 2, zero=title == PANELS[2][0])
-        )  # fmt: skip
-        panel = Panel(LEFT, y + GAP, WIDTH - LEFT - RIGHT, height, x, axis)
-        panel.draw_grid(drawing, title)
-        for name, curve in curves.items():
-            draw_curve(drawing, panel, curve, name, looks.get(name))
-        y += GAP + height
-    unit, title = next(((u, t) for least, u, t in UNITS if x.high >= least), (1.0, ""))
-    panel.draw_x(drawing, f"words read{', ' * bool(title)}{title}", unit)
-    for number, name in enumerate(names):
-        line = y + 60 + LINE * (number + 0.5)
-        colour, mark = looks[name]
-        drawing.mark(mark, LEFT + 6, line - 5, colour, size=7.0)
-        drawing.label(LEFT + 22, line, shorten_start(name, NAME_CHARACTERS))  # ends of paths differ
-    return Picture("Pretraining", " ".join(map(describe, runs)), drawing)
+        for panel, kind in ((loss, "loss"), (perplexity, "mean"), (rate, "lr")):
+            draw_curves(panel, {run.name: run.curves[kind] for run in runs})
+    loss.set_title("training loss (nats)")
+    perplexity.set(title="held-out perplexity", yscale="log")
+    low, high = perplexity.get_ylim()
+    perplexity.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    within = high < 8 * low  # there is room for labels between the powers of ten
+    perplexity.yaxis.set_minor_formatter("{x:,.0f}" if within else NullFormatter())
+    rate.set(title="learning rate", xlabel="words read", xlim=(0, None))
+    rate.xaxis.set_major_formatter(EngFormatter(sep=" "))
+    for panel in (loss, perplexity, rate):
+        panel.grid(True, axis="y")
+    handles, names = perplexity.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower left", frameon=False)
+    return Picture("Pretraining", " ".join(map(describe, runs)), figure)
 
 
-def draw_curve(
-    drawing: Drawing, panel: Panel, curve: Sequence[Value], name: str, look: tuple[str, str] | None
-) -> None:
-    """A line; if its name has a colour and a mark, with marks that show their values."""
-    colour, mark = look or (INK, "")
-    panel.draw_line(drawing, [(v.words, v.value) for v in curve], colour)
-    if not mark or not curve:
-        return
-    chosen = {*curve[:: math.ceil(len(curve) / MOST_MARKS)], min(curve, key=lambda v: v.value)}
-    for v in sorted(chosen):
-        title = f"{name}: {v.value:,.5g} after {v.words:,} words, step {v.step:,}"
-        drawing.mark(
-            mark, *panel.place(v.words, v.value), colour, size=4.0, title=title,
-            stroke=PAPER, stroke_width=0.6,
+def draw_curves(panel: Any, curves: dict[str, list[Value]]) -> None:
+    """A line for each curve, with its own colour and marks if it has a name."""
+    for number, (name, curve) in enumerate(curves.items()):
+        panel.plot(
+            [v.words for v in curve], [v.value for v in curve], label=label_of(name),
+            color=COLOURS[(0, 3, 6, 1, 2, 4, 5)[number % 7]],
+            marker=MARKERS[number % len(MARKERS)] if name else None, markersize=5,
+            markevery=math.ceil(max(len(curve), 1) / MOST_MARKS),
         )  # fmt: skip
+
+
+def label_of(name: str) -> str:
+    """The name of a run or a direction, in a legend; the ends of paths differ."""
+    return shorten_start(replace_controls(name), NAME_CHARACTERS)
 
 
 def describe(run: Run) -> str:

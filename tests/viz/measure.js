@@ -16,7 +16,7 @@ function measureDrawing(svg) {
   const frame = svg.getBoundingClientRect();
   const scale = frame.width / svg.viewBox.baseVal.width;
   const labels = [...svg.querySelectorAll("text")];
-  const shapes = [...svg.querySelectorAll("polygon, polyline")];
+  const shapes = [...svg.querySelectorAll("path, use")].filter((shape) => !shape.closest("defs"));
   const boxes = labels.map((label) => letters(label.getBoundingClientRect()));
   const overlaps = [];
   boxes.forEach((box, i) => {
@@ -27,21 +27,21 @@ function measureDrawing(svg) {
   return {
     width: frame.width,
     labels: labels.map((label) => label.textContent),
-    smallest: Math.min(...labels.map((l) => scale * l.getAttribute("font-size"))),
+    smallest: Math.min(...labels.map((l) => scale * parseFloat(getComputedStyle(l).fontSize))),
     shapes: shapes.filter((shape) => visible(shape.getBoundingClientRect())).length,
-    outside: [...labels, ...shapes]
+    outside: labels
       .filter((item) => !within(item.getBoundingClientRect(), frame))
       .map((item) => item.outerHTML.slice(0, 200)),
     overlaps,
   };
 }
 
-// What the pointer finds in the middle of each shape or word with a title: [its own, found].
+// What the pointer finds in the middle of each link or word with a title: [its own, found].
 function hover(page) {
-  return [...page.querySelectorAll("polygon > title, [title]")].map((item) => {
+  return [...page.querySelectorAll("a > title, [title]")].map((item) => {
     const shape = item.tagName === "title" ? item.parentNode : item;
     const title = (element) =>
-      element?.getAttribute("title") ?? element?.querySelector(":scope > title")?.textContent;
+      element?.getAttribute("title") ?? element?.closest("a")?.querySelector("title")?.textContent;
     shape.scrollIntoView({ block: "center" });
     const box = shape.getBoundingClientRect();
     const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
@@ -53,7 +53,7 @@ function hover(page) {
 // Where a click on each link leads: [its target's text, whether it is in view and marked].
 async function follow(page, window) {
   const steps = [];
-  for (const link of page.querySelectorAll('a[href^="#"]')) {
+  for (const link of page.querySelectorAll("svg a")) {
     link.dispatchEvent(new window.MouseEvent("click", { bubbles: true, cancelable: true }));
     await new Promise((resolve) => setTimeout(resolve, 20));
     const target = page.querySelector(":target");

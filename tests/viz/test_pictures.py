@@ -16,16 +16,20 @@ from spacy_elmo import LanguageModel, viz
 from spacy_elmo.cli import app
 from spacy_elmo.clusters import center, distances, divide, project
 from spacy_elmo.senses import find_senses
-from spacy_elmo.viz.drawing import shade, shorten, text_on
+from spacy_elmo.viz.figure import shorten
+from spacy_elmo.viz.surprisal import shade, text_on
 
 from ..pipeline.helpers import make_nlp, write_language_model
 from ..threads import one_thread  # noqa: F401
+
+pytest.importorskip("matplotlib")
 
 TEXT = """The bank lent money.
 A bank & <b>river</b>\x01 flows. No word here.
 Bank! The bank is shut.
 """
 SVG = "{http://www.w3.org/2000/svg}"
+HREF = "{http://www.w3.org/1999/xlink}href"
 
 
 def run(*arguments: Any) -> Result:
@@ -81,10 +85,10 @@ def test_senses(weights: Path, corpus: Path, tmp_path: Path) -> None:
     result = run("senses", "bank", "--in", corpus, "-o", out, "-w", weights)
     assert result.exit_code == 0, result.output
     tree = ET.fromstring(out.read_text(encoding="utf-8"))
-    links = [a.get("href") for a in tree.iter(f"{SVG}a")]
+    links = [a.get(HREF) for a in tree.iter(f"{SVG}a")]
     listed = [f"#{li.get('id')}" for li in tree.iter("li")]
     assert sorted(links) == sorted(listed) and len(links) == 4
-    titles = {a.findtext(f"{SVG}polygon/{SVG}title") for a in tree.iter(f"{SVG}a")}
+    titles = {a.findtext(f"{SVG}title") for a in tree.iter(f"{SVG}a")}
     assert titles == {
         "The bank lent money.", "A bank & <b>river</b>\ufffd flows.", "Bank!", "The bank is shut."
     }  # fmt: skip
@@ -118,12 +122,9 @@ def test_the_vector_is_that_of_the_whole_text(weights: Path, corpus: Path) -> No
     assert np.abs(context.vector - doc._.elmo_layers[-1, 3]).max() < 1e-5
 
 
-def test_senses_in_a_notebook(weights: Path, corpus: Path) -> None:
-    """IPython shows what this method returns."""
+def test_senses_of_python(weights: Path, corpus: Path) -> None:
     senses = find_senses("bank", str(corpus), weights=str(weights), n_senses=2, quiet=True)
-    html = senses._repr_html_()
-    assert html == viz.senses(senses, jupyter=False)
-    tree = ET.fromstring(html)
+    tree = ET.fromstring(str(viz.senses(senses, jupyter=False)))
     assert len(list(tree.iter(f"{SVG}a"))) == len(list(tree.iter("li"))) == 4
 
 
@@ -142,7 +143,6 @@ def test_failures(weights: Path, corpus: Path, tmp_path: Path) -> None:
 
 
 def test_plot_mix(weights: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     nlp = make_nlp(weights)
     nlp("Hello.")
     nlp.to_disk(tmp_path / "nlp")
@@ -150,7 +150,7 @@ def test_plot_mix(weights: Path, tmp_path: Path) -> None:
         result = run("plot-mix", tmp_path / "nlp", "-o", tmp_path / name)
         assert result.exit_code == 0, result.output
     texts = [t.text for t in ET.parse(tmp_path / "mix.svg").iter(f"{SVG}text")]
-    assert texts.count("0.33") == 6
+    assert texts.count("0.33") == 3
     assert (tmp_path / "mix.png").read_bytes().startswith(b"\x89PNG")
     out = tmp_path / "mix.html"
     data = json.loads(run("plot-mix", tmp_path / "nlp", "-o", out, "--json").stdout)
@@ -163,7 +163,8 @@ def test_similarity_and_surprisal(weights: Path) -> None:
     nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
     docs = [nlp("The bank."), nlp("money & bank"), nlp("The odd bank.")]
     tree = ET.fromstring(str(viz.similarity(docs, page=True, jupyter=False)))
-    assert len(list(tree.iter(f"{SVG}polygon"))) == 9
+    texts = [text.text for text in tree.iter(f"{SVG}text")]
+    assert texts.count("1.00") >= 3 and {"The bank.", "money & bank", "The odd bank."} <= {*texts}
     marks = list(ET.fromstring(str(viz.surprisal(docs, jupyter=False))).iter("mark"))
     assert [mark.text for mark in marks] == [
         "The",
@@ -187,10 +188,13 @@ def test_blanks(weights: Path) -> None:
     words = ["The", "___", "odd", "___", "."]
     tree = ET.fromstring(str(viz.blanks(lm, words, 2, page=True, jupyter=False)))
     labels = [text.text for text in tree.iter(f"{SVG}text")]
-    assert labels[0] == "The ___ odd ___ ." and labels.count("from both") == 2
+    assert labels.count("The ___ odd ___ .") == 2 and labels.count("from both") == 2
     filled = [lm.fill(words, position, 2) for position in (1, 3)]
-    expected = [word for each in filled for side in each for word, _ in side]
-    assert [label for label in labels if label in {*expected}] == expected
-    assert len(list(tree.iter(f"{SVG}polygon"))) == 12
+    expected = [guess for each in filled for side in each for guess in side]
+    names = {word for word, _ in expected}
+    assert [label for label in labels if label in names] == [word for word, _ in expected]
+    assert [label for label in labels if label and label.endswith("%")] == [
+        f"{probability:.1%}" for _, probability in expected
+    ]
     with pytest.raises(ValueError, match="no blank"):
         viz.blanks(lm, ["The", "bank"])

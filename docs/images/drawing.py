@@ -1,81 +1,22 @@
-"""A drawing of shapes and labels, and its SVG."""
+"""Diagrams of shapes and labels as SVG, for the pictures of the documentation."""
 
 from __future__ import annotations
 
 import math
-import re
-from html import escape
-from itertools import accumulate
 from typing import Any, NamedTuple
-from unicodedata import east_asian_width
 
-FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
-INK, FAINT, PAPER = "#1a1a1a", "#767676", "#ffffff"
-# Okabe and Ito's colours for the colour-blind, in an order whose neighbours differ in lightness.
-COLOURS = (
-    "#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#1a1a1a", "#f0e442"
-)  # fmt: skip
-MARKS = ("circle", "square", "triangle", "diamond", "cross", "down", "star", "bar")
-LIGHT, DARK = (247, 251, 255), (8, 48, 107)  # ends of the scale of `shade`
-NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from spacy_elmo.viz.page import FAINT, FONT, INK, PAPER, clean
 
 Point = tuple[float, float]
 
 
-def clean(text: str) -> str:
-    """Text for XML: special characters escaped, those that XML cannot have replaced."""
-    return escape(NOT_XML.sub("\ufffd", text))
-
-
-def shorten(text: str, most: int) -> str:
-    """A text at most as wide as so many Latin characters; those of Korean, Chinese and Japanese
-    are as wide as two."""
-    widths = [2 if east_asian_width(character) in "WF" else 1 for character in text]
-    if sum(widths) <= most:
-        return text
-    n = sum(end < most for end in accumulate(widths))
-    return text[:n] + "…"
-
-
-def shorten_start(text: str, most: int) -> str:
-    """As `shorten`, but it is the end that stays."""
-    return shorten(text[::-1], most)[::-1]
-
-
-def shade(value: float) -> str:
-    """A blue from light (0) to dark (1), whose lightness falls evenly."""
-    share = min(max(value, 0.0), 1.0)
-    return "#" + "".join(
-        f"{round(a + (b - a) * share):02x}" for a, b in zip(LIGHT, DARK, strict=True)
-    )
-
-
-def text_on(value: float) -> str:
-    """The colour of a label on `shade`: the one with more contrast."""
-    return PAPER if value > 0.62 else INK
-
-
 def mark_points(kind: str, x: float, y: float, size: float) -> list[Point]:
-    """The outline of a mark around a point; all kinds have about the same area."""
+    """The outline of a circle or a square around a point, of about the same area."""
     if kind == "circle":
         return polygon(24, x, y, size)
     if kind == "square":
         return polygon(4, x, y, size * 1.25, turn=0.125)
-    if kind == "diamond":
-        return polygon(4, x, y, size * 1.25)
-    if kind == "triangle":
-        return polygon(3, x, y, size * 1.4)
-    if kind == "down":
-        return polygon(3, x, y, size * 1.4, turn=0.5)
-    if kind == "star":
-        tips = zip(polygon(5, x, y, size * 1.5), polygon(5, x, y, size * 0.65, 0.1), strict=True)
-        return [point for pair in tips for point in pair]
-    a, b = size * 0.45, size * 1.35
-    if kind == "bar":
-        return [(x - b, y - a), (x + b, y - a), (x + b, y + a), (x - b, y + a)]
-    corners = [(-a, -b), (a, -b), (a, -a), (b, -a), (b, a), (a, a), (a, b), (-a, b), (-a, a),
-               (-b, a), (-b, -a), (-a, -a)]  # fmt: skip
-    return [(x + dx, y + dy) for dx, dy in corners]
+    raise ValueError(kind)
 
 
 def polygon(n: int, x: float, y: float, radius: float, turn: float = 0.0) -> list[Point]:
@@ -125,7 +66,7 @@ class Drawing:
         self.items: list[Shape | Label] = []
 
     def mark(self, kind: str, x: float, y: float, fill: str, **settings: Any) -> None:
-        """Add one of `MARKS`, with the settings of a `Shape`."""
+        """Add a circle or a square, with the settings of a `Shape`."""
         size = settings.pop("size", 6.0)
         self.items.append(Shape(mark_points(kind, x, y, size), fill, **settings))
 

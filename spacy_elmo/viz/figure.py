@@ -1,0 +1,168 @@
+"""Figures of matplotlib in one style, and their SVG in a page."""
+
+from __future__ import annotations
+
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from io import StringIO
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unicodedata import east_asian_width
+
+import numpy as np
+
+from ..bilm.files import atomic_file
+from ..bilm.optional_imports import import_extra
+from .page import INK, PAPER, replace_controls
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+PIXELS = 96  # to the inch, in browsers
+WIDTH = 5.6  # inches: labels can be read on a phone
+# Okabe and Ito's colours for the colour-blind, in an order whose neighbours differ in lightness.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#1a1a1a", "#f0e442")
+MARKERS = "os^DPv*X"
+# With the characters of Korean, Chinese and Japanese, on Linux, macOS and Windows.
+FONTS = (
+    "DejaVu Sans", "Noto Sans CJK KR", "Noto Sans CJK JP", "NanumGothic", "Apple SD Gothic Neo",
+    "Hiragino Sans", "Malgun Gothic", "Microsoft YaHei", "Noto Sans",
+)  # fmt: skip
+STYLE = {
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.h_pad": 0.12,
+    "figure.facecolor": PAPER,
+    "font.size": 12,
+    "axes.titlesize": 12,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid.axis": "y",
+    "grid.color": "#e4e4e4",
+    "savefig.dpi": 200,
+    "svg.fonttype": "none",  # text as text, in the fonts of the reader
+    "text.parse_math": False,  # $ is a dollar
+}
+
+
+@contextmanager
+def in_style() -> Iterator[None]:
+    """A context, or a decorator, in which figures are drawn and saved in the style of this package.
+
+    Raises:
+        ValueError: matplotlib is missing.
+    """
+    need = "pictures are drawn by matplotlib"
+    matplotlib = import_extra("matplotlib", "viz", need, "spacy_elmo.viz")
+    manager = import_extra("matplotlib.font_manager", "viz", need, "spacy_elmo.viz").fontManager
+    installed = set(manager.get_font_names())
+    fonts = [font for font in FONTS if font in installed]
+    with matplotlib.rc_context({**STYLE, "font.family": fonts}):
+        yield
+
+
+def new_figure(height: float, **settings: Any) -> tuple[Figure, Any]:
+    """A figure and its axes.
+
+    Args:
+        height: in inches; the width is `WIDTH`.
+        settings: of ``Figure.subplots``, such as the number of rows.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height))
+    return figure, figure.subplots(**settings)
+
+
+def heat_map(axes: Any, values: Any, low: float = 0.0, high: float = 1.0, digits: int = 2) -> None:
+    """A matrix as shades of blue, the first row on top.
+
+    Args:
+        axes: where to.
+        values: ``(n_rows, n_columns)``; NaN is left empty.
+        low, high: the values of the lightest and of the darkest shade.
+        digits: of the number in each cell; 0 for no numbers.
+    """
+    rows, columns = np.shape(values)
+    axes.pcolormesh(
+        range(columns), range(rows), values, cmap="Blues", vmin=low, vmax=high, shading="nearest",
+        edgecolors=PAPER, linewidth=1.5,
+    )  # fmt: skip
+    axes.invert_yaxis()
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    for i, row in enumerate(values):
+        for j, value in enumerate(row):
+            if digits and value == value:
+                share = (value - low) / max(high - low, 1e-6)
+                colour = PAPER if share > 0.6 else INK
+                axes.text(j, i, f"{value:.{digits}f}", ha="center", va="center", color=colour)
+
+
+@in_style()
+def to_svg(figure: Figure, title: str, titles: Mapping[str, str]) -> str:
+    """A figure as an SVG element that needs no other file; a page can have several.
+
+    Args:
+        figure: the figure.
+        title: names it to screen readers.
+        titles: what is shown while the pointer is over a link, by the link's target.
+    """
+    import matplotlib
+
+    buffer = StringIO()
+    salt = sha256(title.encode("utf-8", "replace")).hexdigest()  # names differ within a page
+    with matplotlib.rc_context({"svg.hashsalt": salt}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # browsers have fonts
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    ET.register_namespace("", SVG)
+    ET.register_namespace("xlink", XLINK)
+    svg = ET.fromstring(buffer.getvalue())
+    svg.remove(svg.find(f"{{{SVG}}}metadata"))  # type: ignore[arg-type]
+    for group in svg.iter(f"{{{SVG}}}g"):
+        group.attrib.pop("id", None)
+    for link in svg.iter(f"{{{SVG}}}a"):
+        add_title(link, titles.get(link.get(f"{{{XLINK}}}href", ""), ""))
+    add_title(svg, title)
+    width = figure.get_size_inches()[0] * PIXELS
+    style = f"width:100%;max-width:{width:.0f}px;height:auto;background:{PAPER}"
+    svg.attrib = {"role": "img", "style": style, "viewBox": svg.get("viewBox", "")}
+    return ET.tostring(svg, encoding="unicode")
+
+
+def add_title(element: ET.Element, text: str) -> None:
+    title = ET.Element(f"{{{SVG}}}title")
+    title.text = replace_controls(text)
+    element.insert(0, title)
+
+
+@in_style()
+def save_image(figure: Figure, file: Path) -> None:
+    """Write a figure as an image, whole or not at all; the suffix decides the format.
+
+    Warns:
+        UserWarning: no installed font has some of its characters, for which boxes are drawn.
+    """
+    with atomic_file(file) as temporary:
+        figure.savefig(temporary, format=file.suffix[1:].lower())
+
+
+def shorten(text: str, most: int) -> str:
+    """A text at most as wide as so many Latin characters; those of Korean, Chinese and Japanese
+    are as wide as two."""
+    widths = [2 if east_asian_width(character) in "WF" else 1 for character in text]
+    if sum(widths) <= most:
+        return text
+    n = sum(end < most for end in accumulate(widths))
+    return text[:n] + "…"
+
+
+def shorten_start(text: str, most: int) -> str:
+    """As `shorten`, but it is the end that stays."""
+    return shorten(text[::-1], most)[::-1]
