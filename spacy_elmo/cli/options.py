@@ -30,7 +30,7 @@ CorpusIn = Annotated[str, typer.Option("--in", "-i", help="File, directory or pa
 TokenizedText = Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces")]
 MostContexts = Annotated[int, typer.Option("--max-contexts", min=3, help="Stop reading the corpus after as many contexts")]
 NumberOfSenses = Annotated[int | None, typer.Option("--senses", "-s", min=1, help="Number of groups (default: the one with the best silhouette, at most 8)")]
-PictureFile = Annotated[Path, typer.Option("--output", "-o", help="File to write: .html or .svg; or .png, .pdf or .jpg, which need matplotlib (the extra viz)", dir_okay=False)]
+PictureFile = Annotated[Path, typer.Option("--output", "-o", help="File to write: .html, .svg, .png, .pdf or .jpg; needs the extra viz", dir_okay=False)]
 
 # Of `convert` and `package`
 WarmText = Annotated[Path | None, typer.Option("--warm-text", "-w", help="Text in the language of the biLM, 30 sentences or more, to compute its warm state from", exists=True, dir_okay=False)]

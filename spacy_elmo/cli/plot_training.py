@@ -13,7 +13,7 @@ from .options import Json, print_json, report_errors
 
 def plot_training_cli(
     out: Annotated[list[Path], typer.Argument(help="Directory of a run of `elmo pretrain`, or its log; several are compared", metavar="OUT...")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", "--file", "-f", help="File to write: .html or .svg; or .png, .pdf or .jpg, which need matplotlib (the extra viz) (default: a .png beside the first log)", dir_okay=False)] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", "--file", "-f", help="File to write: .html, .svg, .png, .pdf or .jpg; needs the extra viz (default: a .png beside the first log)", dir_okay=False)] = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """
