@@ -65,7 +65,8 @@ class CharCNN(nn.Module):
         x = self.activation(maxima + bias.to(maxima.dtype))  # (n_words, n_filters)
         for highway in self.highways:
             x = highway(x)
-        return x if self.projection is None else self.projection(x)
+        x = x if self.projection is None else self.projection(x)
+        return x.to(weight.dtype)
 
     def _maxima(self, char_ids: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """The maximum of each filter over the positions of each word, ``(n_words, n_filters)``."""

@@ -26,16 +26,18 @@ class ConvertedBiLM:
         bfloat16: whether matrix products take bfloat16 operands.
 
     Attributes:
-        encode: ids of words to vectors x ``(n_words, P)``, float32.
         lstm: the layers, called as `LSTMLayer` is.
     """
 
     def __init__(self, encoder: CharCNN | WordVectors, lstm: Sequence[LSTMLayer], bfloat16: bool):
-        self.encode: Callable[[torch.Tensor], torch.Tensor] = encoder
-        if bfloat16 and isinstance(encoder, CharCNN):
-            converted = deepcopy(encoder).bfloat16()
-            self.encode = lambda ids: converted(ids).float()
+        is_converted = bfloat16 and isinstance(encoder, CharCNN)
+        self.encoder = deepcopy(encoder).bfloat16() if is_converted else encoder
         self.lstm = [_convert(layer, bfloat16) for layer in lstm]
+
+    def encode(self, ids: torch.Tensor) -> torch.Tensor:
+        """Ids of words to vectors x ``(n_words, P)``, float32."""
+        with torch.autocast(ids.device.type, enabled=False):  # the weights have their type already
+            return self.encoder(ids).float()
 
 
 def _convert(layer: LSTMLayer, bfloat16: bool) -> Callable[..., tuple[torch.Tensor, ...]]:

@@ -20,7 +20,7 @@ from .config import BiLMConfig
 from .lstm_kernel import BLOCK, KernelLSTM, load_kernel
 from .lstm_operators import LSTMOptions, OperatorLSTM
 from .packing import Packing
-from .precision import require_ieee_float32
+from .precision import autocast_type, require_ieee_float32
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
 
@@ -71,10 +71,8 @@ class LSTMLayer(nn.Module):
         Returns:
             Outputs ``(2, N, P)``, and the state each sentence ended in, as ``h0`` and ``c0``.
         """
-        device, product_type = x.device.type, x.dtype
-        if torch.is_autocast_enabled(device):  # for the products; all else is done in float32
-            product_type = torch.get_autocast_dtype(device)
-            x, h0, c0 = x.float(), h0.float(), c0.float()
+        # Autocast is for the products; all else is done in the type of x.
+        product_type = autocast_type(x.device) or x.dtype
         bias = self.gate_bias()
         # Under autocast cuDNN would take half precision, in which small gradients vanish.
         is_plain = self.cell_clip is None and self.proj_clip is None and product_type == x.dtype
@@ -89,7 +87,7 @@ class LSTMLayer(nn.Module):
         grad = torch.is_grad_enabled()
         options = LSTMOptions(packing, self.cell_clip, self.proj_clip, grad, product_type)
         weights = (self.weight_ih, self.weight_hh, bias, self.weight_hr)
-        with torch.autocast(device, enabled=False):
+        with torch.autocast(x.device.type, enabled=False):
             out, h_n, c_n = function.apply(x, h0, c0, *weights, options)
         return out, h_n, c_n
 

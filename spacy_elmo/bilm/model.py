@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from .indexed_sentences import IndexedSentences, id_tensor
 from .locks import LOADING
 from .lstm import LSTMLayer
 from .packing import Packing, by_sentence, to_device, unpack
-from .precision import products_are_rounded
+from .precision import products_are_rounded, rounding
 from .settings import check_choice
 from .state import State, final_state, select_state, zero_state
 from .static_vectors import WordVectors
@@ -66,6 +67,17 @@ class BiLM(nn.Module):
         if mode:
             self.clear_caches()  # the weights may be about to change
         return super().train(mode)
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Evaluate inside a ``with`` block, without gradients; then the mode is that from before."""
+        was_training = self.training
+        self.eval()
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self.train(was_training)
 
     def clear_caches(self) -> None:
         """Drop what was computed from the weights: words' vectors, and converted weights."""
@@ -246,7 +258,7 @@ class BiLM(nn.Module):
             types = self.encode(indexed.types)
         else:
             weights, dtype = versions(self.token_encoder), self.lstm[0].bias.dtype
-            version = (weights, self.precision, self.device, dtype)
+            version = (weights, self.precision, self.device, dtype, rounding(self.device))
             types = self.word_cache.lookup(indexed.types, self.encode, version)
         state = self.initial_state() if state is None else state
         if not len(sentences):

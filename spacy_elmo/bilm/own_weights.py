@@ -138,7 +138,7 @@ def check_output(model: BiLM, source: str) -> None:
     state = model.zero_state()
     if model.warm_h is not None and model.warm_c is not None:
         state = model.warm_h, model.warm_c
-    with torch.inference_mode():
+    with torch.inference_mode(), torch.autocast(model.device.type, enabled=False):
         found, _ = model.read(_probe(model.config.max_characters_per_token), state)
     model.word_cache.clear()
     if not all(bool(part.abs().max() < TOO_LARGE) for part in (*found, *state)):  # false for NaN
@@ -199,7 +199,7 @@ def check_tensors(
                 f"{source}: tensor '{name}' is of the type {tensor.dtype}, expected {kind}."
             )
         # The extremes are not finite if any value is not, and finding them takes no memory.
-        if tensor.numel() and not torch.stack(tensor.aminmax()).isfinite().all():
+        if tensor.numel() and not all(extreme.isfinite() for extreme in tensor.aminmax()):
             raise ValueError(f"{source}: tensor '{name}' has values that are not finite.")
 
 

@@ -106,9 +106,8 @@ def by_sentence(
         block = torch.stack([unpack(x, target) for x in layers])
     else:
         for j, x in enumerate(layers):
-            if j == 0:  # under autocast, layer 0 is in half precision, the others are not
-                dtype = torch.promote_types(x.dtype, torch.float32)
-                block = x.new_empty(n_layers, target.shape[1], 2 * x.shape[2], dtype=dtype)
+            if j == 0:
+                block = x.new_empty(n_layers, target.shape[1], 2 * x.shape[2])
             for each, rows, half in zip(x, target, block[j].chunk(2, dim=1), strict=True):
-                torch.index_select(each.to(block.dtype), 0, rows, out=half)
+                torch.index_select(each, 0, rows, out=half)
     return list(block.split([n - 2 for n in lengths], dim=1))

@@ -41,7 +41,18 @@ def switch_off_tf32() -> None:
             switch.fp32_precision = "ieee"
 
 
+def autocast_type(device: torch.device) -> torch.dtype | None:
+    """The type of products under autocast; None outside it."""
+    is_enabled = torch.is_autocast_enabled(device.type)
+    return torch.get_autocast_dtype(device.type) if is_enabled else None
+
+
+def rounding(device: torch.device) -> tuple[torch.dtype | None, str]:
+    """How PyTorch rounds products now; in caches, part of the key of what they hold."""
+    return autocast_type(device), torch.get_float32_matmul_precision()
+
+
 def products_are_rounded() -> bool:
     """Whether PyTorch's settings let an `LSTMLayer` on a CPU choose bfloat16 operands itself."""
-    is_medium = torch.get_float32_matmul_precision() == "medium"
-    return is_medium or torch.is_autocast_enabled("cpu")
+    dtype, precision = rounding(torch.device("cpu"))
+    return dtype is not None or precision == "medium"

@@ -149,7 +149,7 @@ class WordVectors(nn.Module):
         special = F.embedding(index.clamp(max=UNKNOWN), self.special)
         x = F.embedding((index - FIRST).clamp(min=0), self.table)
         x = torch.where((index < FIRST).unsqueeze(1), special, x)  # (n_words, vector_dim)
-        return x if self.projection is None else self.projection(x)
+        return x if self.projection is None else self.projection(x).to(x.dtype)  # under autocast
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles build their own `to_ids` when they need it."""

@@ -123,12 +123,10 @@ def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics:
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     frequent = [i for i in order if counts[i] > 1 and counts[i] >= MIN_FREQUENCY * counts.sum()]
     words = [[text.types[i] for i in frequent], counts[frequent] / counts.sum()]
-    was_training = model.training
-    model.eval()
-    with torch.no_grad():
+    # Exact, as they are saved.
+    with model.evaluating(), torch.autocast(model.device.type, enabled=False):
         word_mean, whitening = _whitening(model, [text.types[i] for i in order[:MAX_TYPES]])
         mean, std = _moments(model, text)
-    model.train(was_training)
     return Statistics(words[0], words[1].astype("float32"), word_mean, whitening, mean, std)
 
 

@@ -48,10 +48,11 @@ def compute_warm_state(model: BiLM, sentences: Sequence[Sequence[str]] | None = 
     model = copy(model)
     model.training, model.precision, model.word_cache = False, "float32", WordCache()
     h, c = model.zero_state(n_streams)
-    for start in range(0, len(sentences), n_streams):
-        part = sentences[start : start + n_streams]
-        n = len(part)
-        _, end = model.read(part, (h[:, :, :n], c[:, :, :n]))
-        assert end is not None
-        h[:, :, :n], c[:, :, :n] = end
+    with torch.autocast(model.device.type, enabled=False):
+        for start in range(0, len(sentences), n_streams):
+            part = sentences[start : start + n_streams]
+            n = len(part)
+            _, end = model.read(part, (h[:, :, :n], c[:, :, :n]))
+            assert end is not None
+            h[:, :, :n], c[:, :, :n] = end
     return h.mean(dim=2, keepdim=True), c.mean(dim=2, keepdim=True)

@@ -101,7 +101,6 @@ def losses(head: SoftmaxHead, read: HiddenStates) -> tuple[torch.Tensor, torch.T
     return direction(read.hidden_f, read.targets_f), direction(read.hidden_b, read.targets_b)
 
 
-@torch.no_grad()
 def evaluate(
     model: BiLM,
     head: SoftmaxHead,
@@ -127,8 +126,6 @@ def evaluate(
     Returns:
         The perplexities; infinite or NaN where the losses are.
     """
-    was_training = model.training
-    model.eval()
     if max_words:
         batch_words = min(batch_words, max_words)
     if isinstance(state, StreamState):
@@ -140,21 +137,21 @@ def evaluate(
         plan = plan[: max(1, int((sizes <= max_words).sum()))]
     forward = backward = 0.0
     n_predicted = n_words = n_unknown = 0
-    for sentences in plan:
-        batch = block.batch(sentences).to(model.device)
-        if isinstance(state, StreamState):
-            read = hidden_states(model, batch, state.first(len(batch.lengths)))
-            state.update(read.state)
-        else:
-            read = hidden_states(model, batch, state)
-        nats = losses(head, read)
-        forward += float(nats[0].sum())
-        backward += float(nats[1].sum())
-        n_predicted += len(read.targets_f)
-        n_words += batch.n_words
-        n_unknown += int((read.targets_f == UNKNOWN).sum())
-        on_batch(batch.n_words)
-    model.train(was_training)
+    with model.evaluating():
+        for sentences in plan:
+            batch = block.batch(sentences).to(model.device)
+            if isinstance(state, StreamState):
+                read = hidden_states(model, batch, state.first(len(batch.lengths)))
+                state.update(read.state)
+            else:
+                read = hidden_states(model, batch, state)
+            nats = losses(head, read)
+            forward += float(nats[0].sum())
+            backward += float(nats[1].sum())
+            n_predicted += len(read.targets_f)
+            n_words += batch.n_words
+            n_unknown += int((read.targets_f == UNKNOWN).sum())
+            on_batch(batch.n_words)
     with np.errstate(over="ignore"):
         means = np.exp([forward / n_predicted, backward / n_predicted])
     return Perplexity(float(means[0]), float(means[1]), n_predicted, n_words, n_unknown)

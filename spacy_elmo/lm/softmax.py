@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from ..bilm.packing import to_device
+from ..bilm.precision import autocast_type
 
 NEVER = -1e30  # a logit without effect; infinite ones have no gradient where all are
 LOGITS_AT_ONCE = 2**20  # 4 MiB of them in float32, which a cache holds
@@ -87,14 +88,12 @@ class _CrossEntropy(torch.autograd.Function):
         positives: torch.Tensor,  # (M,) the targets' logits
         hits: torch.Tensor,  # (M,) each target's row in `weight`, which is left out; -1: none
     ) -> torch.Tensor:
-        device, product_type = hidden.device.type, hidden.dtype
-        if torch.is_autocast_enabled(device):
-            product_type = torch.get_autocast_dtype(device)
+        product_type = autocast_type(hidden.device) or hidden.dtype
         at_once = LOGITS_AT_ONCE * (16 if hidden.is_cuda else 1)
         rows = max(1, at_once // len(weight))
         # 0 is added where no target is hit, so that the CPU need not wait for the GPU to know.
         added = torch.where(hits < 0, 0.0, NEVER).to(bias.dtype).unsqueeze(1)
-        with torch.autocast(device, enabled=False):
+        with torch.autocast(hidden.device.type, enabled=False):
             inputs, weight = hidden.to(product_type), weight.to(product_type)
             # A frozen biLM needs no gradient of its hidden states.
             d_hidden = torch.empty_like(hidden) if ctx.needs_input_grad[0] else None
@@ -133,7 +132,7 @@ class _CrossEntropy(torch.autograd.Function):
 
 def logits(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """``(M, V)`` of hidden vectors ``(M, P)``; in mixed precision the product alone is rounded."""
-    if torch.is_autocast_enabled(hidden.device.type):
+    if autocast_type(hidden.device) is not None:
         return F.linear(hidden, weight).to(bias.dtype).add_(bias)
     return F.linear(hidden, weight, bias)
 

@@ -19,6 +19,7 @@ from ..bilm.config import BiLMConfig
 from ..bilm.find_weights import find_weights
 from ..bilm.locks import LOADING
 from ..bilm.model import BiLM, versions
+from ..bilm.precision import rounding
 from ..bilm.state import State
 from ..bilm.statistics import Statistics
 from ..bilm.worker import configure_worker
@@ -167,7 +168,8 @@ class BiLMShim(PyTorchShim):
         return bilm.read(sentences, self.state(), self.settings.batch_words, with_state=False)[0]
 
     def _read_cached(self, sentences: Sequence[Sequence[str]]) -> list[torch.Tensor]:
-        return self.cache.lookup(sentences, self._read, versions(self.bilm))
+        version = versions(self.bilm), self.bilm.precision, rounding(self.device)
+        return self.cache.lookup(sentences, self._read, version)
 
     # What is trained
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from hashlib import blake2b
 from typing import cast
 
@@ -41,7 +41,6 @@ class LayerCache:
             self._entries: dict[bytes, torch.Tensor] = {}  # the least recently used comes first
             self._bytes = 0
             self._bytes_since_enabled = 0
-            self._version = -1
 
     def enable(self) -> None:
         """Turn on: something is trained on the layers."""
@@ -53,33 +52,30 @@ class LayerCache:
         self,
         sentences: Sequence[Sequence[str]],
         read: Callable[[Sequence[Sequence[str]]], list[torch.Tensor]],
-        version: int,
+        version: Hashable,
     ) -> list[torch.Tensor]:
         """Layers ``(L + 1, n_words, 2P)`` of sentences, from the cache where they are in it.
 
         Args:
             sentences: words of each.
             read: computes the layers of the sentences that are missing.
-            version: of the weights; entries of another version are dropped.
+            version: of the weights and of how they compute; the layers of another are not found.
 
         Returns:
             One for each sentence, which must not be written to.
         """
         if not self.is_on:
             return read(sentences)
-        with CACHES:
-            if version != self._version:
-                self._entries, self._bytes, self._version = {}, 0, version
-        found = [self.get(words) for words in sentences]
+        found = [self.get(words, version) for words in sentences]
         missing = [i for i, layers in enumerate(found) if layers is None]
         for i, layers in zip(missing, read([sentences[i] for i in missing]), strict=True):
-            self.put(sentences[i], layers)
+            self.put(sentences[i], layers, version)
             found[i] = layers
         return cast(list[torch.Tensor], found)
 
-    def get(self, words: Sequence[str]) -> torch.Tensor | None:
+    def get(self, words: Sequence[str], version: Hashable = None) -> torch.Tensor | None:
         """Layers ``(L + 1, n_words, 2P)`` of a sentence, None on a miss; not to be written to."""
-        key = _key(words)
+        key = _key(words, version)
         with CACHES:
             layers = self._entries.pop(key, None)
             if layers is None:
@@ -89,7 +85,7 @@ class LayerCache:
             self._entries[key] = layers
         return layers.float()
 
-    def put(self, words: Sequence[str], layers: torch.Tensor) -> None:
+    def put(self, words: Sequence[str], layers: torch.Tensor, version: Hashable = None) -> None:
         """Store a copy of the layers of a sentence."""
         if not self.is_on:
             return
@@ -98,7 +94,7 @@ class LayerCache:
             copied = copied.half()
         size = copied.nbytes + BYTES_PER_ENTRY
         limit = self.megabytes * 2**20
-        key = _key(words)
+        key = _key(words, version)
         with CACHES:
             self._bytes_since_enabled += size
             if not self.is_on or self._bytes_since_enabled > limit:
@@ -116,6 +112,6 @@ class LayerCache:
             self._bytes -= layers.nbytes + BYTES_PER_ENTRY
 
 
-def _key(words: Sequence[str]) -> bytes:
+def _key(words: Sequence[str], version: Hashable) -> bytes:
     # A list's repr tells ["a b"] from ["a", "b"], whatever characters are in the words.
-    return blake2b(repr(list(words)).encode("utf-8"), digest_size=16).digest()
+    return blake2b(repr((version, list(words))).encode("utf-8"), digest_size=16).digest()

@@ -19,6 +19,8 @@ from spacy_elmo.bilm.lstm_kernel import load_kernel
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
 
+from .test_model import check_autocast
+
 LENGTHS = [1, 17, 4, 30, 2, 9, 9, 12, 40, 3, 5, 21, 8, 1, 6, 33, 2, 2, 7, 11]
 
 
@@ -95,6 +97,13 @@ def test_a_bilm_without_gradients(bfloat16: bool) -> None:
         assert float((ours - theirs).norm() / theirs.norm()) < (1e-2 if bfloat16 else 2e-6)
         assert torch.equal(pytorch, theirs) != bfloat16
         assert not torch.equal(ours[1:], pytorch[1:])  # they are rounded differently
+
+
+@pytest.mark.filterwarnings("ignore:The compiled LSTM kernel")  # under autocast, in bfloat16
+def test_under_autocast_and_outside(bfloat16: bool) -> None:
+    torch.manual_seed(0)
+    bilm = BiLM(BiLMConfig([(1, 8), (2, 8)], 32, 64, 2)).eval()
+    check_autocast(bilm.set_precision("bfloat16" if bfloat16 else "float32", compiled=True))
 
 
 def test_changed_weights_are_packed_again(bfloat16: bool) -> None:

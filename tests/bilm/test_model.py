@@ -1,6 +1,7 @@
 import itertools
 import random
 from concurrent.futures import ThreadPoolExecutor, wait
+from copy import deepcopy
 from threading import Event
 
 import numpy as np
@@ -237,17 +238,57 @@ def test_read_with_gradients():
         assert max_difference(ours.detach().numpy(), theirs.numpy()) <= TOLERANCE
 
 
-def test_read_under_autocast():
-    """In float32 then, too, as with gradients: layer 0 alone is in half precision before."""
-    model, _ = make_pair(make_options())
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_read_under_autocast_and_outside(precision):
+    check_autocast(make_pair(make_options())[0].set_precision(precision))
+
+
+def check_autocast(model: BiLM) -> None:
+    """In turn, with words that are known and new: each as by a copy that knows no word yet."""
+    outside, bfloat16 = torch.autocast("cpu", enabled=False), torch.autocast("cpu", torch.bfloat16)
     with torch.no_grad():
-        exact, _ = model.read(SENTENCES)
-        model.clear_caches()
-        with torch.autocast("cpu", torch.bfloat16):
+        exact = model.read(SENTENCES)[0]
+        for mode in (bfloat16, torch.autocast("cpu", torch.float16), bfloat16, outside, bfloat16):
+            with mode:
+                for _ in range(2):
+                    found, expected = model.read(SENTENCES)[0], deepcopy(model).read(SENTENCES)[0]
+                    assert all(map(torch.equal, found, expected))
+                    model.read([*SENTENCES, ["new", "words"]])
+            for ours, theirs in zip(found, exact, strict=True):
+                assert ours.dtype == torch.float32
+                torch.testing.assert_close(ours, theirs, rtol=0.1, atol=0.1)
+            # Converted weights have their type already.
+            is_same = mode is outside or model.precision == "bfloat16"
+            assert torch.equal(found[0], exact[0]) == is_same
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_gradients_under_autocast(dtype):
+    model, _ = make_pair(make_options())
+    gradients = []
+    for is_enabled in (False, True):
+        model.zero_grad()
+        with torch.autocast("cpu", dtype, is_enabled):
             layers, _ = model.read(SENTENCES)
-    for ours, theirs in zip(layers, exact, strict=True):
-        assert ours.dtype == torch.float32
-        torch.testing.assert_close(ours, theirs, rtol=0.1, atol=0.1)
+        assert {part.dtype for part in layers} == {torch.float32}
+        torch.cat(layers, dim=1).square().mean().backward()
+        gradients.append(torch.cat([parameter.grad.flatten() for parameter in model.parameters()]))
+    exact, rounded = gradients
+    assert 0 < (rounded - exact).norm() < 0.05 * exact.norm()
+
+
+def test_words_are_forgotten_when_products_are_rounded_otherwise():
+    model, _ = make_pair(make_options())
+    before = torch.get_float32_matmul_precision()
+    with torch.no_grad():
+        model.read(SENTENCES)
+        n_words = len(model.word_cache)
+        try:
+            torch.set_float32_matmul_precision("medium")
+            model.read([["new"]])
+        finally:
+            torch.set_float32_matmul_precision(before)
+    assert len(model.word_cache) == 3 < n_words  # with both boundaries
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

@@ -33,6 +33,21 @@ def test_a_directory_appears_when_all_is_written(tmp_path):
     assert names(tmp_path / "model") == ["b"]
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("half", [False, True])
+def test_weights_are_loaded_under_autocast(tmp_path, dtype, half):
+    model = BiLM(CONFIG)
+    with torch.no_grad():
+        model.lstm[0].weight_ih.fill_(300.0)  # the product of two is beyond float16
+        model.lstm[0].weight_hh.fill_(300.0)
+    with atomic_directory(tmp_path / "model") as directory:
+        save_bilm(model, directory, half=half)
+    expected = load_bilm(tmp_path / "model").state_dict()
+    with torch.autocast("cpu", dtype):
+        found = load_bilm(tmp_path / "model").state_dict()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
 def test_a_failure_while_writing_leaves_the_old_directory(tmp_path):
     with atomic_directory(tmp_path / "model") as directory:
         (directory / "a").write_text("1")

@@ -61,6 +61,19 @@ def layers_of(model: BiLM) -> list[np.ndarray]:
         return [layers.numpy() for layers in model.read(SENTENCES)[0]]
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_under_autocast_and_outside(dtype: torch.dtype) -> None:
+    model = make_bilm()
+    exact = layers_of(model)
+    with torch.autocast("cpu", dtype):
+        rounded, expected = layers_of(model), layers_of(make_bilm())
+    for found, alone, other in zip(rounded, expected, exact, strict=True):
+        assert found.dtype == np.float32
+        assert np.array_equal(found, alone)
+        assert np.allclose(found, other, atol=0.1)
+    assert all(map(np.array_equal, layers_of(model), exact))
+
+
 def same(one: BiLM, other: BiLM) -> bool:
     a, b = one.state_dict(), other.state_dict()
     return a.keys() == b.keys() and all(

@@ -32,6 +32,31 @@ def test_moments_of_each_layer(weights, statistics):
     np.testing.assert_allclose(statistics.std, layers.std(dim=1, correction=0), rtol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_does_not_matter(weights, statistics, dtype):
+    """They are saved with the weights."""
+    with torch.autocast("cpu", dtype):
+        found = compute_statistics(find_weights(weights).load(), IndexedSentences(SENTENCES))
+    for name in ("word_mean", "whitening", "mean", "std"):
+        assert np.array_equal(getattr(found, name), getattr(statistics, name))
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+def test_the_mode_is_restored_after_an_error(weights, monkeypatch, is_training):
+    model = find_weights(weights).load().train(is_training)
+    modes = []
+
+    def fail(*arguments, **settings):
+        modes.append(model.training)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(model, "read", fail)
+    with pytest.raises(KeyboardInterrupt):
+        compute_statistics(model, IndexedSentences(SENTENCES))
+    assert modes == [False]
+    assert model.training == is_training
+
+
 def test_frequencies_without_boundaries(statistics):
     words = [word for sentence in SENTENCES for word in sentence]
     expected = {word: words.count(word) / len(words) for word in WORDS}

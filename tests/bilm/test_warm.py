@@ -76,6 +76,14 @@ def test_nothing_else_matters(model: BiLM) -> None:
     assert expected[0].shape == (2, 2, 1, 6) and expected[1].shape == (2, 2, 1, 12)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_does_not_matter(model: BiLM, dtype: torch.dtype) -> None:
+    """It is saved with the weights."""
+    expected = compute_warm_state(model)
+    with torch.autocast("cpu", dtype):
+        assert same(compute_warm_state(model), expected)
+
+
 def test_a_model_starts_from_what_its_config_says(model: BiLM) -> None:
     warm, _ = model.read(SENTENCES)
     h, c = (s.expand(-1, -1, len(SENTENCES), -1) for s in compute_warm_state(model))

@@ -49,6 +49,28 @@ def same_surprisals(ours: Surprisal, theirs: Surprisal) -> None:
     assert ours.known.tolist() == theirs.known.tolist()
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_under_autocast_and_outside(tmp_path: Path, precision: str, dtype: torch.dtype) -> None:
+    LM.save(tmp_path / "weights")
+    with torch.autocast("cpu", dtype):
+        lm = LanguageModel.load(tmp_path / "weights", precision)
+
+    def answers() -> tuple[list[tuple[str, float]], ...]:
+        return lm.next_words(["the"]), lm.previous_words(["the"]), lm.substitutes(SENTENCE, 2)
+
+    exact, exact_bits = answers(), lm.surprisals([SENTENCE, [], ["the"]])
+    with torch.autocast("cpu", dtype):
+        rounded, bits = answers(), lm.surprisals([SENTENCE, [], ["the"]])
+        assert [each.position for each in lm.surprises(SENTENCE)] == [0, 1, 2, 3, 4, 6, 7]
+    for ours, theirs in zip(rounded, exact, strict=True):
+        assert dict(ours) == pytest.approx(dict(theirs), abs=0.02)
+    for one, other in zip(bits, exact_bits, strict=True):
+        np.testing.assert_allclose(one.forward, other.forward, atol=0.1)
+        np.testing.assert_allclose(one.backward, other.backward, atol=0.1)
+    assert answers() == exact
+
+
 # ---- Words that follow
 
 

@@ -72,6 +72,36 @@ def test_hidden_states_are_the_layers_in_bfloat16_too() -> None:
     assert not torch.equal(rounded.hidden_f, exact.hidden_f)
 
 
+@pytest.mark.parametrize("is_training", [True, False])
+def test_the_mode_is_restored_after_an_error(is_training: bool) -> None:
+    model, head = make_model(len(VOCAB))
+    model.train(is_training)
+    modes = []
+
+    def stop(n_words: int) -> None:
+        modes.append(model.training)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(model, head, make_block(prose(), VOCAB), on_batch=stop)
+    assert modes == [False]
+    assert model.training == is_training and torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_under_autocast_and_outside(precision: str, dtype: torch.dtype) -> None:
+    model, head = make_model(len(VOCAB))
+    model.eval().set_precision(precision)
+    block = make_block(prose(), VOCAB)
+    exact = evaluate(model, head, block)
+    with torch.autocast("cpu", dtype):
+        rounded = evaluate(model, head, block)
+    assert rounded != exact
+    assert rounded.mean == pytest.approx(exact.mean, rel=0.02)
+    assert evaluate(model, head, block) == exact
+
+
 def test_unknown_words_are_counted_and_scored_as_such() -> None:
     sentences = prose()
     result = evaluate(*make_model(len(VOCAB)), make_block(sentences, VOCAB))

@@ -26,6 +26,7 @@ from spacy_elmo.pipeline.layer_cache import BYTES_PER_ENTRY, LayerCache
 from .helpers import TOLERANCE, make_nlp, max_difference
 from .learning import (
     LISTENER,
+    bilm_of,
     make_examples,
     make_inline,
     make_pipeline,
@@ -266,6 +267,42 @@ def test_the_same_training_as_without(weights: Path) -> None:
     ):
         for name in one.param_names:
             assert np.array_equal(one.get_param(name), other.get_param(name))
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_under_autocast_and_outside(weights: Path, precision: str, dtype: torch.dtype) -> None:
+    """In turn, while the layers of both are held: each as by a biLM that has read nothing yet."""
+    text, autocast = "the bank sat.", torch.autocast("cpu", dtype)
+    nlp = make_pipeline(weights, OWN_MIX, precision=precision)
+    with autocast:
+        examples, optimizer = start(nlp)
+        step(nlp, examples, optimizer)
+        rounded = make_nlp(weights, precision=precision)(text).tensor
+    step(nlp, examples, optimizer)
+    exact = make_nlp(weights, precision=precision)(text).tensor
+    assert np.array_equal(rounded, exact) == (precision == "bfloat16")
+    for _ in range(2):
+        with autocast:
+            step(nlp, examples, optimizer)
+            assert max_difference(nlp(text).tensor, rounded) <= TOLERANCE
+        assert max_difference(nlp(text).tensor, exact) <= TOLERANCE
+    assert cache_of(nlp).is_on and cache_of(nlp).hits > 0
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_biLM_learns_under_autocast(weights: Path, dtype: torch.dtype) -> None:
+    nlp = make_pipeline(weights, OWN_MIX, frozen=False)
+    examples, optimizer = start(nlp)
+    before = nlp("the bank sat.").tensor
+    with torch.autocast("cpu", dtype):
+        losses = [step(nlp, examples, optimizer)["tagger"] for _ in range(5)]
+        nlp("the bank sat.")
+    assert losses[-1] < losses[0]
+    after = nlp("the bank sat.").tensor
+    assert max_difference(after, before) > 1e-3
+    bilm_of(nlp.get_pipe("elmo").model).clear_caches()
+    assert np.array_equal(nlp("the bank sat.").tensor, after)
 
 
 def test_the_same_vectors_as_without(weights: Path) -> None:

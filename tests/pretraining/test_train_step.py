@@ -107,7 +107,7 @@ def test_mixed_precision_is_near() -> None:
         assert float((a - b).norm()) < 0.05 * float(a.norm()) + 1e-6
 
 
-def test_what_lstms_return_is_not_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_encoder_and_lstms_return_is_not_half(monkeypatch: pytest.MonkeyPatch) -> None:
     types: list[torch.dtype] = []
 
     def note(layer: nn.Module, inputs: tuple[torch.Tensor], outputs: tuple[torch.Tensor]) -> None:
@@ -120,10 +120,9 @@ def test_what_lstms_return_is_not_rounded(monkeypatch: pytest.MonkeyPatch) -> No
     batch = BLOCK.batch(ALL)
     with torch.autocast("cpu", torch.bfloat16):
         x = model.char_cnn(batch.ids)
-        layers, _ = model(x.float(), batch.tokens, batch.lengths)
-    exact, _ = model(x.float(), batch.tokens, batch.lengths)
-    assert x.dtype == torch.bfloat16
-    assert set(types) == {torch.float32}
+        layers, _ = model(x, batch.tokens, batch.lengths)
+    exact, _ = model(x, batch.tokens, batch.lengths)
+    assert {x.dtype, *types} == {torch.float32}
     assert float((layers - exact).detach().norm() / exact.detach().norm()) < 0.02
 
 
