@@ -148,8 +148,11 @@ def find_senses(
 
     Raises:
         ValueError: the word is not a single token, or not in the corpus, or it has too few
-            contexts; or the corpus or the weights cannot be read.
+            contexts for the number of groups; that is below 1; or the corpus or the weights cannot
+            be read.
     """
+    if n_senses is not None and n_senses < 1:
+        raise ValueError(f"n_senses is {n_senses}; give at least 1, or None to have it chosen.")
     if most_contexts < MIN_CONTEXTS:
         raise ValueError(f"{most_contexts} contexts are too few to group; read {MIN_CONTEXTS}.")
     nlp = blank_pipeline(find_weights(weights), lang)
@@ -237,9 +240,9 @@ def group(
         complete: for the result.
 
     Raises:
-        ValueError: there are fewer contexts than groups.
+        ValueError: there are fewer contexts than groups, or no group.
     """
-    if n_senses is not None and n_senses > len(found):
+    if n_senses is not None and not 1 <= n_senses <= len(found):
         raise ValueError(f"{len(found)} contexts cannot be divided into {n_senses} groups.")
     vectors = center(np.stack([context.vector for context in found]))
     label = divide(distances(vectors), MOST_SENSES, n_senses)

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import torch
 from .config import BiLMConfig
 from .files import read_json, read_text, reading, write_json
 from .model import BiLM
+from .settings import shorten
 from .statistics import Statistics
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ FILES = (
     *(OPTIONS, MODEL, f"{VOCAB}.gz"),
 )
 TEXTS = ("name", "lang", "version", "description", "author", "license", "tokenizer")  # of META
+MAX_DEPTH = 100  # of lists and objects in META
 MAX_VOCAB_BYTES, MAX_VOCAB_WORDS = 2**28, 2**23  # the largest published one has 10 MB
 
 
@@ -66,6 +69,7 @@ class Card:
         sources = self.meta.get("sources", [])
         if not isinstance(sources, list) or not all(isinstance(each, dict) for each in sources):
             raise ValueError(f"The card's 'sources' must be a list of objects, found {sources!r}.")
+        check_json(self.meta)
 
     def save(self, path: Path) -> None:
         """Write it into a directory that exists; an empty card writes no file."""
@@ -73,6 +77,25 @@ class Card:
             write_json(path / META, self.meta)
         for name, text in self.documents.items():
             (path / name).write_text(text, "utf-8")
+
+
+def check_json(value: Any, depth: int = 0) -> None:
+    """Raise a ValueError for what Python reads from JSON, but no pipeline can be saved with."""
+    is_valid = True
+    if isinstance(value, dict | list) and depth < MAX_DEPTH:
+        for each in (*value, *value.values()) if isinstance(value, dict) else value:
+            check_json(each, depth + 1)
+    elif isinstance(value, str):
+        is_valid = not any("\ud800" <= character <= "\udfff" for character in value)
+    elif isinstance(value, float):
+        is_valid = isfinite(value)
+    else:
+        is_valid = value is None or (isinstance(value, int) and -(2**63) <= value < 2**64)
+    if not is_valid:
+        raise ValueError(
+            f"The card has {shorten(value)}. Texts must be Unicode without lone surrogates, "
+            f"numbers finite and of at most 64 bits, and nesting at most {MAX_DEPTH} deep."
+        )
 
 
 class Weights(ABC):

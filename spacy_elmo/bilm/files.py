@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import IO, TYPE_CHECKING, Any, AnyStr
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
+WORKPLACE = ".spacy-elmo-new-"  # begins the names of directories in which files are written
+LOCK = ".spacy-elmo-lock"  # in each of them
 MAX_TEXT = 2**24  # characters of a JSON file or a document; in Python, JSON takes much more memory
 
 
 @contextmanager
 def reading(what: str, file: Traversable | str) -> Iterator[None]:
-    """Turn whatever is wrong with a file into one error that names it.
+    """Turn whatever is wrong with a file into one error that names it; no other error is changed.
 
     Args:
         what: the kind of file, for the error message.
@@ -33,10 +37,21 @@ def reading(what: str, file: Traversable | str) -> Iterator[None]:
             raise ValueError("it is not a regular file")
         yield
     except Exception as error:  # each library has its own for damaged files
+        if not is_of_data(error):
+            raise
         reason = getattr(error, "strerror", None) or error
         if isinstance(error, FileNotFoundError):
             reason = "there is no such file"
         raise ValueError(f"Cannot read {what} {file}: {reason}") from error
+
+
+def is_of_data(error: Exception) -> bool:
+    """Whether an error may be for what was read, and not for the machine or the program."""
+    if isinstance(error, OSError):
+        return error.errno not in (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+    if isinstance(error, RuntimeError):
+        return not any(sign in str(error) for sign in ("out of memory", "DefaultCPUAllocator"))
+    return not isinstance(error, (MemoryError, ImportError, NameError, AssertionError))
 
 
 def read_whole(file: IO[AnyStr], most: int) -> AnyStr:
@@ -90,17 +105,15 @@ def write_json(path: Path, data: Any) -> None:
 def atomic_file(path: Path) -> Iterator[Path]:
     """Write a file under a temporary name; it gets its own when all of it is on the disk.
 
-    An existing file is replaced, a link too; if anything fails it stays as it was.
+    An existing file is replaced, a link too; if anything fails it stays as it was. Of several
+    writers, each writes a file of its own, and the last one's stays.
     """
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.unlink(missing_ok=True)  # of a process that was killed; or a link to somewhere else
-    try:
+    with _workplace(path.parent) as place:
+        temporary = place / path.name
         yield temporary
-        with open(temporary, "r+b") as file:
-            os.fsync(file.fileno())
+        _flush(temporary)
         os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        _flush(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -111,13 +124,13 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def atomic_directory(path: Path) -> Iterator[Path]:
-    """Write a directory under a temporary name; it gets its own when all is written.
+    """Write a directory under a temporary name; it gets its own when all of it is on the disk.
 
     An existing directory is replaced; if anything fails it stays as it was. A file is not
     replaced. Two directories cannot be exchanged in one step everywhere, so the old one is renamed
     first: if the process is killed just then, there is none at the path, and the old one lies
     beside it under another name, where `present_directory` finds it. The next `atomic_directory` of
-    the path puts it back. Two processes must not write the same path at once.
+    the path puts it back. Of several writers, the last one's stays.
 
     Args:
         path: of the directory; its parents are created, and links in it are followed.
@@ -132,18 +145,26 @@ def atomic_directory(path: Path) -> Iterator[Path]:
     if os.path.ismount(path):
         raise OSError(f"'{path}' is a mount point and cannot be replaced: name a directory in it.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    new, old = _beside(path, "new"), _beside(path, "old")
-    _recover(path, old)
-    shutil.rmtree(new, ignore_errors=True)  # of a process that was killed while it wrote
-    new.mkdir()
-    try:
+    old = _old(path)
+    with _workplace(path.parent) as place:
+        new = place / path.name
+        new.mkdir()
+        with _locked(path.parent):
+            _recover(path, old)
         yield new
-        if path.is_dir():
-            os.replace(path, old)
-        os.replace(new, path)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        _recover(path, old)
+        for folder, _, names in os.walk(new):
+            for each in (*map(Path(folder).joinpath, names), Path(folder)):
+                if each.is_file() or each.is_dir():
+                    _flush(each)
+        with _locked(path.parent):
+            _recover(path, old)
+            try:
+                if path.is_dir():
+                    os.replace(path, old)
+                os.replace(new, path)
+            finally:
+                _recover(path, old)
+        _flush(path.parent)
 
 
 def present_directory(path: Path) -> Path:
@@ -151,7 +172,7 @@ def present_directory(path: Path) -> Path:
 
     Nothing is changed on the disk: the process may be at work.
     """
-    old = _beside(Path(os.path.realpath(path)), "old")
+    old = _old(Path(os.path.realpath(path)))
     return old if old.is_dir() and not path.exists() else path
 
 
@@ -163,6 +184,56 @@ def _recover(path: Path, old: Path) -> None:
         os.replace(old, path)
 
 
-def _beside(path: Path, what: str) -> Path:
-    """A name that nothing else has: what it stands for may be removed."""
-    return path.parent / f".{path.name}.spacy-elmo-{what}"
+def _old(path: Path) -> Path:
+    """The name that a directory has while it is replaced; what has this name may be removed."""
+    return path.parent / f".{path.name}.spacy-elmo-old"
+
+
+@contextmanager
+def _workplace(parent: Path) -> Iterator[Path]:
+    """A new directory in another one, removed at the end; those of killed processes are, too."""
+    with ExitStack() as stack:
+        with _locked(parent):  # so that nobody finds a new one that is not locked yet
+            for left in parent.glob(f"{WORKPLACE}*"):
+                with _locked(left / LOCK, wait=False) as is_left:
+                    if is_left:
+                        shutil.rmtree(left, ignore_errors=True)
+            place = Path(mkdtemp(prefix=WORKPLACE, dir=parent))
+            stack.callback(shutil.rmtree, place, ignore_errors=True)
+            stack.enter_context(_locked(place / LOCK))
+        yield place
+
+
+@contextmanager
+def _locked(path: Path, wait: bool = True) -> Iterator[bool]:
+    """Lock a file, which is created, or a directory; the lock ends with the process at the latest.
+
+    Yields:
+        Whether it is locked. Windows and some network file systems cannot do that: they keep what
+        killed processes leave, and nobody waits.
+    """
+    file, is_locked = None, False
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        is_locked = True
+    try:
+        yield is_locked
+    finally:
+        if is_locked:
+            fcntl.flock(file, fcntl.LOCK_UN)  # closed alone, it would last in forked processes
+        if file is not None:
+            os.close(file)
+
+
+def _flush(path: Path) -> None:
+    """Put a file, or the names in a directory, on the disk."""
+    # Not every system can do that with a directory.
+    with suppress(OSError) if path.is_dir() else nullcontext():
+        file = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)

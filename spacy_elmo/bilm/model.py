@@ -70,7 +70,7 @@ class BiLM(nn.Module):
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Evaluate inside a ``with`` block, without gradients; then the mode is that from before."""
+        """Evaluate inside a ``with`` block, without gradients; then the mode is as before."""
         was_training = self.training
         self.eval()
         try:

@@ -98,11 +98,12 @@ class Settings:
 
 
 def _is_instance(value: Any, kinds: Iterable[Any]) -> bool:
-    """`isinstance`, but a boolean is no number, and every integer is a float."""
+    """`isinstance`, but a boolean is no number, and an integer of 64 bits is a float, too."""
     types = [get_origin(kind) or kind for kind in kinds]
     if isinstance(value, bool):
         return bool in types
-    return isinstance(value, (*types, *([int] if float in types else [])))
+    is_float = float in types and isinstance(value, int) and -(2**63) <= value < 2**63
+    return is_float or isinstance(value, tuple(types))
 
 
 def _name(kind: Any) -> str:

@@ -11,6 +11,7 @@ from spacy.pipeline.tok2vec import Tok2VecListener
 from thinc.api import Model
 
 from ..bilm.base_weights import Card
+from ..bilm.files import is_of_data
 from ..bilm.settings import check_choice
 from .scalar_mix import MixSettings, check_parameters
 
@@ -115,6 +116,8 @@ def damage_reported(name: str, source: str, model: Model | None) -> Iterator[Non
             raise ValueError("a part of its model is missing")
         check_parameters(mix, shim.config.n_layers + 1)
     except Exception as error:
+        if not is_of_data(error):
+            raise
         raise ValueError(f"Cannot load the component '{name}' from {source}: {error}") from error
 
 

@@ -115,7 +115,7 @@ def test_hdf5_where_the_disk_is_full(corpus: Path, weights: str, share: float) -
     process.join()
     assert process.exitcode == (0 if share == 1 else errno.EFBIG)
     assert limited.exists() == (share == 1)
-    assert not list(corpus.parent.glob(".*.part"))
+    assert not list(corpus.parent.glob(".*"))
 
 
 @pytest.mark.parametrize("layers", SHAPES)

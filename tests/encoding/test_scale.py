@@ -130,7 +130,7 @@ def test_ray_with_a_machine_that_is_killed(
     left: list[int] = []  # blocks written when one was killed
 
     def kill() -> None:
-        while not (written := list(tmp_path.glob(".out.spacy-elmo-new/*.parquet"))):
+        while not (written := list(tmp_path.glob(".spacy-elmo-new-*/out/*.parquet"))):
             time.sleep(0.01)
         left.append(len(written))
         cluster.remove_node(nodes[1], allow_graceful=False)

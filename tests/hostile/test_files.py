@@ -38,6 +38,11 @@ from ..pipeline.helpers import CONFIG, make_nlp, write_weights
 NESTED = "[" * 100_000
 
 
+def deep_list(depth: int) -> list[Any]:
+    """A list in a list in a list …, so many of them."""
+    return [deep_list(depth - 1)] if depth > 1 else []
+
+
 @pytest.fixture
 def weights(tmp_path: Path) -> Path:
     return write_weights(tmp_path / "weights")
@@ -77,6 +82,35 @@ def test_wrong_types_in_a_card(weights: Path, tmp_path: Path, meta: dict[str, An
     change_card(tmp_path / "nlp", meta=meta)
     with pytest.raises(ValueError, match="serialized elmo component is damaged: The card's"):
         spacy.load(tmp_path / "nlp")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["\ud83d", {"\udc00": 1}, 2**64, -(2**63) - 1, [float("nan")], -float("inf"), deep_list(101)],
+    ids=["text", "key", "large", "small", "nan", "inf", "deep"],
+)
+def test_a_card_that_no_pipeline_can_be_saved_with(weights: Path, value: Any) -> None:
+    """Python reads all of these, but msgpack, or spaCy's JSON, does not write them."""
+    path = weights / "meta.json"
+    path.write_text(json.dumps({"lang": "en", "note": {"of mine": [value]}}))
+    with pytest.raises(ValueError, match=rf"Cannot read the card {path}: The card has .*at most"):
+        make_nlp(weights)("A text.")
+
+
+def test_a_card_that_can_just_be_saved(weights: Path, tmp_path: Path) -> None:
+    note = ["\U0001f389 \x00", 2**64 - 1, -(2**63), 1e308, None, True, deep_list(96)]
+    (weights / "meta.json").write_text(json.dumps({"sources": [{"note": note}]}))
+    make_nlp(weights).to_disk(tmp_path / "nlp")
+    nlp = spacy.load(tmp_path / "nlp")
+    assert nlp.get_pipe("elmo").shim.card.meta["sources"] == [{"note": note}]
+    assert nlp.meta["sources"] == [{"note": note}]
+
+
+def test_a_config_with_an_integer_of_more_than_64_bits(weights: Path) -> None:
+    config = json.loads((weights / "config.json").read_text())
+    (weights / "config.json").write_text(json.dumps({**config, "cell_clip": 10**30}))
+    with pytest.raises(ValueError, match=rf"{weights}/config\.json: .* cell_clip is 1000.*float"):
+        make_nlp(weights).to_bytes()
 
 
 @pytest.mark.parametrize("file", ["config.json", "meta.json"])

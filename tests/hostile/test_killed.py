@@ -85,9 +85,10 @@ def test_package_that_cannot_be_built(
 
 def test_copies_of_checkpoints(tmp_path: Path) -> None:
     """A run that is resumed need not stop to copy at the same step."""
-    checkpoint, part = tmp_path / CHECKPOINT, tmp_path / ".checkpoint-000000007.safetensors.part"
+    checkpoint, left = tmp_path / CHECKPOINT, tmp_path / ".spacy-elmo-new-a1b2"
     checkpoint.write_text("a checkpoint")
-    part.write_text("half of one")
+    left.mkdir()
+    (left / "checkpoint-000000007.safetensors").write_text("half of one")
     keep_latest(checkpoint, 9, 2)
     assert sorted(file.name for file in tmp_path.iterdir()) == [
         "checkpoint-000000009.safetensors",

@@ -105,6 +105,12 @@ def test_senses_for_machines(weights: Path, corpus: Path, tmp_path: Path) -> Non
     assert data == json.loads(run("neighbors", *arguments).stdout)
 
 
+@pytest.mark.parametrize("n_senses", [0, -1])
+def test_no_group(weights: Path, corpus: Path, n_senses: int) -> None:
+    with pytest.raises(ValueError, match=rf"n_senses is {n_senses}; give at least 1"):
+        find_senses("bank", str(corpus), weights=str(weights), n_senses=n_senses, quiet=True)
+
+
 def test_neighbors(weights: Path, corpus: Path) -> None:
     command = ["neighbors", "BANK", "--in", corpus, "-w", weights, "--senses", 2]
     data = json.loads(run(*command, "--json").output)

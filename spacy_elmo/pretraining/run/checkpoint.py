@@ -129,8 +129,6 @@ def keep_latest(path: Path, step: int, number: int) -> None:
         step: after which it was written.
         number: how many copies to keep; with 1 there is only the checkpoint itself.
     """
-    for file in path.parent.glob(f".{EARLIER}.part"):  # of a process that was killed
-        file.unlink(missing_ok=True)
     copies = {int(f.stem.rpartition("-")[2]): f for f in path.parent.glob(EARLIER)}
     if number > 1:
         copies[step] = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")

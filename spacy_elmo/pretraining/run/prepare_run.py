@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...bilm.base_weights import VOCAB, Card
 from ...bilm.characters import CharacterIds
+from ...bilm.files import WORKPLACE
 from ...bilm.static_vectors import RowIds, WordTable
 from ...lm.encoded_sentences import EncodedSentences
 from ...lm.vocabulary import Vocabulary
@@ -220,7 +221,7 @@ def _read_progress(config: PretrainConfig, now: Progress, out: Path, notify: Not
 def _ended_before_checkpoint(out: Path) -> bool:
     """Whether a directory has a run that ended before it could write its checkpoint."""
     names = {path.name for path in out.iterdir()} if out.is_dir() else {CHECKPOINT}
-    begun = not names.isdisjoint((VOCAB, LAUNCH)) or names <= {f".{VOCAB}.part", f".{LAUNCH}.part"}
+    begun = not names.isdisjoint((VOCAB, LAUNCH)) or all(n.startswith(WORKPLACE) for n in names)
     later = (BEST, LAST, Path(CHECKPOINT).stem)
     return begun and not any(name.startswith(later) for name in names)
 
