@@ -228,7 +228,7 @@ def read_texts(nlp: Language, path: Path) -> torch.Tensor:
 
 def read_corpus(nlp: Language, path: Path) -> torch.Tensor:
     n = 0
-    for _, rows in Corpus(str(path)).chunks(10):
+    for _, rows, _ in Corpus(str(path)).chunks(10):
         n += len(list(rows.read(nlp.vocab)) if isinstance(rows, StoredDocs) else rows)
     return torch.tensor(float(n))
 

@@ -212,7 +212,8 @@ def _locked(path: Path, wait: bool = True) -> Iterator[bool]:
         Whether it is locked. Windows and some network file systems cannot do that: they keep what
         killed processes leave, and nobody waits.
     """
-    file, is_locked = None, False
+    file: Any = None
+    is_locked = False
     with suppress(ImportError, OSError):
         import fcntl
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +26,75 @@ def import_pyarrow(file: str) -> Any:
     return import_module("pyarrow")
 
 
+def plain_type(kind: Any, source: str) -> str:
+    """The type of `plain_ids`: 64-bit integers, floats or text.
+
+    Args:
+        kind: of the ids, in Arrow.
+        source: where they come from, for the error.
+
+    Raises:
+        ValueError: they are lists, structs or the like.
+    """
+    pa = import_pyarrow(source)
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_integer(kind):
+        return "uint64" if kind == pa.uint64() else "int64"
+    if pa.types.is_floating(kind):
+        return "double"
+    try:
+        return str(pa.array([], kind).cast(pa.string()).type)
+    except pa.ArrowNotImplementedError:
+        raise ValueError(
+            f"The column 'id' of {source} has the type {kind}; expected text, numbers, times, "
+            f"UUIDs or bytes."
+        ) from None
+
+
+def plain_ids(ids: Any, source: str) -> list[Any]:
+    """Ids as JSON holds them: numbers and strings; times in ISO 8601, bytes as hexadecimal digits.
+
+    Nulls stay null, and numbers that are not finite become null.
+
+    Args:
+        ids: an array of Arrow.
+        source: see `plain_type`.
+    """
+    pa = import_pyarrow(source)
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.cast(ids.type.value_type)
+    target = plain_type(ids.type, source)
+    if target == "string" and not pa.types.is_temporal(ids.type):
+        return [_text(each) for each in ids.to_pylist()]
+    found = ids.cast(pa.type_for_alias(target)).to_pylist()  # Python has no nanoseconds
+    return [None if isinstance(each, float) and not isfinite(each) else each for each in found]
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
 @dataclass
 class Block:
     """Some rows of the output.
 
     Attributes:
-        ids: one for each row.
+        ids: one for each row, as JSON holds them.
         tokens: of each row the texts that its vectors belong to: its tokens, its sentences, or
             the whole document.
         vectors: of all rows, one for each of their texts: ``(n, 2P)``, or ``(n, L + 1, 2P)`` with
             all layers.
         docs: if Docs are written, a DocBin of them with their vectors; ``vectors`` is empty then.
+        id_type: name of the ids' type in Arrow; None for what Arrow takes them for.
     """
 
     ids: list[Any]
     tokens: list[list[str]]
     vectors: np.ndarray
     docs: bytes = b""
+    id_type: str | None = None
 
     @property
     def offsets(self) -> np.ndarray:
@@ -55,7 +108,7 @@ class Block:
 
     def save(self, path: Path) -> None:
         """Write the block to a file, whole or not at all."""
-        rows = json.dumps([self.ids, self.tokens]).encode()
+        rows = json.dumps([self.ids, self.tokens, self.id_type]).encode()
         arrays = {"vectors": self.vectors, "rows": _bytes(rows), "docs": _bytes(self.docs)}
         with atomic_file(path) as temporary, open(temporary, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
@@ -73,11 +126,11 @@ class Block:
         """
         with reading("the part, which can be removed to encode it again,", path):
             with np.load(path, allow_pickle=False) as arrays:
-                ids, tokens = json.loads(arrays["rows"].tobytes())
+                ids, tokens, id_type = json.loads(arrays["rows"].tobytes())
                 texts = [text for row in tokens for text in row]
                 if len(ids) != len(tokens) or not all(isinstance(text, str) for text in texts):
                     raise ValueError("its ids and its tokens are not those of the same rows")
-                block = cls(ids, tokens, np.empty(0))
+                block = cls(ids, tokens, np.empty(0), id_type=id_type)
                 n_vectors = int(block.offsets[-1])
                 if with_vectors:
                     block.vectors, block.docs = arrays["vectors"], arrays["docs"].tobytes()
@@ -91,18 +144,18 @@ class Block:
         """An Arrow table with the columns ``id``, ``tokens`` (strings) and ``vectors``.
 
         ``vectors`` has one element for each of ``tokens``: a list of 2P floats, or with all layers
-        L + 1 lists of them.
+        L + 1 lists of them. These are Arrow's large lists: a long text has more than 2³¹ floats.
         """
         pa = import_pyarrow("Encoded rows")
         values = pa.array(self.vectors.reshape(-1))
         for length in reversed(self.vectors.shape[1:]):
-            offsets = np.arange(0, len(values) + 1, length, dtype=np.int32)
-            values = pa.ListArray.from_arrays(pa.array(offsets), values)
-        offsets = pa.array(self.offsets.astype(np.int32))
+            offsets = np.arange(0, len(values) + 1, length, dtype=np.int64)
+            values = pa.LargeListArray.from_arrays(pa.array(offsets), values)
+        id_type = self.id_type or (None if self.ids else "int64")
         columns = {
-            "id": pa.array(self.ids, None if self.ids else pa.int64()),
+            "id": pa.array(self.ids, id_type and pa.type_for_alias(id_type)),
             "tokens": pa.array(self.tokens, pa.list_(pa.string())),
-            "vectors": pa.ListArray.from_arrays(offsets, values),
+            "vectors": pa.LargeListArray.from_arrays(pa.array(self.offsets), values),
         }
         return pa.table(columns)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
@@ -16,7 +17,7 @@ from ..pipeline.segments import chunks
 from ..pretraining.data.shards import COMPRESSIONS, META, find_files, read_lines
 from ..readers import FORMATS as TEXT_FORMATS
 from ..readers import TEXT_SUFFIXES, StoredDocs, read_docbin, read_texts
-from .block import import_pyarrow
+from .block import import_pyarrow, plain_ids, plain_type
 
 CONLLU = tuple(form + packing for form in (".conllu", ".conll") for packing in COMPRESSIONS)
 PARQUET = ".parquet"
@@ -34,10 +35,12 @@ class Chunk(NamedTuple):
     Attributes:
         ids: one for each row.
         rows: texts, lists of words, or stored Docs.
+        id_type: of the ids, see `Block`; the same in all chunks.
     """
 
     ids: list[Any]
     rows: list[Row] | StoredDocs
+    id_type: str = "int64"
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,27 @@ class Corpus:
         """
         return find_files(self.path, SUFFIXES, "corpus", FORMATS)
 
+    def id_type(self) -> str | None:
+        """The type of the ids that files of Parquet have, as `plain_ids` reads them.
+
+        Returns:
+            Its name in Arrow; None if there are no such ids: rows are numbered from 0.
+
+        Raises:
+            ValueError: some files have ids and others none, or of another type; or a file of
+                Parquet cannot be read.
+        """
+        found: dict[str | None, Path] = {}
+        for file in self.files():
+            found.setdefault(_id_type(file) if file.suffix == PARQUET else None, file)
+        if len(found) > 1:
+            kinds = [f"'{file}' has {kind or 'none'}" for kind, file in found.items()]
+            raise ValueError(
+                f"The files of a corpus need ids of one type, or none: {', '.join(kinds)}. Give "
+                f"each file a column 'id' of the same type, or encode them apart."
+            )
+        return next(iter(found))
+
     def fingerprint(self) -> str:
         """Of the files' names and sizes: whether a job that continues has the same corpus."""
         files = [(file.name, file.stat().st_size) for file in self.files()]
@@ -75,9 +99,9 @@ class Corpus:
             n_tokens: of a chunk, approximately: text is not tokenized here.
 
         Raises:
-            ValueError: a file cannot be read.
+            ValueError: a file cannot be read, or see `id_type`.
         """
-        first = 0
+        first, id_type = 0, self.id_type()
         for is_docs, files in groupby(self.files(), lambda file: file.suffix == ".spacy"):
             if is_docs:
                 parts = (part for file in files for part in split_docs(read_docbin(file), n_tokens))
@@ -89,11 +113,13 @@ class Corpus:
             rows = (row for file in files for row in self.read(file))
             limit = n_tokens * BYTES_PER_TOKEN
             for pairs in chunks(rows, limit, MAX_ROWS, lambda pair: size(pair[1])):
-                ids = [first + i if id is None else id for i, (id, _) in enumerate(pairs)]
-                yield Chunk(ids, [row for _, row in pairs])
+                ids, texts = map(list, zip(*pairs, strict=True))
+                if id_type is None:
+                    ids = list(range(first, first + len(pairs)))
+                yield Chunk(ids, texts, id_type or "int64")
                 first += len(pairs)
         if first == 0:
-            yield Chunk([], [])
+            yield Chunk([], [], id_type or "int64")
 
     def read(self, file: Path) -> Iterator[tuple[Any, Row]]:
         """The rows of a file, with their ids if it has any (else None)."""
@@ -179,6 +205,24 @@ def text_columns(schema: Any, file: Path) -> list[str]:
     return ["id", name] if "id" in schema.names else [name]
 
 
+def _id_type(file: Path) -> str | None:
+    """The type of the ids of a Parquet file, as `plain_ids` reads them; None without ids."""
+    with reading_parquet(file) as parquet:
+        schema = parquet.read_schema(file)
+        names = text_columns(schema, file)
+    return plain_type(schema.field("id").type, str(file)) if names[0] == "id" else None
+
+
+@contextmanager
+def reading_parquet(file: Path) -> Iterator[Any]:
+    """Yield ``pyarrow.parquet``, and turn what is wrong with a file into an error that names it."""
+    pyarrow = import_pyarrow(str(file))
+    try:
+        yield pyarrow.parquet
+    except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
+        raise ValueError(f"Cannot read {file} as Parquet: {error}") from error
+
+
 def refuse_nulls(rows: list[Row], source: str) -> None:
     """Raise a ValueError if a row of tokens has a null among them."""
     if any(None in row for row in rows if isinstance(row, list)):
@@ -191,14 +235,12 @@ def read_parquet(file: Path) -> Iterator[tuple[Any, Row]]:
     Raises:
         ValueError: it has neither, or cannot be read.
     """
-    pyarrow = import_pyarrow(str(file))
-    try:
-        table = pyarrow.parquet.ParquetFile(file)
+    with reading_parquet(file) as parquet:
+        table = parquet.ParquetFile(file)
         names = text_columns(table.schema_arrow, file)
         for batch in table.iter_batches(batch_size=MAX_ROWS, columns=names):
-            columns = batch.to_pydict()
-            rows = [row if row is not None else "" for row in columns[names[-1]]]
+            rows = [row if row is not None else "" for row in batch[names[-1]].to_pylist()]
             refuse_nulls(rows, str(file))
-            yield from zip(columns.get("id", [None] * len(rows)), rows, strict=True)
-    except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
-        raise ValueError(f"Cannot read {file} as Parquet: {error}") from error
+            has_ids = names[0] == "id"
+            ids = plain_ids(batch["id"], str(file)) if has_ids else [None] * len(rows)
+            yield from zip(ids, rows, strict=True)

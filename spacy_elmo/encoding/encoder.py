@@ -140,11 +140,14 @@ class Encoder(Settings):
         return (config.n_layers + 1, config.width) if self.layers == "all" else (config.width,)
 
     def checksum(self) -> int:
-        """Changes with the weights of the biLM and of the mix."""
-        arrays = [to_numpy(p.detach().cpu().numpy()) for p in self.elmo.shim.bilm.parameters()]
+        """Changes with the biLM, the state that sentences start from, the mix and all settings."""
+        shim = self.elmo.shim
+        tensors = [*shim.bilm.state_dict().values(), *shim.state()]
         mix = [to_numpy(self.mix.get_param(n)) for n in ("w", "gamma") if self.mix.has_param(n)]
-        result = 0
-        for array in [*arrays, *mix]:
+        result = zlib.crc32(self.nlp.config.to_bytes())
+        if shim.comparison is not None:
+            result = zlib.crc32(shim.comparison.statistics.to_bytes(), result)
+        for array in [*(tensor.detach().cpu().numpy() for tensor in tensors), *mix]:
             result = zlib.crc32(np.ascontiguousarray(array).data, result)
         return result
 
@@ -153,14 +156,16 @@ class Encoder(Settings):
         rows = list(rows)
         return [vectors for _, _, vectors in self.encode(range(len(rows)), rows).rows()]
 
-    def encode(self, ids: Sequence[Any], rows: Sequence[Row] | StoredDocs) -> Block:
+    def encode(
+        self, ids: Sequence[Any], rows: Sequence[Row] | StoredDocs, id_type: str | None = None
+    ) -> Block:
         """Encode some rows.
 
         They are encoded together, and without what is left of rows before: the result is the same
         to the last bit, whichever process computes it (with the same number of threads).
 
         Args:
-            ids: one for each row.
+            ids, id_type: see `Block`.
             rows: texts, lists of words (one sentence each), or stored Docs.
 
         Raises:
@@ -180,12 +185,14 @@ class Encoder(Settings):
             if self.docs:
                 data = self._store(docs, arrays, compared)
                 texts = [[token.text for token in doc] for doc in docs]
-                return Block(list(ids), texts, np.empty((0, *self.shape), self.dtype), data)
+                return Block(
+                    list(ids), texts, np.empty((0, *self.shape), self.dtype), data, id_type
+                )
             pooled = [self._pool(doc, array) for doc, array in zip(docs, arrays, strict=True)]
         texts = [text for text, _ in pooled]
         vectors = [array.astype(self.dtype, copy=False) for _, array in pooled]
         empty = np.empty((0, *self.shape), self.dtype)
-        return Block(list(ids), texts, np.concatenate([empty, *vectors]))
+        return Block(list(ids), texts, np.concatenate([empty, *vectors]), id_type=id_type)
 
     def read(self, rows: Sequence[Row] | StoredDocs) -> list[Doc]:
         """Docs of rows, as the elmo component gets them in its pipeline."""

@@ -22,13 +22,23 @@ SUFFIXES = {
 }  # fmt: skip
 
 
-def check_format(name: str | None, out: Path) -> str:
-    """The format to write: the given one, else by the suffix of the file, else Parquet.
+def check_format(name: str | None, out: Path, default: str | None = None) -> str:
+    """The format to write: the given one, else by the suffix of the file.
+
+    Args:
+        name: the one given, if any.
+        out: the file.
+        default: for other suffixes.
 
     Raises:
-        ValueError: the format is unknown, or needs a library that is not installed.
+        ValueError: the format or the suffix is unknown, or needs a library that is not installed.
     """
-    name = name or SUFFIXES.get(out.suffix, "parquet")
+    name = name or SUFFIXES.get(out.suffix, default)
+    if name is None:
+        raise ValueError(
+            f"The format of '{out}' is unknown: end its name in {', '.join(SUFFIXES)}, or give "
+            f"--format."
+        )
     check_choice("The format", name, WRITERS)
     if name == "parquet":
         import_pyarrow(str(out))

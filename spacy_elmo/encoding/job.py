@@ -70,7 +70,7 @@ def encode(
         weights, pipeline, component, layers, level, dtype, precision, compiled, lang: see
             `Encoder`.
         format: ``"parquet"``, ``"hdf5"``, ``"npy"`` or ``"docbin"``; None for what the suffix of
-            the file says, else Parquet.
+            the file says.
         n_process: number of processes.
         resume: continue a job that was interrupted, if there is one.
         ray: address of a Ray cluster to run on, with ``n_process`` actors; ``"local"`` starts one
@@ -82,7 +82,7 @@ def encode(
             library are missing, or there is something else at ``out``.
     """
     out = Path(out)
-    format = check_format(format, out)
+    format = check_format(format, out, default=None if ray is None else "parquet")  # a directory
     encoder = Encoder(
         weights if isinstance(weights, str) else tuple(map(str, weights)),
         pipeline if pipeline is None else str(pipeline),
@@ -90,7 +90,7 @@ def encode(
         compiled=compiled,
     )  # fmt: skip
     read = Corpus(str(corpus), tokenized)
-    read.files()  # an error here is clearer than one later
+    read.id_type()  # an error here is clearer than one later
     if ray is not None:
         from .on_ray import encode_on_ray
 
@@ -100,6 +100,7 @@ def encode(
                 "--resume and other formats."
             )
         return Summary(*encode_on_ray(read, out, encoder, ray, n_process))
+    refuse_corpus(read, output_files(format, out))
     description, parts = Path(f"{out}.json"), Path(f"{out}.parts")
     if not resume:
         refuse_existing([*output_files(format, out), description, parts])
@@ -128,6 +129,14 @@ def encode(
         write_description(description, settings, state)
     shutil.rmtree(parts, ignore_errors=True)
     return Summary(state["n_rows"], state["n_vectors"])
+
+
+def refuse_corpus(corpus: Corpus, paths: Sequence[Path]) -> None:
+    """Raise a ValueError if a file to write is one of the corpus."""
+    files = {file.resolve() for file in corpus.files()}
+    for path in paths:
+        if path.resolve() in files:
+            raise ValueError(f"'{path}' is a file of the corpus. Choose another name to write to.")
 
 
 def refuse_existing(paths: Sequence[Path]) -> None:

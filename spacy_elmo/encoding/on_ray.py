@@ -7,11 +7,11 @@ from typing import Any
 
 from spacy.vocab import Vocab
 
-from ..bilm.files import atomic_directory, reading
+from ..bilm.files import atomic_directory
 from ..bilm.optional_imports import import_extra
 from ..readers import StoredDocs
-from .block import import_pyarrow
-from .corpus import PARQUET, Corpus, refuse_nulls, text_columns
+from .block import import_pyarrow, plain_ids, plain_type
+from .corpus import PARQUET, Corpus, reading_parquet, refuse_nulls, text_columns
 from .encoder import Encoder
 
 BATCH_ROWS = 256  # rows that an actor encodes together
@@ -33,12 +33,14 @@ class EncodeTable:
 
         If there are both, ``text`` counts for rows whose ``tokens`` are null.
         """
-        columns = table.to_pydict()
+        columns = {name: table[name].to_pylist() for name in table.column_names if name != "id"}
         nothing = [None] * len(table)
         pairs = zip(columns.get("tokens", nothing), columns.get("text", nothing), strict=True)
         rows = [text or "" if tokens is None else tokens for tokens, text in pairs]
         refuse_nulls(rows, "The dataset")
-        return self.encoder.encode(columns["id"], rows).to_arrow()
+        source, ids = "the dataset", table["id"]
+        id_type = plain_type(ids.type, source)
+        return self.encoder.encode(plain_ids(ids, source), rows, id_type).to_arrow()
 
 
 def encode_on_ray(
@@ -103,12 +105,10 @@ def common_columns(corpus: Corpus) -> list[str]:
     files = corpus.files()
     if any(file.suffix != PARQUET for file in files):
         return []
-    read_schema = import_pyarrow(str(files[0])).parquet.read_schema
     found = set()
     for file in files:
-        with reading("the Parquet file", file):
-            schema = read_schema(file)
-        found.add(tuple(text_columns(schema, file)))
+        with reading_parquet(file) as parquet:
+            found.add(tuple(text_columns(parquet.read_schema(file), file)))
     return list(found.pop()) if len(found) == 1 else []
 
 
@@ -116,13 +116,13 @@ def tables(corpus: Corpus) -> list[Any]:
     """The rows of a corpus as Arrow tables of ``id``, ``text`` and ``tokens``, one of them null."""
     pa = import_pyarrow("Blocks of a dataset")
     found = []
-    for ids, rows in corpus.chunks(BLOCK_TOKENS):
+    for ids, rows, id_type in corpus.chunks(BLOCK_TOKENS):
         if isinstance(rows, StoredDocs):
             rows = [[token.text for token in doc] for doc in rows.read(Vocab())]
         texts = [row if isinstance(row, str) else None for row in rows]
         words = [None if isinstance(row, str) else row for row in rows]
         columns = {
-            "id": pa.array(ids, None if ids else pa.int64()),
+            "id": pa.array(ids, pa.type_for_alias(id_type)),
             "text": pa.array(texts, pa.string()),
             "tokens": pa.array(words, pa.list_(pa.string())),
         }

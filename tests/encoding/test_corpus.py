@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
+from datetime import date, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import spacy
@@ -104,6 +108,86 @@ def test_parquet_with_and_without_ids(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1 but not really")
     with pytest.raises(ValueError, match=r"Cannot read .*a.parquet as Parquet"):
         rows(path)
+
+
+def write_parquet(path: Path, ids: Any, **columns: Any) -> Any:
+    """A Parquet file with these ids, and what is read of it again."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"id": ids, "text": ["A text"] * len(ids), **columns}), path)
+    return parquet.read_table(path)
+
+
+TYPES = [
+    ("int32", [-1, None, 2**31 - 1], "int64", None),
+    ("uint8", [0, 255, None], "int64", None),
+    ("uint64", [0, None, 2**64 - 1], "uint64", None),
+    ("float64", [0.5, None, math.nan, math.inf], "double", [0.5, None, None, None]),
+    ("string", ["\u00fc", None, "", "7"], "string", None),
+    ("bool", [True, None], "string", ["True", None]),
+    ("binary", [b"\xff\x00", None, b""], "string", ["ff00", None, ""]),
+    ("date32", [date(2024, 2, 29), None], "string", ["2024-02-29", None]),
+    ("timestamp[ns]", [1, None], "string", ["1970-01-01 00:00:00.000000001", None]),
+    ("time64[us]", [time(1, 2, 3), None], "string", ["01:02:03.000000", None]),
+    ("null", [None, None], "string", None),
+]
+
+
+@pytest.mark.parametrize(("name", "ids", "plain", "expected"), TYPES, ids=[t[0] for t in TYPES])
+@pytest.mark.parametrize("is_dictionary", [False, True])
+def test_types_of_ids(
+    tmp_path: Path, name: str, ids: list, plain: str, expected: list | None, is_dictionary: bool
+) -> None:
+    """JSON holds them, in memory and in parts; nulls are no row numbers."""
+    pa = pytest.importorskip("pyarrow")
+    array = pa.array(ids, pa.type_for_alias(name))
+    if is_dictionary and name != "null":  # there are no such dictionaries in Parquet
+        array = array.dictionary_encode()
+    check_ids(tmp_path, array, plain, ids if expected is None else expected)
+
+
+def test_ids_that_are_uuids_decimals_and_times_of_a_zone(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    numbers = pa.array([Decimal("1.50"), None], pa.decimal128(10, 2))
+    check_ids(tmp_path, numbers, "string", ["1.50", None])
+    times = pa.array([0, None], pa.timestamp("ms", "UTC"))
+    check_ids(tmp_path, times, "string", ["1970-01-01 00:00:00.000Z", None])
+    if not hasattr(pa, "uuid"):
+        pytest.skip("this version of pyarrow has no UUIDs")
+    name = UUID(int=1)
+    check_ids(tmp_path, pa.array([name.bytes, None], pa.uuid()), "string", [str(name), None])
+
+
+def check_ids(folder: Path, array: Any, plain: str, expected: list[Any]) -> None:
+    write_parquet(folder / "a.parquet", array)
+    [chunk] = Corpus(str(folder)).chunks(1000)
+    assert (chunk.ids, chunk.id_type) == (expected, plain)
+    assert json.loads(json.dumps(chunk.ids, allow_nan=False)) == chunk.ids
+
+
+def test_ids_of_several_files(tmp_path: Path) -> None:
+    """Of one type in all, or in none: row numbers could be ids of other rows."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    write_parquet(tmp_path / "a.parquet", pa.array([3, None], pa.int16()))
+    write_parquet(tmp_path / "b.parquet", pa.array([1], pa.int64()))
+    assert rows(tmp_path)[0] == [3, None, 1]
+    write_parquet(tmp_path / "b.parquet", pa.array(["1"]))
+    with pytest.raises(ValueError, match=r"a\.parquet' has int64, .*b\.parquet' has string. Give"):
+        rows(tmp_path)
+    parquet.write_table(pa.table({"text": ["A"]}), tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match=r"a\.parquet' has int64, .*b\.parquet' has none. Give"):
+        rows(tmp_path)
+    (tmp_path / "b.parquet").unlink()
+    (tmp_path / "b.txt").write_text("A\n")
+    with pytest.raises(ValueError, match=r"a\.parquet' has int64, .*b\.txt' has none"):
+        rows(tmp_path)
+    (tmp_path / "b.txt").unlink()
+    write_parquet(tmp_path / "a.parquet", pa.array([[1]]))
+    with pytest.raises(ValueError, match=r"'id' of .*a\.parquet has the type list<.*expected text"):
+        rows(tmp_path)
 
 
 def test_docs_keep_what_they_have(tmp_path: Path) -> None:

@@ -10,13 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
+import torch
 from spacy.tokens import DocBin
 from spacy.training import Example
 
 from spacy_elmo import Encoder
 from spacy_elmo.bilm import lstm_kernel
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.indexed_sentences import IndexedSentences
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.own_weights import save_bilm, save_statistics
+from spacy_elmo.bilm.static_vectors import WordTable, pack_words
+from spacy_elmo.bilm.statistics import compute_statistics
 
 from ..pipeline.helpers import (
+    CARD,
     CONFIG,
     N_LAYERS,
     TEXTS,
@@ -71,6 +79,48 @@ def test_means_of_sentences_and_documents(weights: str) -> None:
     assert max_difference([block.vectors], [means]) <= TOLERANCE
     every = Encoder(weights, level="sentences", layers="all")(TEXTS)
     assert every[1].shape == (0, N_LAYERS, WIDTH)
+
+
+def checksum_of(**settings: Any) -> int:
+    return Encoder(**settings).checksum()
+
+
+def test_the_checksum_changes_with_what_is_computed(tmp_path: Path) -> None:
+    """Also with what is no parameter: a warm state, a table of word vectors, the statistics."""
+    path = tmp_path / "weights"
+    torch.manual_seed(0)
+    model = BiLM(replace(CONFIG, initial_state="warm"))
+    found = []
+    for state in (model.zero_state(), model.warm_state()):
+        model.set_warm_state(state)
+        path.mkdir(exist_ok=True)
+        save_bilm(model, path, CARD)
+        found += [checksum_of(weights=str(path)) for _ in range(2)]
+    statistics = compute_statistics(model.eval(), IndexedSentences([["a", "bank", "."]]))
+    save_statistics(statistics, path)
+    found += [checksum_of(weights=str(path)) for _ in range(2)]
+    for changes in ({"initial_state": "zero"}, {"max_words": 9}):
+        nlp = make_nlp(path, **changes)
+        nlp.to_disk(tmp_path / "nlp")
+        found += [checksum_of(pipeline=str(tmp_path / "nlp")) for _ in range(2)]
+    assert found[::2] == found[1::2] and len(set(found)) == 5
+
+
+def test_the_checksum_changes_with_word_vectors(tmp_path: Path) -> None:
+    found = []
+    for changed in (0, 1):
+        vectors = np.ones((2, 8), dtype="float32")
+        vectors[1, 1] = changed
+        table = WordTable(["a", "b"], np.arange(2), vectors)
+        torch.manual_seed(0)
+        settings = {"projection_dim": 8, "dim": 16, "n_layers": 2, **table.sizes()}
+        model = BiLM(BiLMConfig.from_dict({**settings, "token_encoder": "vectors"}))
+        model.word_vectors.table = torch.from_numpy(vectors)
+        model.word_vectors.rows = torch.arange(2, dtype=torch.int32)
+        model.word_vectors.words = pack_words(table.words)
+        save_bilm(model, tmp_path, CARD)
+        found += [checksum_of(weights=str(tmp_path)) for _ in range(2)]
+    assert found[0] == found[1] != found[2] == found[3]
 
 
 def test_a_trained_pipeline(trained: Path) -> None:

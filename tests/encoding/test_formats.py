@@ -12,11 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
+from hypothesis import given
+from hypothesis import strategies as st
 from spacy.tokens import DocBin
 
 import spacy_elmo
 from spacy_elmo import Encoder
-from spacy_elmo.encoding.formats import write_hdf5
+from spacy_elmo.encoding.block import Block
+from spacy_elmo.encoding.formats import SUFFIXES, WRITERS, check_format, output_files, write_hdf5
+from spacy_elmo.encoding.on_ray import EncodeTable
 
 from ..pipeline.helpers import N_LAYERS, TEXTS, WIDTH
 
@@ -54,6 +58,53 @@ def test_parquet(corpus: Path, weights: str, layers: str, dtype: str) -> None:
     flat = values.to_numpy()
     assert flat.dtype == dtype
     assert np.array_equal(flat.reshape(-1, *SHAPES[layers]), expected.vectors)
+
+
+def id_tables() -> list[list[Any]]:
+    """The ids of Parquet files, and what is written for them."""
+    pa = pytest.importorskip("pyarrow")
+    return [
+        [pa.array([2**63, None, 1], pa.uint64()), pa.uint64(), [2**63, None, 1]],
+        [pa.array([None, None, None], pa.int32()), pa.int64(), [None] * 3],
+        [pa.array([b"\x01", None, b""]), pa.string(), ["01", None, ""]],
+        [pa.array([1000, 2000, None], pa.timestamp("ms")), pa.string(), None],
+    ]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_ids(tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Of one type in the file, though each part has ids of its own: here null, or large."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    ids, id_type, expected = id_tables()[number]
+    expected = expected or ["1970-01-01 00:00:01.000", "1970-01-01 00:00:02.000", None]
+    parquet.write_table(pa.table({"id": ids, "text": ["A", "b", "c"]}), tmp_path / "in.parquet")
+    monkeypatch.setattr("spacy_elmo.encoding.corpus.MAX_ROWS", 1)
+    for name in ("out.parquet", "out.npy", "out.hdf5"):
+        spacy_elmo.encode(tmp_path / "in.parquet", tmp_path / name, weights=weights)
+    table = parquet.read_table(tmp_path / "out.parquet")
+    assert (table["id"].type, table["id"].to_pylist()) == (id_type, expected)
+    lines = (tmp_path / "out.tokens.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["id"] for line in lines] == expected
+    # As on Ray, whose actors get a table of each part.
+    actor = EncodeTable(Encoder(weights))
+    for i in range(3):
+        part = actor(pa.table({"id": ids[i : i + 1], "text": ["A"]}))
+        assert (part["id"].type, part["id"].to_pylist()) == (id_type, expected[i : i + 1])
+
+
+def test_more_floats_than_32_bits_count() -> None:
+    pytest.importorskip("pyarrow")
+    width = 2**30 + 1
+    try:
+        vectors = np.zeros((3, width), dtype="float16")  # which takes no memory until it is read
+    except MemoryError:
+        pytest.skip("the system does not promise 6 GB of memory")
+    column = Block(["a", "b"], [["x", "y"], ["z"]], vectors).to_arrow()["vectors"].chunk(0)
+    assert column.offsets.to_pylist() == [0, 2, 3]
+    assert column.values.offsets.to_pylist() == [0, width, 2 * width, 3 * width]
+    assert len(column[1].values) == 1 and len(column[1].values[0].values) == width
 
 
 @pytest.mark.slow
@@ -160,3 +211,26 @@ def test_empty_corpora(tmp_path: Path, weights: str) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     spacy_elmo.encode(tmp_path / "empty.txt", tmp_path / "out.parquet", weights=weights)
     assert parquet.read_table(tmp_path / "out.parquet").num_rows == 0
+
+
+@given(
+    out=st.builds(
+        lambda stem, suffix: Path("folder") / f"{stem}{suffix}",
+        st.text(st.characters(exclude_characters="/\x00", exclude_categories=["Cs"]), min_size=1),
+        st.sampled_from(["", ".csv", ".gz", ".PARQUET", ".", *SUFFIXES]),
+    ),
+    name=st.sampled_from([None, "csv", *WRITERS]),
+)
+def test_names_of_output(out: Path, name: str | None) -> None:
+    """A format that is named holds; else a known suffix; and anything else is an error."""
+    pytest.importorskip("pyarrow"), pytest.importorskip("h5py")
+    expected = name or SUFFIXES.get(out.suffix)
+    if expected in WRITERS:
+        assert check_format(name, out) == expected
+        files = output_files(expected, out)
+        assert files[0] == out and len(set(files)) == len(files)
+        assert {file.parent for file in files} == {out.parent}
+    else:
+        message = "The format is 'csv'" if name else "The format of 'folder/"
+        with pytest.raises(ValueError, match=message):
+            check_format(name, out)

@@ -184,6 +184,10 @@ def test_failures(text: Path, tmp_path: Path, weights: str) -> None:
     for arguments, message in [
         ([tmp_path / "gone.txt", "out.npy"], "No corpus at"),
         ([text, "out.npy", "--format", "csv"], "The format is 'csv'; known are"),
+        ([text, "out.csv"], "out.csv' is unknown: end its name in .parquet, .hdf5, .h5, .npy,"),
+        ([text, "out"], "or give --format."),
+        ([text, "text.txt", "--format", "npy"], "text.txt' is a file of the corpus"),
+        ([text, "text.txt", "--format", "npy", "--resume"], "text.txt' is a file of the corpus"),
         ([text, "out.npy", "--weights", "gone"], "Cannot find the ELMo weights 'gone'"),
         ([text, "out.npy", "--pipeline", "gone"], "gone"),
         ([text, "out.npy", "--ray", "local"], "On Ray only --format parquet"),
@@ -197,7 +201,7 @@ def test_failures(text: Path, tmp_path: Path, weights: str) -> None:
 
 def test_missing_libraries(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    result = run(text, tmp_path / "out")
+    result = run(text, tmp_path / "out.parquet")
     assert result.exit_code == 1
     assert "spacy-elmo[parquet]" in result.output
     assert list(tmp_path.iterdir()) == [text]

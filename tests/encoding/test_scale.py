@@ -76,7 +76,7 @@ def test_damaged_parquet_for_ray(tmp_path: Path, weights: str) -> None:
         actor(pa.table({"id": [0], "tokens": [["a", None]]}))
     path = tmp_path / "a.parquet"
     path.write_bytes(b"PAR1 but not really")
-    with pytest.raises(ValueError, match=r"Cannot read the Parquet file .*a\.parquet"):
+    with pytest.raises(ValueError, match=r"Cannot read .*a\.parquet as Parquet"):
         on_ray.common_columns(Corpus(str(path)))
 
 
