@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pytest
 import spacy
+from hypothesis import given
+from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
+from spacy_elmo.encoding.block import Block, plain_ids, plain_type
 from spacy_elmo.encoding.corpus import Corpus
 from spacy_elmo.pretraining.data.shards import write_meta, write_shards
 
@@ -145,6 +149,26 @@ def test_types_of_ids(
     if is_dictionary and name != "null":  # there are no such dictionaries in Parquet
         array = array.dictionary_encode()
     check_ids(tmp_path, array, plain, ids if expected is None else expected)
+
+
+@given(
+    st.one_of(
+        st.lists(st.none() | each)
+        for each in (st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(), st.binary())
+    )
+)
+def test_any_ids(ids: list[Any]) -> None:
+    """Different ones stay different, whatever is null stays null, and JSON holds them."""
+    pa = pytest.importorskip("pyarrow")
+    array = pa.array(ids)
+    found = plain_ids(array, "a test")
+    is_null = [id is None or (isinstance(id, float) and not math.isfinite(id)) for id in ids]
+    assert [id is None for id in found] == is_null
+    assert len(set(found) - {None}) == len(
+        {i for i, no in zip(ids, is_null, strict=True) if not no}
+    )
+    block = Block(found, [[] for _ in ids], np.empty((0, 4)), id_type=plain_type(array.type, "a"))
+    assert block.to_arrow()["id"].to_pylist() == json.loads(json.dumps(found, allow_nan=False))
 
 
 def test_ids_that_are_uuids_decimals_and_times_of_a_zone(tmp_path: Path) -> None:
