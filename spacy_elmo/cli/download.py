@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sys
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +28,6 @@ def download_cli(
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name for weights from an address (default: from the address)")] = None,
     sha256: Annotated[list[str] | None, typer.Option("--sha256", "-s", help="Checksum of the file, in hexadecimal; for two files give it twice, in their order", show_default=False)] = None,
     force: Annotated[bool, typer.Option("--force", "-F", help="Download again what has been downloaded before")] = False,
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds without a byte after which the connection is given up and made again", min=0.1)] = 30.0,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -33,15 +35,15 @@ def download_cli(
     Download published weights.
 
     They are stored in your cache folder ($SPACY_ELMO_CACHE), checked, and from then on found by
-    their name, without a network: weights = "NAME". An interrupted download continues where it
-    stopped when the command is repeated. Nothing else in this package downloads anything. Without
-    an argument, the command lists the weights that it knows by name.
+    their name, without a network: weights = "NAME". Nothing else in this package downloads
+    anything. Without an argument, the command lists the weights that it knows by name, with their
+    addresses.
     """
     if not sources:
         _print_list(as_json)
         return
     with report_errors("Cannot download the weights", as_json=as_json):
-        result = download(sources, name, sha256 or [], force, timeout, quiet)
+        result = download(sources, name, sha256 or [], force, quiet)
     if as_json:
         print_json(result)
     elif not quiet:
@@ -59,30 +61,35 @@ def download(
     name: str | None = None,
     sha256: list[str] | None = None,
     force: bool = False,
-    timeout: float = 30.0,
     quiet: bool = False,
 ) -> dict[str, Any]:
     """Download weights into the cache folder, unless they are there.
+
+    Each file is kept beside the folder of the weights until they are complete there, and is not
+    fetched again before.
 
     Args:
         sources: a name of `PUBLISHED`, one address or two.
         name: for weights from an address.
         sha256: a checksum for each address, or none.
-        force: replace weights of the same name.
-        timeout, quiet: see `fetch`.
+        force: fetch again and replace what is there.
+        quiet: no progress on the standard error stream.
 
     Returns:
-        ``name``, ``path``, and ``files``: ``url`` and ``sha256`` of each that was fetched.
+        ``name``, ``path``, and ``files``: ``url`` and ``sha256`` of each that they come from.
 
     Raises:
-        ValueError: an argument is wrong, or what arrives is no biLM.
-        OSError: it cannot be written.
+        ValueError: an argument is wrong, a file cannot be fetched, or it is no biLM.
+        OSError: a file cannot be written.
     """
-    from .fetch import fetch
+    import pooch
+
+    from ..bilm.published.hdf5 import import_h5py
 
     name, urls = _resolve(sources, name)
-    if sha256 and len(sha256) != len(urls):
-        raise ValueError(f"There are {len(urls)} files and {len(sha256)} checksums (--sha256).")
+    checksums = sha256 or [None] * len(urls)
+    if len(checksums) != len(urls):
+        raise ValueError(f"There are {len(urls)} files and {len(checksums)} checksums (--sha256).")
     for checksum in sha256 or []:
         if not re.fullmatch(r"[0-9a-fA-F]{64}", checksum):
             raise ValueError(f"--sha256 is {checksum!r}; it must be 64 hexadecimal digits.")
@@ -90,18 +97,57 @@ def download(
     folder = cache_folder() / name
     if folder.is_dir() and not force:
         return {"name": name, "path": str(folder), "files": []}
-    if any(_is_hdf5(_file_name(url)) for url in urls):
-        _import_h5py(name)  # before the download rather than after it
-    parts = folder.with_name(f".{name}.download")
-    parts.mkdir(parents=True, exist_ok=True)
-    files = []
-    with _locked(parts):
-        for index, (target, url) in enumerate(zip(_targets(urls), urls, strict=True)):
-            expected = sha256[index] if sha256 else None
-            found = fetch(url, parts / target, expected, timeout, quiet)
-            files.append({"url": url, "sha256": found})
-        _install(name, files, parts, folder)
+    if len(urls) == 2:
+        import_h5py(name)  # before the download rather than after it
+    fetched = {folder.with_name(f"{name}.{end}"): url for end, url in _endings(urls).items()}
+    for path in fetched if force else ():
+        path.unlink(missing_ok=True)
+    _fetch(fetched, checksums, quiet)
+    files = [{"url": url, "sha256": pooch.file_hash(path)} for path, url in fetched.items()]
+    try:
+        _install(name, files, list(fetched), folder)
+    except (ValueError, OSError) as error:
+        kept = " and ".join(f"'{path}'" for path in fetched)
+        raise ValueError(
+            f"{error} The download is kept in {kept}: the same command goes on from there, with "
+            f"--force it begins anew."
+        ) from error
     return {"name": name, "path": str(folder), "files": files}
+
+
+def _fetch(fetched: dict[Path, str], checksums: Sequence[str | None], quiet: bool) -> None:
+    """Download files, each whole or not at all, unless they are there and have their checksums.
+
+    Raises:
+        ValueError: one cannot be reached, is not there, or is another one.
+        OSError: one cannot be written.
+    """
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel("WARNING")
+    show = not quiet and sys.stderr.isatty()
+    downloader = pooch.HTTPDownloader(progressbar=show, chunk_size=2**16)
+    broken = requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError
+    for (path, url), checksum in zip(fetched.items(), checksums, strict=True):
+        try:
+            pooch.retrieve(url, checksum, path.name, path.parent, downloader=downloader)
+        except requests.HTTPError as error:
+            answer = f"{error.response.status_code} {error.response.reason}"
+            raise ValueError(f"Cannot download {url}: the server answered {answer}.") from error
+        except broken as error:
+            missing = (f"{url} as '{path}'" for path, url in fetched.items() if not path.exists())
+            raise ValueError(
+                f"{url} cannot be reached, or the connection broke off. Check the address and the "
+                f"network; or fetch by other means and save {' and '.join(missing)}, then repeat "
+                f"the command."
+            ) from error
+        except requests.RequestException as error:
+            raise ValueError(f"Cannot download {url}: {error}") from error
+        except OSError as error:
+            raise OSError(f"Cannot write '{path}': {error.strerror or error}.") from error
+        except ValueError as error:  # another checksum
+            raise ValueError(f"{url}: {error}") from error
 
 
 def _resolve(sources: list[str], name: str | None) -> tuple[str, list[str]]:
@@ -140,26 +186,6 @@ def _resolve(sources: list[str], name: str | None) -> tuple[str, list[str]]:
     return name, urls
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder against other processes, where the system has such locks.
-
-    Raises:
-        ValueError: another process has locked it.
-    """
-    try:
-        import fcntl
-    except ImportError:  # on Windows
-        yield
-        return
-    with open(folder / "lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(f"Another process is downloading into '{folder}'.") from None
-        yield
-
-
 def _check_free(name: str) -> None:
     """Raise a ValueError if embedded or installed weights, which come first, have the name."""
     from ..bilm.find_weights import EMBEDDED, GROUP
@@ -181,67 +207,68 @@ def _is_hdf5(name: str) -> bool:
     return name.endswith(HDF5)
 
 
-def _targets(urls: list[str]) -> list[str]:
-    """The names under which the files are stored; none comes from the network."""
+def _endings(urls: list[str]) -> dict[str, str]:
+    """The addresses, by the end of the name under which each file is kept."""
     if len(urls) == 1:
-        return ["weights.zip"]
-    return ["options.json" if _file_name(url).endswith(".json") else "weights.hdf5" for url in urls]
+        return {"zip": urls[0]}
+    return {
+        "options.json" if _file_name(url).endswith(".json") else "weights.hdf5": url for url in urls
+    }
 
 
-def _install(name: str, files: list[dict[str, str]], parts: Path, folder: Path) -> None:
-    """Check what was downloaded, and give it its name."""
+def _install(name: str, files: list[dict[str, str]], fetched: list[Path], folder: Path) -> None:
+    """Check what was downloaded, and make it the weights of this name."""
     from ..bilm.files import atomic_directory
     from ..bilm.find_weights import find_weights
 
-    archive = parts / "weights.zip"
-    wanted = _wanted(archive) if len(files) == 1 else {}
-    if any(_is_hdf5(member) for member in wanted):
-        _import_h5py(name)  # without it the download stays, for the next time
-    try:
-        with atomic_directory(folder) as new:
-            for member, target in wanted.items():
-                with zipfile.ZipFile(archive) as opened, opened.open(member) as packed:
-                    with open(new / target, "wb") as file:
-                        shutil.copyfileobj(packed, file)
-            for target in ("options.json", "weights.hdf5") if len(files) == 2 else ():
-                (parts / target).replace(new / target)
-            _describe(name, files, new)
+    with atomic_directory(folder) as new:
+        if len(fetched) == 1:
+            _unpack(files[0]["url"], fetched[0], new)
+            origin = f"{fetched[0]}/"
+        else:
+            origin = f"{folder}."
+            for path in fetched:  # copied: what was fetched is readable for its owner alone
+                shutil.copyfile(path, new / path.name.removeprefix(f"{name}."))
+        _describe(name, files, new)
+        try:
             find_weights(new).check()
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{files[0]['url']}: the zip is damaged ({error}).") from error
-    finally:
-        shutil.rmtree(parts)
+        except ValueError as error:
+            raise ValueError(str(error).replace(f"{new}{os.sep}", origin)) from error
+    for path in fetched:
+        path.unlink()
 
 
-def _wanted(archive: Path) -> dict[str, str]:
-    """The files of weights in a zip, and the names under which they are unpacked."""
+def _unpack(url: str, archive: Path, folder: Path) -> None:
+    """Unpack the files of weights in a zip, and no others; none of its paths are used.
+
+    Raises:
+        ValueError: it is no zip, is damaged, or contains no weights.
+        OSError: a file cannot be written.
+    """
     from ..bilm.base_weights import CONFIG, FILES, OPTIONS
     from ..bilm.find_weights import names_in_zip, refuse_others
-    from ..bilm.published.weights import MAX_PACKED_RATIO, MAX_UNPACKED
+    from ..bilm.published.weights import refuse_bomb
 
+    if not zipfile.is_zipfile(archive):
+        raise ValueError(f"{url} is no zip, or a damaged one.")
+    refuse_others(url, names_in_zip(archive))
     try:
-        if not zipfile.is_zipfile(archive):
-            raise ValueError("What the address leads to is no zip.")
-        refuse_others("The zip", names_in_zip(archive))
         with zipfile.ZipFile(archive) as opened:
-            members = {item.filename: item for item in opened.infolist()}
-        tops = [top for top in members if top.rpartition("/")[2] in (CONFIG, OPTIONS)]
-        if len(tops) != 1:
-            raise ValueError(f"The zip must have one {CONFIG} or {OPTIONS}, found {len(tops)}.")
-        start = tops[0].rpartition("/")[0]
-        beside = {m: m.rpartition("/")[2] for m in members if m.rpartition("/")[0] == start}
-        wanted = {m: n for m, n in beside.items() if n in FILES or _is_hdf5(n)}
-        unpacked = sum(members[member].file_size for member in wanted)
-        most = MAX_UNPACKED + MAX_PACKED_RATIO * archive.stat().st_size
-        if unpacked > min(most, shutil.disk_usage(archive.parent).free):
-            raise ValueError(
-                f"The zip would unpack to {unpacked:,} bytes, more than weights in a zip of "
-                f"{archive.stat().st_size:,} bytes can have, or than there is space for."
-            )
-        return wanted
-    except ValueError:
-        shutil.rmtree(archive.parent)
-        raise
+            names = opened.namelist()
+            tops = [top for top in names if top.rpartition("/")[2] in (CONFIG, OPTIONS)]
+            if len(tops) != 1:
+                raise ValueError(
+                    f"{url}: the zip must have one {CONFIG} or {OPTIONS}, found {len(tops)}."
+                )
+            top = tops[0].rpartition("/")[0]
+            for member in names:
+                start, _, file = member.rpartition("/")
+                if start == top and (file in FILES or _is_hdf5(file)):
+                    refuse_bomb(opened.getinfo(member))
+                    with opened.open(member) as packed, open(folder / file, "wb") as unpacked:
+                        shutil.copyfileobj(packed, unpacked, 2**20)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ValueError(f"{url}: the zip is damaged ({error}).") from error
 
 
 def _describe(name: str, files: list[dict[str, str]], folder: Path) -> None:
@@ -258,23 +285,16 @@ def _describe(name: str, files: list[dict[str, str]], folder: Path) -> None:
     write_json(folder / META, meta)
 
 
-def _import_h5py(name: str) -> None:
-    from ..bilm.published.hdf5 import import_h5py
-
-    import_h5py(name)
-
-
 def _print_list(as_json: bool) -> None:
     """The weights that have a name, and what has been downloaded."""
     there = downloaded_names()
     if as_json:
-        known = {name: {"urls": each.urls, "lang": each.lang, "text": each.text, "megabytes": each.megabytes} for name, each in PUBLISHED.items()}  # fmt: skip
+        known = {name: asdict(each) for name, each in PUBLISHED.items()}
         print_json({"cache": str(cache_folder()), "downloaded": there, "published": known})
         return
-    rows = [
-        (name, each.lang, f"{each.megabytes} MB" if each.megabytes else "", each.text, "✔" if name in there else "")
-        for name, each in PUBLISHED.items()
-    ]  # fmt: skip
-    rows += [(name, "", "", "", "✔") for name in there if name not in PUBLISHED]
-    msg.table(rows, header=("Name", "Lang", "Size", "Trained on", "Here"), divider=True)
-    print(f"Cache folder: {cache_folder()}")
+    for name, each in PUBLISHED.items():
+        size = f"{each.megabytes} MB, " if each.megabytes else ""
+        print(f"{name}{' ✔' if name in there else ''}\n  {each.lang}, {size}{each.text}")
+        print(*(f"  {url}" for url in each.urls), "", sep="\n")
+    others = [name for name in there if name not in PUBLISHED]
+    print(f"Downloaded (✔) into {cache_folder()}; others there: {', '.join(others) or 'none'}")

@@ -154,17 +154,22 @@ class PublishedWeights(Weights):
             file = tempfile.TemporaryFile()  # noqa: SIM115
             with reading("the HDF5 file", self.hdf5):
                 member = self.hdf5.root.getinfo(self.hdf5.at)  # type: ignore[attr-defined]
-                if member.file_size > MAX_UNPACKED + MAX_PACKED_RATIO * member.compress_size:
-                    raise ValueError(
-                        f"it would unpack to {member.file_size:,} bytes, far more than its "
-                        f"{member.compress_size:,} can contain. Unpack it yourself to use it anyway"
-                    )
+                refuse_bomb(member)
                 with self.hdf5.open("rb") as packed:
                     shutil.copyfileobj(packed, file, 2**20)
                 file.flush()
             self._unpacked = file
             weakref.finalize(self, file.close)
         return self._unpacked
+
+
+def refuse_bomb(member: zipfile.ZipInfo) -> None:
+    """Raise a ValueError for a file in a zip that is packed better than weights can be."""
+    if member.file_size > MAX_UNPACKED + MAX_PACKED_RATIO * member.compress_size:
+        raise ValueError(
+            f"'{member.filename}' would unpack to {member.file_size:,} bytes, far more than its "
+            f"{member.compress_size:,} can contain. Unpack it yourself to use it anyway"
+        )
 
 
 def write_published(
