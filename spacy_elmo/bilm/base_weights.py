@@ -158,12 +158,17 @@ class Weights(ABC):
         return False
 
     def statistics(self) -> Statistics | None:
-        """Statistics of the layers and words; None if there are none.
+        """Statistics of the layers and words, of a file beside any layout; None if there is none.
 
         Raises:
             ValueError: they are damaged, or belong to another biLM.
         """
-        return None
+        file = None if self.folder is None else self.folder.joinpath(STATISTICS)
+        if file is None or not file.is_file():
+            return None
+        with reading("the statistics", file):
+            data = file.read_bytes()
+        return Statistics.from_bytes(data, self.config(), str(file))
 
     def is_ours(self) -> bool:
         """Whether this package wrote them, in either layout."""

@@ -84,9 +84,16 @@ def find_downloaded(name: str) -> Path | None:
 
 
 def downloaded_names() -> list[str]:
-    """The names of all downloaded weights."""
-    folders = cache_folder().glob("*/")
-    return sorted(path.name for path in folders if path.is_dir() and NAME.fullmatch(path.name))
+    """The names of all downloaded weights; other folders may lie beside them."""
+    from .base_weights import CONFIG, HDF5, OPTIONS, WEIGHTS
+
+    found = []
+    for path in cache_folder().glob("*/"):
+        names = {file.name for file in path.iterdir()} if path.is_dir() else set()
+        is_published = OPTIONS in names and any(name.endswith(HDF5) for name in names)
+        if NAME.fullmatch(path.name) and (is_published or {CONFIG, WEIGHTS} <= names):
+            found.append(path.name)
+    return sorted(found)
 
 
 def download_hint(name: str) -> str | None:

@@ -76,12 +76,6 @@ class OwnWeights(Weights):
     def has_warm_state(self) -> bool:
         return "warm_h" in self._shapes()
 
-    def statistics(self) -> Statistics | None:
-        path = self.path / STATISTICS
-        if not path.is_file():
-            return None
-        return Statistics.from_tensors(self._tensors(STATISTICS), self.config(), str(path))
-
     def _tensors(self, name: str) -> dict[str, torch.Tensor]:
         """The tensors of a file.
 

@@ -59,13 +59,19 @@ class Statistics:
         return save_tensors(self.to_tensors())
 
     @classmethod
-    def from_bytes(cls, data: bytes, config: BiLMConfig) -> Statistics:
+    def from_bytes(
+        cls, data: bytes, config: BiLMConfig, source: str = "of the serialized biLM"
+    ) -> Statistics:
         """What `to_bytes` returned, of a biLM of this shape.
+
+        Args:
+            data: a safetensors file.
+            config: the shape of the biLM.
+            source: where the data come from, for errors.
 
         Raises:
             ValueError: see `from_tensors`.
         """
-        source = "of the serialized biLM"
         with reading("the statistics", source):
             tensors = load_tensors(data)
         return cls.from_tensors(tensors, config, source)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
+from ..bilm.published.hdf5 import import_h5py
 from ..bilm.published.options import to_options
 from ..bilm.settings import check_choice
 from .copy_weights import (
@@ -62,19 +63,21 @@ def convert_cli(
     with report_errors("Cannot convert", as_json=as_json):
         setting, out = split_paths(paths)
         weights = find_weights(setting)
-        layout = _layout(to, weights, half, warm_text, statistics)
+        layout = _layout(to, weights, half, warm_text)
         if out.suffix == ".zip":
             raise ValueError(f"'{out}' is not a directory; weights are written to one.")
+        if layout == "published":
+            import_h5py(str(out))
         path = output_directory(out, force, lambda names: _foreign(names, weights))
         contents = read_contents(weights, lang, vocab, no_head)
         if layout == "own":
             add_warm_state(contents, warm_text)
-            add_statistics(contents, statistics)
         elif weights.has_warm_state():
             msg.warn(
                 "The stored warm state is left out, because the published layout has no place for "
                 "it. Readers of these weights compute their own, perhaps from another text."
             )
+        add_statistics(contents, statistics)
         with atomic_directory(path) as directory:
             write_contents(contents, directory, layout, half)
     n_parameters = sum(p.numel() for p in contents.model.parameters())
@@ -84,15 +87,13 @@ def convert_cli(
         msg.good(f"Wrote {n_parameters / 1e6:.1f} M parameters in the {layout} layout", str(out))
 
 
-def _layout(
-    to: str | None, weights: Weights, half: bool, warm_text: Path | None, statistics: Path | None
-) -> str:
+def _layout(to: str | None, weights: Weights, half: bool, warm_text: Path | None) -> str:
     """The layout to write."""
     layout = to or next(layout for layout in LAYOUTS if layout != weights.layout)
     check_choice("--to", layout, LAYOUTS)
     if layout == "published":
         to_options(weights.config())  # raises if that layout cannot describe the biLM
-        own = {"--warm-text": warm_text, "--statistics": statistics, "--half": half}
+        own = {"--warm-text": warm_text, "--half": half}
         if given := [option for option, value in own.items() if value]:
             raise ValueError(f"The published layout does not support {given[0]}. Leave it out.")
     return layout

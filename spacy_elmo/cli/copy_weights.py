@@ -240,10 +240,10 @@ def write_contents(
             data = read_whole(opened, MAX_EXTRA)
         (directory / file.name).write_bytes(data)
     contents.card.save(directory)
+    if contents.statistics is not None:
+        save_statistics(contents.statistics, directory)
     if layout == "own":
         save_bilm(contents.model, directory, half=half)
-        if contents.statistics is not None:
-            save_statistics(contents.statistics, directory)
         if contents.head is not None:
             save_head(*contents.head, directory, half=half)
     else:

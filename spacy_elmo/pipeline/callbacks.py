@@ -4,12 +4,13 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Dict, List, Optional, Tuple  # noqa: UP035
+from typing import IO, Any, Dict, List, Optional, Tuple, Union  # noqa: UP035
 
 import srsly
 from spacy.language import Language
 from spacy.training.loggers import console_logger_v3
 from thinc.api import Model
+from tqdm import tqdm
 
 from ..bilm.settings import Settings, at_least, one_of
 from .bilm_shim import BiLMShim
@@ -19,16 +20,16 @@ from .model_nodes import list_components, model_nodes
 from .scalar_mix import Mix, mixes
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
-# ruff: noqa: UP006, UP045
+# ruff: noqa: UP006, UP007, UP045
 
 LogStep = Callable[[Optional[Dict[str, Any]]], None]
 Setup = Callable[[Language, IO[str], IO[str]], Tuple[LogStep, Callable[[], None]]]
 
 
 def ConsoleLogger(
-    progress_bar: Optional[str] = None,
+    progress_bar: Union[bool, str, None] = None,
     console_output: bool = True,
-    output_file: Optional[str] = None,
+    output_file: Union[str, Path, None] = None,
     mixes_file: Optional[str] = None,
 ) -> Setup:
     """``spacy-elmo.ConsoleLogger.v1``: `spacy.ConsoleLogger.v3`, and the mixes at each evaluation.
@@ -36,7 +37,9 @@ def ConsoleLogger(
     At the end of the training it also drops the cached layers of frozen biLMs.
 
     Args:
-        progress_bar, console_output, output_file: as spaCy's.
+        progress_bar: ``"train"``, ``"eval"`` or None as spaCy's v3; or a bool as v1 and v2 have it,
+            of which True is ``"eval"``.
+        console_output, output_file: as spaCy's.
         mixes_file: a file for the mixes and the cache's hits, a line of JSON for each evaluation.
             The mixes are those of the step, not the averages that are saved.
 
@@ -44,6 +47,8 @@ def ConsoleLogger(
         ValueError: ``mixes_file`` exists.
     """
     mixes_path = None if mixes_file is None else Path(mixes_file)
+    if isinstance(progress_bar, bool):
+        progress_bar = "eval" if progress_bar else None
     spacy_logger = console_logger_v3(progress_bar, console_output, output_file)
 
     def setup(
@@ -79,7 +84,8 @@ def ConsoleLogger(
             }
             if console_output:
                 for line in _lines(entry):
-                    print(line, file=stdout, flush=True)
+                    tqdm.write(line, file=stdout)  # around spaCy's bar
+                stdout.flush()
             if mixes_path is not None:
                 with mixes_path.open("a", encoding="utf-8") as file:
                     file.write(srsly.json_dumps(entry) + "\n")

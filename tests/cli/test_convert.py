@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
 import torch
 from click.testing import Result
 from typer.testing import CliRunner
@@ -341,7 +342,10 @@ def test_the_working_directory_stays(
 
 def test_without_h5py(own: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
-    refuses(own, tmp_path / "out", said="pip install 'spacy-elmo[hdf5]'")
+    out = tmp_path / "out"
+    refuses(
+        own, out, said=f"{out}: HDF5 needs h5py. Install it with: pip install 'spacy-elmo[hdf5]'"
+    )
     assert not (tmp_path / "out").exists()
 
 
@@ -448,5 +452,32 @@ def test_statistics_of_a_text(own: Path, text: Path, tmp_path: Path) -> None:
     assert weights.statistics() is not None and find_weights(own).statistics() is None
     convert(tmp_path / "new", tmp_path / "copy", "--to", "own")
     assert find_weights(tmp_path / "copy").statistics().words == weights.statistics().words
-    result = run("convert", own, tmp_path / "published", "--statistics", text)
-    assert result.exit_code == 1 and "support --statistics" in result.output
+    convert(own, tmp_path / "published", "--statistics", text)
+    assert find_weights(tmp_path / "published").statistics().words == weights.statistics().words
+
+
+def test_statistics_stay_beside_weights_in_the_published_layout(own, text, tmp_path) -> None:
+    """There and back, in a zip too; pipelines compare words by them."""
+    mine, there = tmp_path / "mine", tmp_path / "there"
+    convert(own, mine, "--to", "own", "--statistics", text)
+    convert(mine, there)
+    convert(there, tmp_path / "back")
+    archive = tmp_path / "there.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        for file in there.iterdir():
+            opened.write(file, file.name)
+    similarities = []
+    for weights in (mine, there, tmp_path / "back", archive):
+        nlp = spacy.blank("en")
+        nlp.add_pipe("elmo", config={"model": {"weights": str(weights)}})
+        doc = nlp("One sentence and another sentence")
+        similarities.append(doc[1].similarity(doc[4]))
+    assert similarities == pytest.approx([similarities[0]] * 4, abs=1e-3)
+    nlp.add_pipe("elmo", "plain", config={"model": {"weights": str(own)}})
+    nlp.remove_pipe("elmo")
+    doc = nlp("One sentence and another sentence")
+    assert abs(doc[1].similarity(doc[4]) - similarities[0]) > 0.01
+    assert there / "statistics.safetensors" in find_weights(there).files()
+    (there / "statistics.safetensors").write_bytes(b"damaged")
+    with pytest.raises(ValueError, match="Cannot read the statistics"):
+        find_weights(there).statistics()

@@ -415,6 +415,18 @@ def test_nothing_else_fetches(cache) -> None:
         find_weights("nothing")
 
 
+def test_only_names_that_load_are_listed(cache) -> None:
+    for name, files in {"a": ["options.json", "x.hdf5"], "b": ["options.json"], "c": []}.items():
+        (cache / name).mkdir(parents=True)
+        for file in files:
+            (cache / name / file).write_bytes(GOLDEN.joinpath("options.json").read_bytes())
+    write_weights(cache / "mine")
+    assert json.loads(succeed("--json"))["downloaded"] == ["a", "mine"]
+    with pytest.raises(WeightsNotFoundError) as error:
+        find_weights("nothing")
+    assert "['a', 'en_sm', 'mine']" in str(error.value)
+
+
 def test_names_do_not_lead_out_of_the_cache(cache, tmp_path) -> None:
     cache.mkdir()
     write_weights(tmp_path / "outside")

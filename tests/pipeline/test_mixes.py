@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 import spacy
 from spacy.language import Language
 from spacy.training.loop import train_while_improving
-from thinc.api import Adam
+from spacy.util import registry
+from thinc.api import Adam, Config
 
 import spacy_elmo
 from spacy_elmo.architectures import ConsoleLogger
@@ -85,12 +87,16 @@ def test_a_pipeline_without_any() -> None:
     assert spacy_elmo.mixes(nlp) == []  # it does not know its biLM yet
 
 
+class Terminal(io.StringIO):
+    """What is printed; no terminal if a test does not make it one."""
+
+
 def train_logged(nlp: Language, logger: Any) -> str:
     """As `spacy train` does it; what is printed."""
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
     nlp.config["training"]["score_weights"] = {"tag_acc": 1.0}
-    printed = io.StringIO()
+    printed = Terminal()
     log_step, finalize = logger(nlp, printed, printed)
     steps = train_while_improving(
         nlp,
@@ -154,6 +160,30 @@ def test_the_logger_sees_a_cache_that_came_later(weights: Path) -> None:
     assert "sentences from the cache: 100.0 %" in printed.getvalue()
     finalize()
     assert not shim.cache.is_on
+
+
+@pytest.mark.parametrize("version", ["v1", "v2", "v3"])
+def test_a_block_of_spacys_logger_needs_another_name_alone(version: str) -> None:
+    """As `spacy init config` (v1) and `fill-config` write it; every value that spaCy allows."""
+    values = ["null", '"train"', '"eval"'] if version == "v3" else ["true", "false"]
+    for value in values:
+        block = f'[a]\n@loggers = "spacy.ConsoleLogger.{version}"\nprogress_bar = {value}\n'
+        if version != "v1":
+            block += "console_output = true\noutput_file = null\n"
+        for text in (block, block.replace("spacy.", "spacy-elmo.").replace(version, "v1")):
+            config = Config().from_str(text)
+            assert callable(registry.resolve(config)["a"]), text
+            assert registry.fill(config)["a"]["progress_bar"] == config["a"]["progress_bar"]
+
+
+def test_the_logger_shows_progress_as_spacys_does(weights: Path, monkeypatch) -> None:
+    """True is what spaCy's v1 does with it: a bar until the next evaluation."""
+    monkeypatch.setattr(Terminal, "isatty", lambda self: True)
+    nlp = make_pipeline(weights, OWN_MIX)
+    bar = train_logged(nlp, ConsoleLogger(progress_bar=True))
+    assert re.search(r"\rEpoch 1: .* 0/200 \[", bar)
+    assert bar.count("\r             tagger tok2vec: s ") == 3  # not at the end of the bar
+    assert "Epoch " not in train_logged(nlp, ConsoleLogger(progress_bar=False))
 
 
 def test_the_logger_prints_nothing_if_it_is_told_so(weights: Path) -> None:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from ..base_weights import DOCUMENTS, HDF5, META, MODEL, OPTIONS, VOCAB, Weights
+from ..base_weights import DOCUMENTS, HDF5, META, MODEL, OPTIONS, STATISTICS, VOCAB, Weights
 from ..config import BiLMConfig
 from ..files import read_json, reading, write_json
 from ..model import BiLM
@@ -114,7 +114,7 @@ class PublishedWeights(Weights):
     def files(self) -> list[Path]:
         found = [self.options, self.hdf5, *([self.vocab] if self.vocab is not None else [])]
         if self.folder is not None:
-            found += [self.folder.joinpath(name) for name in (META, *DOCUMENTS)]
+            found += [self.folder.joinpath(name) for name in (META, STATISTICS, *DOCUMENTS)]
         on_disk = [file for file in found if isinstance(file, Path) and file.is_file()]
         return on_disk or [Path(self.where)]  # a zip
 
