@@ -52,6 +52,9 @@ def tokenize_cli(
         sentences = track(sentences, "words", len, quiet)
         with atomic_directory(out) as directory:
             n_sentences, n_words = write_shards(sentences, directory, compression, words_per_shard)
+            if not n_words:
+                names = ", ".join(f"'{text}'" for text in texts)
+                raise ValueError(f"There are no words in {names}, so there is nothing to write.")
             write_meta(directory, lang, tokenizer)
     if as_json:
         print_json({"output": str(out), "sentences": n_sentences, "words": n_words})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,25 @@ def test_from_text_to_a_model(config: Path, shards: Path, tmp_path: Path) -> Non
     assert load_bilm(out / "model-best").config.projection_dim == head.weight.shape[1]
     assert "harbour" in vocab.ids
     assert find_weights(out / "model-best").card().meta == {"lang": "en"}
+
+
+def test_untokenized_text_is_refused(config: Path, shards: Path, tmp_path: Path) -> None:
+    """Unless a meta.json says that somebody has seen to it."""
+    raw = tmp_path / "raw" / "text.txt"
+    raw.parent.mkdir()
+    raw.write_text(re.sub(r" ([.,;!?])", r"\1", PROSE) * 3, encoding="utf-8")
+    for name, other in (("train", "dev"), ("dev", "train")):
+        arguments = [config, tmp_path / "out", f"--paths.{name}", raw, f"--paths.{other}", shards]
+        result = run(*arguments)
+        assert result.exit_code == 1
+        said = " ".join(result.output.split())
+        assert f"The {name} text is not tokenized" in said
+        assert re.search(r"such as '\w+[.,]'", said)
+        assert "spacy elmo tokenize" in said and "spacy-elmo.Texts.v1" in said
+        assert not (tmp_path / "out").exists()
+    raw.with_name("meta.json").write_text('{"lang": "en"}', encoding="utf-8")
+    result = run(*arguments, "--training.max_steps", 10)
+    assert result.exit_code == 0, result.output
 
 
 def test_a_run_that_is_stopped_goes_on(

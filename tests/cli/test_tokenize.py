@@ -198,6 +198,17 @@ def test_docs_keep_tokens_and_sentences(text: Path, tmp_path: Path) -> None:
     assert "Cannot read the DocBin" in " ".join(result.output.split())
 
 
+@pytest.mark.parametrize("content", ["", " \n\t\n"])
+def test_a_text_without_words(content: str, tmp_path: Path) -> None:
+    """One error here, instead of one about shards from `pretrain`."""
+    empty = tmp_path / "empty.txt"
+    empty.write_text(content, encoding="utf-8")
+    result = run(empty, tmp_path / "out")
+    assert result.exit_code == 1
+    assert "There are no words in" in result.output and "empty.txt" in result.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_zstandard(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zstd = pytest.importorskip("backports.zstd")
     packed = tmp_path / "text.txt.zst"

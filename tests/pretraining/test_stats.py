@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import pytest
+import spacy
+
 from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.pretraining.data.stats import CorpusStats, count_corpus
+from spacy_elmo.pretraining.data.stats import MARKS, CorpusStats, count_corpus
 
 
 def test_all_that_is_lost_is_counted() -> None:
@@ -42,3 +45,31 @@ def test_counting_passes_the_sentences_on() -> None:
     assert list(stats.count(sentences)) == sentences
     assert stats == count_corpus(sentences, max_words=2)
     assert (stats.n_words, stats.n_segments, stats.n_long) == (4, 3, 1)
+
+
+RAW = {
+    "en": "The bank raised its rates, and they sat on the bank. Who was it? Nobody knew.",
+    "de": "Die Bank erhöhte die Zinsen, sie saßen am Ufer. Wer war es? Keiner weiß es.",
+    "ko": "은행이 금리를 올렸다. 그들은 강가에 앉았다, 그리고 떠났다.",
+    "hi": "बैंक ने दरें बढ़ाईं, वे किनारे पर बैठे। कौन था?",
+    "zh": "银行提高了利率，他们坐在河岸上。\n是谁？",
+}
+
+
+@pytest.mark.parametrize("lang", RAW)
+def test_raw_text_is_told_from_tokenized_text(lang: str) -> None:
+    raw = [line.split() for line in RAW[lang].splitlines()]
+    glued = count_corpus(raw, 100).glued()
+    assert glued and all(word[-1] in MARKS for word in glued)
+    nlp = spacy.util.get_lang_class("xx" if lang == "ko" else lang)()  # Korean's needs MeCab
+    words = [token.text for token in nlp(RAW[lang]) if not token.is_space]
+    assert count_corpus([words], 100).glued() == []
+    assert count_corpus([[word for word in words if word not in MARKS]], 100).glued() == []
+
+
+def test_abbreviations_and_free_marks_are_tokenized_text() -> None:
+    few = "Mr. Kim of Acme Inc. left the U.S. on Feb. 3 , and came back . He did ! Really ?"
+    assert count_corpus([few.split()], 100).glued() == []
+    names = [f"{i}th company of the list Inc.".split() for i in range(100)]
+    assert count_corpus(names, 100).glued() == []
+    assert count_corpus([["...", "?!", ":", "--", "。", "3.5", "a.b"]], 100).glued() == []

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from unicodedata import category
 
 from ...bilm.characters import CharacterIds, is_truncated
 from ...bilm.static_vectors import RowIds
 from ...lm.vocabulary import UNK, UNKNOWN, Vocabulary
 
 MAX_TYPES = 2_000_000  # distinct words that are counted: a few hundred MB
+MARKS = ".,;!?…،؛؟।。，、！？；"
+# Share of distinct words that end in one of the marks. Of texts in ten languages, those before
+# tokenization have 8 to 46 %, those after it 1.2 % at most (abbreviations), few marks or many.
+MOST_GLUED = 0.04
 
 
 @dataclass
@@ -51,6 +56,14 @@ class CorpusStats:
                 self.is_truncated = True
             yield words
 
+    def glued(self) -> list[str]:
+        """Words with a punctuation mark at their end, the most frequent ones first, if there are
+        so many as only in text that was not tokenized; otherwise none."""
+        found = Counter({w: n for w, n in self.counts.items() if _is_glued(w)})
+        n_alone = sum(n for w, n in self.counts.items() if w in MARKS)
+        is_raw = len(found) > MOST_GLUED * len(self.counts) and found.total() > n_alone
+        return [word for word, _ in found.most_common()] if is_raw else []
+
     def describe(self, vocab: Vocabulary, to_ids: CharacterIds | RowIds) -> str:
         """One line: the size, the rate of unknown words, and what is split or truncated.
 
@@ -77,6 +90,11 @@ class CorpusStats:
         if self.is_truncated:
             text += "; too many distinct words to count, the rarest are left out"
         return text
+
+
+def _is_glued(word: str) -> bool:
+    """Whether a mark follows a letter, a vowel sign of one, or a digit."""
+    return len(word) > 1 and word[-1] in MARKS and category(word[-2])[0] in "LMN"
 
 
 def count_corpus(

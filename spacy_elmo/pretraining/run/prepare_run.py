@@ -243,9 +243,19 @@ def _check_new(out: Path) -> None:
 
 
 def _check_words(name: str, reader: CorpusReader, stats: CorpusStats) -> None:
+    """Raise a ValueError for a text without words, or for shards of nobody knows whom that look as
+    if they were not tokenized."""
+    files = ", ".join(f"'{file}'" for file in reader.files()[:3])
     if not stats.n_sentences:
-        files = ", ".join(f"'{file}'" for file in reader.files()[:3])
         raise ValueError(f"There are no words in the {name} text: {files}.")
+    if isinstance(reader, Shards) and not reader.card() and (glued := stats.glued()):
+        raise ValueError(
+            f"The {name} text is not tokenized: {len(glued) / len(stats.counts):.0%} of its "
+            f"distinct words end in a punctuation mark, such as {', '.join(map(repr, glued[:3]))} "
+            f"({files}). Convert it with `python -m spacy elmo tokenize`, or name the reader "
+            f"spacy-elmo.Texts.v1 in [corpora.{name}], which tokenizes as it reads. If these are "
+            f'its words, put a meta.json beside it that names its language: {{"lang": "en"}}'
+        )
 
 
 def _log_until(entries: Entries, step: int, n_steps: int) -> Entries:
