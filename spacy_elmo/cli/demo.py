@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from wasabi import msg
 
-from .options import BiLMName, Compiled, Precision, TokenizerLang, report_errors
-
-if TYPE_CHECKING:
-    from .demo_screen import Screen
+from .options import BiLMName, TokenizerLang, report_errors
 
 MAX_CHARACTERS = 100_000  # of the user's text
 
@@ -20,11 +19,7 @@ def demo_cli(
     file: Annotated[Path | None, typer.Option("--file", "-f", help="A text file of your own: .txt (UTF-8) or .jsonl, either also .gz, .xz or .zst")] = None,
     weights: BiLMName = "en_sm",
     lang: TokenizerLang = None,
-    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Number of nearest contexts to show")] = 3,
-    all_words: Annotated[bool, typer.Option("--all", "-a", help="Show every word of the demo, not just the first few")] = False,
-    precision: Precision = "float32",
-    compiled: Compiled = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="HTML page to write, too: the senses of a word, similar sentences, surprisal", dir_okay=False)] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="HTML page to write, too: the senses of a word, its occurrences compared, surprisal", dir_okay=False)] = None,
 ) -> None:  # fmt: skip
     """
     See contextual vectors and the language model at work.
@@ -34,61 +29,40 @@ def demo_cli(
     it groups the contexts of words that occur more than once in your text, and fills its blanks
     (___).
     """
-    from .demo_screen import Screen
-
-    screen = Screen()
-    with report_errors("Cannot read the text", screen.msg):
-        own = _own_text(screen, text, file)
-    with report_errors("Cannot write the page", screen.msg):
-        if output is not None:
-            _check_page(output)
-    with report_errors(f"Cannot load the weights '{weights}'", screen.msg):
+    with report_errors("Cannot show the demo"):
+        own = _own_text(text, file)
+        from ..bilm.files import write_text
         from ..bilm.find_weights import find_weights
         from ..lm.language_model import LanguageModel
         from ..readers import blank_pipeline
-
-        found = find_weights(weights)
-        nlp = blank_pipeline(found, lang, default="en")
-        model = {"weights": weights, "precision": precision, "compiled": compiled}
-        nlp.add_pipe("elmo", config={"store_layers": True, "model": model})
-        lm = LanguageModel.load(found, precision, compiled) if found.has_head() else None
-        nlp("")  # loads the weights
-    from .demo_views import show_built_in, show_text
-
-    if own is not None:
-        show_text(screen, nlp, lm, own, n)
-    elif nlp.lang == "en":
-        show_built_in(screen, nlp, lm, n, all_words)
-    else:
-        screen.msg.fail(
-            f"The built-in sentences are English, but the language of '{weights}' is '{nlp.lang}'.",
-            "Give a text of your own with --text or --file.",
-            exits=1,
-        )
-    if output is not None:
-        from ..bilm.files import write_text
+        from ..viz.picture import check_output
+        from .demo_contexts import built_in_contexts, text_contexts
         from .demo_page import make_page
+        from .demo_views import show_built_in, show_text
 
-        if lm is not None:
+        if output is not None and check_output(output).suffix.lower() != ".html":
+            raise ValueError(f"The page is written to an .html file, not to '{output}'.")
+        chosen = find_weights(weights)
+        nlp = blank_pipeline(chosen, lang, default="en")
+        if own is None and nlp.lang != "en":
+            raise ValueError(
+                f"The built-in sentences are English, but the language of the weights '{weights}' "
+                f"is '{nlp.lang}'. Give a text of your own with --text or --file."
+            )
+        nlp.add_pipe("elmo", config={"store_layers": True, "model": {"weights": weights}})
+        lm = LanguageModel.load(chosen) if chosen.has_head() else None
+        if lm is not None and output is not None:
             nlp.add_pipe("elmo_surprisal", config={"weights": weights})
-        write_text(output, make_page(nlp, own))
-        screen.line()
-        screen.msg.good("Pictures of it", str(output.resolve()))
+        docs, found = built_in_contexts(nlp) if own is None else text_contexts(nlp, own)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # where the output lacks characters
+    show_built_in(nlp, lm, found) if own is None else show_text(nlp, lm, own, found)
+    if output is not None:
+        write_text(output, make_page(nlp, docs, found))
+        msg.good("Pictures of it", str(output.resolve()))
 
 
-def _check_page(file: Path) -> None:
-    """Check a page to write, before the work begins.
-
-    Raises:
-        ValueError: it is no .html file, or its folder is missing.
-    """
-    from ..viz.picture import check_output
-
-    if check_output(file).suffix.lower() != ".html":
-        raise ValueError(f"The pictures are written to an .html file, not to '{file}'.")
-
-
-def _own_text(screen: Screen, text: str | None, file: Path | None) -> str | None:
+def _own_text(text: str | None, file: Path | None) -> str | None:
     """The user's text, None if there is none.
 
     Raises:
@@ -105,5 +79,5 @@ def _own_text(screen: Screen, text: str | None, file: Path | None) -> str | None
     if not text.strip():
         raise ValueError("The text is empty; give a sentence or more.")
     if len(text) > MAX_CHARACTERS:
-        screen.msg.warn(f"Only the first {MAX_CHARACTERS:,} characters are read.")
+        msg.warn(f"Only the first {MAX_CHARACTERS:,} characters are read.")
     return text[:MAX_CHARACTERS]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,54 +12,58 @@ from spacy.tokens import Doc
 
 from ..pipeline.comparison import unit
 from ..pipeline.segments import sentence_bounds
-from ..senses import Context, make_context
-from .find_blanks import around
+from ..senses import Context, make_context, split_sentences
 
 # Sentences with ambiguous words, written for the demo. A heading names a word and one of its
 # senses; each sentence below it contains the word once, in exactly this form. All of them count in
 # the demo's scores, and all were written before any model had read them: choosing among them by a
 # model's vectors would be cheating.
 SENTENCES = Path(__file__).with_name("demo_sentences.txt")
-# All senses of these are nouns: only the topic of the sentence tells them apart.
-NOUNS = ("bank", "spring", "seal", "club", "letter", "crane", "plant")
+Found = dict[str, list[Context]]  # by word
 TIE = 1e-5  # cosines that differ by less are equal
 
 
 def read_sentences(path: Path = SENTENCES) -> list[tuple[str, str, str]]:
     """The built-in sentences, or those of a file like theirs, as ``(word, sense, sentence)``."""
     found = []
-    word = sense = ""
-    for line in filter(None, path.read_text(encoding="utf-8").splitlines()):
-        if line.startswith("# "):
-            word, sense = line[2:].split(": ")
-        else:
-            found.append((word, sense, line))
+    for block in path.read_text(encoding="utf-8").split("# ")[1:]:
+        heading, *sentences = filter(None, block.splitlines())
+        word, sense = heading.split(": ")
+        found += [(word, sense, sentence) for sentence in sentences]
     return found
 
 
-def built_in_contexts(nlp: Language, words: Container[str]) -> dict[str, list[Context]]:
-    """The occurrences of some words in the built-in sentences; the ``row`` of each is its sense."""
-    chosen = [row for row in read_sentences() if row[0] in words]
-    found: dict[str, list[Context]] = {}
-    docs = nlp.pipe(sentence for _, _, sentence in chosen)
-    for (word, sense, _), doc in zip(chosen, docs, strict=True):
+def built_in_contexts(nlp: Language) -> tuple[list[Doc], Found]:
+    """The built-in sentences, and the occurrences of their words; the ``row`` of each is its sense.
+
+    Args:
+        nlp: a pipeline whose elmo component stores layers.
+    """
+    rows, found = read_sentences(), defaultdict(list)
+    docs = list(nlp.pipe(sentence for _, _, sentence in rows))
+    for (word, sense, _), doc in zip(rows, docs, strict=True):
         i = next(token.i for token in doc if token.text == word)
         [tokens] = sentence_bounds(doc, "doc").tokens
-        found.setdefault(word, []).append(make_context(doc, tokens, i, sense))
-    return found
+        found[word].append(make_context(doc, tokens, i, sense))
+    return docs, found
 
 
-def contexts_by_word(docs: Iterable[Doc]) -> dict[str, list[Context]]:
-    """The contexts of the words in Docs that are not stop words, in lower case."""
-    found = defaultdict(list)
+def text_contexts(nlp: Language, text: str) -> tuple[list[Doc], Found]:
+    """The sentences of a text, and the occurrences of its words in lower case, the most frequent
+    ones first; stop words are left out.
+
+    Args:
+        nlp: a pipeline whose elmo component stores layers.
+        text: of any length; lone surrogates, possible in a command line, become ``?``.
+    """
+    clean = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+    docs, found = list(nlp.pipe(split_sentences(nlp.make_doc(clean)))), defaultdict(list)
     for doc in docs:
-        for sentence in sentence_bounds(doc).tokens:
-            for token in (doc[i] for i in sentence):
-                if token.is_alpha and not token.is_stop and len(token) > 1:
-                    context = make_context(doc, sentence, token.i)
-                    text = around(doc, token.i, 0, len(doc))  # with its blanks as written
-                    found[token.lower_].append(context._replace(text=text))
-    return found
+        [words] = sentence_bounds(doc).tokens
+        for token in doc:
+            if token.is_alpha and not token.is_stop and len(token) > 1:
+                found[token.lower_].append(make_context(doc, words, token.i))
+    return docs, dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
 def layer_cosines(contexts: Sequence[Context], layers: Sequence[int]) -> np.ndarray:

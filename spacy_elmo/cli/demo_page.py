@@ -1,43 +1,66 @@
-"""The demo as a page of pictures: senses of a word, similar sentences, surprisal."""
+"""The demo as a page of pictures: senses of a word, its occurrences compared, surprisal."""
 
 from __future__ import annotations
 
-from spacy.language import Language
+from collections.abc import Sequence
 
-from ..senses import MIN_CONTEXTS, group, split_sentences
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from ..senses import MIN_CONTEXTS, Context, group, similarities
+from ..viz.figure import columns, shorten, shorten_start
 from ..viz.page import html_page
 from ..viz.picture import Picture
 from ..viz.senses import draw_senses
-from ..viz.similarity import draw_similarity
+from ..viz.similarity import TEXT_CHARACTERS, draw_matrix
 from ..viz.surprisal import draw_surprisal
-from .demo_contexts import contexts_by_word, read_sentences
+from .demo_contexts import Found, accuracy
 
-WORD = "bank"  # of the built-in sentences
-MOST_SENTENCES = 20  # in the pictures of sentences
+MOST = 20  # occurrences in the matrix, sentences with surprisal
 
 
-def make_page(nlp: Language, text: str | None) -> str:
+def make_page(nlp: Language, docs: Sequence[Doc], found: Found) -> str:
     """The page in HTML, which refers to nothing outside itself.
 
     Args:
-        nlp: a pipeline whose elmo component stores layers. With a component elmo_surprisal, the
-            page shows surprisal too.
-        text: the user's; None for the built-in sentences. The senses are those of its most
-            frequent word; they are left out if it has no word with enough contexts.
+        nlp: the pipeline that has read the Docs; with a component elmo_surprisal, the page shows
+            surprisal too.
+        docs: sentences.
+        found: the occurrences of words in them. The first word is shown if it has enough of them,
+            in their order if their senses are known.
     """
-    if text is None:
-        docs = list(nlp.pipe(sentence for word, _, sentence in read_sentences() if word == WORD))
-        words = {WORD: contexts_by_word(docs)[WORD]}
-    else:
-        docs = list(nlp.pipe(split_sentences(nlp.make_doc(" ".join(text.split())))))
-        words = contexts_by_word(docs)
     pictures: list[Picture] = []
-    word, contexts = max(words.items(), key=lambda item: len(item[1]), default=("", []))
+    word, contexts = next(iter(found.items()), ("", []))
     if len(contexts) >= MIN_CONTEXTS:
-        pictures.append(draw_senses(group(word, contexts, nlp)))
-    docs = docs[:MOST_SENTENCES]
-    if len(docs) > 1:
-        pictures.append(draw_similarity(docs))
+        senses = group(word, contexts, nlp)
+        if contexts[0].row is None:
+            contexts = [context for each in senses.groups for context in each.contexts]
+        pictures += [draw_senses(senses), draw_occurrences(word, contexts[:MOST])]
+    docs = docs[:MOST]
     if nlp.has_pipe("elmo_surprisal") and any(t._.surprisal is not None for d in docs for t in d):
         pictures.append(draw_surprisal(docs))
     return html_page("ELMo at work", [picture.html() for picture in pictures])
+
+
+def draw_occurrences(word: str, contexts: list[Context]) -> Picture:
+    """Each occurrence of a word compared with each other one, by what surrounds it.
+
+    Args:
+        word: for the title.
+        contexts: in their order; ``row`` is the sense, None if it is not known.
+    """
+    cosines, lines = similarities(contexts), []
+    for context in contexts:
+        left, found, right = context.text
+        start = f"{context.row}: " if context.row else ""
+        room = TEXT_CHARACTERS - columns(f"{start}[{found}]")
+        left = shorten_start(left, max(room // 2, room - columns(right)))
+        lines.append(f"{start}{left}[{found}]{shorten(right, room - columns(left))}")
+    caption = "The darker a cell, the more similar is what surrounds the word in two sentences."
+    if all(context.row for context in contexts):
+        n_right = accuracy(contexts, cosines).sum()
+        caption += (
+            f" The sentences are in the order of the word's senses, which ELMo was not told: for "
+            f"{n_right:.0f} of {len(contexts)}, the most similar other one has the same sense."
+        )
+    return draw_matrix(cosines, lines, f"Occurrences of “{word}”", caption)

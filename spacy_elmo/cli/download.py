@@ -87,7 +87,7 @@ def download(
     from ..bilm.published.hdf5 import import_h5py
 
     name, urls = _resolve(sources, name)
-    checksums = sha256 or [None] * len(urls)
+    checksums: Sequence[str | None] = sha256 or [None] * len(urls)
     if len(checksums) != len(urls):
         raise ValueError(f"There are {len(urls)} files and {len(checksums)} checksums (--sha256).")
     for checksum in sha256 or []:
@@ -132,9 +132,6 @@ def _fetch(fetched: dict[Path, str], checksums: Sequence[str | None], quiet: boo
     for (path, url), checksum in zip(fetched.items(), checksums, strict=True):
         try:
             pooch.retrieve(url, checksum, path.name, path.parent, downloader=downloader)
-        except requests.HTTPError as error:
-            answer = f"{error.response.status_code} {error.response.reason}"
-            raise ValueError(f"Cannot download {url}: the server answered {answer}.") from error
         except broken as error:
             missing = (f"{url} as '{path}'" for path, url in fetched.items() if not path.exists())
             raise ValueError(
@@ -142,7 +139,7 @@ def _fetch(fetched: dict[Path, str], checksums: Sequence[str | None], quiet: boo
                 f"network; or fetch by other means and save {' and '.join(missing)}, then repeat "
                 f"the command."
             ) from error
-        except requests.RequestException as error:
+        except requests.RequestException as error:  # such as 404
             raise ValueError(f"Cannot download {url}: {error}") from error
         except OSError as error:
             raise OSError(f"Cannot write '{path}': {error.strerror or error}.") from error
@@ -294,7 +291,7 @@ def _print_list(as_json: bool) -> None:
         return
     for name, each in PUBLISHED.items():
         size = f"{each.megabytes} MB, " if each.megabytes else ""
-        print(f"{name}{' ✔' if name in there else ''}\n  {each.lang}, {size}{each.text}")
+        print(f"{name}{' (downloaded)' if name in there else ''}\n  {each.lang}, {size}{each.text}")
         print(*(f"  {url}" for url in each.urls), "", sep="\n")
     others = [name for name in there if name not in PUBLISHED]
-    print(f"Downloaded (✔) into {cache_folder()}; others there: {', '.join(others) or 'none'}")
+    print(f"Cache folder: {cache_folder()}; other weights there: {', '.join(others) or 'none'}")

@@ -153,13 +153,17 @@ def save_image(figure: Figure, file: Path) -> None:
         figure.savefig(temporary, format=file.suffix[1:].lower())
 
 
+def columns(text: str) -> int:
+    """The width of a text in Latin characters; those of Korean, Chinese and Japanese are as wide
+    as two."""
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
 def shorten(text: str, most: int) -> str:
-    """A text at most as wide as so many Latin characters; those of Korean, Chinese and Japanese
-    are as wide as two."""
-    widths = [2 if east_asian_width(character) in "WF" else 1 for character in text]
-    if sum(widths) <= most:
+    """A text of at most so many `columns`."""
+    if columns(text) <= most:
         return text
-    n = sum(end < most for end in accumulate(widths))
+    n = sum(end < most for end in accumulate(map(columns, text)))
     return text[:n] + "…"
 
 

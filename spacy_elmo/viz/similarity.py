@@ -16,7 +16,6 @@ TEXT_CHARACTERS = 46
 MOST_NUMBERS = 10  # texts, so that the numbers in the cells can be read
 
 
-@in_style()
 def draw_similarity(texts: Sequence[Doc | Span]) -> Picture:
     """The picture of the similarities of texts, as ``similarity`` computes them.
 
@@ -32,6 +31,25 @@ def draw_similarity(texts: Sequence[Doc | Span]) -> Picture:
     if not 2 <= n <= MOST:
         raise ValueError(f"The matrix compares 2 to {MOST} Docs or Spans, not {n}.")
     values = np.array([[one.similarity(other) for other in texts] for one in texts])
+    lines = [shorten(" ".join(text.text.split()), TEXT_CHARACTERS) for text in texts]
+    pairs = values[~np.eye(n, dtype=bool)]
+    caption = (
+        f"Cosines of the vectors of {n} texts, from {pairs.min():.2f} (light) to {pairs.max():.2f} "
+        f"(dark); each text equals itself."
+    )
+    return draw_matrix(values, lines, "Similarity", caption)
+
+
+@in_style()
+def draw_matrix(values: np.ndarray, lines: Sequence[str], title: str, caption: str) -> Picture:
+    """The picture of a matrix of similarities, with a list of what is compared below it.
+
+    Args:
+        values: ``(n, n)``; the shades go from the smallest to the largest beside the diagonal.
+        lines: n texts of at most `TEXT_CHARACTERS`.
+        title, caption: of the picture.
+    """
+    n = len(lines)
     pairs = values[~np.eye(n, dtype=bool)]
     low, high = float(pairs.min()), float(pairs.max())
     figure, (matrix, listed) = new_figure(5.6 + 0.27 * n, nrows=2, height_ratios=[5.6, 0.27 * n])
@@ -44,12 +62,7 @@ def draw_similarity(texts: Sequence[Doc | Span]) -> Picture:
     matrix.tick_params(labelsize=min(12, 220 / n))
     listed.set_axis_off()
     listed.set(xlim=(0, 1), ylim=(n, 0))
-    for i, text in enumerate(texts):
-        line = shorten(replace_controls(" ".join(text.text.split())), TEXT_CHARACTERS)
+    for i, line in enumerate(lines):
         listed.text(0.05, i + 0.7, numbers[i], ha="right", weight="bold")
-        listed.text(0.08, i + 0.7, line)
-    caption = (
-        f"Cosines of the vectors of {n} texts, from {low:.2f} (light) to {high:.2f} (dark); "
-        f"each text equals itself."
-    )
-    return Picture("Similarity", caption, figure)
+        listed.text(0.08, i + 0.7, replace_controls(line))
+    return Picture(title, caption, figure)

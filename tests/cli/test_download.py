@@ -253,7 +253,7 @@ def test_offline(server, cache, tmp_path) -> None:
 def test_refused(server, cache, code, h5py) -> None:
     urls = two_files(server, status(code))
     error = fail(*urls)
-    assert f"{urls[1]}: the server answered {code}" in error
+    assert f"Cannot download {urls[1]}: {code}" in error
     assert visible(cache) == ["tiny.options.json"]
 
 

@@ -12,6 +12,7 @@ import pytest
 import spacy
 
 from spacy_elmo import LanguageModel, viz
+from spacy_elmo.cli.demo_contexts import text_contexts
 from spacy_elmo.cli.demo_page import make_page
 from spacy_elmo.pipeline.scalar_mix import Mix
 from spacy_elmo.senses import Context, group
@@ -101,7 +102,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "similarity of many": viz.similarity(docs * 6, page=True, jupyter=False),
         "surprisal": viz.surprisal(docs, page=True, jupyter=False),
         "blanks": viz.blanks(lm, blanks, 5, page=True, jupyter=False),
-        "demo": make_page(nlp, " ".join(SENTENCES)),
+        "demo": make_page(nlp, *text_contexts(nlp, " ".join(SENTENCES))),
         "training": make_training(tmp_path_factory.mktemp("one"), [30.0]),
         "training of several": make_training(tmp_path_factory.mktemp("two"), [20.0, 90.0, 400.0]),
     }
