@@ -58,7 +58,8 @@ def demo_cli(
         sys.stdout.reconfigure(errors="replace")  # where the output lacks characters
     show_built_in(nlp, lm, found) if own is None else show_text(nlp, lm, own, found)
     if output is not None:
-        write_text(output, make_page(nlp, docs, found))
+        with report_errors("Cannot write the page"):
+            write_text(output, make_page(nlp, docs, found))
         msg.good("Pictures of it", str(output.resolve()))
 
 

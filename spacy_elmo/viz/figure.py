@@ -102,7 +102,8 @@ def heat_map(axes: Any, values: Any, low: float = 0.0, high: float = 1.0, digits
             if digits and value == value:
                 share = (value - low) / max(high - low, 1e-6)
                 colour = PAPER if share > 0.6 else INK
-                axes.text(j, i, f"{value:.{digits}f}", ha="center", va="center", color=colour)
+                number = f"{round(value, digits) + 0.0:.{digits}f}"  # never -0.00
+                axes.text(j, i, number, ha="center", va="center", color=colour)
 
 
 @in_style()

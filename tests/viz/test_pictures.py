@@ -15,8 +15,10 @@ from typer.testing import CliRunner
 from spacy_elmo import LanguageModel, viz
 from spacy_elmo.cli import app
 from spacy_elmo.clusters import center, distances, divide, project
+from spacy_elmo.pipeline.scalar_mix import Mix
 from spacy_elmo.senses import find_senses
 from spacy_elmo.viz.figure import shorten
+from spacy_elmo.viz.mixes import draw_mixes
 from spacy_elmo.viz.surprisal import shade, text_on
 
 from ..pipeline.helpers import make_nlp, write_language_model
@@ -146,6 +148,17 @@ def test_failures(weights: Path, corpus: Path, tmp_path: Path) -> None:
         result = run("senses", *arguments, "-w", weights)
         assert result.exit_code == 1
         assert expected in " ".join(result.output.split())
+
+
+def test_names_of_mixes_are_not_cut() -> None:
+    """Nor do they lie outside of the picture."""
+    names = [("trainable_lemmatizer", "elmo"), ("my_entity_recognizer", "second_listener")]
+    picture = draw_mixes([Mix(*name, [0.2, 0.8], 1.0) for name in names], "x")
+    picture.figure.draw_without_rendering()
+    axes = picture.figure.axes[0]
+    labels = {label.get_text().split("\n")[0]: label for label in axes.get_yticklabels()}
+    assert set(labels) == {"trainable_lemmatizer", "my_entity_recognizer: second_listener"}
+    assert all(label.get_window_extent().x0 >= 0 for label in labels.values())
 
 
 def test_plot_mix(weights: Path, tmp_path: Path) -> None:
