@@ -28,6 +28,7 @@ class Packing:
     Attributes:
         order: ``(n_sentences,)`` the sentences, longest first (ties keep their order).
         batch_sizes: sentences in each step, falling.
+        mean_size: their mean.
         source: ``(2, N)`` for each direction and packed index, the flat index.
         target: ``(2, N)`` the inverse: for each flat index, the packed index.
         previous: ``(N − n_sentences,)`` for each packed index after step 0, the packed index
@@ -58,6 +59,7 @@ class Packing:
         previous = step_starts[steps[later] - 1] + rows[later]
 
         self.n_sentences = len(sizes)
+        self.mean_size = len(steps) / n_steps
         self.batch_sizes: list[int] = batch_sizes.tolist()
         self.order = to_device(order, device)
         self.source = to_device(source, device)

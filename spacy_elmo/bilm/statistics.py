@@ -11,6 +11,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from .files import reading
+from .threads import threads_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +46,15 @@ class Statistics:
     whitening: np.ndarray
     mean: np.ndarray
     std: np.ndarray
+
+    def whiten(self, vectors: np.ndarray) -> np.ndarray:
+        """Token vectors ``(n_words, P)``, whitened.
+
+        By PyTorch: NumPy's products have threads of their own, which cannot be limited here.
+        """
+        words, whitening = map(torch.from_numpy, (vectors - self.word_mean, self.whitening))
+        with threads_for(words.numel() * len(whitening)), torch.autocast("cpu", enabled=False):
+            return (words @ whitening).numpy()
 
     def to_tensors(self) -> dict[str, torch.Tensor]:
         """As they are stored; the words are joined by line feeds, in UTF-8."""
@@ -109,6 +119,7 @@ class Statistics:
         return cls(words, **arrays)
 
 
+@threads_for(0)
 def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics:
     """The statistics of a biLM on a text.
 

@@ -1,4 +1,4 @@
-"""Worker processes: how they are started, and how many threads they compute with."""
+"""Worker processes: how work is divided among them, and how they end."""
 
 from __future__ import annotations
 
@@ -9,35 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache
 from threading import Thread
 from typing import Any, TypeVar
 
-import torch
-
-IMPORTING_PROCESS = os.getpid()
 AHEAD = 2  # tasks in the queue for each process
 
 T = TypeVar("T")
-
-
-def configure_worker() -> None:
-    """Compute on one thread in a process that another one forked or started; call it before use.
-
-    A process forked (`os.fork`, gunicorn's ``--preload``) from one that has run PyTorch on several
-    threads waits forever for the threads that it did not inherit. Workers of `multiprocessing`,
-    forked or not, would compete for the cores. The number of threads is set once in each process,
-    so that it can be set otherwise later.
-    """
-    _configure(os.getpid())
-
-
-@lru_cache
-def _configure(process: int) -> None:
-    was_forked = process != IMPORTING_PROCESS
-    if was_forked or multiprocessing.parent_process() is not None:
-        if torch.get_num_threads() > 1:
-            torch.set_num_threads(1)
 
 
 def map_in_processes(

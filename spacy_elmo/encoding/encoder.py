@@ -16,6 +16,7 @@ from thinc.api import to_numpy
 
 from ..bilm.find_weights import find_weights
 from ..bilm.settings import Settings, one_of
+from ..bilm.threads import threads
 from ..pipeline.component import Elmo
 from ..pipeline.doc_vectors import set_vectors
 from ..pipeline.extensions import set_layers
@@ -156,13 +157,14 @@ class Encoder(Settings):
         rows = list(rows)
         return [vectors for _, _, vectors in self.encode(range(len(rows)), rows).rows()]
 
+    @threads(1)
     def encode(
         self, ids: Sequence[Any], rows: Sequence[Row] | StoredDocs, id_type: str | None = None
     ) -> Block:
         """Encode some rows.
 
-        They are encoded together, and without what is left of rows before: the result is the same
-        to the last bit, whichever process computes it (with the same number of threads).
+        They are encoded together, on one thread, and without what is left of rows before: the
+        result is the same to the last bit, whichever process computes it.
 
         Args:
             ids, id_type: see `Block`.

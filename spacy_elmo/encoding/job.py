@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import torch
 
 from ..about import __version__
 from ..bilm.files import read_json, write_text
@@ -212,9 +209,8 @@ def work(
     loaded.cache_clear()  # of an earlier job, whose weights may have changed on the disk since
     encoder = loaded(encoder)
     if n_process == 1:
-        with one_thread():
-            for chunk, path in tasks:
-                yield encode_part(encoder, chunk, path)
+        for chunk, path in tasks:
+            yield encode_part(encoder, chunk, path)
         return
     yield from map_in_processes(encode_part, ((encoder, *task) for task in tasks), n_process)
 
@@ -233,14 +229,3 @@ def loaded(encoder: Encoder) -> Encoder:
     A forked process has it from its parent, whose memory it shares.
     """
     return encoder
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """PyTorch computes on one thread, as it does in worker processes."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

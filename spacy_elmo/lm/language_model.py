@@ -25,7 +25,7 @@ from ..bilm.files import atomic_directory
 from ..bilm.find_weights import Setting, find_weights
 from ..bilm.model import BiLM
 from ..bilm.own_weights import save_bilm
-from ..bilm.worker import configure_worker
+from ..bilm.threads import threads_for
 from .encoded_sentences import EncodedSentences
 from .head import load_head, save_head
 from .perplexity import LOGITS_AT_ONCE, hidden_states, losses
@@ -97,6 +97,7 @@ class LanguageModel:
         self.no_word = torch.tensor(no_word, device=model.device)
 
     @classmethod
+    @threads_for(0)
     def load(
         cls, weights: Setting, precision: str = "float32", compiled: bool = False
     ) -> LanguageModel:
@@ -108,7 +109,6 @@ class LanguageModel:
         Raises:
             ValueError: there are no such weights, they are damaged, or they have no head.
         """
-        configure_worker()
         found = find_weights(weights)
         head, vocab = load_head(found)  # first: without one, the biLM need not be loaded
         return cls(found.load().set_precision(precision, compiled), head, vocab, found.card())
@@ -142,13 +142,7 @@ class LanguageModel:
 
         Args:
             words: the end of a sentence; may be empty.
-            n: how many.
-
-        Returns:
-            Words and ``p(w | words)`` of the full softmax; see `next_words`.
-
-        Raises:
-            ValueError: ``words`` is a string, or n is below 1.
+            n, result, errors: see `next_words`.
         """
         _, backward = self._hidden([BLANK, *_checked(words, n)])
         return self._following(backward[:1], n)
@@ -174,6 +168,7 @@ class LanguageModel:
         return self.fill(words, position, n).both
 
     @torch.no_grad()
+    @threads_for(0)
     def fill(self, words: Sequence[str], position: int, n: int = 10) -> Filled:
         """The likeliest words at a position, by each language model and by both together.
 
@@ -199,6 +194,7 @@ class LanguageModel:
         return self.surprisals([words])[0]
 
     @torch.no_grad()
+    @threads_for(0)
     def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[Surprisal]:
         """How unexpected each word of many sentences is, in bits, computed in batches.
 
@@ -257,10 +253,12 @@ class LanguageModel:
         Returns:
             Log-probabilities ``(M, V)``, forward, backward and both; -inf for special words.
         """
-        f, b = self._log_probs(forward), self._log_probs(backward)
-        return f, b, (f + b - self.log_prior).log_softmax(dim=1)
+        with threads_for(len(forward) * self.head.weight.numel()):
+            f, b = self._log_probs(forward), self._log_probs(backward)
+            return f, b, (f + b - self.log_prior).log_softmax(dim=1)
 
     @torch.no_grad()
+    @threads_for(0)
     def _hidden(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """The hidden vector of each direction before each word, ``(n_words, P)``."""
         batch = self._encode([words]).batch(np.zeros(1, dtype=np.int64))
@@ -268,7 +266,6 @@ class LanguageModel:
         return read.hidden_f[:-1], read.hidden_b[1:]  # without the sentence's end and start
 
     def _encode(self, sentences: Sequence[Sequence[str]]) -> EncodedSentences:
-        configure_worker()  # every pass comes through here
         return EncodedSentences(sentences, self.vocab, None, self.model.token_encoder.to_ids)
 
     def _log_probs(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -277,11 +274,13 @@ class LanguageModel:
         return logits.log_softmax(dim=1)
 
     @torch.no_grad()
+    @threads_for(0)
     def _following(self, hidden: torch.Tensor, n: int) -> Guesses:
         row = self.head(hidden).log_softmax(dim=1)[0]
         row[: len(SPECIALS)] = -torch.inf
         return self._guesses(row, n)
 
+    @threads_for(0)
     def _guesses(self, row: torch.Tensor, n: int) -> Guesses:
         """The n likeliest by log-probabilities ``(V,)``."""
         top = row.exp().topk(min(n, len(row)))

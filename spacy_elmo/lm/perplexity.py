@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from ..bilm.model import BiLM
 from ..bilm.packing import to_device
 from ..bilm.state import State
+from ..bilm.threads import threads_for
 from .encoded_sentences import Batch, EncodedSentences
 from .softmax import SoftmaxHead
 from .stream_state import StreamState
@@ -79,7 +80,8 @@ def hidden_states(model: BiLM, batch: Batch, state: State | None = None) -> Hidd
         state: what they start from; the biLM's own initial state if None.
     """
     encode, _ = model.parts()
-    layers, state = model(encode(batch.ids), batch.tokens, batch.lengths, state)
+    with model.step_threads(len(batch.tokens) / max(batch.lengths)):
+        layers, state = model(encode(batch.ids), batch.tokens, batch.lengths, state)
     forward, backward = layers[-1].chunk(2, dim=1)  # (N, P) each
     ends = np.cumsum(batch.lengths)
     predicts = np.ones(len(batch.tokens), dtype=bool)
@@ -98,9 +100,11 @@ def losses(head: SoftmaxHead, read: HiddenStates) -> tuple[torch.Tensor, torch.T
         parts = zip(hidden.split(rows), targets.split(rows), strict=True)
         return torch.cat([F.cross_entropy(head(h), t, reduction="none") for h, t in parts])
 
-    return direction(read.hidden_f, read.targets_f), direction(read.hidden_b, read.targets_b)
+    with threads_for(min(rows, len(read.targets_f)) * head.weight.numel()):
+        return direction(read.hidden_f, read.targets_f), direction(read.hidden_b, read.targets_b)
 
 
+@threads_for(0)
 def evaluate(
     model: BiLM,
     head: SoftmaxHead,

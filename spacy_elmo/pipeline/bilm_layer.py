@@ -10,6 +10,7 @@ from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, PyTorchWrapper, torch2xp, xp2torch
 from thinc.types import Floats3d
 
+from ..bilm.threads import threads_for
 from .bilm_shim import BiLMShim, EncodedDoc
 from .segments import Part, doc_parts
 from .settings import BiLMSettings
@@ -47,6 +48,7 @@ def convert_inputs(
     return ArgsKwargs(args=(read,), kwargs={}), lambda d_windows: docs
 
 
+@threads_for(0)
 def convert_outputs(
     model: Model, docs_encoded: tuple[Sequence[Doc | Part], list[EncodedDoc]], is_train: bool
 ) -> tuple[list[Floats3d], Callable[[list[Floats3d]], ArgsKwargs]]:
@@ -66,6 +68,7 @@ def convert_outputs(
             parts.clear()  # a batch's layers are freed with the last of its Docs
         outputs.append(cast(Floats3d, torch2xp(output)))
 
+    @threads_for(0)
     def get_d_layers(d_outputs: list[Floats3d]) -> ArgsKwargs:
         every, gradients = [], []
         for d_output, parts in zip(d_outputs, encoded, strict=True):

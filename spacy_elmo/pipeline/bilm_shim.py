@@ -22,7 +22,7 @@ from ..bilm.model import BiLM, versions
 from ..bilm.precision import rounding
 from ..bilm.state import State
 from ..bilm.statistics import Statistics
-from ..bilm.worker import configure_worker
+from ..bilm.threads import threads_for
 from .checks import warn_of_language
 from .comparison import Comparison
 from .layer_cache import LayerCache
@@ -81,9 +81,8 @@ class BiLMShim(PyTorchShim):
         Raises:
             ValueError: the weights are missing or damaged, or not of the expected width.
         """
-        configure_worker()
         if self._model is None:
-            with LOADING:
+            with LOADING, threads_for(0):
                 if self._model is None:  # no other thread has loaded it meanwhile
                     weights = find_weights(self.settings.weights)
                     self._set_config(weights.config())
@@ -115,6 +114,7 @@ class BiLMShim(PyTorchShim):
     def _set_model(self, model: BiLM, statistics: Statistics | None) -> None:
         self.comparison = None if statistics is None else Comparison(statistics)
         model.set_precision(self.settings.precision, self.settings.compiled)
+        model.n_threads = self.settings.threads
         self.cache = LayerCache(self.settings.cache_mb, self.settings.cache_half)
         self._model = model.to(self._device)
         self._set_requires_grad()
@@ -147,11 +147,13 @@ class BiLMShim(PyTorchShim):
             return self.predict(inputs), lambda d_layers: None
 
         def backprop(d_layers: ArgsKwargs) -> None:
-            if d_layers.args[0]:
-                torch.autograd.backward(*d_layers.args, **d_layers.kwargs)
+            if windows := d_layers.args[0]:
+                with self.bilm.step_threads(len(windows)):
+                    torch.autograd.backward(*d_layers.args, **d_layers.kwargs)
 
         return self._encode(inputs, self._read), backprop
 
+    @threads_for(0)
     def _encode(
         self,
         inputs: ArgsKwargs,

@@ -64,8 +64,7 @@ class Comparison:
         first, last = np.searchsorted(tokens, [part.start, part.end])
         if first < last:
             inside = as_rows(tokens[first:last] - part.start)
-            words = to_numpy(layers[0, :, :p])[inside] - statistics.word_mean
-            words = unit(words @ statistics.whitening)
+            words = unit(statistics.whiten(to_numpy(layers[0, :, :p])[inside]))
             rows[as_rows(tokens[first:last]), :p] = words * self._rarities(part)[inside, None]
             top = (to_numpy(layers[-1])[inside] - statistics.mean[-1]) / statistics.std[-1]
             after, before = tokens[first + 1 : last + 1], tokens[max(first - 1, 0) : last - 1]

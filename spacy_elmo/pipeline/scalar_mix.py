@@ -142,7 +142,8 @@ def forward(
     settings: MixSettings = model.attrs["settings"]
     normal = [_normalize(model.ops, x) for x in X] if settings.layer_norm else None
     H = [n for n, _ in normal] if normal is not None else X
-    mixed = [model.ops.xp.tensordot(s, h, axes=1) for h in H]  # Σ_j s_j h_j: (n_tokens, 2P)
+    # Σ_j s_j h_j, (n_tokens, 2P). Without a product of matrices: NumPy's has threads of its own.
+    mixed = [model.ops.xp.einsum("j,jnp->np", s, h) for h in H]
     # In place where no gradient needs what is mixed: these are all vectors of a batch.
     Y = [gamma[0] * m if is_train else model.ops.xp.multiply(m, gamma[0], out=m) for m in mixed]
     masks = None
@@ -158,7 +159,7 @@ def forward(
             d_gamma, d_s = model.ops.alloc1f(1), model.ops.alloc1f(len(w))
             for h, m, d in zip(H, mixed, dY, strict=True):
                 d_gamma += (m * d).sum()
-                d_s += gamma[0] * xp.tensordot(h, d, axes=([1, 2], [0, 1]))
+                d_s += gamma[0] * xp.einsum("jnp,np->j", h, d)
             model.inc_grad("gamma", d_gamma)
             if settings.layers == "all":
                 model.inc_grad("w", s * (d_s - (s * d_s).sum()) + 2 * settings.l2 * w)

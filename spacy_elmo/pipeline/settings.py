@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..bilm.config import INITIAL_STATES, PRECISIONS
-from ..bilm.settings import Settings, above_zero, at_least, one_of
+from ..bilm.settings import Settings, above_zero, at_least, in_range, one_of
 from .segments import SEGMENTS
 
 
@@ -37,6 +37,9 @@ class BiLMSettings(Settings):
         compiled: compute the LSTM layers on a CPU with a kernel that is compiled at its first use
             on a machine, which takes a minute, a C++ compiler, the extra ``[compile]`` and AVX-512.
             Where one of these is missing, warn and compute without it.
+        threads: how many threads the biLM computes on; null to choose, by the work and by the
+            processors that are free, unless OMP_NUM_THREADS, MKL_NUM_THREADS or
+            `torch.set_num_threads` have chosen. A forked process computes on one.
 
     Raises:
         ValueError: a setting is out of range, or has no effect with the others.
@@ -55,6 +58,7 @@ class BiLMSettings(Settings):
     cache_half: bool = False
     precision: str = one_of(*PRECISIONS)
     compiled: bool = False
+    threads: int | None = in_range(1, 1024, None)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -12,6 +12,7 @@ import torch
 
 from ..bilm.base_weights import VOCAB
 from ..bilm.files import write_text
+from ..bilm.threads import steady_threads, threads
 from ..lm.encoded_sentences import Batch
 from ..lm.perplexity import Perplexity
 from .config import PretrainConfig
@@ -71,7 +72,7 @@ def pretrain(
             models stay as they were).
     """
     limit_kernel_cache()
-    with process_group(device) as group:
+    with process_group(device) as group, threads(steady_threads()):
         console = Console(quiet or not group.is_first)
 
         def read() -> tuple[Run, Progress]:

@@ -74,6 +74,8 @@ def describe_state(state: TrainState) -> str:
         candidates = f", {sampler.n_candidates:,} candidates of {sampler.n_words:,} words"
     if group.world_size > 1:
         processes = f", {group.world_size} processes"
+    if group.device.type == "cpu":
+        processes += f", {torch.get_num_threads()} threads"
     return f"{bilm:.1f} M parameters, head: {head:.1f} M{candidates}; {group.device}{processes}"
 
 
