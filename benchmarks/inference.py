@@ -98,6 +98,7 @@ def main() -> None:
     n_types = len({token.orth for doc in docs for token in doc})
     names = ("weights", "precision", "compiled")
     model = {name: getattr(arguments, name) for name in names}
+    model["threads"] = arguments.threads or None
     elmo = spacy.blank("en").add_pipe("elmo", config={"model": model})
     bilm = elmo.model.get_ref("bilm").shims[0].bilm
     elmo.predict(docs[:20])  # PyTorch's own start

@@ -212,6 +212,7 @@ def main() -> None:
     sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
     torch.manual_seed(0)
     ours = BiLM(config.model, config.training.dropout, config.training.compiled_lstm).train()
+    ours.n_threads = arguments.threads
     head = SoftmaxHead(len(vocab), config.model.projection_dim)
     trainers = {"ours": Trainer(ours, head, config)}
     mixed = config.training.mixed_precision

@@ -55,6 +55,25 @@ def test_layers_are_those_of_the_bilm(weights):
     assert (outputs[3] == 0).all()
 
 
+def test_a_number_of_threads_that_is_set(weights):
+    layer = make_layer(weights, frozen=False, threads=3)
+    seen, before = [], torch.get_num_threads()
+    lstm = bilm_of(layer).lstm[0]
+    lstm.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
+    layer.predict(make_docs())
+    assert seen == [3] and torch.get_num_threads() == before
+    outputs, backprop = layer.begin_update(make_docs())
+    lstm.weight_ih.register_hook(lambda _: seen.append(torch.get_num_threads()))
+    backprop([np.ones_like(y) for y in outputs])
+    assert seen == [3, 3, 3] and torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("threads", [0, -1, 10**6, 2.0, "2", True])
+def test_a_number_of_threads_that_cannot_be(weights, threads):
+    with pytest.raises(ValueError, match="setting threads is"):
+        make_layer(weights, threads=threads)
+
+
 def test_windows_are_those_of_the_bilm(weights):
     doc = make_docs(["a b c d e f g h i j k l"])[0]
     (output,) = make_layer(weights, max_words=8, segments="doc").predict([doc])

@@ -151,6 +151,29 @@ def test_a_vocabulary_that_is_given_is_taken(paths: tuple[Path, Path], tmp_path:
     assert Vocabulary.read(tmp_path / "out" / "vocab.txt").words == given
 
 
+def test_a_run_has_one_number_of_threads(
+    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, before = set(), torch.get_num_threads()
+
+    def step(*arguments: Any) -> torch.Tensor:
+        seen.add(torch.get_num_threads())
+        return train_step(*arguments)
+
+    monkeypatch.setattr(loop, "steady_threads", lambda: 3)
+    monkeypatch.setattr(loop, "train_step", step)
+    evaluated = evaluate
+
+    def evaluate_and_see(*arguments: Any, **settings: Any) -> Any:
+        seen.add(torch.get_num_threads())
+        return evaluated(*arguments, **settings)
+
+    monkeypatch.setattr(state_files, "evaluate", evaluate_and_see)
+    pretrain(small_run(paths), tmp_path / "out", quiet=True)
+    assert seen == {3}
+    assert torch.get_num_threads() == before
+
+
 def test_runs_are_reproducible_and_the_seed_matters(
     paths: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -384,7 +407,9 @@ def test_what_a_run_prints(
     assert lines[0].endswith("; vocabulary of 20")
     n_dev = sum(map(len, prose()[::3])) + 3
     assert lines[1].startswith(f"dev: {n_dev} words in 5 sentences, ")
-    assert re.search(r"M parameters, head: 0\.0 M, \d+ candidates of 20 words; cpu$", lines[2])
+    assert re.search(
+        r"M parameters, head: 0\.0 M, \d+ candidates of 20 words; cpu, 1 thread$", lines[2]
+    )
     assert any(line.startswith("step 20 of 20: loss ") for line in lines)
     assert any(line.startswith("step 10: perplexity ") for line in lines)
     table = [line.split() for line in lines[-3:]]
@@ -630,7 +655,7 @@ def test_a_small_vocabulary_has_fewer_candidates(
     pretrain(config, tmp_path / "out")
     n_words = len(Vocabulary.read(tmp_path / "out" / "vocab.txt"))
     said = capsys.readouterr().err
-    line = f", {n_words // 2} candidates of {n_words} words; cpu\n"
+    line = f", {n_words // 2} candidates of {n_words} words; cpu, 1 thread\n"
     assert said.count(line) == 1
     assert read_config(tmp_path / "out" / "config.cfg") == config
     with pytest.raises(ValueError, match=r"No word of the training text occurs .*1000"):

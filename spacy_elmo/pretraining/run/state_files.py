@@ -75,7 +75,8 @@ def describe_state(state: TrainState) -> str:
     if group.world_size > 1:
         processes = f", {group.world_size} processes"
     if group.device.type == "cpu":
-        processes += f", {torch.get_num_threads()} threads"
+        n_threads = torch.get_num_threads()
+        processes += f", {n_threads} thread{'s' if n_threads > 1 else ''}"
     return f"{bilm:.1f} M parameters, head: {head:.1f} M{candidates}; {group.device}{processes}"
 
 
