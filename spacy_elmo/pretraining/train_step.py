@@ -16,6 +16,7 @@ from ..lm.perplexity import hidden_states
 from ..lm.softmax import Candidates, LogUniformSampler, SoftmaxHead
 from ..lm.stream_state import StreamState
 from .config import TrainingSettings
+from .muon import Muon
 from .run.checkpoint import Progress
 from .run.distributed import ProcessGroup
 
@@ -89,7 +90,7 @@ class TrainState:
         self.model, self.head, self.streams = model.train(), head, streams
         self.sampler = None if sampler is None else sampler.to(group.device)
         self.parameters = [*model.parameters(), *head.parameters()]
-        self.optimizer = torch.optim.Adam(self.parameters, betas=(0.9, 0.99), fused=True)
+        self.optimizers = make_optimizers(model, head, settings)
         self._wrapped: nn.Module | None = None
 
     def module(self) -> nn.Module:
@@ -102,6 +103,20 @@ class TrainState:
             self.model.requires_grad_(trainable)
             self._wrapped = self.group.wrap(self.loss)
         return self._wrapped
+
+
+def make_optimizers(
+    model: BiLM, head: SoftmaxHead, settings: TrainingSettings
+) -> dict[str, torch.optim.Optimizer]:
+    """The optimizers of a run, by their names in a checkpoint."""
+    parameters = [*model.parameters(), *head.parameters()]
+    optimizers: dict[str, torch.optim.Optimizer] = {}
+    if settings.optimizer == "muon":
+        matrices = [p for p in model.lstm.parameters() if p.dim() == 3]
+        optimizers["muon"] = Muon(matrices, settings.muon_learning_rate)
+        parameters = [p for p in parameters if all(p is not matrix for matrix in matrices)]
+    adam = torch.optim.Adam(parameters, betas=(0.9, 0.99), fused=True)
+    return {"optimizer": adam, **optimizers}
 
 
 def train_step(state: TrainState, parts: Sequence[Batch], learning_rate: float) -> torch.Tensor:
@@ -128,7 +143,8 @@ def train_step(state: TrainState, parts: Sequence[Batch], learning_rate: float) 
     n_predicted = sum(part.total_predictions for part in parts)
     total = torch.zeros((), device=group.device)
 
-    state.optimizer.zero_grad()
+    for optimizer in state.optimizers.values():
+        optimizer.zero_grad()
     for number, part in enumerate(parts, start=1):
         # Ranks average their gradients once, with the last micro-batch.
         with group.no_sync(module) if number < len(parts) else nullcontext():
@@ -138,9 +154,11 @@ def train_step(state: TrainState, parts: Sequence[Batch], learning_rate: float) 
             (loss * group.world_size).backward()  # ranks contribute to a sum, not to a mean
         total += loss.detach()
     torch.nn.utils.clip_grad_norm_(state.parameters, settings.max_grad_norm)
-    for parameters in state.optimizer.param_groups:
-        parameters["lr"] = learning_rate
-    state.optimizer.step()
+    for name, optimizer in state.optimizers.items():
+        factor = settings.muon_learning_rate / settings.learning_rate if name == "muon" else 1.0
+        for parameters in optimizer.param_groups:
+            parameters["lr"] = learning_rate * factor
+        optimizer.step()
 
     progress.step += 1
     progress.words += sum(part.total_words for part in parts)

@@ -54,7 +54,7 @@ def load_state(state: TrainState, run: Run) -> None:
     """
     device, progress = state.group.device, state.progress
     if run.resumed:
-        load_checkpoint(run.out / CHECKPOINT, _modules(state), state.optimizer, device)
+        load_checkpoint(run.out / CHECKPOINT, _modules(state), state.optimizers, device)
     elif run.config.start is not None:
         start = load_bilm(run.config.start).to(device)
         copy_parameters(start, state.model)
@@ -146,7 +146,7 @@ def write_checkpoint(state: TrainState, run: Run) -> None:
     """
     progress, path = state.progress, run.out / CHECKPOINT
     check_finite(state.parameters, progress.step)
-    save_checkpoint(path, progress, run.config.to_dict(), _modules(state), state.optimizer)
+    save_checkpoint(path, progress, run.config.to_dict(), _modules(state), state.optimizers)
     if progress.step:
         keep_latest(path, progress.step, state.settings.keep_checkpoints)
 
