@@ -10,9 +10,16 @@ from torch.nn import functional as F
 from .characters import N_CHARACTERS, PADDING, CharacterIds
 from .config import BiLMConfig
 from .packing import to_device
+from .subwords import SubwordIds, Subwords
 
 FEATURES_AT_ONCE = 2**21  # 8 MiB of them in float32, near what a core's cache holds
 GROUPS = 4  # of words of similar length
+
+
+def word_ids(config: BiLMConfig) -> CharacterIds:
+    """Words to the ids that a char-CNN takes."""
+    sizes = config.max_width, config.max_characters_per_token
+    return CharacterIds(*sizes) if config.subwords is None else SubwordIds(*sizes, config.subwords)
 
 
 class Highway(nn.Module):
@@ -40,7 +47,7 @@ class CharCNN(nn.Module):
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
-        self.to_ids = CharacterIds(config.max_width, config.max_characters_per_token)
+        self.to_ids = word_ids(config)
         self.positions_at_once = FEATURES_AT_ONCE // config.n_filters
         self.activation = torch.relu if config.activation == "relu" else torch.tanh
         # Ids start at 1, 0 is "no token": row 0 is not a parameter, so it is not here.
@@ -57,9 +64,19 @@ class CharCNN(nn.Module):
             if config.projects_characters
             else None
         )
+        self.subwords = (
+            None if config.subwords is None else Subwords(config.subwords, config.projection_dim)
+        )
 
-    def forward(self, char_ids: torch.Tensor) -> torch.Tensor:
-        """``(n_words, n_positions)`` ids to ``(n_words, projection_dim)`` vectors."""
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Ids of `to_ids`, ``(n_words, n_positions)`` or with those of subwords
+        ``(n_words, n_positions, 1 + rows_per_position)``, to ``(n_words, projection_dim)`` vectors.
+        """
+        if self.subwords is None:
+            return self._read_characters(ids)
+        return self._read_characters(ids[..., 0]) + self.subwords(ids[..., 1:].flatten(1))
+
+    def _read_characters(self, char_ids: torch.Tensor) -> torch.Tensor:
         weight, bias = self._filters()
         maxima = self._maxima(char_ids, weight)  # in half precision under autocast
         x = self.activation(maxima + bias.to(maxima.dtype))  # (n_words, n_filters)

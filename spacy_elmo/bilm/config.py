@@ -7,12 +7,16 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from .settings import Settings, above_zero, in_range, one_of
+from .subwords import SubwordSettings
 
 INITIAL_STATES = ("zero", "warm")
 PRECISIONS = ("float32", "bfloat16")  # of what is computed without gradients
 # The token encoders, and the settings that are theirs alone.
 TOKEN_ENCODERS = {
-    "char_cnn": ("filters", "char_dim", "activation", "n_highway", "max_characters_per_token"),
+    "char_cnn": (
+        *("filters", "char_dim", "activation", "n_highway", "max_characters_per_token"),
+        "subwords",
+    ),
     "vectors": ("n_words", "n_vectors", "vector_dim"),
 }
 # Larger values are mistakes, and would fill the memory or overflow before they are noticed.
@@ -44,6 +48,7 @@ class BiLMConfig(Settings):
             the char-CNN's settings (``TOKEN_ENCODERS``) may be given.
         n_words, n_vectors, vector_dim: words of such a table, its rows, and their size. None until
             there is one.
+        subwords: the table of hashed n-grams whose vectors the char-CNN adds; None for none.
 
     Raises:
         ValueError: a setting is out of range; the message names it.
@@ -66,6 +71,7 @@ class BiLMConfig(Settings):
     n_words: int | None = in_range(1, MAX_WORDS, None)
     n_vectors: int | None = in_range(1, MAX_WORDS, None)
     vector_dim: int | None = in_range(1, MAX_UNITS, None)
+    subwords: SubwordSettings | None = None
 
     def __post_init__(self) -> None:
         filters: Any = self.filters  # of lists, if they come from JSON
@@ -74,6 +80,9 @@ class BiLMConfig(Settings):
         elif filters is None and self.token_encoder != "char_cnn":
             filters = ()
         object.__setattr__(self, "filters", filters)
+        if isinstance(self.subwords, dict):  # from JSON
+            SubwordSettings.check_names(self.subwords)
+            object.__setattr__(self, "subwords", SubwordSettings(**self.subwords))
         super().__post_init__()
         if self.projection_dim > self.dim:
             raise self.error(
@@ -148,9 +157,12 @@ class BiLMConfig(Settings):
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types, for ``config.json``, without the settings of other token encoders.
 
-        ``token_encoder`` is left out for a char-CNN, as when there was no other.
+        ``token_encoder`` is left out for a char-CNN, as when there was no other, and ``subwords``
+        where there are none.
         """
         left_out = set(self._foreign_settings())
+        if self.subwords is None:
+            left_out.add("subwords")
         if self.token_encoder == "char_cnn":
             left_out.add("token_encoder")
         return {name: value for name, value in asdict(self).items() if name not in left_out}

@@ -22,8 +22,10 @@ from .files import atomic_file, read_json, reading, write_json
 from .model import BiLM
 from .static_vectors import TOO_LARGE
 from .statistics import Statistics
+from .subwords import SCALE, pack_table, round_rows, unpack_tables
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+SUBWORDS = "subwords.table"  # ends the name of a table
 PROBE = "The quick brown fox jumps over a lazy dog , 1234567890 times !"
 # Characters with every byte of UTF-8: ASCII, all that continue one, and all that begin one.
 CHARACTERS = (
@@ -59,7 +61,8 @@ class OwnWeights(Weights):
         return build(self.config(), self._tensors(WEIGHTS), str(self.path / WEIGHTS))
 
     def check(self) -> None:
-        config, shapes = self.config(), self._shapes()
+        shapes = {n: shape for n, shape in self._shapes().items() if not n.endswith(SCALE)}
+        config = self.config()
         check_shapes(_empty(config, shapes).state_dict(), shapes, str(self.path / WEIGHTS))
 
     def files(self) -> list[Path]:
@@ -110,6 +113,7 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
     Raises:
         ValueError: a tensor is missing, unknown, or of the wrong shape.
     """
+    tensors = unpack_tables(tensors)
     model = _empty(config, {name: tuple(tensor.shape) for name, tensor in tensors.items()})
     check_tensors(dict(model.state_dict()), tensors, source)
     weights = {
@@ -198,9 +202,11 @@ def check_tensors(
 
 
 def compact(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The tensors, in half precision where that is exact."""
-    halves = {name: halved(tensor) for name, tensor in tensors.items()}
-    return {
+    """The tensors, in half precision where that is exact; tables of subwords in 8 bits."""
+    found = {n: pack_table(n, t) for n, t in tensors.items() if n.endswith(SUBWORDS)}
+    packed = {name: tensor for each in found.values() for name, tensor in (each or {}).items()}
+    halves = {name: halved(t) for name, t in tensors.items() if name not in packed}
+    return packed | {
         name: (
             half if torch.equal(half.to(tensors[name].dtype), tensors[name]) else tensors[name]
         ).contiguous()
@@ -211,6 +217,13 @@ def compact(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def halved(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor in half precision; integers stay the same."""
     return tensor.half() if tensor.is_floating_point() else tensor
+
+
+def rounded(name: str, tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor rounded to what a release stores: half precision, rows of subwords 8 bits."""
+    if name.endswith(SUBWORDS):
+        return round_rows(tensor)
+    return halved(tensor).to(tensor.dtype)
 
 
 def to_bytes(model: BiLM) -> bytes:
@@ -244,11 +257,11 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
         model: the biLM, with its warm state if it has one.
         path: where to; use `atomic_directory` to have it appear whole or not at all.
         card: written beside the weights.
-        half: round the weights to half precision first.
+        half: round the weights first, to half precision, and rows of subwords to 8 bits.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     if half:
-        tensors = {name: halved(t).to(t.dtype) for name, t in tensors.items()}
+        tensors = {name: rounded(name, t) for name, t in tensors.items()}
     write_json(path / CONFIG, model.config.to_dict())
     write_tensors(compact(tensors), path / WEIGHTS)
     if card is not None:

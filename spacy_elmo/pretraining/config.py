@@ -14,12 +14,14 @@ from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
 from ..bilm.find_weights import find_weights
 from ..bilm.settings import Settings, above_zero, at_least, below_one, one_of
 from ..bilm.static_vectors import WordTable
+from .data.floret import with_subwords
 
 if TYPE_CHECKING:
     from .data.reader import CorpusReader
 
 STATES = {"zero": "zero", "carried": "warm"}  # [training] state: [model] initial_state
 CORPORA = ("train", "dev")
+ITS_OWN = "the biLM of [paths] weights has its own; remove one of the two"
 Entries = list[dict[str, Any]]  # of a log
 # From the entries of a resumed run, makes a context that receives those of each further step.
 Logger = Callable[[Entries], AbstractContextManager[Callable[[Entries], None]]]
@@ -32,7 +34,8 @@ class Paths(Settings):
     the vocabulary of the head that training continues. ``weights``: a biLM to start from (see
     `find_weights`); null for random initialization. ``vectors``: the word vectors of a biLM whose
     ``token_encoder`` is "vectors": name or directory of a spaCy pipeline, or a file that
-    `word_table.write_table` wrote; null where ``weights`` has its own."""
+    `word_table.write_table` wrote; null where ``weights`` has its own. ``subwords``: vectors of
+    hashed n-grams that floret wrote (``.floret``), to start [model.subwords] from."""
 
     title = "Config: [paths]"
     train: str | list[str] | None = None
@@ -40,6 +43,7 @@ class Paths(Settings):
     vocab: str | None = None
     weights: str | list[str] | None = None
     vectors: str | None = None
+    subwords: str | None = None
 
 
 @dataclass(frozen=True)
@@ -207,8 +211,9 @@ class PretrainConfig:
             if self.training.train_vectors:
                 raise self.training.error("train_vectors", advice)
         elif self.paths.vectors is not None and self.paths.weights is not None:
-            advice = "the biLM of [paths] weights has its own; remove one of the two"
-            raise self.paths.error("vectors", advice)
+            raise self.paths.error("vectors", ITS_OWN)
+        if self.paths.subwords and self.start and self.start.config().subwords:
+            raise self.paths.error("subwords", ITS_OWN)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Sections of plain JSON types."""
@@ -232,33 +237,34 @@ class PretrainConfig:
             sections[name] = kind(**data.get(name, {}))
         weights = sections["paths"].weights
         start = None if weights is None else find_weights(weights)
-        model = _model(data.get("model"), start, STATES[sections["training"].state])
+        shape = with_subwords(data.get("model"), sections["paths"].subwords)
+        model = _model(shape, start, STATES[sections["training"].state])
         return cls(model=model, corpora=dict(data.get("corpora", {})), start=start, **sections)
 
 
 def _model(data: Mapping[str, Any] | None, start: Weights | None, state: str) -> BiLMConfig:
-    """The model's shape: the one in the config, or that of the weights to start from."""
-    config = None
-    if data is not None:
-        try:
-            config = BiLMConfig.from_dict(data)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"Config: [model] {error}") from error
-    if start is None:
-        if config is None:
-            raise ValueError(
-                "Config: there is no [model] section. Add one, or give weights with --from."
-            )
+    """The model's shape: the one in the config, or that of the weights to start from.
+
+    A biLM that has no subwords gets those of the config.
+    """
+    started = None if start is None else replace(start.config(), initial_state=state)
+    if started is not None and set(data or {}) <= {"subwords"}:
+        data = {**started.to_dict(), **(data or {})}
+    if data is None:
+        raise ValueError("Config: there is no [model] section. Add one, or give weights (--from).")
+    try:
+        config = BiLMConfig.from_dict(data)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Config: [model] {error}") from error
+    if start is None or started is None:
         return config
-    started = replace(start.config(), initial_state=state)
-    values = {} if config is None else asdict(config)
-    for name in TOKEN_ENCODERS["vectors"]:  # sizes of the table, which may be left out
-        if values.get(name) is None:
-            values.pop(name, None)
+    if started.subwords is None:
+        started = replace(started, subwords=config.subwords)
     differences = [
         f"{name}: {value!r}, not {getattr(started, name)!r}"
-        for name, value in values.items()
-        if value != getattr(started, name)
+        for name in asdict(config)
+        if (value := getattr(config, name)) != getattr(started, name)
+        and not (value is None and name in TOKEN_ENCODERS["vectors"])  # sizes of the table
     ]
     if differences:
         raise ValueError(

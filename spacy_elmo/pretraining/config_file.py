@@ -72,20 +72,21 @@ def build_config(data: dict[str, Any], resumed: Path | None) -> PretrainConfig:
 
     Args:
         data: the sections.
-        resumed: directory of a run to resume. It no longer needs the weights or word vectors that
-            it started from, and its own config provides the [model] if this one has none.
+        resumed: directory of a run to resume. It no longer needs the weights and vectors that it
+            started from, and its own config provides the [model] if this one has none.
 
     Raises:
         ValueError: a setting is wrong.
     """
     if resumed is not None:
+        subwords = data.get("paths", {}).pop("subwords", None)
         for name in ("weights", "vectors"):
             data.get("paths", {}).pop(name, None)
-        if "model" not in data:
+        if "model" not in data or subwords is not None:
             own = _read_sections(resumed / CONFIG)
             if "model" not in own:
                 raise ValueError(f"{resumed / CONFIG}: there is no [model] section.")
-            data["model"] = own["model"]
+            data["model"] = {**own["model"], **data.get("model", {})}
     return PretrainConfig.from_dict(data)
 
 

@@ -40,13 +40,14 @@ def to_options(config: BiLMConfig) -> dict[str, Any]:
     """A config in the layout of a published ``options.json``.
 
     Raises:
-        ValueError: there is no char-CNN.
+        ValueError: there is no char-CNN, or it has subwords.
     """
-    if config.token_encoder != "char_cnn":
+    if config.token_encoder != "char_cnn" or config.subwords is not None:
+        has = "subwords" if config.subwords else f"token_encoder = {config.token_encoder!r}"
         raise ValueError(
-            f"The published layout (options.json and HDF5) is for biLMs with a char-CNN; this "
-            f"one has token_encoder = {config.token_encoder!r}, which no other implementation "
-            f"reads. Write our own layout (elmo convert --to own)."
+            f"The published layout (options.json and HDF5) is for biLMs with a char-CNN alone; "
+            f"this one has {has}, which no other implementation reads. Write our own layout "
+            f"(elmo convert --to own)."
         )
     options: dict[str, Any] = {"bidirectional": True}
     for name, path in PATHS.items():

@@ -30,6 +30,8 @@ FIXED = ("[model] ", "[corpus] ", *(f"[training] {name}:" for name in TRAINING))
 # The state of each optimizer for a parameter.
 MOMENTS = {"optimizer": ("step", "exp_avg", "exp_avg_sq"), "muon": ("momentum",)}
 
+STARTS = ("weights", "vectors", "subwords")  # [paths] that matter at the start of a run only
+
 # Attributes of `Progress` whose names in a file are those of version 0.1.
 KEYS = {
     "position": "place",
@@ -209,11 +211,10 @@ def check_resumable(
     Raises:
         ValueError: a difference would change the model or the position in the corpus.
     """
-    # Weights and vectors matter at the start of a run only.
-    paths = {**before["paths"], "weights": None, "vectors": None}
+    paths = {**before["paths"], **dict.fromkeys(STARTS)}
     was = json.loads(json.dumps(PretrainConfig.from_dict({**before, "paths": paths}).to_dict()))
     now = json.loads(json.dumps(config.to_dict()))
-    now["paths"] |= {"weights": None, "vectors": None}
+    now["paths"] |= dict.fromkeys(STARTS)
     changed = [
         f"[{section}] {name}: {was[section].get(name)!r} → {settings.get(name)!r}"
         for section, settings in now.items()

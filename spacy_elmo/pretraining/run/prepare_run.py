@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from ...bilm.base_weights import VOCAB, Card
+from ...bilm.char_cnn import word_ids
 from ...bilm.characters import CharacterIds
 from ...bilm.files import WORKPLACE
 from ...bilm.static_vectors import RowIds, WordTable
@@ -182,7 +183,7 @@ def find_reader(config: PretrainConfig, name: str) -> CorpusReader:
 def _word_ids(config: PretrainConfig, table: WordTable | None) -> CharacterIds | RowIds:
     if table is not None:
         return RowIds(table.words, table.rows)
-    return CharacterIds(config.model.max_width, config.model.max_characters_per_token)
+    return word_ids(config.model)
 
 
 def _read_progress(config: PretrainConfig, now: Progress, out: Path, notify: Notify) -> Progress:

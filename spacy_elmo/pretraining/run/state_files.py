@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 from collections.abc import Iterable
 from dataclasses import asdict
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -20,6 +21,7 @@ from ...lm.head import load_head, save_head
 from ...lm.perplexity import Perplexity, evaluate
 from ...lm.softmax import LogUniformSampler, SoftmaxHead
 from ...lm.stream_state import StreamState
+from ..data.floret import read_floret
 from ..train_step import TrainState
 from .checkpoint import CHECKPOINT, Progress, keep_latest, load_checkpoint, save_checkpoint
 from .distributed import ProcessGroup
@@ -55,13 +57,20 @@ def load_state(state: TrainState, run: Run) -> None:
     device, progress = state.group.device, state.progress
     if run.resumed:
         load_checkpoint(run.out / CHECKPOINT, _modules(state), state.optimizers, device)
-    elif run.config.start is not None:
+        return
+    if run.config.paths.subwords is not None:
+        table = read_floret(Path(run.config.paths.subwords))
+        with torch.no_grad():
+            state.model.char_cnn.subwords.table.copy_(table)
+    if run.config.start is not None:
         start = load_bilm(run.config.start).to(device)
         copy_parameters(start, state.model)
         if not progress.head_first:  # the head comes with the biLM
             head, _ = load_head(run.config.start)
             copy_parameters(head.to(device), state.head)
             if state.group.is_first:
+                if start.config.subwords != state.model.config.subwords:  # it has new ones
+                    start = state.model
                 progress.before = asdict(_evaluate(start, state.head, run))
 
 
@@ -158,11 +167,15 @@ def _modules(state: TrainState) -> dict[str, nn.Module]:
 
 
 def copy_parameters(source: nn.Module, target: nn.Module) -> None:
-    """Copy the values of a module's parameters from another module of the same shape."""
+    """Copy the values of a module's parameters from another module of the same shape.
+
+    Subwords that the source does not have stay as they are.
+    """
     values = source.state_dict()  # a parameter of the one may be a buffer of the other
     with torch.no_grad():
         for name, parameter in target.named_parameters():
-            parameter.copy_(values[name])
+            if name in values or ".subwords." not in name:
+                parameter.copy_(values[name])
 
 
 def check_finite(tensors: Iterable[torch.Tensor], step: int) -> None:
