@@ -14,6 +14,7 @@ PARQUET = ["pyarrow>=16"]
 RAY = ["ray[data]>=2.40", *PARQUET]
 VIZ = ["matplotlib>=3.8"]
 COMPILE = ["ninja>=1.11"]  # with a C++ compiler: `compiled_lstm` in pretraining
+SUBWORDS = ["floret>=0.10"]
 ZST = ["backports.zstd>=1.0"]  # in the standard library from Python 3.14 on
 DOCS = ["mkdocs-material>=9.5"]
 TEST = [
@@ -21,6 +22,7 @@ TEST = [
     *PARQUET,
     *VIZ,
     *ZST,
+    *SUBWORDS,
     *COMPILE,
     "click>=8",  # spaCy needs it, and some versions of typer do not bring it
     "hypothesis>=6.100",
@@ -135,6 +137,7 @@ if __name__ == "__main__":  # not where a test reads the functions
             "parquet": PARQUET,
             "ray": RAY,
             "viz": VIZ,
+            "subwords": SUBWORDS,
             "zst": ZST,
             "compile": COMPILE,
             "cuda12x": ["cupy-cuda12x>=13"],  # the first with NumPy 2; named as spaCy's extra

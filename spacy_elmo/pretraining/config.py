@@ -6,15 +6,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..bilm.base_weights import Weights
-from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
+from ..bilm.config import BiLMConfig
 from ..bilm.find_weights import find_weights
 from ..bilm.settings import Settings, above_zero, at_least, below_one, one_of
 from ..bilm.static_vectors import WordTable
-from .data.floret import with_subwords
+from .model_shape import model_shape, with_subwords
 
 if TYPE_CHECKING:
     from .data.reader import CorpusReader
@@ -100,6 +100,9 @@ class TrainingSettings(Settings):
     is then one sentence of each stream, and ``batch_words`` is not used). The published models
     were trained like that.
 
+    ``subword_epochs``: passes of floret (extra ``subwords``) over the training text before the
+    first step, for the vectors of new subwords; 0: none, they are random or from [paths] subwords.
+
     ``train_vectors``: whether a table of word vectors is trained, all of it; false freezes it. The
     rows of the boundaries and of the unknown word are always trained.
 
@@ -135,6 +138,7 @@ class TrainingSettings(Settings):
     keep_checkpoints: int = at_least(1, 1)
     state: str = one_of(*STATES)
     n_streams: int = at_least(1, 64)
+    subword_epochs: int = at_least(0, 0)
     train_vectors: bool = False
     compiled_lstm: bool = False
     logger: dict[str, Any] | None = None
@@ -212,8 +216,13 @@ class PretrainConfig:
                 raise self.training.error("train_vectors", advice)
         elif self.paths.vectors is not None and self.paths.weights is not None:
             raise self.paths.error("vectors", ITS_OWN)
-        if self.paths.subwords and self.start and self.start.config().subwords:
-            raise self.paths.error("subwords", ITS_OWN)
+        if self.paths.subwords and self.training.subword_epochs:
+            raise self.training.error("subword_epochs", "[paths] subwords is set too; remove one")
+        if self.start is not None and self.start.config().subwords is not None:
+            if self.paths.subwords is not None:
+                raise self.paths.error("subwords", ITS_OWN)
+            if self.training.subword_epochs:
+                raise self.training.error("subword_epochs", ITS_OWN)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Sections of plain JSON types."""
@@ -237,41 +246,10 @@ class PretrainConfig:
             sections[name] = kind(**data.get(name, {}))
         weights = sections["paths"].weights
         start = None if weights is None else find_weights(weights)
-        shape = with_subwords(data.get("model"), sections["paths"].subwords)
-        model = _model(shape, start, STATES[sections["training"].state])
+        floret, n_epochs = sections["paths"].subwords, sections["training"].subword_epochs
+        shape = with_subwords(data.get("model"), floret, n_epochs)
+        model = model_shape(shape, start, STATES[sections["training"].state])
         return cls(model=model, corpora=dict(data.get("corpora", {})), start=start, **sections)
-
-
-def _model(data: Mapping[str, Any] | None, start: Weights | None, state: str) -> BiLMConfig:
-    """The model's shape: the one in the config, or that of the weights to start from.
-
-    A biLM that has no subwords gets those of the config.
-    """
-    started = None if start is None else replace(start.config(), initial_state=state)
-    if started is not None and set(data or {}) <= {"subwords"}:
-        data = {**started.to_dict(), **(data or {})}
-    if data is None:
-        raise ValueError("Config: there is no [model] section. Add one, or give weights (--from).")
-    try:
-        config = BiLMConfig.from_dict(data)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Config: [model] {error}") from error
-    if start is None or started is None:
-        return config
-    if started.subwords is None:
-        started = replace(started, subwords=config.subwords)
-    differences = [
-        f"{name}: {value!r}, not {getattr(started, name)!r}"
-        for name in asdict(config)
-        if (value := getattr(config, name)) != getattr(started, name)
-        and not (value is None and name in TOKEN_ENCODERS["vectors"])  # sizes of the table
-    ]
-    if differences:
-        raise ValueError(
-            f"Config: [model] differs from the weights '{start.where}' to start from: "
-            f"{'; '.join(differences)}. Remove the section: the shape comes with the weights."
-        )
-    return started
 
 
 def needs_spacy(what: str, instead: str) -> ValueError:

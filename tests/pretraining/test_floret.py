@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.bilm.subwords import SubwordSettings
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.data.floret import floret_settings, read_floret, with_subwords
+from spacy_elmo.pretraining.data.floret import floret_settings, read_floret
+from spacy_elmo.pretraining.model_shape import with_subwords
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.train import pretrain
 
@@ -119,3 +121,38 @@ def test_a_bilm_without_subwords_gets_them(tmp_path: Path, path: Path) -> None:
     settings["paths"]["weights"] = str(tmp_path / "two" / "model-last")
     with pytest.raises(ValueError, match=r"subwords .*has its own; remove one of the two"):
         PretrainConfig.from_dict(settings)
+
+
+def test_a_run_trains_them_itself(tmp_path: Path) -> None:
+    pytest.importorskip("floret")
+    text = write_text(tmp_path / "text.txt", prose() * 9)
+    settings: dict[str, Any] = {
+        "training.subword_epochs": 3,
+        "model.subwords": {"n_rows": 40, "vector_dim": 6, "min_n": 2, "max_n": 3},
+    }
+    for name in ("one", "two"):  # the same seed, the same table
+        pretrain(make_config(text, text, settings), tmp_path / name, quiet=True)
+    assert same_weights(tmp_path / "one" / CHECKPOINT, tmp_path / "two" / CHECKPOINT)
+    subwords = load_bilm(tmp_path / "one" / "model-last").char_cnn.subwords
+    assert subwords is not None and subwords.table.shape == (40, 6)
+    settings["model.subwords"]["hash_seed"] = 1
+    with pytest.raises(ValueError, match="floret itself can only train"):
+        pretrain(make_config(text, text, settings), tmp_path / "three", quiet=True)
+
+
+def test_one_setting_is_enough(path: Path) -> None:
+    config = make_config(changes={"training.subword_epochs": 2})
+    assert config.model.subwords == SubwordSettings()
+    with pytest.raises(ValueError, match=r"subword_epochs is 2; \[paths\] subwords is set too"):
+        make_config(changes={"training.subword_epochs": 2, "paths.subwords": str(path)})
+
+
+def test_without_the_package_an_error_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "floret", None)
+    text = write_text(tmp_path / "text.txt", prose())
+    config = make_config(text, text, {"training.subword_epochs": 1})
+    with pytest.raises(ValueError, match=r"pip install 'spacy-elmo\[subwords\]'"):
+        pretrain(config, tmp_path / "out", quiet=True)
+    assert not (tmp_path / "out").exists()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
 
 from ...bilm.files import reading
+from ...bilm.optional_imports import import_extra
 from ...bilm.subwords import SubwordSettings
 
 NUMBERS = ("n_rows", "vector_dim", "min_n", "max_n", "n_hashes", "hash_seed")  # of the first line
@@ -48,20 +49,35 @@ def read_floret(path: Path) -> torch.Tensor:
     return torch.from_numpy(table[:, 1:].copy())
 
 
-def with_subwords(model: Mapping[str, Any] | None, path: str | None) -> Mapping[str, Any] | None:
-    """The section [model] of a config, with the subwords of a file that floret wrote, if any.
+def train_floret(
+    sentences: Iterable[Sequence[str]], settings: SubwordSettings, n_epochs: int, min_count: int
+) -> torch.Tensor:
+    """The table ``(n_rows, vector_dim)`` that floret trains on a text, in one thread.
+
+    Args:
+        sentences: the text.
+        settings: of the table.
+        n_epochs: passes over the text.
+        min_count: rarer words are not predicted.
 
     Raises:
-        ValueError: it is no such file, or [model.subwords] differs from it.
+        ValueError: floret is not installed, cannot have such settings, or finds no words.
     """
-    if path is None:
-        return model
-    model, found = dict(model or {}), asdict(floret_settings(Path(path)))
-    given = model.get("subwords") or {}
-    different = {name: value for name, value in given.items() if found.get(name) != value}
-    if different:
-        raise ValueError(
-            f"Config: [model.subwords] has {different}, but [paths] subwords, '{path}', was made "
-            f"with {found}; remove the block, it follows from the file."
-        )
-    return {**model, "subwords": found}
+    need = "[training] subword_epochs needs floret"
+    floret = import_extra("floret", "subwords", need, "Config")
+    with TemporaryDirectory() as folder:
+        text, out = Path(folder, "text.txt"), Path(folder, "table.floret")
+        with text.open("w", encoding="utf-8") as file:
+            file.writelines(" ".join(words) + "\n" for words in sentences)
+        model = floret.train_unsupervised(
+            str(text), model="cbow", mode="floret", bucket=settings.n_rows,
+            dim=settings.vector_dim, minn=settings.min_n, maxn=settings.max_n,
+            hashCount=settings.n_hashes, minCount=min_count, epoch=n_epochs, thread=1, verbose=0,
+        )  # fmt: skip
+        model.save_floret_vectors(str(out))
+        if floret_settings(out) != settings:
+            raise ValueError(
+                f"Config: [model.subwords] is {settings}, but floret itself can only train "
+                f"{floret_settings(out)}; remove what differs."
+            )
+        return read_floret(out)

@@ -21,7 +21,7 @@ from ...lm.head import load_head, save_head
 from ...lm.perplexity import Perplexity, evaluate
 from ...lm.softmax import LogUniformSampler, SoftmaxHead
 from ...lm.stream_state import StreamState
-from ..data.floret import read_floret
+from ..data.floret import read_floret, train_floret
 from ..train_step import TrainState
 from .checkpoint import CHECKPOINT, Progress, keep_latest, load_checkpoint, save_checkpoint
 from .distributed import ProcessGroup
@@ -58,10 +58,7 @@ def load_state(state: TrainState, run: Run) -> None:
     if run.resumed:
         load_checkpoint(run.out / CHECKPOINT, _modules(state), state.optimizers, device)
         return
-    if run.config.paths.subwords is not None:
-        table = read_floret(Path(run.config.paths.subwords))
-        with torch.no_grad():
-            state.model.char_cnn.subwords.table.copy_(table)
+    fill_subwords(state.model, run)
     if run.config.start is not None:
         start = load_bilm(run.config.start).to(device)
         copy_parameters(start, state.model)
@@ -72,6 +69,21 @@ def load_state(state: TrainState, run: Run) -> None:
                 if start.config.subwords != state.model.config.subwords:  # it has new ones
                     start = state.model
                 progress.before = asdict(_evaluate(start, state.head, run))
+
+
+def fill_subwords(model: BiLM, run: Run) -> None:
+    """Give new subwords the vectors that floret has trained, or now trains, if that is wanted."""
+    config, n_epochs = run.config, run.config.training.subword_epochs
+    if config.paths.subwords is not None:
+        table = read_floret(Path(config.paths.subwords))
+    elif n_epochs and config.model.subwords is not None:
+        text = run.corpus.reader.sentences()
+        table = train_floret(text, config.model.subwords, n_epochs, config.vocab.min_count)
+    else:
+        return
+    assert model.char_cnn.subwords is not None
+    with torch.no_grad():
+        model.char_cnn.subwords.table.copy_(table)
 
 
 def describe_state(state: TrainState) -> str:
