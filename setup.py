@@ -169,6 +169,9 @@ if __name__ == "__main__":  # not where a test reads the functions
                 "spacy-elmo.Shards.v1 = spacy_elmo.architectures:Shards",
                 "spacy-elmo.Texts.v1 = spacy_elmo.architectures:Texts",
             ],
+            "spacy_misc": [
+                "spacy-elmo.EncodedVectors.v1 = spacy_elmo.architectures:EncodedVectors",
+            ],
             "spacy_loggers": [
                 "spacy-elmo.ConsoleLogger.v1 = spacy_elmo.architectures:ConsoleLogger"
             ],

@@ -21,8 +21,8 @@ from .pipeline.tok2vec import Tok2Vec
 # ruff: noqa: UP006, UP007, UP035, UP045
 
 __all__ = [
-    "BiLM", "ConsoleLogger", "Elmo", "ElmoListener", "ScalarMix", "Shards", "Texts", "Tok2Vec",
-    "gradual_unfreezing",
+    "BiLM", "ConsoleLogger", "Elmo", "ElmoListener", "EncodedVectors", "ScalarMix", "Shards",
+    "Texts", "Tok2Vec", "gradual_unfreezing",
 ]  # fmt: skip
 
 Constructor = TypeVar("Constructor", bound=Callable[..., Any])
@@ -114,6 +114,18 @@ def ElmoListener(
     """
     mix = ScalarMix(initial_weights, gamma, layer_norm, dropout, mix_l2, trainable, layers)
     return listener.ElmoListener(upstream, mix)
+
+
+def EncodedVectors(path: str) -> Any:
+    """``spacy-elmo.EncodedVectors.v1``: a teacher for pretraining, another model's vectors.
+
+    Args:
+        path: ``.npy`` or ``.parquet`` in the format of `elmo encode --tokenized`: the sentences of
+            the training text, found by their words. One that is not there teaches nothing.
+    """
+    from .pretraining.data import teacher
+
+    return teacher.EncodedVectors(path)
 
 
 def Shards(paths: Union[str, List[str]]) -> Any:

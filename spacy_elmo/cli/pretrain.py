@@ -50,12 +50,13 @@ def pretrain_cli(
 
     def read(resumed: Path | None) -> PretrainConfig:
         config = read_spacy_config(config_path, [*ctx.args, *start_from(start)], resumed)
-        readers, setup_logger = make_named(config)
+        readers, setup_logger, teacher = make_named(config)
         name, table = config.paths.vectors, None
         if name is not None and resumed is None and not name.endswith(".safetensors"):
             table = read_vectors(name, msg.warn if verbose else (lambda text: None))
         logger = None if setup_logger is None else partial(SpacyLogger, setup_logger, config)
-        return replace(config, readers=readers, word_table=table, make_logger=logger)
+        named = {"readers": readers, "make_logger": logger, "teacher": teacher}
+        return replace(config, word_table=table, **named)
 
     try:
         with report_errors("Cannot pretrain", as_json=as_json):

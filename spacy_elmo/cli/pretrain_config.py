@@ -44,8 +44,9 @@ def read_spacy_config(
     return build_config(data, resumed)
 
 
-def make_named(config: PretrainConfig) -> tuple[dict[str, CorpusReader], Any]:
-    """Make the corpus readers that a config names, and the set-up function of its logger, or None.
+def make_named(config: PretrainConfig) -> tuple[dict[str, CorpusReader], Any, Any]:
+    """Make what a config names: corpus readers, the set-up function of its logger, its teacher; the
+    last two may be None.
 
     Raises:
         ValueError: a function is not registered, its settings are wrong, or it makes something
@@ -59,8 +60,17 @@ def make_named(config: PretrainConfig) -> tuple[dict[str, CorpusReader], Any]:
                 f"Config: [corpora.{name}] names '{block['@readers']}', which does not read texts "
                 f"for pretraining; use spacy-elmo.Texts.v1 or spacy-elmo.Shards.v1."
             )
-    logger = config.training.logger
-    return readers, None if logger is None else _resolve("training.logger", logger)
+    blocks = {"logger": config.training.logger, "teacher": config.training.teacher}
+    logger, teacher = (
+        None if block is None else _resolve(f"training.{name}", block)
+        for name, block in blocks.items()
+    )
+    if teacher is not None and not callable(teacher):
+        raise ValueError(
+            f"Config: [training.teacher] names '{config.training.teacher['@misc']}', which does "
+            f"not make a function from sentences to vectors."
+        )
+    return readers, logger, teacher
 
 
 def _resolve(name: str, block: dict[str, Any]) -> Any:

@@ -27,6 +27,7 @@ class Batch:
         lengths: tokens of each sentence, boundaries included.
         n_words: words without the boundaries.
         n_predicted: predictions of each direction.
+        lessons: a teacher's vectors ``(n, D)`` of some tokens, and the indices of these ``(n,)``.
         total_words, total_predictions: of the whole batch that this is a share of.
     """
 
@@ -36,6 +37,7 @@ class Batch:
     lengths: list[int]
     total_words: int
     total_predictions: int
+    lessons: tuple[torch.Tensor, torch.Tensor] | None = None
 
     @property
     def n_words(self) -> int:
@@ -54,7 +56,9 @@ class Batch:
 
     def _map(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Batch:
         ids, tokens, targets = map(move, (self.ids, self.tokens, self.targets))
-        return replace(self, ids=ids, tokens=tokens, targets=targets)
+        vectors, of = (None, None) if self.lessons is None else map(move, self.lessons)
+        lessons = None if vectors is None or of is None else (vectors, of)
+        return replace(self, ids=ids, tokens=tokens, targets=targets, lessons=lessons)
 
 
 class EncodedSentences(IndexedSentences):
@@ -99,6 +103,12 @@ class EncodedSentences(IndexedSentences):
             total_words=n_tokens - 2 * len(sentences),
             total_predictions=n_tokens - len(sentences),
         )
+
+    def words(self, sentences: np.ndarray, share: tuple[int, int] = (0, 1)) -> list[list[str]]:
+        """The words of a batch's sentences, without boundaries; see `batch`."""
+        tokens, lengths = self.select(sentences[share[0] :: share[1]])
+        parts = np.split(tokens, np.cumsum(lengths)[:-1]) if lengths else []
+        return [[self.types[i] for i in part[1:-1]] for part in parts]
 
     def streams(self, n_streams: int, rng: np.random.Generator) -> list[np.ndarray]:
         """Deal the sentences out to streams, in random order: each batch has one of each stream

@@ -59,6 +59,7 @@ class HiddenStates(NamedTuple):
         hidden_f, hidden_b: ``(M, P)``; each sentence has one prediction fewer than tokens.
         targets_f, targets_b: ``(M,)`` indices in the vocabulary.
         state: of each direction at the end of each sentence.
+        layers: ``(L + 1, N, 2P)`` of all tokens.
     """
 
     hidden_f: torch.Tensor
@@ -66,6 +67,7 @@ class HiddenStates(NamedTuple):
     hidden_b: torch.Tensor
     targets_b: torch.Tensor
     state: State
+    layers: torch.Tensor
 
 
 def hidden_states(model: BiLM, batch: Batch, state: State | None = None) -> HiddenStates:
@@ -89,7 +91,8 @@ def hidden_states(model: BiLM, batch: Batch, state: State | None = None) -> Hidd
     before = to_device(np.flatnonzero(predicts), model.device)  # all but each last token
     after = before + 1  # all but each first one
     targets = batch.targets
-    return HiddenStates(forward[before], targets[after], backward[after], targets[before], state)
+    hidden = forward[before], targets[after], backward[after], targets[before]
+    return HiddenStates(*hidden, state, layers)
 
 
 def losses(head: SoftmaxHead, read: HiddenStates) -> tuple[torch.Tensor, torch.Tensor]:

@@ -18,9 +18,11 @@ from .model_shape import model_shape, with_subwords
 
 if TYPE_CHECKING:
     from .data.reader import CorpusReader
+    from .data.teacher import Teacher
 
 STATES = {"zero": "zero", "carried": "warm"}  # [training] state: [model] initial_state
 CORPORA = ("train", "dev")
+BLOCKS = ("logger", "teacher")  # of [training]
 ITS_OWN = "the biLM of [paths] weights has its own; remove one of the two"
 Entries = list[dict[str, Any]]  # of a log
 # From the entries of a resumed run, makes a context that receives those of each further step.
@@ -113,6 +115,10 @@ class TrainingSettings(Settings):
 
     ``logger``: a block ``[training.logger]`` that names one of spaCy's registered loggers, which
     then receives all that is logged.
+
+    ``teacher``: a block ``[training.teacher]`` that names a registered function (``@misc``) which
+    gives another model's vectors of sentences, see `teacher.Teacher`; a linear map of the layers
+    learns them, too. ``teacher_weight``: of the distance, ``1 - cos`` for each word.
     """
 
     title = "Config: [training]"
@@ -142,6 +148,8 @@ class TrainingSettings(Settings):
     train_vectors: bool = False
     compiled_lstm: bool = False
     logger: dict[str, Any] | None = None
+    teacher: dict[str, Any] | None = None
+    teacher_weight: float = above_zero(1.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -153,6 +161,8 @@ class TrainingSettings(Settings):
             )
         if self.logger is not None:
             _check_block("training.logger", self.logger, "@loggers")
+        if self.teacher is not None:
+            _check_block("training.teacher", self.teacher, "@misc")
 
 
 SECTIONS: dict[str, type[Settings]] = {
@@ -171,9 +181,10 @@ class PretrainConfig:
     ``corpora``: blocks ``[corpora.train]`` and ``[corpora.dev]`` that name registered corpus
     readers, instead of the shards of [paths].
 
-    The last four are no settings. They are neither compared nor written: ``start``, the weights
+    The last five are no settings. They are neither compared nor written: ``start``, the weights
     of [paths] weights; ``readers``, the corpus readers of [corpora]; ``word_table``, the word
-    vectors of a new run, if [paths] vectors is not a file of them; ``make_logger``, the logger.
+    vectors of a new run, if [paths] vectors is not a file of them; ``make_logger``, the logger;
+    ``teacher``, the teacher.
 
     Raises:
         ValueError: a section or setting is unknown, of the wrong type or out of range, or two of
@@ -191,6 +202,7 @@ class PretrainConfig:
     readers: Mapping[str, CorpusReader] = field(default_factory=dict, compare=False, repr=False)
     word_table: WordTable | None = field(default=None, compare=False, repr=False)
     make_logger: Logger | None = field(default=None, compare=False, repr=False)
+    teacher: Teacher | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, block in self.corpora.items():
@@ -272,7 +284,7 @@ def _lines(sections: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[str]
         blocks = {key: value for key, value in section.items() if isinstance(value, dict)}
         yield f"[{'.'.join(path)}]"
         for key, value in section.items():
-            if key not in blocks and key != "logger":  # a block has no line, not even of null
+            if key not in blocks and key not in BLOCKS:  # a block has no line, not even of null
                 yield f"{key} = {json.dumps(value)}"
         yield ""
         yield from _lines(blocks, path)

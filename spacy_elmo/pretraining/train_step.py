@@ -30,16 +30,25 @@ class BiLMLoss(nn.Module):
         dropout: on the input of the head.
         streams: the states that sentences start from, replaced by those they end in; None for
             the biLM's own initial state.
+        student: maps the layers of a token, concatenated, to its vector of the teacher, or None.
+        teacher_weight: of its loss, the distance ``1 - cos`` per predicted word.
     """
 
     def __init__(
-        self, model: BiLM, head: SoftmaxHead, dropout: float, streams: StreamState | None = None
+        self,
+        model: BiLM,
+        head: SoftmaxHead,
+        dropout: float,
+        streams: StreamState | None = None,
+        student: nn.Linear | None = None,
+        teacher_weight: float = 1.0,
     ):
         super().__init__()
         self.model = model
         self.head = head
         self.dropout = dropout
         self.streams = streams
+        self.student, self.teacher_weight = student, teacher_weight
 
     def forward(self, batch: Batch, candidates: Candidates | None) -> torch.Tensor:
         """The mean over the predictions of a batch; 0 if it has no sentence.
@@ -58,8 +67,17 @@ class BiLMLoss(nn.Module):
         hidden = F.dropout(torch.cat([read.hidden_f, read.hidden_b]), self.dropout)
         targets = torch.cat([read.targets_f, read.targets_b])
         if candidates is None:
-            return self.head.loss(hidden, targets)
-        return self.head.sampled_loss(hidden, targets, candidates)
+            loss = self.head.loss(hidden, targets)
+        else:
+            loss = self.head.sampled_loss(hidden, targets, candidates)
+        if self.student is None:
+            return loss
+        if batch.lessons is None:
+            return loss + 0 * sum(p.sum() for p in self.student.parameters())
+        vectors, tokens = batch.lessons
+        x = self.student(read.layers[:, tokens].transpose(0, 1).flatten(1))
+        distance = (1 - F.cosine_similarity(x, vectors)).sum() / batch.n_predicted
+        return loss + self.teacher_weight * distance
 
 
 class TrainState:
@@ -71,7 +89,7 @@ class TrainState:
         settings: [training].
         group: the processes that train it.
         sampler: of candidates; None for the full softmax.
-        streams: see `BiLMLoss`.
+        streams, student: see `BiLMLoss`.
         progress: how far the run has come.
     """
 
@@ -84,13 +102,18 @@ class TrainState:
         sampler: LogUniformSampler | None = None,
         streams: StreamState | None = None,
         progress: Progress | None = None,
+        student: nn.Linear | None = None,
     ):
         self.settings, self.group, self.progress = settings, group, progress or Progress()
-        self.loss = BiLMLoss(model, head, settings.dropout, streams).to(group.device)
+        extra = (streams, student, settings.teacher_weight)
+        self.loss = BiLMLoss(model, head, settings.dropout, *extra).to(group.device)
+        self.student = student
         self.model, self.head, self.streams = model.train(), head, streams
         self.sampler = None if sampler is None else sampler.to(group.device)
         self.parameters = [*model.parameters(), *head.parameters()]
-        self.optimizers = make_optimizers(model, head, settings)
+        if student is not None:
+            self.parameters += student.parameters()
+        self.optimizers = make_optimizers(model, self.parameters, settings)
         self._wrapped: nn.Module | None = None
 
     def module(self) -> nn.Module:
@@ -106,10 +129,9 @@ class TrainState:
 
 
 def make_optimizers(
-    model: BiLM, head: SoftmaxHead, settings: TrainingSettings
+    model: BiLM, parameters: list[nn.Parameter], settings: TrainingSettings
 ) -> dict[str, torch.optim.Optimizer]:
-    """The optimizers of a run, by their names in a checkpoint."""
-    parameters = [*model.parameters(), *head.parameters()]
+    """The optimizers of a run's parameters, by their names in a checkpoint."""
     optimizers: dict[str, torch.optim.Optimizer] = {}
     if settings.optimizer == "muon":
         matrices = [p for p in model.lstm.parameters() if p.dim() == 3]

@@ -48,7 +48,9 @@ def test_momentum_adds_up_the_gradients() -> None:
 
 def test_only_the_matrices_of_the_lstm_are_muons() -> None:
     model, head = make_model(9)
-    optimizers = make_optimizers(model, head, TrainingSettings(optimizer="muon"))
+    optimizers = make_optimizers(
+        model, [*model.parameters(), *head.parameters()], TrainingSettings(optimizer="muon")
+    )
     mine = {id(p) for group in optimizers["muon"].param_groups for p in group["params"]}
     theirs = {id(p) for group in optimizers["optimizer"].param_groups for p in group["params"]}
     matrices = [

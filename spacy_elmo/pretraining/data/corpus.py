@@ -13,6 +13,7 @@ from ...lm.encoded_sentences import Batch, EncodedSentences, ToIds
 from ...lm.vocabulary import Vocabulary
 from ..config import CorpusSettings, TrainingSettings
 from .reader import CorpusReader
+from .teacher import Teacher, taught
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Corpus:
         settings: [corpus]; the sentence that fills a buffer is still taken.
         training: [training], for the seed and the size of batches; where its state is "carried",
             sentences are dealt out to streams instead of sorted by length.
+        teacher: gives vectors of the words, or None.
     """
 
     reader: CorpusReader
@@ -56,6 +58,7 @@ class Corpus:
     to_ids: ToIds
     settings: CorpusSettings
     training: TrainingSettings
+    teacher: Teacher | None = None
 
     def batches(
         self, position: CorpusPosition, share: tuple[int, int] = (0, 1)
@@ -92,8 +95,11 @@ class Corpus:
                     plan = buffer.plan(self.training.batch_words, rng)
                 for b in range(position.batch, len(plan)):
                     is_last = b + 1 == len(plan)
+                    batch = buffer.batch(plan[b], share)
+                    if self.teacher is not None:
+                        batch = taught(batch, buffer.words(plan[b], share), self.teacher)
                     yield (
-                        buffer.batch(plan[b], share),
+                        batch,
                         after if is_last else CorpusPosition(*start, b + 1),
                     )
                 position = after

@@ -24,7 +24,7 @@ CHECKPOINT, EARLIER = "checkpoint.safetensors", "checkpoint-?????????.safetensor
 
 # What may not change on resuming: it fixes the parameters' shapes, or the order of the corpus.
 # (The vocabulary of a resumed run is the one in its directory.)
-TRAINING = ("seed", "batch_words", "optimizer", "state", "n_streams", "train_vectors")
+TRAINING = ("seed", "batch_words", "optimizer", "state", "n_streams", "train_vectors", "teacher")
 FIXED = ("[model] ", "[corpus] ", *(f"[training] {name}:" for name in TRAINING))
 
 # The state of each optimizer for a parameter.

@@ -19,6 +19,7 @@ from ..data.corpus import Corpus
 from ..data.reader import CorpusReader
 from ..data.shards import Shards
 from ..data.stats import CorpusStats, count_corpus
+from ..data.teacher import vector_size
 from ..data.word_table import TABLE, find_table
 from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
 from .distributed import LAUNCH, ProcessGroup
@@ -50,6 +51,7 @@ class Run:
         warm_up_text: the sentences that give a warm state; none if sentences start from zeros.
         log: the entries of the log up to the checkpoint.
         resumed: whether there is a checkpoint to resume from.
+        teacher_size: of the teacher's vectors; None if there is no teacher.
     """
 
     out: Path
@@ -62,6 +64,7 @@ class Run:
     warm_up_text: list[list[str]]
     log: Entries
     resumed: bool
+    teacher_size: int | None
 
 
 def prepare_run(
@@ -93,6 +96,8 @@ def prepare_run(
         _check_new(out)
     if settings.logger is not None and config.make_logger is None:
         raise needs_spacy("[training.logger] names a logger", "remove it")
+    if settings.teacher is not None and config.teacher is None:
+        raise needs_spacy("[training.teacher] names a function", "remove it")
     config, table = find_table(config, out, resume)
     train_reader, dev_reader = (find_reader(config, name) for name in CORPORA)
     meta = train_reader.card()
@@ -155,11 +160,12 @@ def prepare_run(
         schedule=schedule,
         vocab=vocab,
         table=table,
-        corpus=Corpus(train_reader, vocab, to_ids, config.corpus, settings),
+        corpus=Corpus(train_reader, vocab, to_ids, config.corpus, settings, config.teacher),
         dev=dev,
         warm_up_text=list(islice(train_reader.sentences(), n_warm_up)),
         log=log,
         resumed=resume,
+        teacher_size=config.teacher and vector_size(config.teacher, train_reader),
     )
     return run, progress
 

@@ -42,7 +42,10 @@ def create_train_state(run: Run, group: ProcessGroup, progress: Progress) -> Tra
         sampler = LogUniformSampler(len(run.vocab), config.softmax.n_candidates)
     if settings.state == "carried":
         streams = StreamState(config.model, settings.n_streams)
-    state = TrainState(model, head, settings, group, sampler, streams, progress)
+    student = None
+    if run.teacher_size is not None:
+        student = nn.Linear((config.model.n_layers + 1) * config.model.width, run.teacher_size)
+    state = TrainState(model, head, settings, group, sampler, streams, progress, student)
     if streams is not None:
         model.set_warm_state(streams.first(1))
     return state
@@ -175,7 +178,8 @@ def write_checkpoint(state: TrainState, run: Run) -> None:
 def _modules(state: TrainState) -> dict[str, nn.Module]:
     """By their names in a checkpoint."""
     modules: dict[str, nn.Module] = {"bilm": state.model, "head": state.head}
-    return modules if state.streams is None else {**modules, "carried": state.streams}
+    others = {"carried": state.streams, "teacher": state.student}
+    return modules | {name: module for name, module in others.items() if module is not None}
 
 
 def copy_parameters(source: nn.Module, target: nn.Module) -> None:

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import spacy_elmo
+from spacy_elmo import Encoder
+from spacy_elmo.bilm.base_weights import Card
+from spacy_elmo.bilm.find_weights import load_bilm
+from spacy_elmo.bilm.own_weights import save_bilm
+from spacy_elmo.cli.pretrain_config import make_named, read_spacy_config
+from spacy_elmo.lm.encoded_sentences import Batch
+from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
+from spacy_elmo.pretraining.data.teacher import EncodedVectors, taught, vector_size
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
+from spacy_elmo.pretraining.run.distributed import ProcessGroup
+from spacy_elmo.pretraining.run.prepare_run import find_reader
+from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.pretraining.train_step import TrainState, train_step
+
+from .helpers import (
+    make_block,
+    make_config,
+    make_model,
+    make_vocab,
+    prose,
+    same_weights,
+    stop_after,
+    write_text,
+)
+
+SIZE, WIDTH = 5, 3 * 16  # of the teacher's vectors, of the layers' concatenation
+VOCAB = make_vocab(word for words in prose() for word in words)
+BLOCK = make_block(prose(), VOCAB)
+ALL = np.arange(10)
+ONE = ProcessGroup(torch.device("cpu"))
+
+
+def teach(sentences: list[list[str]]) -> list[Any]:
+    """A vector of each word and of the word after it; none of the sentence "No ." """
+    results: list[Any] = []
+    for words in sentences:
+        keys = [
+            [sum(w.encode()), len(after)] for w, after in zip(words, [*words[1:], ""], strict=True)
+        ]
+        vectors = [np.random.default_rng(key).normal(size=SIZE) for key in keys]
+        results.append(None if words == ["No", "."] else np.array(vectors))
+    return results
+
+
+def lesson(sentences: np.ndarray = ALL) -> Batch:
+    return taught(BLOCK.batch(sentences), BLOCK.words(sentences), teach)
+
+
+def make_state(seed: int = 0, **settings: Any) -> TrainState:
+    model, head = make_model(len(VOCAB), seed)
+    student = nn.Linear(WIDTH, SIZE)
+    return TrainState(model, head, TrainingSettings(dropout=0.0, **settings), ONE, student=student)
+
+
+def test_each_vector_is_beside_its_token() -> None:
+    batch = lesson()
+    assert batch.lessons is not None
+    vectors, tokens = batch.lessons
+    n_words = sum(len(words) for words in prose() if words != ["No", "."])
+    assert vectors.shape == (n_words, SIZE) and tokens.shape == (n_words,)
+    targets = [VOCAB.words[i] for i in batch.targets[tokens].tolist()]
+    taken = [words for words in BLOCK.words(ALL) if words != ["No", "."]]
+    assert targets == [word for words in taken for word in words]
+    expected = np.concatenate([v for v in teach(taken)])
+    np.testing.assert_allclose(vectors.numpy(), expected, rtol=1e-6)
+
+
+def test_shares_and_parts_learn_what_the_whole_batch_would() -> None:
+    def gradients(parts: list[Batch]) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        state = make_state(max_grad_norm=1e9, teacher_weight=3.0)
+        train_step(state, parts, 0.0)
+        return [p.grad for p in state.parameters if p.grad is not None]
+
+    whole = gradients([lesson()])
+    assert len(whole) == len(make_state().parameters)
+    for cuts in ([5], [2, 3, 9]):
+        parts = gradients([lesson(part) for part in np.split(ALL, cuts)])
+        for a, b in zip(whole, parts, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_the_layers_learn_the_vectors() -> None:
+    torch.manual_seed(0)
+    state, batch = make_state(teacher_weight=2.0), lesson()
+    assert batch.lessons is not None
+    vectors, tokens = batch.lessons
+
+    def similarity() -> float:
+        with torch.no_grad():
+            model = state.model.eval()
+            layers, _ = model(model.char_cnn(batch.ids), batch.tokens, batch.lengths)
+            x = state.student(layers[:, tokens].transpose(0, 1).flatten(1))
+            model.train()
+            return float(F.cosine_similarity(x, vectors).mean())
+
+    assert similarity() < 0.3
+    before = [p.clone() for p in state.model.lstm.parameters()]
+    for _ in range(250):
+        train_step(state, [batch], 0.02)
+    assert similarity() > 0.9
+    assert not any(map(torch.equal, before, state.model.lstm.parameters()))
+
+
+def test_a_run_is_resumed_to_the_last_bit_and_its_models_know_no_teacher(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = write_text(tmp_path / "text.txt", prose())
+    block = {"@misc": "test.Teacher.v1"}
+    config = replace(make_config(text, text, {"training.teacher": block}), teacher=teach)
+    pretrain(config, tmp_path / "whole", quiet=True)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 7)
+        assert pretrain(config, tmp_path / "parts", quiet=True).step == 7
+    pretrain(config, tmp_path / "parts", resume=True, quiet=True)
+    assert same_weights(tmp_path / "whole" / CHECKPOINT, tmp_path / "parts" / CHECKPOINT)
+    alone = make_config(text, text)
+    pretrain(alone, tmp_path / "alone", quiet=True)
+    one, two = (load_bilm(tmp_path / name / "model-last") for name in ("whole", "alone"))
+    assert one.state_dict().keys() == two.state_dict().keys()
+    assert not torch.equal(one.encode(["clock"]), two.encode(["clock"]))
+    with pytest.raises(ValueError, match=r"Cannot resume, .*\[training\] teacher"):
+        pretrain(alone, tmp_path / "parts", resume=True, quiet=True)
+    with pytest.raises(ValueError, match=r"\[training\.teacher\].*only spaCy can load"):
+        pretrain(replace(config, teacher=None), tmp_path / "new", quiet=True)
+
+
+@pytest.mark.parametrize("layers", ["mix", "all"])
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+def test_vectors_are_read_as_elmo_encode_writes_them(
+    tmp_path: Path, suffix: str, layers: str
+) -> None:
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow.parquet")
+    model, _ = make_model(9)
+    (tmp_path / "weights").mkdir()
+    save_bilm(model, tmp_path / "weights", Card({"lang": "en"}))
+    text, out = write_text(tmp_path / "text.txt", prose()), tmp_path / f"out{suffix}"
+    weights = str(tmp_path / "weights")
+    spacy_elmo.encode(text, out, weights=weights, layers=layers, tokenized=True, dtype="float16")
+    expected = Encoder(weights, layers=layers).encode([0], [" ".join(prose()[5])]).vectors
+    teacher = EncodedVectors(str(out))
+    none, found = teacher([["never", "seen"], prose()[5]])
+    assert none is None and found is not None
+    np.testing.assert_allclose(found, expected.reshape(len(expected), -1), atol=1e-3)
+    config = make_config(text, text)
+    assert vector_size(teacher, find_reader(config, "train")) == found.shape[1]
+
+
+def test_a_config_names_one(tmp_path: Path) -> None:
+    text = write_text(tmp_path / "text.txt", prose())
+    path = tmp_path / "user.cfg"
+    block = '\n[training.teacher]\n@misc = "spacy-elmo.EncodedVectors.v1"\npath = "vectors.npy"\n'
+    path.write_text(make_config(text, text).to_text().replace("\n[corpora]", block + "\n[corpora]"))
+    config = read_spacy_config(path)
+    _, _, teacher = make_named(config)
+    assert isinstance(teacher, EncodedVectors) and teacher.path == Path("vectors.npy")
+    assert PretrainConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    with pytest.raises(ValueError, match=r"the teacher's vectors .*vectors\.npy"):
+        teacher([["a"]])
+    with pytest.raises(ValueError, match=r"\[training\.teacher\] must be a block with @misc"):
+        make_config(changes={"training.teacher": {"path": "x"}})
+
+
+def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
+    text = write_text(tmp_path / "text.txt", prose())
+    reader = find_reader(make_config(text, text), "train")
+    with pytest.raises(ValueError, match="no vectors for the first 10 sentences"):
+        vector_size(lambda sentences: [None for _ in sentences], reader)
+    with pytest.raises(ValueError, match=r"gave 1 vectors for the \d+ words of"):
+        taught(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: [np.ones((1, 3)) for _ in ss])
+    with pytest.raises(ValueError, match="not finite"):
+        nan = [np.full((len(words), 3), np.nan) for words in BLOCK.words(ALL)]
+        taught(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: nan)
+    np.save(tmp_path / "bad.npy", np.ones((3, 2)))
+    np.save(tmp_path / "bad.offsets.npy", np.array([0, 2]))
+    (tmp_path / "bad.tokens.jsonl").write_text('{"id": 0, "tokens": ["a", "b"]}\n')
+    with pytest.raises(ValueError, match=r"bad\.npy.*3 vectors of 2 words"):
+        EncodedVectors(str(tmp_path / "bad.npy"))([["a", "b"]])
