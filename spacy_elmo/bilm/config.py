@@ -80,9 +80,10 @@ class BiLMConfig(Settings):
         elif filters is None and self.token_encoder != "char_cnn":
             filters = ()
         object.__setattr__(self, "filters", filters)
-        if isinstance(self.subwords, dict):  # from JSON
-            SubwordSettings.check_names(self.subwords)
-            object.__setattr__(self, "subwords", SubwordSettings(**self.subwords))
+        subwords: Any = self.subwords  # a dict, if it comes from JSON
+        if isinstance(subwords, dict):
+            SubwordSettings.check_names(subwords)
+            object.__setattr__(self, "subwords", SubwordSettings(**subwords))
         super().__post_init__()
         if self.projection_dim > self.dim:
             raise self.error(

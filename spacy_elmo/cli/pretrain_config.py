@@ -66,10 +66,7 @@ def make_named(config: PretrainConfig) -> tuple[dict[str, CorpusReader], Any, An
         for name, block in blocks.items()
     )
     if teacher is not None and not callable(teacher):
-        raise ValueError(
-            f"Config: [training.teacher] names '{config.training.teacher['@misc']}', which does "
-            f"not make a function from sentences to vectors."
-        )
+        raise config.training.error("teacher", "it must name a function that makes a function")
     return readers, logger, teacher
 
 
