@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ class BiLM(nn.Module):
         warm_h, warm_c: the warm state, ``(L, 2, 1, P)`` and ``(L, 2, 1, D)``, saved with the
             weights; None until `set_warm_state`.
         n_threads: what `read` and `encode` compute on; None to choose, see `choose_threads`.
+        layer_size: weights of an LSTM layer.
     """
 
     warm_h: torch.Tensor | None
@@ -57,9 +58,8 @@ class BiLM(nn.Module):
         else:
             self.char_cnn = CharCNN(config)
         self.lstm = nn.ModuleList(LSTMLayer(config, compiled) for _ in range(config.n_layers))
-        self._encoder_size, self._layer_size = (
-            sum(p.numel() for p in part.parameters()) for part in (self.token_encoder, self.lstm[0])
-        )
+        parts = self.token_encoder, self.lstm[0]
+        self._cnn_size, self.layer_size = (sum(p.numel() for p in x.parameters()) for x in parts)
         self.register_buffer("warm_h", None)
         self.register_buffer("warm_c", None)
         self.register_load_state_dict_post_hook(_clear_caches)
@@ -115,10 +115,6 @@ class BiLM(nn.Module):
             lstm.compiled = compiled
         self.clear_caches()
         return self
-
-    def step_threads(self, n_sentences: float) -> AbstractContextManager[None]:
-        """A context with threads for steps of so many sentences in the LSTM layers."""
-        return threads_for(n_sentences * self._layer_size, self.n_threads)
 
     def parts(self) -> tuple[Callable[[torch.Tensor], torch.Tensor], Sequence[Any]]:
         """What computes now: ids to vectors x, and the LSTM layers; converted where that helps."""
@@ -236,7 +232,7 @@ class BiLM(nn.Module):
         order = np.argsort(sizes, kind="stable")  # words of similar length together
         batch_of = (np.cumsum(sizes[order]) - 1) // encoder.positions_at_once
         batches = np.split(order, np.flatnonzero(np.diff(batch_of)) + 1)
-        with threads_for(len(words) * self._encoder_size, self.n_threads):
+        with threads_for(len(words) * self._cnn_size, self.n_threads):
             x = torch.cat([encode(id_tensor(ids[i], sizes[i]).to(self.device)) for i in batches])
             return x[to_device(np.argsort(order), self.device)]
 
@@ -281,7 +277,7 @@ class BiLM(nn.Module):
             packing = Packing(lengths, self.device)
             ends: list[State] | None = [] if with_state else None
             flat = to_device(tokens.astype(np.int64), self.device)
-            with self.step_threads(packing.mean_size):
+            with threads_for(packing.mean_size * self.layer_size, self.n_threads):
                 layers = self._layers(types, flat, packing, select_state(state, batch), ends)
                 parts = by_sentence(layers, len(self.lstm) + 1, packing, lengths)
             for i, part in zip(batch, parts, strict=True):

@@ -82,7 +82,8 @@ def hidden_states(model: BiLM, batch: Batch, state: State | None = None) -> Hidd
         state: what they start from; the biLM's own initial state if None.
     """
     encode, _ = model.parts()
-    with model.step_threads(len(batch.tokens) / max(batch.lengths)):
+    n_sentences = len(batch.tokens) / max(batch.lengths)  # of a step, in the mean
+    with threads_for(n_sentences * model.layer_size, model.n_threads):
         layers, state = model(encode(batch.ids), batch.tokens, batch.lengths, state)
     forward, backward = layers[-1].chunk(2, dim=1)  # (N, P) each
     ends = np.cumsum(batch.lengths)

@@ -39,8 +39,7 @@ class BiLMShim(PyTorchShim):
     Attributes:
         settings: how the biLM is found, run and trained.
         cache: layers of a frozen biLM, while something is trained on them.
-        comparison: makes the vectors that are compared; None without statistics, or until the
-            biLM is loaded.
+        comparison: makes the vectors that are compared; None if there are no statistics (yet).
     """
 
     def __init__(self, settings: BiLMSettings):
@@ -148,7 +147,7 @@ class BiLMShim(PyTorchShim):
 
         def backprop(d_layers: ArgsKwargs) -> None:
             if windows := d_layers.args[0]:
-                with self.bilm.step_threads(len(windows)):
+                with threads_for(len(windows) * self.bilm.layer_size, self.settings.threads):
                     torch.autograd.backward(*d_layers.args, **d_layers.kwargs)
 
         return self._encode(inputs, self._read), backprop
@@ -184,8 +183,7 @@ class BiLMShim(PyTorchShim):
         """Train the topmost parts of a biLM that is not frozen as a whole, and freeze the rest.
 
         Args:
-            n_parts: how many. Each LSTM layer is one, from the top, and the token encoder the
-                last. None for all.
+            n_parts: how many: LSTM layers from the top, then the token encoder. None for all.
         """
         if n_parts != self._n_trainable:
             self._n_trainable = n_parts
