@@ -18,17 +18,19 @@ if TYPE_CHECKING:
     from .encoding.encoder import Encoder
     from .encoding.job import encode
     from .lm.language_model import LanguageModel
+    from .pipeline.add import add_elmo
     from .pipeline.save_pipeline import save_pipeline
     from .pipeline.scalar_mix import Mix
 
 __all__ = [
-    "Encoder", "LanguageModel", "__version__", "encode", "mixes", "save_pipeline",
+    "Encoder", "LanguageModel", "__version__", "add_elmo", "encode", "mixes", "save_pipeline",
     "set_vector_hooks",
 ]  # fmt: skip
 
 LAZY = {
     "Encoder": "encoding.encoder",
     "LanguageModel": "lm.language_model",
+    "add_elmo": "pipeline.add",
     "encode": "encoding.job",
     "save_pipeline": "pipeline.save_pipeline",
 }

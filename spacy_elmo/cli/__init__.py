@@ -8,6 +8,7 @@ from __future__ import annotations
 import typer
 from spacy.cli._util import app as spacy_app
 
+from .add import add_cli
 from .convert import convert_cli
 from .demo import demo_cli
 from .download import download_cli
@@ -24,12 +25,16 @@ from .pretrain import pretrain_cli
 from .senses import senses_cli
 from .tokenize import tokenize_cli
 
+# For the settings of a config, as in `spacy train`.
+OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
+
 app = typer.Typer(
     name="elmo",
     help="Commands for ELMo, contextual vectors from a bidirectional language model.",
     no_args_is_help=True,
 )
 app.command("demo")(demo_cli)
+app.command("add", context_settings=OVERRIDES)(add_cli)
 app.command("info")(info_cli)
 app.command("download")(download_cli)
 app.command("encode")(encode_cli)
@@ -37,11 +42,7 @@ app.command("convert")(convert_cli)
 app.command("package")(package_cli)
 app.command("init-config")(init_config_cli)
 app.command("tokenize")(tokenize_cli)
-app.command(
-    "pretrain",
-    # For the settings of the config, as in `spacy train`.
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-)(pretrain_cli)
+app.command("pretrain", context_settings=OVERRIDES)(pretrain_cli)
 app.command("plot-training")(plot_training_cli)
 app.command("perplexity")(perplexity_cli)
 app.command("predict")(predict_cli)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from spacy.tokens import Doc
 from thinc.api import Model, chain
 from thinc.types import Floats2d, Floats3d
 
+from .config_blocks import find_blocks
 from .listener import ElmoListener
 
-LISTENER, MIX = "spacy-elmo.ElmoListener.v1", "spacy-elmo.ScalarMix.v1"
+ELMO_MODEL, MIX = "spacy-elmo.Elmo.v1", "spacy-elmo.ScalarMix.v1"
+LISTENER = "spacy-elmo.ElmoListener.v1"
 SPACYS_LISTENER = "spacy.Tok2VecListener.v1"
 
 
@@ -57,7 +58,7 @@ class ReplacedConfig:
             tok2vec: the block ``model.tok2vec`` of the listening component: a listener, or a model
                 with listeners inside.
         """
-        blocks = dict(_blocks(tok2vec))
+        blocks = dict(find_blocks(tok2vec))
         for path, block in blocks.items():
             if block is self._given and path in self._listeners:
                 block["mix"] = _mix_config(self._listeners[path], config)
@@ -81,13 +82,3 @@ def _mix_config(listener: dict[str, Any], config: dict[str, Any]) -> Any:
     return {
         "@architectures": MIX, "l2": listener["mix_l2"], **{name: listener[name] for name in names}
     }  # fmt: skip
-
-
-def _blocks(
-    config: dict[str, Any], path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """All blocks of a config with their paths, in order."""
-    yield path, config
-    for name, value in config.items():
-        if isinstance(value, dict):
-            yield from _blocks(value, (*path, name))

@@ -21,7 +21,7 @@ from ..pretraining.helpers import PROSE, make_config
 from ..threads import one_thread  # noqa: F401
 
 # For people alone: a page, a config.
-WITHOUT = {"demo", "init-config"}
+WITHOUT = {"add", "demo", "init-config"}
 # What each command is given, a file that is missing instead, and the names in its JSON.
 COMMANDS = {
     "info": ("{weights}", "gone", "weights parameters vectors architecture language#model card"),

@@ -24,7 +24,8 @@ help texts, which `--help` shows too; a test compares them.
 - Options mean the same everywhere: `--weights` takes the name, directory or zip of a biLM, `--lang`
   a language code of spaCy, `--gpu-id` a GPU (-1: the CPU), and `--quiet` leaves out all but errors.
 - `--json` is for other programs: the standard output is one JSON document, or nothing if there was
-  an error; `output` in it is what was written. All but `demo` and `init-config` have it.
+  an error; `output` in it is what was written. All but
+  `add`, `demo` and `init-config` have it.
 - Long work shows a bar on a terminal, and elsewhere a line every half minute.
 - An error is one message on what was found and what to do, on the standard error stream, with exit
   code 1; Ctrl-C exits with 130.

@@ -1,0 +1,63 @@
+"""``python -m spacy elmo add``: ELMo put into a config."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from spacy.cli._util import COMMAND, import_code, parse_config_overrides
+from wasabi import msg
+
+from .options import report_errors
+
+
+def add_cli(
+    ctx: typer.Context,
+    config: Annotated[Path, typer.Argument(help="Config of spaCy, or the directory of a trained pipeline; - for the standard input", metavar="IN", allow_dash=True)],
+    out: Annotated[Path, typer.Argument(help="File to write, or - for the standard output", metavar="OUT", dir_okay=False, allow_dash=True)] = Path("-"),
+    weights: Annotated[str | None, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM (default: that of the config, or en_sm)")] = None,
+    frozen: Annotated[bool | None, typer.Option("--frozen/--fine-tune", help="Whether to keep the biLM as it is or to train it too, at a tenth of the learning rate (default: as in the config, or frozen)", show_default=False)] = None,
+    light: Annotated[bool, typer.Option("--light", help="Let components read ELMo alone, without an embedding and an encoder of their own: smaller, and less accurate")] = False,
+    code: Annotated[Path | None, typer.Option("--code", "-c", help="Python file with code of your own (registered functions) to be imported")] = None,
+    force: Annotated[bool, typer.Option("--force", "-F", help="Overwrite an existing file")] = False,
+) -> None:  # fmt: skip
+    """
+    Put ELMo into a config: all components that can learn from it do so.
+
+    The config may be that of `spacy init config`, of `fill-config`, of the quickstart widget or of a
+    trained pipeline. Components whose model has token vectors (a block `tok2vec`) get the recipe
+    that was measured to be the best for them; a `tok2vec` component that nothing listens to any
+    more is removed. The new config is complete. A component that learns from ELMo already stays as
+    it is. Settings of the config can be given as options, as to `spacy train`: with `--paths.vectors
+    null` the recipes are without static vectors.
+    """
+    from spacy.util import load_config
+
+    from ..bilm.files import write_text
+    from ..pipeline.add import add_elmo
+
+    is_stdout, notes = str(out) == "-", list[str]()
+    with report_errors("Cannot add ELMo", as_json=is_stdout):
+        if out.exists() and not force:
+            raise ValueError(f"'{out}' already exists. Use --force to overwrite it.")
+        import_code(code)
+        path = config / "config.cfg" if config.is_dir() else config
+        if str(path) != "-" and not path.is_file():
+            raise ValueError(f"There is no config '{path}'.")
+        made = add_elmo(
+            load_config(path, parse_config_overrides(ctx.args)),
+            weights=weights,
+            frozen=frozen,
+            light=light,
+            note=notes.append,
+        )
+        (msg.good if notes else msg.info)("Added ELMo" if notes else "ELMo is there already")
+        for note in notes:
+            msg.text(f"- {note}")
+        if not is_stdout:
+            write_text(out, made.to_str())
+            msg.good("Saved config", out)
+            print(f"{COMMAND} train {out} --paths.train ./train.spacy --paths.dev ./dev.spacy")
+    if is_stdout:
+        print(made.to_str())

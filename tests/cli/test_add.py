@@ -1,0 +1,84 @@
+"""``python -m spacy elmo add``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.cli.init_config import init_config
+from spacy.util import load_config
+from typer.testing import CliRunner
+
+from spacy_elmo.cli import app
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("add") / "plain.cfg"
+    init_config(lang="en", pipeline=["tagger", "ner"], optimize="accuracy").to_disk(path)
+    return path
+
+
+def run(*arguments: object, stdin: str = "") -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["add", *map(str, arguments)], input=stdin)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_from_one_file_to_another(plain: Path, tmp_path: Path) -> None:
+    out = tmp_path / "config.cfg"
+    code, stdout, _ = run(plain, out, "--fine-tune", "--paths.vectors", "null")
+    assert code == 0
+    assert "tagger: ELMo at the input and the output of an encoder" in stdout
+    assert f"spacy train {out}" in stdout
+    config = load_config(out)
+    assert config["nlp"]["pipeline"] == ["elmo", "tagger", "ner"]
+    assert config["paths"]["vectors"] is None
+    assert not config["components"]["elmo"]["model"]["frozen"]
+    assert run(plain, out)[0] == 1
+    assert run(out, out, "--force")[1].count("ELMo is there already")
+    assert load_config(out) == config
+
+
+def test_through_pipes(plain: Path) -> None:
+    """Nothing but the config on the standard output."""
+    code, stdout, stderr = run("-", "-", "--light", stdin=plain.read_text(encoding="utf-8"))
+    assert code == 0 and "Added ELMo" in stderr
+    config = spacy.util.load_config_from_str(stdout)
+    listener = config["components"]["ner"]["model"]["tok2vec"]
+    assert listener["@architectures"] == "spacy-elmo.ElmoListener.v1"
+
+
+def test_directory_of_a_pipeline(tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("senter")
+    nlp.initialize()
+    nlp.to_disk(tmp_path / "pipeline")
+    code, stdout, _ = run(tmp_path / "pipeline")
+    assert code == 0 and 'pipeline = ["elmo", "senter"]' in stdout
+
+
+def test_errors_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "config.cfg"
+    path.write_text('[nlp]\nlang = "en"\npipeline = ["sentencizer"]\n\n[components]\n\n'
+                    '[components.sentencizer]\nfactory = "sentencizer"\n')  # fmt: skip
+    code, stdout, stderr = run(path)
+    assert (code, stdout) == (1, "")
+    assert "Cannot add ELMo" in stderr and "No component can learn from ELMo" in stderr
+    assert "There is no config" in run(tmp_path / "gone.cfg")[2]
+
+
+def test_code_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text(
+        'import spacy\n\n@spacy.registry.architectures("own.Tok2Vec.v1")\ndef own():\n'
+        '    return spacy.registry.architectures.get("spacy.HashEmbedCNN.v2")(\n'
+        "        width=8, depth=1, embed_size=50, window_size=1, maxout_pieces=2,\n"
+        "        subword_features=False, pretrained_vectors=None)\n"
+    )
+    (tmp_path / "config.cfg").write_text(
+        '[nlp]\nlang = "en"\npipeline = ["tagger"]\n\n[components]\n\n[components.tagger]\n'
+        'factory = "tagger"\n\n[components.tagger.model]\n@architectures = "spacy.Tagger.v2"\n\n'
+        '[components.tagger.model.tok2vec]\n@architectures = "own.Tok2Vec.v1"\n'
+    )
+    code, stdout, _ = run(tmp_path / "config.cfg", "--code", tmp_path / "code.py")
+    assert code == 0 and "own.Tok2Vec.v1" in stdout

@@ -1,0 +1,458 @@
+"""ELMo put into configs: `spacy_elmo.add_elmo`."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.cli.init_config import init_config
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import load_config, load_config_from_str, load_model_from_config, registry
+from thinc.api import Config, Model, chain, list2ragged, reduce_mean
+
+from spacy_elmo import add_elmo
+from spacy_elmo.pipeline.listener import ElmoListener
+
+from .helpers import CONFIG, WIDTH, write_weights
+
+CONFIGS = Path(__file__).parents[2] / "project" / "configs"
+BOTH = ("tagger", "morphologizer", "trainable_lemmatizer", "senter", "parser")
+INPUT_ALONE = ("ner", "span_finder", "spancat", "spancat_singlelabel")
+FULL = (*BOTH, *INPUT_ALONE, "entity_linker")
+
+# As of the quickstart widget: not complete, with an embedding that the tagger has of its own.
+QUICKSTART = """
+[paths]
+train = null
+dev = null
+
+[nlp]
+lang = "en"
+pipeline = ["tok2vec","tagger","ner"]
+
+[components]
+
+[components.tok2vec]
+factory = "tok2vec"
+
+[components.tok2vec.model]
+@architectures = "spacy.Tok2Vec.v2"
+
+[components.tok2vec.model.embed]
+@architectures = "spacy.MultiHashEmbed.v2"
+width = ${components.tok2vec.model.encode:width}
+attrs = ["NORM", "SHAPE"]
+rows = [500, 250]
+include_static_vectors = false
+
+[components.tok2vec.model.encode]
+@architectures = "spacy.MaxoutWindowEncoder.v2"
+width = 24
+depth = 2
+window_size = 1
+maxout_pieces = 3
+
+[components.tagger]
+factory = "tagger"
+
+[components.tagger.model]
+@architectures = "spacy.Tagger.v2"
+nO = null
+
+[components.tagger.model.tok2vec]
+@architectures = "spacy.Tok2VecListener.v1"
+width = ${components.tok2vec.model.encode.width}
+upstream = "tok2vec"
+
+[components.ner]
+factory = "ner"
+
+[components.ner.model]
+@architectures = "spacy.TransitionBasedParser.v2"
+state_type = "ner"
+extra_state_tokens = false
+hidden_width = 32
+maxout_pieces = 2
+use_upper = true
+
+[components.ner.model.tok2vec]
+@architectures = "spacy.HashEmbedCNN.v2"
+pretrained_vectors = null
+width = 16
+depth = 1
+embed_size = 200
+window_size = 1
+maxout_pieces = 2
+subword_features = true
+
+[training]
+seed = 3
+patience = 77
+annotating_components = ["tok2vec"]
+"""
+
+
+@pytest.fixture
+def quickstart() -> Config:
+    return load_config_from_str(QUICKSTART)
+
+
+@pytest.fixture(scope="module")
+def full() -> Config:
+    """Every component with token vectors, as `init config` writes it."""
+    return init_config(lang="en", pipeline=list(FULL))
+
+
+def tok2vec_of(config: Config, name: str) -> dict[str, Any]:
+    return config["components"][name]["model"]["tok2vec"]
+
+
+def make_nlp(config: Config, **overrides: Any) -> Language:
+    """The pipeline as `spacy train` makes it, settings given as there."""
+    given = {name.replace("__", "."): value for name, value in overrides.items()}
+    return load_model_from_config(
+        Config().from_str(config.to_str(), overrides=given, interpolate=True)
+    )
+
+
+def learn(nlp: Language) -> list[float]:
+    """Two steps; γ of each listener's mix after them."""
+    doc = Doc(
+        nlp.vocab, words=["Anna", "swims", "here"], tags=["A", "B", "A"],
+        ents=["B-PERSON", "O", "O"], heads=[1, 1, 1], deps=["x", "ROOT", "x"],
+    )  # fmt: skip
+    examples = [Example(nlp.make_doc(doc.text), doc) for _ in range(4)]
+    optimizer = nlp.initialize(lambda: examples)
+    for _ in range(2):
+        nlp.update(examples, sgd=optimizer)
+    return [
+        float(node.layers[0].get_param("gamma")[0])
+        for _, pipe in nlp.pipeline
+        if hasattr(pipe, "model")
+        for node in pipe.model.walk()
+        if isinstance(node, ElmoListener)
+    ]
+
+
+def test_every_component_that_can_learn_does(full: Config, weights: Path) -> None:
+    config = add_elmo(full, weights=weights)
+    assert config["nlp"]["pipeline"] == ["elmo", *FULL]
+    for name in FULL:
+        block = tok2vec_of(config, name)
+        assert block["@architectures"] == "spacy-elmo.Tok2Vec.v1"
+        assert (block["output_elmo"] is not None) == (name in BOTH), name
+    nlp = make_nlp(config)
+    assert set(nlp.get_pipe("elmo").listening_components) == {*FULL}
+
+
+def test_the_embedding_and_the_encoder_are_kept(quickstart: Config) -> None:
+    """Of a shared tok2vec, with its variables, and of one of the component's own."""
+    before = deepcopy(quickstart)
+    config = add_elmo(quickstart)
+    assert quickstart == before
+    shared = before["components"]["tok2vec"]["model"]
+    tagger, ner = tok2vec_of(config, "tagger"), tok2vec_of(config, "ner")
+    assert tagger["encode"] == shared["encode"]
+    width = "${components.tagger.model.tok2vec.encode:width}"
+    assert tagger["embed"] == {**shared["embed"], "width": width}
+    assert ner["encode"]["width"] == 16 and ner["encode"]["depth"] == 1
+    assert ner["embed"]["rows"] == [200, 100, 100, 100] and ner["output_elmo"] is None
+    nlp = make_nlp(config, components__tagger__model__tok2vec__encode__width=32)
+    encode = nlp.get_pipe("tagger").model.get_ref("tok2vec")
+    assert {node.get_dim("nO") for node in encode.walk() if node.name == "hashembed"} == {32}
+
+
+def test_hash_embed_cnn_is_taken_apart_as_spacy_builds_it(quickstart: Config) -> None:
+    parts = tok2vec_of(add_elmo(quickstart), "ner")
+    apart = {
+        "@architectures": "spacy.Tok2Vec.v2",
+        "embed": parts["embed"],
+        "encode": parts["encode"],
+    }
+    whole, apart = (
+        registry.resolve({"model": block})["model"]
+        for block in (tok2vec_of(quickstart, "ner"), apart)
+    )
+    docs = [Doc(spacy.blank("en").vocab, words=["a", "b"])]
+    for model in (whole, apart):
+        model.initialize(X=docs)
+    assert [(n.name, n.param_names) for n in whole.walk()] == [
+        (n.name, n.param_names) for n in apart.walk()
+    ]
+    apart.from_dict(whole.to_dict())
+    assert (whole.predict(docs)[0] == apart.predict(docs)[0]).all()
+
+
+def test_what_is_elsewhere_is_kept(quickstart: Config) -> None:
+    config = add_elmo(quickstart)
+    assert config["training"]["patience"] == 77 and config["training"]["seed"] == 3
+    assert config["components"]["ner"]["model"]["hidden_width"] == 32
+    assert config["paths"]["train"] is None
+
+
+@pytest.mark.parametrize("light", [False, True])
+@pytest.mark.parametrize("optimize", ["efficiency", "accuracy"])
+def test_its_own_output_stays_as_it_is(optimize: str, light: bool) -> None:
+    names = ["tagger", "ner", "textcat_multilabel", "entity_linker"]
+    config = add_elmo(init_config(lang="en", pipeline=names, optimize=optimize), light=light)
+    notes: list[str] = []
+    assert add_elmo(config, note=notes.append).to_str() == config.to_str()
+    assert not notes
+
+
+@pytest.mark.parametrize("recipe", [path.stem for path in sorted(CONFIGS.glob("*.cfg"))])
+def test_recipes_stay_as_they_are(recipe: str) -> None:
+    """A shared encoder that has ELMo in it, a biLSTM and so on: they learn from it already."""
+    if recipe.startswith("pretrain"):
+        pytest.skip("no pipeline's")
+    config = load_config(CONFIGS / f"{recipe}.cfg")
+    assert add_elmo(config) == config
+
+
+def test_tok2vec_is_removed_with_all_that_names_it(quickstart: Config) -> None:
+    quickstart["initialize"] = {"components": {"tok2vec": {}}}
+    quickstart["nlp"]["disabled"] = ["tok2vec"]
+    notes: list[str] = []
+    config = add_elmo(quickstart, note=notes.append)
+    assert config["nlp"]["pipeline"] == ["elmo", "tagger", "ner"]
+    assert "tok2vec" not in config["components"]
+    assert not config["training"]["annotating_components"] and not config["nlp"]["disabled"]
+    assert not config["initialize"]["components"]
+    assert "tok2vec: removed, because nothing listens to it any more" in notes
+
+
+def test_tok2vec_is_kept_for_a_frozen_component(full: Config, weights: Path) -> None:
+    frozen = deepcopy(full)
+    frozen["training"]["frozen_components"] = ["parser", "tok2vec"]
+    config = add_elmo(frozen, weights=weights)
+    assert config["nlp"]["pipeline"] == ["elmo", "tok2vec", *FULL]
+    for name in ("parser", "entity_linker"):  # the linker could not read two components' doc.tensor
+        assert config["components"][name] == full["components"][name]
+    assert tok2vec_of(config, "tagger")["elmo"]
+
+
+def test_variables_into_the_tok2vec_become_values(quickstart: Config) -> None:
+    quickstart["components"]["ner"]["model"]["hidden_width"] = (
+        "${components.tok2vec.model.encode.width}"
+    )
+    quickstart["components"]["tagger"]["model"]["tok2vec"] = "${vars.other}"
+    quickstart["vars"] = {"other": {
+        "@architectures": "spacy.Tok2VecListener.v1", "width": 24, "upstream": "tok2vec",
+    }}  # fmt: skip
+    config = add_elmo(quickstart)
+    assert config["components"]["ner"]["model"]["hidden_width"] == 24
+    assert tok2vec_of(config, "tagger")["encode"]["width"] == 24
+
+
+def test_light(quickstart: Config) -> None:
+    config = add_elmo(quickstart, light=True)
+    for name in ("tagger", "ner"):
+        assert tok2vec_of(config, name)["@architectures"] == "spacy-elmo.ElmoListener.v1"
+
+
+def test_static_vectors() -> None:
+    """They are kept, but where the config has no vectors they could come from."""
+    accurate = init_config(lang="en", pipeline=["tagger"], optimize="accuracy")
+    assert accurate["paths"]["vectors"] == "en_core_web_lg"
+    kept = tok2vec_of(add_elmo(accurate), "tagger")
+    assert kept["embed"]["include_static_vectors"] and kept["encode"]["width"] == 256
+    accurate["paths"]["vectors"] = None
+    notes: list[str] = []
+    without = tok2vec_of(add_elmo(accurate, note=notes.append), "tagger")
+    assert without == {**kept, "embed": {**kept["embed"], "include_static_vectors": False}}
+    assert any("without static vectors" in note for note in notes)
+
+
+def test_learns_from_static_vectors(tmp_path: Path, weights: Path) -> None:
+    with_vectors = spacy.blank("en")
+    with_vectors.vocab.set_vector("Anna", np.ones(7, "float32"))
+    with_vectors.to_disk(tmp_path / "vectors")
+    accurate = init_config(lang="en", pipeline=["tagger"], optimize="accuracy")
+    accurate["paths"]["vectors"] = str(tmp_path / "vectors")
+    assert all(gamma != 1 for gamma in learn(make_nlp(add_elmo(accurate, weights=weights))))
+
+
+def test_the_biLM(quickstart: Config, weights: Path) -> None:
+    config = add_elmo(quickstart)
+    assert config["components"]["elmo"]["model"]["weights"] == "en_sm"
+    notes: list[str] = []
+    tuned = add_elmo(config, weights=weights, frozen=False, note=notes.append)
+    model = tuned["components"]["elmo"]["model"]
+    assert (model["weights"], model["frozen"], model["learn_rate_factor"]) == (
+        str(weights),
+        False,
+        0.1,
+    )
+    assert notes == [
+        f"elmo: the weights are {weights}",
+        "elmo: trained, at 0.1 of the learning rate",
+    ]
+    assert add_elmo(tuned, weights=weights, frozen=False) == tuned
+    frozen = add_elmo(tuned, weights="en_sm", frozen=True)
+    assert frozen == config
+
+
+def test_settings_can_be_overridden(quickstart: Config, weights: Path) -> None:
+    config = add_elmo(quickstart)
+    nlp = make_nlp(
+        config,
+        components__elmo__model__weights=str(weights),
+        components__elmo__model__frozen=False,
+        components__elmo__model__learn_rate_factor=0.5,
+        components__tagger__model__tok2vec__output_elmo__dropout=0.25,
+    )
+    assert nlp.get_pipe("elmo").shim.config.width == WIDTH
+    assert len(learn(nlp)) == 3
+
+
+def test_entity_linker_reads_doc_tensor(weights: Path, tmp_path: Path) -> None:
+    """Its model is applied to parts of Docs, which have no layers."""
+    config = add_elmo(init_config(lang="en", pipeline=["entity_linker"]), weights=weights)
+    listener = tok2vec_of(config, "entity_linker")["elmo"]
+    assert listener["@architectures"] == "spacy.Tok2VecListener.v1"
+    assert config["components"]["elmo"]["model"]["width"] == WIDTH
+    wide = write_weights(tmp_path / "wide", config=CONFIG.__class__(
+        filters=((1, 4), (2, 4)), projection_dim=6, dim=16, n_layers=1, char_dim=4
+    ))  # fmt: skip
+    other = add_elmo(config, weights=wide)
+    assert (
+        other.interpolate()["components"]["entity_linker"]["model"]["tok2vec"]["elmo"]["width"]
+        == 12
+    )
+
+
+def test_elmo_moves_before_what_listens(quickstart: Config) -> None:
+    quickstart["nlp"]["pipeline"] = ["tok2vec", "tagger", "vectors", "ner"]
+    quickstart["components"]["vectors"] = {"factory": "elmo"}
+    config = add_elmo(quickstart)
+    assert config["nlp"]["pipeline"] == ["vectors", "tagger", "ner"]
+    assert tok2vec_of(config, "tagger")["elmo"]["upstream"] == "vectors"
+
+
+def test_other_languages_are_noted(quickstart: Config) -> None:
+    quickstart["nlp"]["lang"] = "de"
+    notes: list[str] = []
+    add_elmo(quickstart, note=notes.append)
+    assert "elmo: en_sm has read 'en', not 'de': choose others by --weights" in notes
+
+
+def test_batches_of_spacys_default_size_are_smaller(quickstart: Config) -> None:
+    assert add_elmo(quickstart)["nlp"]["batch_size"] == 128
+    quickstart["nlp"]["batch_size"] = 256
+    assert add_elmo(quickstart)["nlp"]["batch_size"] == 256
+
+
+@registry.architectures("test.Reader.v1")
+def reader(inner: Model, nO: int | None = None) -> Model:
+    return inner
+
+
+@registry.architectures("test.Inner.v1")
+def inner(tok2vec: Model) -> Model:
+    return chain(tok2vec, list2ragged(), reduce_mean())
+
+
+@registry.architectures("test.Tok2Vec.v1")
+def unknown(width: int = 6) -> Model:
+    return registry.architectures.get("spacy.HashEmbedCNN.v2")(
+        width=width, depth=1, embed_size=50, window_size=1, maxout_pieces=2,
+        subword_features=False, pretrained_vectors=None,
+    )  # fmt: skip
+
+
+@Language.factory("test_reader")
+def make_reader(nlp: Language, name: str, model: Model) -> Any:
+    def component(doc: Doc) -> Doc:
+        doc.user_data["read"] = model.predict([doc])
+        return doc
+
+    component.model = model  # type: ignore[attr-defined]
+    component.name = name  # type: ignore[attr-defined]
+    return component
+
+
+def test_components_of_third_parties(quickstart: Config, weights: Path) -> None:
+    """Token vectors are found wherever they are in a model; unknown ones stay, beside ELMo's."""
+    quickstart["nlp"]["pipeline"] = ["tok2vec", "reader", "tagger"]
+    quickstart["components"]["reader"] = {
+        "factory": "test_reader",
+        "model": {
+            "@architectures": "test.Reader.v1",
+            "inner": {
+                "@architectures": "test.Inner.v1",
+                "tok2vec": {"@architectures": "test.Tok2Vec.v1"},
+            },
+        },
+    }
+    config = add_elmo(quickstart, weights=weights)
+    block = config["components"]["reader"]["model"]["inner"]["tok2vec"]
+    assert block["embed"] == {"@architectures": "test.Tok2Vec.v1", "width": 6}
+    assert block["encode"] is None and block["elmo"]["upstream"] == "elmo"
+    model = make_nlp(config).get_pipe("reader").model  # type: ignore[attr-defined]
+    assert any(isinstance(node, ElmoListener) for node in model.walk())
+
+
+def test_sourced_components_stay(tmp_path: Path, quickstart: Config, weights: Path) -> None:
+    other = load_model_from_config(quickstart, auto_fill=True)
+    learn(other)
+    other.to_disk(tmp_path / "trained")
+    source = {"source": str(tmp_path / "trained")}
+    components = quickstart["components"]
+    components.update(tok2vec=source, tagger=source)
+    config = add_elmo(quickstart, weights=weights)
+    assert config["nlp"]["pipeline"] == ["elmo", "tok2vec", "tagger", "ner"]
+    assert config["components"]["tagger"] == source == config["components"]["tok2vec"]
+    assert tok2vec_of(config, "ner")["elmo"]
+
+
+def test_config_of_a_trained_pipeline(tmp_path: Path, quickstart: Config, weights: Path) -> None:
+    plain = load_model_from_config(quickstart, auto_fill=True)
+    learn(plain)
+    plain.to_disk(tmp_path / "plain")
+    config = add_elmo(load_config(tmp_path / "plain" / "config.cfg"), weights=weights)
+    nlp = make_nlp(config)
+    assert all(gamma != 1 for gamma in learn(nlp))
+    nlp.to_disk(tmp_path / "elmo")
+    saved = load_config(tmp_path / "elmo" / "config.cfg")
+    assert add_elmo(saved) == saved
+
+
+@pytest.mark.parametrize(
+    "pipeline, changes, message",
+    [
+        (["tagger"], {"upstream": "gone"}, "'tagger' listens to 'gone', which is no 'tok2vec'"),
+        (["sentencizer"], {}, "No component can learn from ELMo"),
+        (["tok2vec", "tagger"], {"frozen": ["tagger"]}, "No component can learn from ELMo"),
+        (["tok2vec", "tagger"], {"pretraining": "tok2vec"}, r"\[pretraining\] is for .* 'tok2vec'"),
+        (["tok2vec", "tagger"], {"kind": "spacy-transformers.TransformerListener.v1"}, "a transfo"),
+        (["tok2vec", "tagger"], {"kind": "spacy-curated-transformers.X.v1"}, "has a transformer"),
+    ],
+)
+def test_what_cannot_be_done(
+    quickstart: Config, pipeline: list[str], changes: dict[str, Any], message: str
+) -> None:
+    quickstart["nlp"]["pipeline"] = pipeline
+    components = quickstart["components"]
+    components["sentencizer"] = {"factory": "sentencizer"}
+    listener = components["tagger"]["model"]["tok2vec"]
+    quickstart["training"]["frozen_components"] = changes.get("frozen", [])
+    if "upstream" in changes:
+        listener.update(upstream=changes["upstream"], width=24)
+    if "kind" in changes:
+        components["tagger"]["model"]["tok2vec"] = {"@architectures": changes["kind"]}
+    if "pretraining" in changes:
+        quickstart["pretraining"] = {"component": changes["pretraining"]}
+    with pytest.raises(ValueError, match=message) as caught:
+        add_elmo(quickstart)
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_are_not_there(quickstart: Config) -> None:
+    with pytest.raises(ValueError, match="Cannot find the ELMo weights 'gone'"):
+        add_elmo(quickstart, weights="gone")
