@@ -58,7 +58,7 @@ class Case(NamedTuple):
 
 def cases(langs: tuple[str, ...]) -> Iterator[Case]:
     sets: list[tuple[str, ...]] = [(name,) for name in COMPONENTS]
-    sets += [*itertools.combinations(COMPONENTS, 2), COMPONENTS]
+    sets += [COMPONENTS, *itertools.combinations(COMPONENTS, 2)]
     for components, optimize, lang in itertools.product(sets, ("efficiency", "accuracy"), langs):
         yield Case(components, optimize, lang)
 
@@ -67,7 +67,7 @@ def write_data(folder: Path) -> None:
     """Annotated sentences of made-up labels, and a knowledge base of one entity."""
     nlp = spacy.blank("xx")
     docs = [annotated(nlp.vocab, *pair) for pair in itertools.permutations(SENTENCES, 2)]
-    DocBin(docs=docs * 4, store_user_data=True).to_disk(folder / "data.spacy")
+    DocBin(docs=docs, store_user_data=True).to_disk(folder / "data.spacy")
     kb = InMemoryLookupKB(nlp.vocab, entity_vector_length=64)
     kb.add_entity(entity="Q1", freq=1, entity_vector=[1.0] * 64)
     kb.add_alias(alias="Anna", entities=["Q1"], probabilities=[1.0])
@@ -110,6 +110,8 @@ def make_plain(case: Case, data: Path) -> Config:
         names.insert(0, "sentencizer")
     lang = "xx" if case.lang == "ko" else case.lang
     config = init_config(lang=lang, pipeline=names, optimize=case.optimize)
+    if "parser" in names:
+        config["components"]["parser"]["min_action_freq"] = 1
     if linked:
         splitter = next(name for name in ("sentencizer", "senter", "parser") if name in names)
         config["training"]["annotating_components"] = [splitter]
@@ -118,7 +120,7 @@ def make_plain(case: Case, data: Path) -> Config:
     return config
 
 
-def run(case: Case, data: Path, weights: str) -> None:
+def run_case(case: Case, data: Path, weights: str) -> None:
     """All commands for a case, by the functions behind them."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -133,8 +135,6 @@ def run(case: Case, data: Path, weights: str) -> None:
         nlp = spacy.load(folder / "out" / "model-last")
         for doc in nlp.pipe(["Anna swims . Dogs bark .", ""]):
             assert doc.tensor.shape[0] == len(doc)
-        if add_elmo(config).to_str() != config.to_str():
-            raise ValueError("elmo add changes its own config")
 
 
 def main() -> None:
@@ -155,7 +155,7 @@ def main() -> None:
             start, error = time.perf_counter(), None
             try:
                 with redirect_stdout(StringIO()):
-                    run(case, Path(data), arguments.weights)
+                    run_case(case, Path(data), arguments.weights)
             except (Exception, SystemExit) as failure:
                 error = f"{type(failure).__name__}: {failure}"
             results[case.name] = error

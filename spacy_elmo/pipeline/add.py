@@ -12,9 +12,10 @@ from spacy.util import copy_config, get_sourced_components, load_model_from_conf
 from thinc.api import Config
 
 from ..bilm.find_weights import WeightsNotFoundError, find_weights
+from .checks import warn_of_language
 from .config_blocks import Block, find_blocks, get_block, rename_variables, replace_variables
 from .elmo_model import ELMO_MODEL
-from .places import Place, find_elmo, find_listened_to, find_places, has_elmo
+from .places import Place, find_bags_of_words, find_elmo, find_listened_to, find_places, has_elmo
 from .recipes import EMBED_AND_ENCODE, FINE_TUNING_RATE, PARTS_OF_DOCS, make_recipe
 from .settings import BiLMSettings
 
@@ -64,10 +65,12 @@ def add_elmo(
     if find_listened_to(old, kept):  # its vectors replace doc.tensor
         factories = {name: component["factory"] for name, component in old["components"].items()}
         places = [place for place in places if factories[place.component] not in PARTS_OF_DOCS]
+    bags = ", ".join(name for name in find_bags_of_words(old) if name not in kept)
     if not places:
         raise ValueError(
             f"No component can learn from ELMo: none that is to be trained has token vectors (a "
             f"block tok2vec) in its model. Pipeline: {', '.join(old['nlp']['pipeline'])}."
+            + (" `init config --optimize accuracy` writes a textcat that has." if bags else "")
         )
     without = [place for place in places if not has_elmo(old, place.component, place.block)]
     if without:
@@ -78,7 +81,9 @@ def add_elmo(
     if without:
         write_recipes(new, old, without, light, note)
         remove_unheard(new, without, note)
-        compare_languages(new.interpolate(), note)
+        if bags:
+            note(f"{bags}: stays a bag of words, which has no token vectors")
+        check_language(new.interpolate())
     new = fill(new)
     components = new["components"]
     components.update({name: sourced[name] for name in sourced if name in components})
@@ -215,11 +220,10 @@ def set_bilm(
         note(f"{name}: {'frozen' if frozen else rate}")
 
 
-def compare_languages(config: Config, note: Note) -> None:
-    """Note it if the biLM has read another language than the pipeline's."""
-    name, lang = find_elmo(config), config["nlp"]["lang"]
+def check_language(config: Config) -> None:
+    """Warn if the biLM has read another language than the pipeline's."""
+    name = str(find_elmo(config))
     weights = config["components"][name]["model"]["weights"]
     with suppress(WeightsNotFoundError):  # a trained pipeline contains its own
-        read = find_weights(weights).card().meta.get("lang", lang)
-        if read != lang:
-            note(f"{name}: {weights} has read '{read}', not '{lang}': choose others by --weights")
+        card, block = find_weights(weights).card(), f"[components.{name}.model]"
+        warn_of_language(config["nlp"]["lang"], card, weights, block)

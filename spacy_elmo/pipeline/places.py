@@ -91,6 +91,13 @@ def find_elmo(config: Block) -> str | None:
     return next((n for n in config["nlp"]["pipeline"] if components[n]["factory"] == "elmo"), None)
 
 
+def find_bags_of_words(config: Block) -> list[str]:
+    """Names of the components whose model counts words, and has no token vectors."""
+    models = {n: config["components"][n].get("model") or {} for n in config["nlp"]["pipeline"]}
+    kinds = {name: str(model.get("@architectures")) for name, model in models.items()}
+    return [name for name, kind in kinds.items() if kind.startswith("spacy.TextCatBOW.")]
+
+
 def find_listened_to(config: Block, components: Collection[str]) -> set[str]:
     """Names of the components that listeners of spaCy's in some components listen to."""
     return {

@@ -335,11 +335,10 @@ def test_elmo_moves_before_what_listens(quickstart: Config) -> None:
     assert tok2vec_of(config, "tagger")["elmo"]["upstream"] == "vectors"
 
 
-def test_other_languages_are_noted(quickstart: Config) -> None:
+def test_other_languages_are_warned_of(quickstart: Config) -> None:
     quickstart["nlp"]["lang"] = "de"
-    notes: list[str] = []
-    add_elmo(quickstart, note=notes.append)
-    assert "elmo: en_sm has read 'en', not 'de': choose others by --weights" in notes
+    with pytest.warns(UserWarning, match="language is 'de', but the ELMo weights 'en_sm'"):
+        add_elmo(quickstart)
 
 
 def test_batches_of_spacys_default_size_are_smaller(quickstart: Config) -> None:
@@ -421,6 +420,17 @@ def test_config_of_a_trained_pipeline(tmp_path: Path, quickstart: Config, weight
     nlp.to_disk(tmp_path / "elmo")
     saved = load_config(tmp_path / "elmo" / "config.cfg")
     assert add_elmo(saved) == saved
+
+
+def test_a_bag_of_words_stays() -> None:
+    bag = init_config(lang="en", pipeline=["textcat"])
+    with pytest.raises(ValueError, match="--optimize accuracy` writes a textcat that has"):
+        add_elmo(bag)
+    both = init_config(lang="en", pipeline=["tagger", "textcat"])
+    notes: list[str] = []
+    config = add_elmo(both, note=notes.append)
+    assert config["components"]["textcat"] == both["components"]["textcat"]
+    assert "textcat: stays a bag of words, which has no token vectors" in notes
 
 
 @pytest.mark.parametrize(
