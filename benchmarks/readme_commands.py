@@ -17,17 +17,18 @@ import argparse
 import itertools
 import json
 import random
-import re
 import shlex
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import spacy
-from downstream import read_results
+from results import Results, fingerprint
 from spacy.tokens import DocBin
 from tasks import TASKS, Size, Task, examples_of, parse_size, sample
 
@@ -87,61 +88,53 @@ def measure(
 
 
 def run(arguments: argparse.Namespace) -> None:
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    weights, max_steps = arguments.weights, arguments.max_steps
+    results, of, weights = Results(arguments.out), fingerprint(arguments.weights), arguments.weights
     if Path(weights).exists():
         weights = str(Path(weights).resolve())  # the commands run elsewhere
     for seed, name in itertools.product(arguments.seeds, arguments.tasks):
         for size, arm in itertools.product(arguments.sizes or TASKS[name].steps, (WITHOUT, WITH)):
-            what = {"task": name, "size": size, "arm": arm, "seed": seed}
-            how = {"weights": weights if arm == WITH else None, "max_steps": max_steps}
-            path = arguments.out / (re.sub(r"\W+", "-", f"{name} {size} {arm} {seed}") + ".json")
-            try:
-                path.touch(exist_ok=False)
-            except FileExistsError:  # done, or being done
-                continue
-            try:
-                result = measure(TASKS[name], size, arm, seed, arguments.data, weights, max_steps)
-            except BaseException:
-                path.unlink()
-                raise
-            path.write_text(json.dumps({**what, **how, **result}), encoding="utf8")
-            print(
-                *what.values(), f"{result['score']:.2f}", f"{result['seconds']:.0f} s", flush=True
-            )
+            unit = {"task": name, "size": size, "seed": seed, "max_steps": arguments.max_steps}
+            results.read()  # what other processes have added
+            if results.find(arm, unit, of if arm == WITH else None) is None:
+                found = measure(
+                    TASKS[name], size, arm, seed, arguments.data, weights, arguments.max_steps
+                )
+                results.add(arm, unit, of if arm == WITH else None, found)
+                print(*unit.values(), arm, f"{found['score']:.2f}", flush=True)
 
 
 def table(arguments: argparse.Namespace) -> None:
-    """Mean scores, and the share of the errors that ELMo takes away, of the seeds of both."""
-    print("| task | sentences | seeds | without ELMo | with ELMo | errors gone |")
-    print("|---|---|---|---|---|---|")
-    pairs: dict[tuple[str, Size], dict[str, dict[int, float]]] = {}
-    for result in read_results(arguments.out):
-        column = pairs.setdefault((result["task"], result["size"]), {WITHOUT: {}, WITH: {}})
-        column[result["arm"]][result["seed"]] = result["score"]
-    for (name, size), scores in pairs.items():
-        seeds = sorted(scores[WITHOUT].keys() & scores[WITH].keys())
-        if seeds:
-            plain, elmo = (sum(scores[arm][s] for s in seeds) / len(seeds) for arm in scores)
-            gone = 100 * (elmo - plain) / (100 - plain)
-            print(f"| {name} | {size} | {len(seeds)} | {plain:.2f} | {elmo:.2f} | {gone:.0f} % |")
+    """Mean scores, and the share of the errors that ELMo takes away, of seeds that have both."""
+    results, of = Results(arguments.out), fingerprint(arguments.weights)
+    print("| task | sentences | steps | seeds | without ELMo | with ELMo | errors gone |")
+    print("|---|---|---|---|---|---|---|")
+    pairs: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
+    for unit, found in results.of(WITH, of):
+        if (plain := results.find(WITHOUT, unit, None)) is not None:
+            group = unit["task"], unit["size"], unit["max_steps"] or "all"
+            pairs[group].append((plain["score"], found["score"]))
+    for group, scores in pairs.items():
+        plain, elmo = map(statistics.mean, zip(*scores, strict=True))
+        gone = 100 * (elmo - plain) / (100 - plain)
+        print(f"| {' | '.join(map(str, group))} | {len(scores)} ", end="")
+        print(f"| {plain:.2f} | {elmo:.2f} | {gone:.0f} % |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What the README's commands give.")
     subparsers = parser.add_subparsers(required=True)
     running = subparsers.add_parser("run", help="train and measure")
-    running.add_argument("out", type=Path)
     running.add_argument("--data", type=Path, required=True)
-    running.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
     running.add_argument("--tasks", nargs="+", choices=TASKS, default=["tagger", "parser", "ner"])
     running.add_argument("--sizes", nargs="+", type=parse_size, help="default: those of each task")
     running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     running.add_argument("--max-steps", type=int, help="end each training earlier")
     running.set_defaults(command=run)
     printing = subparsers.add_parser("table", help="print what there is")
-    printing.add_argument("out", type=Path)
     printing.set_defaults(command=table)
+    for command in (running, printing):
+        command.add_argument("out", type=Path, help="a file, to which results are added")
+        command.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
     arguments = parser.parse_args()
     arguments.command(arguments)
 
