@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -123,8 +124,11 @@ def make_targets(root: Path) -> dict[str, Target]:
     with suppress(ImportError):
         import pyarrow.parquet
 
-        columns = {"id": range(len(sentences)), "tokens": sentences}
-        pyarrow.parquet.write_table(pyarrow.table(columns), corpus / "d.parquet")
+        table = pyarrow.table({"tokens": sentences})
+        pyarrow.parquet.write_table(table, corpus / "d.parquet")
+        (corpus / "with_ids").mkdir()
+        table = table.append_column("id", pyarrow.array(map(str, range(len(sentences)))))
+        pyarrow.parquet.write_table(table, corpus / "with_ids" / "e.parquet")
     (job / "corpus.txt").write_text(TEXT)
     interrupted = patch.dict(WRITERS, npy=lambda out, parts: sys.exit("before its end"))
     with suppress(SystemExit), interrupted:
@@ -228,7 +232,8 @@ def read_texts(nlp: Language, path: Path) -> torch.Tensor:
 
 def read_corpus(nlp: Language, path: Path) -> torch.Tensor:
     n = 0
-    for _, rows, _ in Corpus(str(path)).chunks(10):
+    folders = [path, *path.glob("with_ids")]
+    for _, rows, _ in chain.from_iterable(Corpus(str(f)).chunks(10) for f in folders):
         n += len(list(rows.read(nlp.vocab)) if isinstance(rows, StoredDocs) else rows)
     return torch.tensor(float(n))
 
