@@ -47,8 +47,10 @@ def load_kernel(bfloat16: bool) -> Any:
     """
     from torch.utils.cpp_extension import load
 
-    # A cache in a home directory may be shared by machines with different CPUs.
-    facts = (SOURCE.read_text("utf-8"), FLAGS, torch.__version__, _cpu())
+    # A cache in a home directory may be shared by machines with different CPUs, and by virtual
+    # environments, whose paths are part of the compiler's command.
+    paths = str(SOURCE), torch.__file__
+    facts = (SOURCE.read_text("utf-8"), FLAGS, torch.__version__, _cpu(), *paths)
     name = f"spacy_elmo_lstm_{blake2b(repr(facts).encode(), digest_size=6).hexdigest()}"
     try:
         with _one_at_a_time(name), _ninja_on_path():

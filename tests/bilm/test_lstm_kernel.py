@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import shutil
 import time
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,10 +34,11 @@ def compiler() -> None:
 @pytest.fixture(params=["float32", "bfloat16"])
 def bfloat16(request: pytest.FixtureRequest) -> bool:
     is_bfloat16 = request.param == "bfloat16"
-    try:
-        load_kernel(is_bfloat16)
-    except UserWarning as warning:  # warnings of ours are errors here
-        pytest.skip(str(warning))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kernel = load_kernel(is_bfloat16)
+    if kernel is None:
+        pytest.skip(f"the compiled kernel does not run on this CPU in {request.param}")
     return is_bfloat16
 
 
