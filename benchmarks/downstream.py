@@ -61,7 +61,7 @@ from thinc.api import Adam
 
 from spacy_elmo import mixes
 from spacy_elmo.bilm.find_weights import Setting
-from spacy_elmo.pipeline.scalar_mix import Mix
+from spacy_elmo.pipeline.mixes import Mix
 from spacy_elmo.viz.mixes import draw_mixes
 
 PART = "tasks"  # of the results

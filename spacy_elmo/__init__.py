@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .encoding.job import encode
     from .lm.language_model import LanguageModel
     from .pipeline.add import add_elmo
+    from .pipeline.mixes import Mix
     from .pipeline.save_pipeline import save_pipeline
-    from .pipeline.scalar_mix import Mix
 
 __all__ = [
     "Encoder", "LanguageModel", "__version__", "add_elmo", "encode", "mixes", "save_pipeline",
@@ -37,8 +37,8 @@ LAZY = {
 
 
 def mixes(nlp: Language) -> list[Mix]:
-    """See `spacy_elmo.pipeline.scalar_mix.mixes`."""
-    from .pipeline.scalar_mix import mixes
+    """See `spacy_elmo.pipeline.mixes.mixes`."""
+    from .pipeline.mixes import mixes
 
     return mixes(nlp)
 

@@ -47,12 +47,12 @@ class BiLM(nn.Module):
 
     def __init__(self, config: BiLMConfig, dropout: float = 0.0, compiled: bool = False):
         super().__init__()
-        self.config = config
-        self.dropout = dropout
+        self.config, self.dropout = config, dropout
         self.word_cache = WordCache()
         self.precision = PRECISIONS[0]
         self.n_threads: int | None = None
         self._converted: tuple[int, ConvertedBiLM] | None = None
+        self.hash: tuple[int, str] | None = None  # see `same_weights.fingerprint`
         if config.token_encoder == "vectors":
             self.word_vectors = WordVectors(config)
         else:
@@ -86,13 +86,13 @@ class BiLM(nn.Module):
             self.train(was_training)
 
     def clear_caches(self) -> None:
-        """Drop what was computed from the weights: words' vectors, and converted weights."""
-        self._converted = None
+        """Drop what was computed from the weights: words' vectors, converted weights, a hash."""
+        self._converted = self.hash = None
         self.word_cache.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles convert their weights themselves."""
-        return {**self.__dict__, "_converted": None}
+        """Copies and pickles convert and hash their weights themselves."""
+        return {**self.__dict__, "_converted": None, "hash": None}
 
     def set_precision(self, precision: str, compiled: bool = False) -> BiLM:
         """Choose how vectors are computed where no gradient is needed; it is not saved.

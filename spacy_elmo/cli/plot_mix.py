@@ -24,7 +24,7 @@ def plot_mix_cli(
     """
     import spacy
 
-    from ..pipeline.scalar_mix import mixes
+    from ..pipeline.mixes import mixes
     from ..viz.mixes import draw_mixes
     from ..viz.picture import check_output
 

@@ -58,7 +58,7 @@ def convert_outputs(
     n_layers, width = shim.config.n_layers + 1, shim.config.width
     outputs = []
     for doc, parts in zip(docs, encoded, strict=True):
-        if not is_train and not shim.cache.hits and _is_whole(parts, len(doc)):
+        if not is_train and not shim.cache.is_on and _is_whole(parts, len(doc)):
             output = parts[0][1]  # no copy, unless they may be the cache's own
         else:
             output = torch.zeros(n_layers, len(doc), width, device=shim.device)

@@ -20,6 +20,7 @@ from ..bilm.find_weights import find_weights
 from ..bilm.locks import LOADING
 from ..bilm.model import BiLM, versions
 from ..bilm.precision import rounding
+from ..bilm.same_weights import share_weights
 from ..bilm.state import State
 from ..bilm.statistics import Statistics
 from ..bilm.threads import threads_for
@@ -245,19 +246,20 @@ class BiLMShim(PyTorchShim):
 
     def to_device(self, device_type: str, device_id: int) -> None:
         self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
-        self.cache.disable()
+        self.cache = LayerCache(self.settings.cache_mb, self.settings.cache_half)
         if self._model is not None:
             super().to_device(device_type, device_id)
 
     def copy(self) -> BiLMShim:
-        """A shim with the same biLM if it is frozen, else with a copy of it."""
+        """A shim with a copy of the biLM, which shares its weights in memory if it is frozen."""
         copied = BiLMShim(self.settings)
         copied._config, copied._card, copied.comparison = self._config, self._card, self.comparison
         copied._warned_of_language = self._warned_of_language
         copied._device, copied._n_trainable = self._device, self._n_trainable
-        if self._model is not None:
-            copied.cache = self.cache
-            copied._model = self._model if self.settings.frozen else deepcopy(self._model)
+        if self._model is not None and self.settings.frozen:
+            copied._model, copied.cache = share_weights(self._model), self.cache
+        elif self._model is not None:
+            copied._model = deepcopy(self._model)
         return copied
 
     def __deepcopy__(self, memo: dict[int, Any]) -> BiLMShim:
@@ -266,11 +268,8 @@ class BiLMShim(PyTorchShim):
     def to_bytes(self) -> bytes:
         """The biLM with its initial state, config and card; it is loaded for that if it was not."""
         self.state()  # a warm state is computed now, so that it is serialized too
-        state = {
-            "weights": bilm_weights.to_bytes(self.bilm),
-            "config": self.config.to_dict(),
-            "card": asdict(self.card),
-        }
+        state: dict[str, Any] = {"config": self.config.to_dict(), "card": asdict(self.card)}
+        state["weights"] = bilm_weights.to_bytes(self.bilm)
         if self.comparison is not None:
             state["statistics"] = self.comparison.statistics.to_bytes()
         return srsly.msgpack_dumps(state)

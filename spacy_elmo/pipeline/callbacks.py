@@ -16,8 +16,8 @@ from ..bilm.settings import Settings, at_least, one_of
 from .bilm_shim import BiLMShim
 from .component import Elmo
 from .layer_cache import LayerCache
+from .mixes import Mix, mixes
 from .model_nodes import list_components, model_nodes
-from .scalar_mix import Mix, mixes
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045

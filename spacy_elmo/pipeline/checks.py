@@ -95,7 +95,7 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> bool
 
 
 @contextmanager
-def damage_reported(name: str, source: str, model: Model | None) -> Iterator[None]:
+def damage_reported(name: str, source: str, model: Model | None = None) -> Iterator[None]:
     """A context in which a component is deserialized.
 
     Whatever spaCy, thinc and their serializers raise for damaged data becomes one ValueError. So
@@ -104,7 +104,7 @@ def damage_reported(name: str, source: str, model: Model | None) -> Iterator[Non
     Args:
         name: the component's.
         source: what it is loaded from.
-        model: that of the component; None if it is not loaded.
+        model: that of the component, if it has one and it is loaded.
     """
     try:
         before = None if model is None else _parts(model)
@@ -115,6 +115,8 @@ def damage_reported(name: str, source: str, model: Model | None) -> Iterator[Non
         if mix is not before[0] or shim is not before[1] or bilm in (None, before[2]):
             raise ValueError("a part of its model is missing")
         check_parameters(mix, shim.config.n_layers + 1)
+    except MemoryError:
+        raise
     except Exception as error:
         if not is_of_data(error):
             raise

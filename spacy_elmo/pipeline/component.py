@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Union  # noqa: UP035
-from weakref import ref
 
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
@@ -23,6 +22,7 @@ from .doc_layers import DocLayers
 from .doc_vectors import get_owners, set_vectors
 from .elmo_model import ReplacedConfig
 from .gradients import Batch, add_loss
+from .learned_from import begin_to_learn, check_tensor_listeners, take_along
 from .listener import ElmoListener
 from .model_nodes import model_nodes
 from .outputs import Output, predict_docs, tokens_at_once
@@ -103,9 +103,7 @@ class Elmo(Tok2Vec):
         Raises:
             ValueError: the weights do not fit a setting, or their config is damaged.
         """
-        nlp = self.tensor_conflicts.nlp
-        self.doc_layers.name = self.name
-        self.doc_layers.nlp = None if nlp is None else ref(nlp)
+        self.doc_layers.describe(self)
         self.model.attrs["replace_listener_cfg"].component = self.name  # it may have another now
         names = ("*", self.name) if self.tensor_conflicts.writes_last(self) else (self.name,)
         for listener in model_nodes(component, Tok2VecListener):
@@ -125,22 +123,21 @@ class Elmo(Tok2Vec):
         if others:
             self.listener_map[component_name] = others
         if isinstance(listener, ElmoListener):
-            listener.link(None)
+            listener.unlink(self.doc_layers)
         return len(others) < len(before)
 
     def predict(self, docs: Iterable[Doc]) -> List[Output]:
         """Vectors of Docs, which are not changed.
 
         Args:
-            docs: the Docs. Their layers are in memory at once only if they are stored, or
-                listened to.
+            docs: the Docs. Their layers are all in memory only if they are stored or listened to.
 
         Returns:
             An `Output` for each.
 
         Raises:
             ValueError: the weights are missing or damaged, or a component behind this one would
-                read other vectors than it learned from.
+                read other vectors than it learned from, or has learned from another biLM.
         """
         docs = list(docs)
         if docs:
@@ -150,6 +147,7 @@ class Elmo(Tok2Vec):
         check_widths(self)
         with_layers = self.store_layers or bool(self.doc_layers.listeners)
         outputs = predict_docs(docs, self.model, with_layers)
+        check_tensor_listeners(self)
         self._add_sources()
         return outputs
 
@@ -171,7 +169,7 @@ class Elmo(Tok2Vec):
 
     def set_annotations(self, docs: Sequence[Doc], outputs: Sequence[Output]) -> None:
         """Write the outputs of `predict` to Docs: vectors, and layers if they are stored."""
-        self.doc_layers.cache = self.shim.cache
+        self.doc_layers.describe(self)
         for doc, output in zip(docs, outputs, strict=True):
             doc.tensor = output.tensor  # type: ignore[assignment]
             owners = dict.fromkeys([self.doc_layers, *get_owners(doc)])
@@ -216,10 +214,12 @@ class Elmo(Tok2Vec):
         self.doc_layers.batch.close()  # also where no listener had a gradient
         docs = [example.predicted for example in examples]
         layers, backprop_layers = self.model.get_ref("bilm").begin_update(docs)
+        check_tensor_listeners(self)
         backprop = backprop_layers if self.shim.is_trainable else None
         batch = Batch(docs, layers, backprop, partial(add_loss, losses, self.name))
         batch.send_tensors(self.tok2vec_listeners, self.model.get_ref("mix"))
-        self.doc_layers.start(batch, self.shim.cache)
+        self.doc_layers.describe(self)
+        self.doc_layers.start(batch)
         if sgd:
             self.finish_update(sgd)
         return losses
@@ -227,6 +227,7 @@ class Elmo(Tok2Vec):
     def finish_update(self, sgd: Optimizer) -> None:
         """Make a step by the gradients of all batches since the last one."""
         self.doc_layers.batch.backprop()
+        take_along(self)
         super().finish_update(sgd)
 
     def initialize(
@@ -243,7 +244,8 @@ class Elmo(Tok2Vec):
 
         Raises:
             ValueError: the weights are missing or damaged, or do not fit a setting; or a component
-                behind this one would read other vectors than it learns from.
+                behind this one would read other vectors than it learns from, or has learned from
+                another biLM.
         """
         if nlp is not None:
             self.tensor_conflicts.nlp = nlp
@@ -256,6 +258,9 @@ class Elmo(Tok2Vec):
             set_up(own.layers[0], own.n_layers, own.get_dim("nO"))
         check_widths(self)
         warn_of_settings_without_effect(self)
+        self.doc_layers.describe(self)
+        if nlp is not None:
+            begin_to_learn(self, nlp)
         self._add_sources()
         super().initialize(get_examples, nlp=nlp)
 
@@ -286,6 +291,7 @@ class Elmo(Tok2Vec):
     def _loading(self, source: str, exclude: Iterable[str]) -> Iterator[None]:
         with damage_reported(self.name, source, None if "model" in exclude else self.model):
             yield
+        self.doc_layers.are_known = False
         self._add_sources()
 
     def _add_sources(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
 import numpy as np
@@ -12,7 +12,9 @@ from spacy.tokens import Doc
 from thinc.types import Floats3d
 
 from .gradients import Batch
-from .layer_cache import LayerCache
+
+if TYPE_CHECKING:
+    from .bilm_shim import BiLMShim
 
 
 class DocLayers:
@@ -28,8 +30,7 @@ class DocLayers:
     Attributes:
         batch: the last batch that the component was updated with.
         listeners: the `ElmoListener`s linked to the component, in any pipeline that it is in.
-        cache: the component's.
-        nlp: the pipeline that it is in, for errors; None if that is not known.
+        are_known: what they have learned from was looked at since they were linked or loaded.
     """
 
     def __init__(self, name: str = "") -> None:
@@ -37,21 +38,51 @@ class DocLayers:
         self.name = name
         self.batch = Batch()
         self.listeners: WeakSet[Any] = WeakSet()
-        self.cache: LayerCache | None = None
-        self.nlp: ref[Language] | None = None
+        self.are_known = False
+        self._nlp: ref[Language] | None = None
+        self._shim: ref[BiLMShim] | None = None
 
     def __reduce__(self) -> tuple[type[DocLayers], tuple[str]]:
         return DocLayers, (self.name,)
 
-    def start(self, batch: Batch, cache: LayerCache) -> None:
+    def describe(self, elmo: Any) -> None:
+        """Note the component's name, its pipeline if that is known, and its shim; none is held."""
+        nlp = elmo.tensor_conflicts.nlp
+        self.name, self._shim = elmo.name, ref(elmo.shim)
+        self._nlp = None if nlp is None else ref(nlp)
+
+    @property
+    def nlp(self) -> Language | None:
+        """The pipeline that it is in; None if that is not known."""
+        return None if self._nlp is None else self._nlp()
+
+    @property
+    def shim(self) -> BiLMShim | None:
+        """The component's shim, as long as it exists."""
+        return None if self._shim is None else self._shim()
+
+    def is_called(self, name: str) -> bool:
+        """Whether the component of that name in the pipeline is this one."""
+        component = None if self.nlp is None else dict(self.nlp.components).get(name)
+        return getattr(component, "doc_layers", None) is self
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the component does not exist any more."""
+        return self._shim is not None and self._shim() is None
+
+    def start(self, batch: Batch) -> None:
         """Take over a batch that the component has just been updated with."""
-        self.batch, self.cache = batch, cache
+        self.batch = batch
         for doc in batch.docs:
             self.add(doc, batch.layers(doc))
 
     def add(self, doc: Doc, layers: Floats3d) -> None:
         """Store the layers ``(L + 1, n_tokens, 2P)`` of a Doc, for as long as it exists."""
         self._layers[doc] = layers, token_hash(doc)
+
+    def __contains__(self, doc: Doc) -> bool:
+        return doc in self._layers
 
     def get(self, doc: Doc) -> Floats3d | None:
         """The layers of a Doc, None if the component has not read it.
@@ -74,8 +105,8 @@ class DocLayers:
 
     def turn_on_cache(self) -> None:
         """Something learns from the layers; a component frozen in a training does not know."""
-        if self.cache is not None:
-            self.cache.enable()
+        if self.shim is not None:
+            self.shim.cache.enable()
 
 
 def token_hash(doc: Doc) -> bytes:

@@ -9,6 +9,7 @@ from thinc.api import Model, chain
 from thinc.types import Floats2d, Floats3d
 
 from .config_blocks import find_blocks
+from .learned_from import ATTRIBUTE, check_listener
 from .listener import ElmoListener
 
 ELMO_MODEL, MIX = "spacy-elmo.Elmo.v1", "spacy-elmo.ScalarMix.v1"
@@ -29,7 +30,15 @@ def elmo_model(
 
 
 def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
-    """The model that replaces a listener: the biLM, with the listener's own mix if it has one."""
+    """The model that replaces a listener: the biLM, with the listener's own mix if it has one.
+
+    Raises:
+        ValueError: the listener has learned from another biLM.
+    """
+    if ATTRIBUTE in listener.attrs:
+        component.shim.bilm  # noqa: B018  # to compare what it has learned from
+        names = [name for name, each in component.listener_map.items() if listener in each]
+        check_listener(component, names[0], listener)
     bilm, mix = copied.layers  # thinc's copies have no references
     return elmo_model(
         bilm, listener.layers[0].copy() if isinstance(listener, ElmoListener) else mix

@@ -37,8 +37,8 @@ LAYERS: Any = ("._.", "elmo_layers", None, None)
 def register() -> None:
     """Make the extensions known to spaCy, once in a process."""
     if not Doc.has_extension("elmo"):
-        Doc.set_extension("elmo", getter=doc_vector, setter=remove_vectors)
-        Span.set_extension("elmo", getter=span_vector, setter=refuse)
+        Doc.set_extension("elmo", getter=doc_mean, setter=remove_vectors)
+        Span.set_extension("elmo", getter=span_mean, setter=refuse)
         Token.set_extension("elmo", getter=token_vector, setter=refuse)
         Doc.set_extension("elmo_layers", getter=get_layers, setter=clear_layers)
         Span.set_extension("elmo_layers", getter=span_layers, setter=refuse)
@@ -64,14 +64,14 @@ def remove_vectors(doc: Doc, value: Any) -> None:
     clear_vectors(doc)
 
 
-def doc_vector(doc: Doc) -> Any:
-    """``doc._.elmo`` and ``doc.vector``: see `_vector`."""
-    return _vector(doc, 0, len(doc))
+def doc_mean(doc: Doc) -> Any:
+    """``doc._.elmo``: the mean of its words' vectors, ``(2P,)``; zeros without any."""
+    return _mean(doc, 0, len(doc))
 
 
-def span_vector(span: Span) -> Any:
-    """``span._.elmo`` and ``span.vector``: see `_vector`."""
-    return _vector(span.doc, span.start, span.end)
+def span_mean(span: Span) -> Any:
+    """``span._.elmo``: the mean of its words' vectors, ``(2P,)``; zeros without any."""
+    return _mean(span.doc, span.start, span.end)
 
 
 def token_vector(token: Token) -> Floats1d:
@@ -79,25 +79,32 @@ def token_vector(token: Token) -> Floats1d:
     return get_vectors(token.doc)[token.i]
 
 
-def compared_token_vector(token: Token) -> Any:
-    """``token.vector``: see `_vector`; without statistics ``token._.elmo``."""
-    rows = get_compared(token.doc)
-    return token_vector(token) if rows is None else compared_vector(rows[token.i : token.i + 1])
-
-
-def _vector(doc: Doc, start: int, end: int) -> Any:
-    """The vector of some tokens by which they are compared, ``(3P,)``: see `pipeline.comparison`.
-
-    If the weights have no statistics, the mean of the words' vectors, ``(2P,)``.
-    """
-    rows = get_compared(doc)
-    if rows is not None:
-        return compared_vector(rows[start:end])
+def _mean(doc: Doc, start: int, end: int) -> Any:
+    # Whitespace tokens are not words: their zeros would shorten the mean.
     vectors = get_vectors(doc)
     words = np.flatnonzero(doc.to_array([IS_SPACE])[start:end] == 0) + start
     if len(words) == 0:
         return get_array_module(vectors).zeros(vectors.shape[1], dtype="float32")
     return vectors[words].mean(axis=0)
+
+
+def compared_doc_vector(doc: Doc) -> Any:
+    """``doc.vector``: by which Docs are compared, ``(3P,)``, see `pipeline.comparison`; without
+    statistics ``doc._.elmo``."""
+    rows = get_compared(doc)
+    return doc_mean(doc) if rows is None else compared_vector(rows)
+
+
+def compared_span_vector(span: Span) -> Any:
+    """``span.vector``, as `compared_doc_vector`."""
+    rows = get_compared(span.doc)
+    return span_mean(span) if rows is None else compared_vector(rows[span.start : span.end])
+
+
+def compared_token_vector(token: Token) -> Any:
+    """``token.vector``, as `compared_doc_vector`."""
+    rows = get_compared(token.doc)
+    return token_vector(token) if rows is None else compared_vector(rows[token.i : token.i + 1])
 
 
 def set_layers(doc: Doc, layers: Floats3d, component: str) -> None:
@@ -175,8 +182,8 @@ def set_vector_hooks(doc: Doc) -> None:
     """
     get_vectors(doc)
     hooks: list[tuple[dict[str, Callable[..., Any]], Callable[..., Any]]] = [
-        (doc.user_hooks, doc_vector),
-        (doc.user_span_hooks, span_vector),
+        (doc.user_hooks, compared_doc_vector),
+        (doc.user_span_hooks, compared_span_vector),
         (doc.user_token_hooks, compared_token_vector),
     ]
     for hook, vector in hooks:

@@ -46,7 +46,7 @@ class Batch:
         self._d_layers: dict[int, Any] = {}
         self._listeners: Sequence[Tok2VecListener] = ()
         self._tensors: Sequence[Any] = ()
-        self._backprop_tensors: Callable[[list[Floats2d]], list[Floats3d]] | None = None
+        self._backprop_tensors: Callable[..., list[Floats3d]] | None = None
         self._d_tensors: dict[int, Any] = {}
 
     def __reduce__(self) -> tuple[type[Batch], tuple[()]]:
@@ -54,6 +54,11 @@ class Batch:
 
     def __contains__(self, doc: Doc) -> bool:
         return id(doc) in self._index
+
+    @property
+    def trains_bilm(self) -> bool:
+        """Whether the biLM needs the gradients of its layers."""
+        return self._backprop_layers is not None
 
     def layers(self, doc: Doc) -> Floats3d:
         """The layers of a Doc of the batch."""
@@ -65,10 +70,13 @@ class Batch:
         d_layers: Sequence[Floats3d],
         mix: Model[list[Floats3d], list[Floats2d]],
     ) -> None:
-        """Accumulate an ElmoListener's gradients of the layers of some Docs, and its loss."""
+        """Accumulate an ElmoListener's gradients of the layers of some Docs, and its loss.
+
+        Without `trains_bilm` there need to be no gradients.
+        """
         self._has_gradients = True
         self._add_loss(penalty(mix))
-        if self._backprop_layers is not None:
+        if self.trains_bilm:
             self._add_loss(_sum_of_squares(d_layers))
             _add(self._d_layers, [self._index[id(doc)] for doc in docs], d_layers)
 
@@ -90,7 +98,7 @@ class Batch:
     def _add_d_tensors(self, listener: Any, mix: Model, d_tensors: Sequence[Any]) -> list[Floats2d]:
         """Accumulate a Tok2VecListener's gradients, after which it is done with the batch."""
         self._has_gradients = True
-        if self._backprop_layers is not None or mix.attrs["settings"].trainable:
+        if self.trains_bilm or mix.attrs["settings"].trainable:
             self._add_loss(_sum_of_squares(d_tensors))
         if not self._d_tensors:  # once, though several listeners share the mix
             self._add_loss(penalty(mix))
@@ -104,9 +112,9 @@ class Batch:
             return
         try:
             if self._d_tensors and self._backprop_tensors is not None:
-                d_layers = self._backprop_tensors(_fill(self._d_tensors, self._tensors))
-                if self._backprop_layers is not None:
-                    _add(self._d_layers, range(len(d_layers)), d_layers)
+                d_tensors = _fill(self._d_tensors, self._tensors)
+                d_layers = self._backprop_tensors(d_tensors, self.trains_bilm)
+                _add(self._d_layers, range(len(d_layers)), d_layers)
             if self._d_layers and self._backprop_layers is not None:
                 self._backprop_layers(_fill(self._d_layers, self._layers))
         finally:  # a batch that did not fit into memory can be skipped

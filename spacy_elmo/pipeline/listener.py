@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from spacy.tokens import Doc
-from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from . import extensions
 from .doc_layers import DocLayers
 from .doc_vectors import get_owners
-from .gradients import Batch
-from .model_nodes import list_components
+from .learned_from import LearnedFrom, forget, is_learned_from, other_bilm
+from .listener_errors import find_pipeline, not_linked, not_read, sourced_as
 
 
 class ElmoListener(Model[list[Doc], list[Floats2d]]):
     """Mixes the layers that an elmo component earlier in the pipeline has computed.
 
-    It takes them from the component that it is linked to and from no other. In training its
-    gradients go into the component's current batch.
+    A component that was sourced is one object in several pipelines, and so is its listener: it is
+    linked to an elmo component in each, and takes a Doc's layers from the one that has read the
+    Doc. In training its gradients go into the current batch of that.
 
     Args:
         upstream: name of the component.
         mix: `scalar_mix.ScalarMix`, this listener's own.
 
     Attributes:
-        doc_layers: those of the component that it is linked to, None if there is none.
+        links: those of the components of that name that it is linked to.
         before: those of all elmo components that were before it in a pipeline.
         samples: Docs that shapes are inferred with, which no component has read.
     """
@@ -37,28 +38,34 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         super().__init__("elmo-listener", forward, init=init, layers=[mix], dims={"nO": None})
         self.upstream = upstream
         self.n_layers = 0
-        self.doc_layers: DocLayers | None = None
+        self.links: list[DocLayers] = []
         self.before: list[DocLayers] = []
         self.samples: list[Doc] = []
 
-    def link(self, doc_layers: DocLayers | None) -> None:
-        """Take layers from a component, or from none."""
-        if self.doc_layers is not None:
-            self.doc_layers.listeners.discard(self)
-        self.doc_layers = doc_layers
-        if doc_layers is not None:
-            doc_layers.listeners.add(self)
+    def link(self, doc_layers: DocLayers) -> None:
+        """Take the layers of Docs that a component has read."""
+        self.links = [each for each in self.links if not (each is doc_layers or each.is_gone)]
+        self.links.append(doc_layers)
+        doc_layers.listeners.add(self)
+        doc_layers.are_known = False
+
+    def unlink(self, doc_layers: DocLayers) -> None:
+        """Take no more layers from a component."""
+        self.links = [each for each in self.links if each is not doc_layers]
+        doc_layers.listeners.discard(self)
 
     def accepts(self, doc_layers: DocLayers) -> bool:
         """Link the listener to a component before it if it names it, and return whether it does."""
-        if doc_layers not in self.before:
-            self.before.append(doc_layers)
+        self.before = [each for each in self.before if not (each is doc_layers or each.is_gone)]
+        self.before.append(doc_layers)
         if self.upstream == doc_layers.name:
             self.link(doc_layers)
             self.samples.clear()  # spaCy links again when all components are initialized
             return True
-        if self.doc_layers is doc_layers:  # the component was renamed
-            self.link(None)
+        if doc_layers in self.links and not doc_layers.is_called(self.upstream):
+            self.unlink(doc_layers)  # it was renamed
+        elif doc_layers in self.links:
+            warnings.warn(sourced_as(self.upstream, doc_layers.name), UserWarning, stacklevel=5)
         return False
 
     def _copy(self, seen: dict[int, Any] | None = None) -> ElmoListener:
@@ -67,7 +74,9 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         if self.has_dim("nO"):
             copied.set_dim("nO", self.get_dim("nO"))
         copied.n_layers, copied.before = self.n_layers, list(self.before)
-        copied.link(self.doc_layers)
+        copied.attrs.update(self.attrs)
+        for doc_layers in self.links:
+            copied.link(doc_layers)
         return copied
 
     def __setstate__(self, state: tuple[dict[str, Any] | None, dict[str, Any]]) -> None:
@@ -75,7 +84,8 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         for attributes in state:
             for name, value in (attributes or {}).items():
                 setattr(self, name, value)
-        self.link(self.doc_layers)
+        for doc_layers in self.links:
+            doc_layers.listeners.add(self)
 
     def set_dim(self, name: str, value: int, *, force: bool = False) -> None:
         """As thinc's, but the width can change until the mix has weights."""
@@ -90,27 +100,33 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         if not self.layers[0].has_param("w"):
             self.set_dim("nO", width)
 
-    def find(self, doc: Doc, batch: Batch | None) -> Floats3d:
-        """The component's layers of a Doc, ``(L + 1, n_tokens, 2P)``.
+    def source(self, doc: Doc) -> DocLayers | None:
+        """The component that has read a Doc, the last one if several have; None if none has."""
+        owners = [owner for owner in get_owners(doc) if owner in self.links]
+        return next((each for each in (*owners, *reversed(self.links)) if doc in each), None)
+
+    def find(self, doc: Doc, source: DocLayers | None, is_train: bool = False) -> Floats3d:
+        """The layers of a Doc, ``(L + 1, n_tokens, 2P)``.
 
         Args:
             doc: the Doc.
-            batch: the component's batch that it is in, if any.
+            source: the component that has read it, None if none has.
+            is_train: the component learns from the Doc.
 
         Raises:
-            ValueError: the component has not read the Doc, or it was retokenized since.
+            ValueError: no component has read the Doc, or it was retokenized since.
         """
         # Also in a batch, for its check of the tokens: an annotating component may retokenize.
-        layers: Any = None if self.doc_layers is None else self.doc_layers.get(doc)
-        if batch is not None:
-            layers = batch.layers(doc)
+        layers: Any = None if source is None else source.get(doc)
+        if is_train and source is not None and doc in source.batch:
+            layers = source.batch.layers(doc)
         if layers is None and self._may_be_own(doc):
             layers = extensions.get_layers(doc)
         if layers is None and any(doc is sample for sample in self.samples):
             # Shapes are being inferred; the values do not matter.
             layers = self.ops.alloc3f(self.n_layers, len(doc), self.get_dim("nO"))
         if layers is None:
-            raise ValueError(self._not_read(doc.vocab))
+            raise ValueError(not_read(self, doc.vocab, is_train))
         if layers.shape[1] != len(doc):
             raise ValueError(
                 f"A Doc has {len(doc)} tokens, but the elmo component '{self.upstream}' has "
@@ -123,26 +139,28 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         """Whether the layers stored on a Doc are its component's; of another process's Docs only
         the name is known."""
         owners = get_owners(doc)
-        is_owner = not owners or self.doc_layers in owners
+        is_owner = not owners or any(owner in self.links for owner in owners)
         return is_owner and extensions.stored_by(doc) == self.upstream
 
-    def find_batch(self, docs: Sequence[Doc]) -> Batch | None:
-        """The component's batch that the Docs belong to; None if it only annotates them.
+    def find_updated(self, docs: Sequence[Doc]) -> DocLayers | None:
+        """The component that was updated with the Docs; None if it only annotates them.
 
         Raises:
-            ValueError: some of them belong to it, others do not.
+            ValueError: it was updated with some of them, but not with others.
         """
-        batch = None if self.doc_layers is None else self.doc_layers.batch
-        if batch is None or not any(doc in batch for doc in docs):
-            return None
-        if not all(doc in batch for doc in docs):
-            raise ValueError(
-                f"A component learns from Docs that are not in the batch that '{self.upstream}' "
-                f"was updated with. Let it learn from the Docs of that batch only."
-            )
-        return batch
+        for doc_layers in reversed(self.links):
+            are_in_batch = {doc in doc_layers.batch for doc in docs}
+            if are_in_batch == {True}:
+                return doc_layers
+            if True in are_in_batch:
+                raise ValueError(
+                    f"A component learns from Docs that are not in the batch that "
+                    f"'{self.upstream}' was updated with. Let it learn from the Docs of that batch "
+                    f"only."
+                )
+        return None
 
-    def check(self, layers: Sequence[Floats3d]) -> None:
+    def check_shape(self, layers: Sequence[Floats3d]) -> None:
         """Raise a ValueError if the mix was made for layers of another number or width."""
         mix = self.layers[0]
         if not mix.has_param("w"):
@@ -157,69 +175,52 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
                     f"with, or train it again."
                 )
 
-    def not_linked(self, vocab: Vocab) -> str:
-        """The error that there is no component of the name of the upstream.
-
-        Args:
-            vocab: of the pipeline that the listener is in.
-        """
-        return (
-            f"A component listens to '{self.upstream}', but there is no elmo component of that "
-            f"name before it. {self._components(vocab)} Set 'upstream' in its "
-            f"spacy-elmo.ElmoListener.v1 to the name of an elmo component before it, or add one: "
-            f'nlp.add_pipe("elmo", name="{self.upstream}", first=True).'
-        )
-
-    def _not_read(self, vocab: Vocab) -> str:
-        if self.doc_layers is None:
-            return self.not_linked(vocab)
-        return (
-            f"A component listens to '{self.upstream}', which has not read the Doc. "
-            f"{self._components(vocab)} '{self.upstream}' must come before the component and must "
-            f"not be disabled. If it is among the frozen_components of a training, add it to "
-            f"annotating_components too. (A component that was sourced listens to the "
-            f"'{self.upstream}' of the pipeline that it was added to last: load the other one "
-            f"again. One that applies its model to parts of Docs as Docs of their own, as the "
-            f"entity_linker does, can listen through spacy.Tok2VecListener.v1.)"
-        )
-
-    def _components(self, vocab: Vocab) -> str:
-        """The pipeline; if it is not known, the elmo components before the listener."""
-        for doc_layers in self.before:
-            nlp = None if doc_layers.nlp is None else doc_layers.nlp()
-            if nlp is not None and nlp.vocab is vocab:
-                return list_components(nlp)
-        names = ", ".join(f"'{doc_layers.name}'" for doc_layers in self.before)
-        return f"Elmo components before it: {names or 'none'}."
+    def check_bilm(self, source: DocLayers) -> None:
+        """Raise a ValueError if the listener has learned from another biLM than a component's."""
+        shim = source.shim
+        if shim is not None and shim.is_loaded and not is_learned_from(self, shim):
+            nlp = source.nlp
+            component = "" if nlp is None else find_pipeline(self, [source], nlp.vocab)[1]
+            raise ValueError(other_bilm(self, component, self.upstream, LearnedFrom(shim)))
 
 
 def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
-    """Note the Docs of this call as samples, which no component has read."""
+    """Begin to learn: note the Docs of this call as samples, which no component has read, and the
+    biLM."""
+    forget(model)
     if not X:
         return
     if model.has_dim("nO") is None:
-        if model.doc_layers is None:
-            raise ValueError(model.not_linked(X[0].vocab))
+        if not model.links:
+            raise ValueError(not_linked(model, X[0].vocab))
         raise ValueError(
             f"A component listens to '{model.upstream}', whose weights cannot be found. Set "
             f"'weights' in [components.{model.upstream}.model] to weights that are there."
         )
     model.samples = list(X)
+    vocab = X[0].vocab
+    own = [each for each in model.links if each.nlp is not None and each.nlp.vocab is vocab]
+    for source in (own or model.links)[-1:]:
+        model.check_bilm(source)
 
 
 def forward(
     model: Any, docs: Sequence[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
     mix: Model[list[Floats3d], list[Floats2d]] = model.layers[0]
-    batch: Batch | None = model.find_batch(docs) if is_train else None
-    layers = [model.find(doc, batch) for doc in docs]
-    model.check(layers)
-    if is_train and batch is None and model.doc_layers is not None:
-        model.doc_layers.turn_on_cache()
+    updated: DocLayers | None = model.find_updated(docs) if is_train else None
+    sources = [updated or model.source(doc) for doc in docs]
+    layers = [model.find(doc, source, is_train) for doc, source in zip(docs, sources, strict=True)]
+    model.check_shape(layers)
+    for source in dict.fromkeys(each for each in sources if each is not None):
+        model.check_bilm(source)
+        if is_train and updated is None:
+            source.turn_on_cache()
+    batch = None if updated is None else updated.batch
     Y, backprop_mix = mix(layers, is_train)
 
     def backprop(dY: list[Floats2d]) -> list[Doc]:
-        d_layers = backprop_mix(dY)
+        d_layers = backprop_mix(dY, batch is not None and batch.trains_bilm)
         if batch is not None:
             batch.add_d_layers(docs, d_layers, mix)
         return []

@@ -7,14 +7,12 @@ averaging reaches thinc's parameters only.
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, List, NamedTuple, Optional, Tuple, Union  # noqa: UP035
+from typing import Any, List, Optional, Tuple, Union  # noqa: UP035
 
-from spacy.language import Language
 from thinc.api import Model, Ops
 from thinc.types import Floats2d, Floats3d
 
 from ..bilm.settings import Settings, below_one, setting
-from .model_nodes import model_nodes
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
@@ -61,6 +59,21 @@ class MixSettings(Settings):
             )
 
 
+class Checked:
+    """The parameters that a mix was last found fit to compute with.
+
+    To look at their values is to wait for a GPU: there it is done once for the same parameters,
+    and not in training. thinc does not save it with the mix.
+    """
+
+    parameters: Tuple[Any, ...] = ()
+
+    def are(self, *parameters: Any) -> bool:
+        """Whether they are these arrays."""
+        pairs = zip(self.parameters, parameters, strict=False)
+        return bool(self.parameters) and all(known is found for known, found in pairs)
+
+
 def ScalarMix(
     initial_weights: Optional[List[float]] = None,
     gamma: float = 1.0,
@@ -96,7 +109,7 @@ def ScalarMix(
         init=init,
         dims={"nO": None},
         params={"w": None, "gamma": None},
-        attrs={"settings": settings},
+        attrs={"settings": settings, "checked": Checked()},
     )
 
 
@@ -133,11 +146,14 @@ def forward(
     model: Model[List[Floats3d], List[Floats2d]], X: List[Floats3d], is_train: bool
 ) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Floats3d]]]:
     if not X:
-        return [], lambda dY: []
+        return [], lambda dY, with_dX=True: []
     set_up(model, X[0].shape[0], X[0].shape[2])
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
-    check_parameters(model, X[0].shape[0])
+    checked: Checked = model.attrs["checked"]
+    if model.ops.device_type == "cpu" or not (is_train or checked.are(w, gamma)):
+        check_parameters(model, X[0].shape[0])
+    checked.parameters = () if is_train else (w, gamma)  # they are about to change
     s = layer_weights(model)
     settings: MixSettings = model.attrs["settings"]
     normal = [_normalize(model.ops, x) for x in X] if settings.layer_norm else None
@@ -151,7 +167,7 @@ def forward(
         masks = [model.ops.get_dropout_mask(y.shape, settings.dropout) for y in Y]
         Y = [y * mask for y, mask in zip(Y, masks, strict=True)]
 
-    def backprop(dY: List[Floats2d]) -> List[Floats3d]:
+    def backprop(dY: List[Floats2d], with_dX: bool = True) -> List[Floats3d]:
         xp = model.ops.xp
         if masks is not None:
             dY = [d * mask for d, mask in zip(dY, masks, strict=True)]
@@ -163,6 +179,8 @@ def forward(
             model.inc_grad("gamma", d_gamma)
             if settings.layers == "all":
                 model.inc_grad("w", s * (d_s - (s * d_s).sum()) + 2 * settings.l2 * w)
+        if not with_dX:  # the biLM is frozen
+            return []
         dX = [(gamma[0] * s)[:, None, None] * d for d in dY]
         if normal is not None:
             dX = [un(d) for (_, un), d in zip(normal, dX, strict=True)]
@@ -226,53 +244,3 @@ def _normalize(ops: Ops, X: Any) -> Tuple[Floats3d, Callable[[Any], Floats3d]]:
         return scale * (dY - dY.mean(axis=2, keepdims=True) - Y * along)
 
     return Y, backprop
-
-
-class Mix(NamedTuple):
-    """A mix of a biLM's layers, ``γ · Σ_j s_j · h_j``.
-
-    Attributes:
-        component: name of the component whose model it is in.
-        listener: which one there: ``"doc.tensor"`` for an elmo component's own, else the name that
-            the architecture has for it, such as ``"elmo"`` and ``"output_elmo"``, or its index.
-        weights: s_j, from the token layer (0) to the top; they add up to 1.
-        gamma: γ.
-    """
-
-    component: str
-    listener: str
-    weights: Tuple[float, ...]
-    gamma: float
-
-
-def mixes(nlp: Language) -> List[Mix]:
-    """The mixes in all components of a pipeline, in its order, disabled components included.
-
-    Args:
-        nlp: any pipeline.
-
-    Returns:
-        One `Mix` for each; those without weights yet, before the training, are left out.
-    """
-    found = []
-    for component, pipe in nlp.components:
-        model: Any = getattr(pipe, "model", None)
-        nodes = [n for n in model_nodes(pipe, Model) if n.name == NAME and n.has_param("w")]
-        for index, node in enumerate(nodes):
-            s = layer_weights(node)
-            gamma: Any = node.get_param("gamma")
-            name = _name(model, node) or str(index)
-            found.append(Mix(component, name, tuple(s.tolist()), float(gamma[0])))
-    return found
-
-
-def _name(model: Model, mix: Model) -> str:
-    """The name of a mix in a component's model, empty if it has none."""
-    parent = next((node for node in model.walk() if mix in node.layers), None)
-    if parent is model:  # an elmo component
-        return "doc.tensor"
-    for node in model.walk():
-        for name in node.ref_names:
-            if node.maybe_get_ref(name) is parent:
-                return name
-    return ""

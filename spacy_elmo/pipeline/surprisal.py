@@ -14,7 +14,7 @@ from thinc.api import get_torch_default_device
 
 from ..bilm.locks import LOADING
 from ..bilm.settings import check_choice
-from .checks import warn_of_language
+from .checks import damage_reported, warn_of_language
 from .segments import sentence_bounds
 
 if TYPE_CHECKING:
@@ -124,10 +124,18 @@ class ElmoSurprisal(Pipe):
             self.language_model.save(Path(path))
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "ElmoSurprisal":
-        """Load the language model that `to_disk` saved, unless ``"model"`` is excluded."""
+        """Load the language model that `to_disk` saved, unless ``"model"`` is excluded.
+
+        Raises:
+            ValueError: a file is missing or damaged.
+        """
+        with damage_reported(self.name, str(path)):
+            self._from_disk(path, exclude)
+        return self
+
+    def _from_disk(self, path: Union[str, Path], exclude: Iterable[str]) -> None:
         if "model" not in exclude:
             self._language_model = _load(path, self._device)
-        return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """The files that `to_disk` writes."""
@@ -138,11 +146,16 @@ class ElmoSurprisal(Pipe):
             return srsly.msgpack_dumps({file.name: file.read_bytes() for file in path.iterdir()})
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoSurprisal":
-        """Load the language model that `to_bytes` serialized, unless ``"model"`` is excluded."""
-        with TemporaryDirectory() as directory:
+        """Load the language model that `to_bytes` serialized, unless ``"model"`` is excluded.
+
+        Raises:
+            ValueError: the bytes are damaged.
+        """
+        with damage_reported(self.name, "bytes"), TemporaryDirectory() as directory:
             for name, content in srsly.msgpack_loads(data).items():
                 Path(directory, Path(name).name).write_bytes(content)
-            return self.from_disk(directory, exclude=exclude)
+            self._from_disk(directory, exclude)
+        return self
 
 
 def _load(weights: Union[str, Path, List[str]], device: "torch.device") -> "LanguageModel":

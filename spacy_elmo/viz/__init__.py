@@ -15,7 +15,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..lm.language_model import LanguageModel
-from ..pipeline.scalar_mix import mixes as find_mixes
+from ..pipeline.mixes import mixes as find_mixes
 from ..senses import Senses
 from .blanks import draw_blanks
 from .mixes import draw_mixes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..pipeline.scalar_mix import Mix
+from ..pipeline.mixes import Mix
 from .figure import heat_map, in_style, new_figure
 from .picture import Picture
 

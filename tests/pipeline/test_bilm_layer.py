@@ -234,10 +234,34 @@ def test_learns_after_loading(weights):
 
 def test_copies_of_frozen_weights_share_them(weights):
     layer = make_layer(weights)
-    bilm = bilm_of(layer)
+    layer.predict(make_docs())
     copied = layer.copy()
-    assert bilm_of(copied) is bilm
+    pairs = zip(bilm_of(copied).parameters(), bilm_of(layer).parameters(), strict=True)
+    assert all(one.data_ptr() == other.data_ptr() for one, other in pairs)
     assert copied.shims[0].id != layer.shims[0].id
+
+
+def test_a_copy_of_frozen_weights_is_cast_and_moved_by_itself(weights):
+    """Also while both read from the same caches, which are warm."""
+    layer, docs = make_layer(weights), make_docs()
+    layer.predict(docs)
+    layer.shims[0].cache.enable()
+    before = layer.predict(docs)
+    copied = layer.copy()
+    assert max_difference(copied.predict(docs), before) == 0
+    bilm_of(copied).double()
+    assert max_difference(layer.predict(docs), before) == 0
+    assert {p.dtype for p in bilm_of(layer).parameters()} == {torch.float32}
+    copied.shims[0].to_device("cpu", -1)
+    assert layer.shims[0].cache.is_on
+    bilm_of(copied).to("meta")
+    assert max_difference(layer.predict(docs), before) == 0
+
+
+def test_a_copy_that_learns_has_a_cache_of_its_own(weights):
+    layer = make_layer(weights, frozen=False)
+    layer.predict(make_docs())
+    assert layer.copy().shims[0].cache is not layer.shims[0].cache
 
 
 def test_copies_of_weights_that_learn_part(weights):
@@ -293,6 +317,29 @@ def test_many_words_at_once(weights):
 
 def test_whole_architecture_of_no_docs(weights):
     assert Elmo(weights=str(weights)).predict([]) == []
+
+
+def test_no_copy_without_the_cache(weights, monkeypatch):
+    """Also after a training, in which it was on."""
+    layer, [doc] = make_layer(weights), make_docs(["A bank"])
+    bilm, found = bilm_of(layer), []
+    read = bilm.read
+
+    def note(*args, **named):
+        layers, state = read(*args, **named)
+        found.extend(layers)
+        return layers, state
+
+    monkeypatch.setattr(bilm, "read", note)
+    cache = layer.shims[0].cache
+    for is_on in (False, True, False):
+        if is_on:
+            cache.enable()
+            layer.predict([doc])
+        [layers] = layer.predict([doc])
+        assert np.shares_memory(layers, found[-1].numpy()) == (not is_on)
+        cache.disable()
+    assert cache.hits == 1
 
 
 def test_use_params_of_a_model_with_the_same_id(weights):

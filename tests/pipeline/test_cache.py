@@ -343,7 +343,8 @@ def test_dropped_when_weights_change(weights: Path, own_weights: Path) -> None:
             parameter.uniform_(-0.6, 0.6)
     nlp.get_pipe("elmo").model.from_bytes(other.get_pipe("elmo").model.to_bytes())
     expected = other("the bank sat.").tensor
-    assert max_difference(nlp("the bank sat.").tensor, expected) <= TOLERANCE
+    with nlp.select_pipes(disable="tagger"):  # it has learned from those before
+        assert max_difference(nlp("the bank sat.").tensor, expected) <= TOLERANCE
 
 
 @pytest.mark.parametrize("by_hand", [False, True])

@@ -20,6 +20,7 @@ from thinc.api import Adam, Model
 
 import spacy_elmo
 from spacy_elmo.architectures import ElmoListener as make_listener
+from spacy_elmo.pipeline import scalar_mix
 from spacy_elmo.pipeline.scalar_mix import layer_weights
 
 from .helpers import (
@@ -226,6 +227,26 @@ def test_a_batch_without_gold_for_some(weights: Path, last: str) -> None:
         np.testing.assert_allclose(gradients[1][parameter], value, atol=1e-7)
 
 
+@pytest.mark.parametrize("tok2vec", [listening(layer_norm=True), LISTENER])
+def test_a_frozen_biLM_costs_no_gradient_of_its_layers(
+    weights: Path, tok2vec: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed = []
+    forward = scalar_mix.forward
+
+    def note(model: Model, X: Any, is_train: bool) -> Any:
+        Y, backprop = forward(model, X, is_train)
+        return Y, lambda dY, *more: computed.append(backprop(dY, *more)) or computed[-1]
+
+    monkeypatch.setattr(scalar_mix, "forward", note)
+    for frozen in (True, False):
+        nlp = make_pipeline(weights, tok2vec, frozen=frozen)
+        examples, optimizer = start(nlp)
+        computed.clear()
+        step(nlp, examples, optimizer)
+        assert [len(d_layers) for d_layers in computed] == [0 if frozen else len(examples)]
+
+
 def test_every_parameter_of_the_biLM_gets_its_gradient(weights: Path) -> None:
     nlp = make_pipeline(weights, listening(initial_weights=[0.3, 0.1, -0.2]), frozen=False)
     examples, _ = start(nlp)
@@ -356,23 +377,57 @@ def test_averages_reach_the_mix(weights: Path) -> None:
 # Without a component that learns with it
 
 
-def test_without_its_component(weights: Path) -> None:
+def move_to_the_end(nlp: Language) -> None:
+    name, component = nlp._components.pop(0)
+    nlp._components.append((name, component))
+    nlp._link_components()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda nlp: nlp.disable_pipe("elmo"),
+            r"Doc: it is disabled\. Enable it: nlp\.enable_pipe",
+        ),
+        (move_to_the_end, r"Doc: it comes after 'tagger'\. Put it before\.$"),
+        (
+            lambda nlp: nlp.remove_pipe("elmo"),
+            r"no elmo component of that name before it\. The pipeline is: 'tagger' \(tagger\)\.",
+        ),
+    ],
+    ids=["disabled", "order", "removed"],
+)
+def test_without_its_component(weights: Path, change: Any, said: str) -> None:
     nlp = make_pipeline(weights, listening())
-    start(nlp)
-    with nlp.select_pipes(disable="elmo"):
-        said = (
-            r"listens to 'elmo', which has not read the Doc.*: 'elmo' \(elmo, disabled\), 'tagger'"
-        )
-        with pytest.raises(ValueError, match=said):
-            nlp("some words")
-        with pytest.raises(ValueError, match="annotating_components"):
-            nlp.update(make_examples(nlp))
-    alone = spacy.blank("en")
-    alone.add_pipe("tagger", config=tagger_config(listening()))
-    with pytest.raises(
-        ValueError, match=r"no elmo .* before it\. Elmo components before it: none\."
-    ):
-        alone.initialize(lambda: make_examples(alone))
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    elmo = nlp.get_pipe("elmo")  # exists for as long as the test
+    change(nlp)
+    with pytest.raises(ValueError, match=said) as caught:
+        nlp("some words")
+    assert "The component 'tagger' listens to 'elmo'" in str(caught.value)
+    assert len(str(caught.value).split()) < 60
+    with pytest.raises(ValueError, match=said):
+        nlp.get_pipe("tagger").update(examples)
+    assert elmo.name == "elmo"
+
+
+def test_frozen_without_annotating(weights: Path) -> None:
+    nlp = make_pipeline(weights, listening())
+    examples, optimizer = start(nlp)
+    said = (
+        r"'elmo', which has not read the Doc: .* frozen_components .* annotating_components too\.$"
+    )
+    with pytest.raises(ValueError, match=said):
+        nlp.update(examples, sgd=optimizer, exclude=["elmo"])
+
+
+def test_alone(weights: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tagger", config=tagger_config(listening()))
+    with pytest.raises(ValueError, match=r"no elmo component of that name before it\. Add one"):
+        nlp.initialize(lambda: make_examples(nlp))
 
 
 @pytest.mark.parametrize("upstream", ["elmoo", "sentencizer", "tagger"])
@@ -557,25 +612,6 @@ def test_retokenized_to_as_many_tokens_in_training(weights: Path) -> None:
     [example] = [Example(Doc(nlp.vocab, words), Doc(nlp.vocab, words, tags=["A"] * len(words)))]
     with pytest.raises(ValueError, match="retokenized"):
         nlp.update([example], sgd=optimizer, annotates=["merge_and_split"])
-
-
-# Sourced
-
-
-def test_sourced_into_another_pipeline(weights: Path, tmp_path: Path) -> None:
-    trained = make_pipeline(weights, listening())
-    examples, optimizer = start(trained)
-    for _ in range(5):
-        step(trained, examples, optimizer)
-    nlp = spacy.blank("en")
-    for name in ("elmo", "tagger"):
-        nlp.add_pipe(name, source=trained)
-    assert tags(nlp(TEXT)) == tags(trained(TEXT))
-    other = make_pipeline(write_weights(tmp_path / "other", seed=1), listening())
-    other.remove_pipe("tagger")
-    other.add_pipe("tagger", source=trained)
-    assert other.get_pipe("elmo").listening_components == ["tagger"]
-    other(TEXT)
 
 
 # The task models

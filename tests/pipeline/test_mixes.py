@@ -19,7 +19,7 @@ from thinc.api import Adam, Config
 import spacy_elmo
 from spacy_elmo.architectures import ConsoleLogger
 
-from .helpers import N_LAYERS
+from .helpers import N_LAYERS, make_nlp
 from .learning import EMBED, LISTENER, make_examples, make_inline, make_pipeline, start, step
 
 OWN_MIX = {"@architectures": "spacy-elmo.ElmoListener.v1", "dropout": 0.0, "mix_l2": 0.0}
@@ -52,6 +52,26 @@ def test_names_and_numbers(weights: Path, tmp_path: Path) -> None:
         assert np.allclose(at_input.weights, s / s.sum(), atol=1e-6)
         assert np.allclose(at_output.weights, (s / s.sum())[::-1], atol=1e-6)
         assert (at_input.gamma, at_output.gamma) == (1.0, 0.5)
+
+
+@pytest.mark.parametrize("name", ["parser", "ner", "tagger", "textcat", "spancat"])
+def test_names_of_all_kinds_of_components(weights: Path, name: str) -> None:
+    """Those that the config shows: parsers, too, hide the listener in a larger part."""
+    parts = (OWN_MIX, {"@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": OWN_MIX, "embed": EMBED})
+    for tok2vec, expected in zip(parts, ("tok2vec", "elmo"), strict=True):
+        nlp = make_nlp(weights)
+        config = nlp.get_factory_meta(name).default_config["model"]
+        config = json.loads(json.dumps(config))
+        config["tok2vec"] = tok2vec
+        nlp.add_pipe(name, config={"model": config})
+        if name not in ("tagger", "spancat"):
+            nlp.get_pipe(name).add_label("A")
+            nlp.get_pipe(name).add_label("B")
+        elif name == "spancat":
+            nlp.get_pipe(name).add_label("A")
+        nlp.initialize(lambda nlp=nlp: make_examples(nlp))
+        found = [mix.listener for mix in spacy_elmo.mixes(nlp) if mix.component == name]
+        assert found == [expected]
 
 
 def test_the_shared_mix_and_one_without_a_component(weights: Path) -> None:

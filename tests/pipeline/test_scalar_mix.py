@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
-from thinc.api import Model
+from thinc.api import Model, NumpyOps
 
+from spacy_elmo.pipeline import scalar_mix
 from spacy_elmo.pipeline.scalar_mix import EPSILON, ScalarMix, penalty
 
 from .helpers import finite_difference
@@ -175,3 +176,46 @@ def test_read_only_input():
     gradient = np.ones(layers.shape[1:], dtype="float32")
     gradient.flags.writeable = False
     assert backprop([gradient])[0].shape == layers.shape
+
+
+def test_without_the_gradient_of_its_input():
+    """A biLM that is frozen does not need it."""
+    gradients = []
+    for with_dX in (True, False):
+        mix = make_mix(True)
+        mixed, backprop = mix.begin_update(LAYERS)
+        assert len(backprop(mixed, with_dX)) == (len(LAYERS) if with_dX else 0)
+        gradients.append([mix.get_grad(name) for name in ("w", "gamma")])
+    np.testing.assert_array_equal(gradients[0][0], gradients[1][0])
+    np.testing.assert_array_equal(gradients[0][1], gradients[1][1])
+
+
+def test_a_gpu_is_not_waited_for(monkeypatch):
+    """The values of the parameters are looked at once, and not in training."""
+    looked = []
+    check = scalar_mix.check_parameters
+    monkeypatch.setattr(
+        scalar_mix, "check_parameters", lambda *args: looked.append(1) or check(*args)
+    )
+    mix = make_mix(False)
+    mix.ops = NumpyOps(device_type="gpu")
+    for expected in (1, 1):
+        mix.predict(LAYERS)
+        assert len(looked) == expected
+    for _ in range(3):
+        mixed, backprop = mix.begin_update(LAYERS)
+        backprop(mixed)
+        mix.finish_update(lambda key, param, grad: (param, grad))
+    assert len(looked) == 1
+    mix.predict(LAYERS)
+    assert len(looked) == 2
+    mix.get_param("gamma")[:] = np.nan  # as a step of a training that diverges
+    mix.begin_update(LAYERS)
+    with pytest.raises(ValueError, match="not all of them finite"):
+        mix.predict(LAYERS)
+    loaded = make_mix(False)
+    loaded.ops = NumpyOps(device_type="gpu")
+    loaded.predict(LAYERS)
+    loaded.from_bytes(mix.to_bytes())
+    with pytest.raises(ValueError, match="not all of them finite"):
+        loaded.predict(LAYERS)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import spacy
+import srsly
 import torch
 from hypothesis import given
 from spacy.language import Language
@@ -154,6 +155,45 @@ def test_what_is_excluded(weights: Path, tmp_path: Path) -> None:
         nlp("A word")
     component.from_bytes(saved)
     same(bits(nlp(TEXTS[0])), bits(make_nlp(weights)(TEXTS[0])))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xc1",
+        srsly.msgpack_dumps(1) * 2,
+        srsly.msgpack_dumps(["config.json"]),
+        srsly.msgpack_dumps({"config.json": 1}),
+        srsly.msgpack_dumps({1: b""}),
+        srsly.msgpack_dumps({"": b""}),
+        srsly.msgpack_dumps({"..": b""}),
+        srsly.msgpack_dumps({"config.json": b"[]"}),
+    ],
+)
+def test_damaged_bytes(nlp: Language, data: bytes) -> None:
+    expected = bits(nlp(TEXTS[0]))
+    with pytest.raises(ValueError, match="Cannot load the component 'elmo_surprisal' from bytes"):
+        nlp.get_pipe("elmo_surprisal").from_bytes(data)
+    same(bits(nlp(TEXTS[0])), expected)  # what it had before
+
+
+@pytest.mark.parametrize("name", ["config.json", "weights.safetensors", "head.safetensors"])
+@pytest.mark.parametrize("damage", ["missing", "directory", "short", "null"])
+def test_damaged_files(weights: Path, tmp_path: Path, name: str, damage: str) -> None:
+    nlp = make_nlp(weights)
+    nlp.to_disk(tmp_path / "saved")
+    file = tmp_path / "saved" / "elmo_surprisal" / name
+    data = file.read_bytes()
+    file.unlink()
+    if damage == "directory":
+        file.mkdir()
+    elif damage != "missing":
+        file.write_bytes(data[: len(data) // 2] if damage == "short" else b"null")
+    with pytest.raises(
+        ValueError, match=r"Cannot load the component 'elmo_surprisal' from .*saved"
+    ):
+        spacy.load(tmp_path / "saved")
 
 
 def test_the_language_model_is_where_thinc_computes(

@@ -14,7 +14,7 @@ import spacy
 from spacy_elmo import LanguageModel, viz
 from spacy_elmo.cli.demo_contexts import text_contexts
 from spacy_elmo.cli.demo_page import make_page
-from spacy_elmo.pipeline.scalar_mix import Mix
+from spacy_elmo.pipeline.mixes import Mix
 from spacy_elmo.senses import Context, group
 from spacy_elmo.viz.mixes import draw_mixes
 from spacy_elmo.viz.page import html_page

@@ -1,0 +1,67 @@
+"""The mixes in a pipeline, by the names that its config has for them: `spacy_elmo.mixes`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from spacy.language import Language
+from thinc.api import Model
+
+from .model_nodes import model_nodes
+from .scalar_mix import NAME, layer_weights
+
+
+class Mix(NamedTuple):
+    """A mix of a biLM's layers, ``γ · Σ_j s_j · h_j``.
+
+    Attributes:
+        component: name of the component whose model it is in.
+        listener: which one there: ``"doc.tensor"`` for an elmo component's own, else the name that
+            the model's config has for it, such as ``"tok2vec"``, ``"elmo"`` and ``"output_elmo"``;
+            with its index, if there are several of that name.
+        weights: s_j, from the token layer (0) to the top; they add up to 1.
+        gamma: γ.
+    """
+
+    component: str
+    listener: str
+    weights: tuple[float, ...]
+    gamma: float
+
+
+def mixes(nlp: Language) -> list[Mix]:
+    """The mixes in all components of a pipeline, in its order, disabled components included.
+
+    Args:
+        nlp: any pipeline.
+
+    Returns:
+        One `Mix` for each; those without weights yet, before the training, are left out.
+    """
+    found = []
+    for component, pipe in nlp.components:
+        nodes = [n for n in model_nodes(pipe, Model) if n.name == NAME]
+        names = [_name(pipe.model, node) for node in nodes]  # type: ignore[attr-defined]
+        for index, (node, name) in enumerate(zip(nodes, names, strict=True)):
+            if node.has_param("w"):
+                gamma: Any = node.get_param("gamma")
+                if names.count(name) > 1:
+                    name = f"{name} {index}"
+                weights = tuple(layer_weights(node).tolist())
+                found.append(Mix(component, name, weights, float(gamma[0])))
+    return found
+
+
+def _name(model: Model, mix: Model) -> str:
+    """The name of the smallest part of a component's model that the mix is in."""
+    parent = next((node for node in model.walk() if mix in node.layers), None)
+    if parent is model:  # an elmo component
+        return "doc.tensor"
+    parts: list[tuple[int, str]] = []
+    for node in model.walk():
+        for name in node.ref_names:
+            part = node.maybe_get_ref(name)
+            nodes = [] if part is None else list(part.walk())
+            if parent in nodes:
+                parts.append((len(nodes), name))
+    return min(parts, default=(0, "mix"))[1]

@@ -1,0 +1,80 @@
+"""Whether two biLMs have the same weights, and copies that share them."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.find_weights import load_bilm
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.own_weights import from_bytes, halved, save_bilm, to_bytes
+from spacy_elmo.bilm.same_weights import fingerprint, share_weights
+
+SHAPE = {"projection_dim": 4, "dim": 6, "n_layers": 2}
+CHARACTERS = BiLMConfig(filters=((1, 4), (2, 4)), char_dim=3, **SHAPE)
+TABLE = {"token_encoder": "vectors", "vector_dim": 4, "n_vectors": 5, "n_words": 5}
+VECTORS = BiLMConfig.from_dict({**SHAPE, **TABLE})
+
+
+def make_bilm(config: BiLMConfig) -> BiLM:
+    """Weights that half precision holds exactly."""
+    torch.manual_seed(0)
+    model = BiLM(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(halved(parameter.uniform_(-0.5, 0.5)))
+    return model
+
+
+def test_the_same_weights(tmp_path: Path) -> None:
+    """However they are stored, and however they are computed with."""
+    model = make_bilm(CHARACTERS)
+    expected = fingerprint(model)
+    save_bilm(model, tmp_path)
+    assert len(expected) == 32
+    copies = [
+        load_bilm(str(tmp_path)),
+        from_bytes(model.config, to_bytes(model)),
+        deepcopy(model),
+        share_weights(model),
+        deepcopy(model).half(),
+        deepcopy(model).double(),
+        deepcopy(model).set_precision("bfloat16", compiled=True),
+    ]
+    assert {fingerprint(copied) for copied in copies} == {expected}
+    model.warm_state()  # computed from the weights at its first use
+    assert fingerprint(model) == expected
+
+
+@pytest.mark.parametrize("config", [CHARACTERS, VECTORS])
+def test_every_tensor_counts(config: BiLMConfig) -> None:
+    model = make_bilm(config)
+    found = {fingerprint(model)}
+    tensors = model.state_dict()
+    with torch.no_grad():
+        for tensor in (tensor for tensor in tensors.values() if tensor.numel()):
+            tensor.view(-1)[-1] += 1
+            model.clear_caches()  # for buffers, which nothing changes
+            found.add(fingerprint(model))
+    assert len(found) == 1 + sum(tensor.numel() > 0 for tensor in tensors.values())
+
+
+def test_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_bilm(CHARACTERS)
+    expected = fingerprint(model)
+    with monkeypatch.context() as patch:
+        patch.setattr("spacy_elmo.bilm.same_weights._hash", None)
+        assert fingerprint(model) == expected
+    with torch.no_grad():
+        model.lstm[0].bias.add_(1)
+    assert fingerprint(model) != expected
+
+
+@pytest.mark.gpu
+def test_on_a_gpu() -> None:
+    model = make_bilm(CHARACTERS)
+    assert fingerprint(deepcopy(model).cuda()) == fingerprint(model)

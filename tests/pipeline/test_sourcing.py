@@ -1,0 +1,446 @@
+"""Components sourced from another pipeline, and listeners that know what they have learned from."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import DocBin
+from spacy.training.initialize import init_nlp
+from thinc.api import Adam
+
+from spacy_elmo.bilm.same_weights import fingerprint
+from spacy_elmo.pipeline.learned_from import ATTRIBUTE
+
+from .helpers import add_elmo, make_nlp, max_difference, write_weights
+from .learning import (
+    LISTENER,
+    TEXT,
+    bilm_of,
+    listeners_of,
+    listening,
+    make_examples,
+    make_pipeline,
+    mix_of,
+    start,
+    step,
+    tagger_config,
+)
+
+LISTENERS = pytest.mark.parametrize("tok2vec", [listening(), LISTENER], ids=["own mix", "spaCy's"])
+WRONG = r"'(tagger|pos)' has learned from the biLM 'tiny' \(\w{8}.*, but 'elmo' has the biLM 'tiny'"
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """Weights of the same shape."""
+    return write_weights(tmp_path / "other", seed=1)
+
+
+def trained(weights: Path, tok2vec: dict[str, Any] | None = None, **settings: Any) -> Language:
+    nlp = make_pipeline(weights, tok2vec or listening(), **settings)
+    examples, optimizer = start(nlp)
+    for _ in range(3):
+        step(nlp, examples, optimizer)
+    return nlp
+
+
+def scores(nlp: Language, name: str = "tagger", text: str = TEXT) -> np.ndarray:
+    """What a tagger computes of a text that its pipeline reads."""
+    component = nlp.get_pipe(name)
+    return component.model.predict([nlp(text)])[0]
+
+
+def same(nlp: Language, expected: np.ndarray, name: str = "tagger") -> None:
+    assert max_difference([scores(nlp, name)], [expected]) <= 1e-5
+
+
+# Both pipelines work
+
+
+@LISTENERS
+@pytest.mark.parametrize("order", [("elmo", "tagger"), ("tagger", "elmo")])
+def test_elmo_and_its_listener(
+    weights: Path, tmp_path: Path, order: tuple[str, str], tok2vec: dict[str, Any]
+) -> None:
+    source = trained(weights, tok2vec)
+    expected = scores(source)
+    nlp = spacy.blank("en")
+    for name in order:
+        nlp.add_pipe(name, source=source, first=name == "elmo" or None)
+    for each in (nlp, source, nlp):
+        same(each, expected)
+    nlp.to_disk(tmp_path / "nlp")
+    same(spacy.load(tmp_path / "nlp"), expected)
+
+
+@pytest.mark.parametrize("name", ["tagger", "pos"])
+def test_a_listener_beside_the_same_weights(weights: Path, tmp_path: Path, name: str) -> None:
+    """In each pipeline it takes the layers of the elmo component that has read the Doc."""
+    source = trained(weights)
+    expected = scores(source)
+    nlp = make_nlp(weights)
+    nlp.add_pipe("tagger", source=source, name=name)
+    for each, component in ((nlp, name), (source, "tagger"), (nlp, name)):
+        same(each, expected, component)
+    doc = source(nlp(TEXT))  # both have read it
+    assert max_difference([nlp.get_pipe(name).model.predict([doc])[0]], [expected]) <= 1e-5
+    nlp.to_disk(tmp_path / "nlp")
+    same(spacy.load(tmp_path / "nlp"), expected, name)
+    del source
+    same(nlp, expected, name)
+
+
+def test_of_two_that_have_read_a_doc_the_last_one_counts(weights: Path) -> None:
+    """They differ in where sentences end."""
+    source, text = trained(weights), "The bank. The river. A bank"
+    nlp = make_nlp(weights, segments="doc")
+    nlp.add_pipe("tagger", source=source)
+    expected = {id(each): scores(each, text=text) for each in (source, nlp)}
+    assert max_difference(*([value] for value in expected.values())) > 1e-3
+    doc = source.make_doc(text)
+    for each in (source, nlp, source):
+        found = source.get_pipe("tagger").model.predict([each(doc)])
+        np.testing.assert_array_equal(found[0], expected[id(each)])
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_training_after_sourcing(weights: Path, frozen: bool) -> None:
+    """Both pipelines have the components that learn."""
+    source = trained(weights, frozen=frozen)
+    nlp = spacy.blank("en")
+    for name in ("elmo", "tagger"):
+        nlp.add_pipe(name, source=source)
+    before = scores(source)
+    optimizer = nlp.resume_training()
+    for _ in range(3):
+        step(nlp, make_examples(nlp), optimizer)
+    after = scores(nlp)
+    assert max_difference([after], [before]) > 1e-4
+    same(source, after)
+    step(source, make_examples(source), optimizer)
+
+
+def test_fine_tuned_beside_the_same_weights(weights: Path) -> None:
+    """What learns with the biLM of one pipeline does not fit that of the other any more."""
+    source = trained(weights)
+    nlp = make_nlp(weights, frozen=False)
+    nlp.add_pipe("tagger", source=source)
+    for _ in range(3):
+        step(nlp, make_examples(nlp), Adam(0.01))
+    nlp(TEXT)
+    with pytest.raises(ValueError, match=WRONG):
+        source(TEXT)
+
+
+def test_sourced_by_configs(weights: Path, other: Path, tmp_path: Path) -> None:
+    """As `spacy train` sets up a pipeline, with components that are frozen or learn on."""
+    source = trained(weights)
+    expected = scores(source)
+    source.to_disk(tmp_path / "source")
+    examples = make_examples(source)
+    for example in examples:
+        for token in example.reference:
+            token.set_morph("Number=Sing")
+    corpus = tmp_path / "train.spacy"
+    DocBin(docs=[example.reference for example in examples]).to_disk(corpus)
+    reader = {"@readers": "spacy.Corpus.v1", "path": str(corpus)}
+    sourced = {"source": str(tmp_path / "source")}
+
+    def set_up(elmo: dict[str, Any], frozen: list[str]) -> Language:
+        config = spacy.blank("en").config.merge(
+            {
+                "nlp": {"lang": "en", "pipeline": ["elmo", "tagger", "morphologizer"]},
+                "components": {
+                    "elmo": elmo,
+                    "tagger": sourced,
+                    "morphologizer": {
+                        "factory": "morphologizer", **tagger_config(listening())
+                    },
+                },
+                "corpora": {"train": reader, "dev": reader},
+                "training": {"frozen_components": frozen},
+            }
+        )  # fmt: skip
+        return init_nlp(config)
+
+    def own(path: Path) -> dict[str, Any]:
+        return {"factory": "elmo", "model": {
+            "@architectures": "spacy-elmo.Elmo.v1", "weights": str(path)}}  # fmt: skip
+
+    for elmo in (sourced, own(weights)):
+        for frozen in ([], ["tagger"], ["elmo", "tagger"]):
+            nlp = set_up(elmo, frozen)
+            same(nlp, expected)
+            annotating = [name for name in frozen if name == "elmo"]
+            losses = nlp.update(examples, sgd=Adam(0.01), exclude=frozen, annotates=annotating)
+            assert "morphologizer" in losses
+            assert ("tagger" in losses) == ("tagger" not in frozen)
+    for frozen in ([], ["tagger"]):
+        with pytest.raises(ValueError, match=WRONG):
+            set_up(own(other), frozen)
+    nlp = set_up(own(other), ["elmo", "tagger"])  # nothing is initialized that could see it
+    with pytest.raises(ValueError, match=WRONG):
+        nlp(TEXT)
+
+
+def test_weights_are_not_loaded_to_source(weights: Path, tmp_path: Path) -> None:
+    trained(weights).to_disk(tmp_path / "source")
+    nlp = make_nlp(weights)
+    nlp.add_pipe("tagger", source=spacy.load(tmp_path / "source"))
+    assert not nlp.get_pipe("elmo").shim.is_loaded
+
+
+# Another biLM, or none
+
+
+@LISTENERS
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_another_bilm(
+    weights: Path, other: Path, tmp_path: Path, is_loaded: bool, tok2vec: dict[str, Any]
+) -> None:
+    source = trained(weights, tok2vec)
+    expected = scores(source)
+    if is_loaded:
+        source.to_disk(tmp_path / "source")
+        source = spacy.load(tmp_path / "source")
+    nlp = make_nlp(other)
+    nlp.add_pipe("tagger", source=source)
+    prints = [fingerprint(bilm_of(each.get_pipe("elmo").model))[:8] for each in (source, nlp)]
+    assert prints[0] != prints[1]
+    said = rf"{WRONG}.*Source 'elmo'.*source\.replace_listeners\('elmo', 'tagger'.*train it again"
+    for use in (
+        lambda: nlp(TEXT),
+        lambda: list(nlp.pipe([TEXT])),
+        lambda: nlp.update(make_examples(nlp), sgd=Adam(0.01)),
+    ):
+        with pytest.raises(ValueError, match=said) as caught:
+            use()
+        assert all(each in str(caught.value) for each in prints)
+    same(source, expected)
+    with nlp.select_pipes(disable="tagger"):
+        assert nlp(TEXT)._.elmo.any()
+    with pytest.raises(ValueError, match=WRONG):
+        nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+
+
+@LISTENERS
+def test_the_ways_out(weights: Path, other: Path, tok2vec: dict[str, Any]) -> None:
+    source = trained(weights, tok2vec)
+    expected = scores(source)
+    wrong = make_nlp(other)
+    wrong.add_pipe("tagger", source=source)
+    with pytest.raises(ValueError, match=WRONG):
+        wrong(TEXT)
+    both = spacy.blank("en")
+    for name in ("elmo", "tagger"):
+        both.add_pipe(name, source=source)
+    same(both, expected)
+    source.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    alone = make_nlp(other)
+    alone.add_pipe("tagger", source=source)
+    same(alone, expected)
+
+
+@LISTENERS
+def test_trained_again(weights: Path, other: Path, tok2vec: dict[str, Any]) -> None:
+    source = trained(weights, tok2vec)
+    nlp = make_nlp(other)
+    nlp.add_pipe("tagger", source=source)
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    step(nlp, examples, Adam(0.01))
+    nlp(TEXT)
+    with pytest.raises(ValueError, match=WRONG):
+        source(TEXT)
+
+
+def test_the_mix_of_spacys_listeners(weights: Path) -> None:
+    """They learn with the elmo component's, which is in ``doc.tensor``."""
+    source = trained(weights, LISTENER)
+    expected = scores(source)
+    nlp = make_nlp(weights)
+    nlp.add_pipe("tagger", source=source)
+    with pytest.raises(ValueError, match=r"biLM 'tiny' \((\w{8}), mix (\w{8})\), but .*\(\1, mix"):
+        nlp(TEXT)
+    same(source, expected)
+    for name in ("w", "gamma"):
+        learned = mix_of(source.get_pipe("elmo").model).get_param(name)
+        mix_of(nlp.get_pipe("elmo").model).set_param(name, learned.copy())
+    same(nlp, expected)
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+@LISTENERS
+def test_what_was_learned_from_is_copied(
+    weights: Path, other: Path, tmp_path: Path, way: Callable[[Any], Any], tok2vec: dict[str, Any]
+) -> None:
+    source = way(trained(weights, tok2vec))
+    source = spacy.blank("en").from_config(source.config).from_bytes(source.to_bytes())
+    expected = scores(source)
+    tagger = source.get_pipe("tagger")
+    tagger.model = tagger.model.copy() if tok2vec is not LISTENER else tagger.model
+    same(source, expected)
+    nlp = make_nlp(other)
+    nlp.add_pipe("tagger", source=source)
+    with pytest.raises(ValueError, match=WRONG):
+        nlp(TEXT)
+
+
+@LISTENERS
+def test_saved_without_a_fingerprint(
+    weights: Path, other: Path, tmp_path: Path, tok2vec: dict[str, Any]
+) -> None:
+    """As earlier versions did it: what it reads first is taken for what it has learned from."""
+    source = trained(weights, tok2vec)
+    expected = scores(source)
+    for node in source.get_pipe("tagger").model.walk():
+        node.attrs.pop(ATTRIBUTE, None)
+    source.to_disk(tmp_path / "early")
+    early = spacy.load(tmp_path / "early")
+    same(early, expected)
+    nlp = make_nlp(other)
+    nlp.add_pipe("tagger", source=early)
+    with pytest.raises(ValueError, match=WRONG):
+        nlp(TEXT)
+
+
+def test_other_weights_are_loaded_into_a_component(weights: Path, other: Path) -> None:
+    nlp = trained(weights)
+    nlp.get_pipe("elmo").from_bytes(make_nlp(other).get_pipe("elmo").to_bytes())
+    with pytest.raises(ValueError, match=WRONG):
+        nlp(TEXT)
+
+
+@pytest.mark.parametrize("known", [7, {}, {"bilm": None}, {"bilm": 3, "mix": 4, "name": None}])
+def test_damaged(weights: Path, known: Any) -> None:
+    nlp = trained(weights)
+    listeners_of(nlp, "tagger")[0].attrs[ATTRIBUTE] = known
+    with pytest.raises(ValueError, match="'tagger' has learned from the biLM"):
+        nlp(TEXT)
+
+
+def test_without_elmo(weights: Path) -> None:
+    source = trained(weights)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tagger", source=source)
+    said = (
+        r"^A component listens to 'elmo', which has not read the Doc: the Doc is not of the "
+        r"pipeline that 'elmo' is in\. If the component was sourced, source 'elmo' too, before it"
+    )
+    with pytest.raises(ValueError, match=said):
+        nlp(TEXT)
+    nlp.add_pipe("elmo", source=source)
+    with pytest.raises(ValueError, match=said):
+        nlp(TEXT)
+    nlp.remove_pipe("elmo")
+    nlp.add_pipe("elmo", source=source, first=True)
+    same(nlp, scores(source))
+    with nlp.select_pipes(disable="elmo"), pytest.raises(ValueError, match="has not read the Doc"):
+        nlp(TEXT)
+
+
+def test_other_names(weights: Path) -> None:
+    source = trained(weights)
+    expected = scores(source)
+    nlp = make_nlp(weights, name="context")
+    nlp.add_pipe("tagger", source=source)
+    said = (
+        r"'tagger' listens to 'elmo', but there is no elmo component of that name before it\. The "
+        r"pipeline is: 'context' \(elmo\), 'tagger' \(tagger\)\."
+    )
+    with pytest.raises(ValueError, match=said):
+        nlp(TEXT)
+    same(source, expected)
+    renamed = spacy.blank("en")
+    renamed.add_pipe("elmo", source=source, name="context")
+    with pytest.warns(UserWarning, match="listens to 'elmo', which was sourced as 'context': when"):
+        renamed.add_pipe("tagger", source=source)
+    for each in (renamed, source):
+        same(each, expected)
+
+
+# What learns with a biLM
+
+
+def test_a_fine_tuned_pipeline_is_saved(weights: Path, tmp_path: Path) -> None:
+    """Its listeners fit the weights that are saved with them, averages or not."""
+    nlp = make_pipeline(weights, listening(), frozen=False)
+    examples, _ = start(nlp)
+    optimizer = Adam(0.01, use_averages=True)
+    for _ in range(3):
+        step(nlp, examples, optimizer)
+    nlp.to_disk(tmp_path / "last")
+    with nlp.use_params(optimizer.averages):
+        nlp(TEXT)
+        nlp.to_disk(tmp_path / "best")
+    nlp(TEXT)
+    early = make_nlp(weights)
+    for name in ("last", "best"):
+        loaded = spacy.load(tmp_path / name)
+        loaded(TEXT)
+        early.add_pipe("tagger", source=loaded)
+        with pytest.raises(ValueError, match=WRONG):
+            early(TEXT)
+        early.remove_pipe("tagger")
+    early.add_pipe("tagger", source=nlp)  # never saved
+    with pytest.raises(ValueError, match=WRONG):
+        early(TEXT)
+
+
+@LISTENERS
+def test_one_that_is_silent_while_another_fine_tunes(
+    weights: Path, tmp_path: Path, tok2vec: dict[str, Any]
+) -> None:
+    """After loading, and for many steps: spaCy warns of that, and it is no other biLM."""
+    nlp = make_nlp(weights, frozen=False)
+    for name in ("tagger", "second"):
+        nlp.add_pipe("tagger", name=name, config=tagger_config(tok2vec))
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    nlp.to_disk(tmp_path / "nlp")
+    loaded = spacy.load(tmp_path / "nlp")
+    for _ in range(2):
+        loaded.update(examples, sgd=False, exclude=["second"])
+        for name in ("elmo", "tagger"):
+            loaded.get_pipe(name).finish_update(optimizer)
+    loaded(TEXT)
+
+
+def test_two_elmo_components(weights: Path, other: Path, tmp_path: Path) -> None:
+    nlp = make_nlp(weights, name="a")
+    add_elmo(nlp, other, "b")
+    tok2vec = {
+        "@architectures": "spacy-elmo.Tok2Vec.v1",
+        "elmo": listening(upstream="a"),
+        "output_elmo": listening(upstream="b"),
+    }
+    nlp.add_pipe("tagger", config=tagger_config(tok2vec))
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    nlp.to_disk(tmp_path / "nlp")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same(spacy.load(tmp_path / "nlp"), scores(nlp))
+
+
+@pytest.mark.parametrize("damage", ["moved", "replaced"])
+def test_the_weights_it_was_made_from_do_not_matter(
+    own_weights: Path, tmp_path: Path, damage: str
+) -> None:
+    source = trained(own_weights)
+    expected = scores(source)
+    source.to_disk(tmp_path / "nlp")
+    shutil.rmtree(own_weights)
+    if damage == "replaced":
+        write_weights(own_weights, seed=3)
+    same(spacy.load(tmp_path / "nlp"), expected)
