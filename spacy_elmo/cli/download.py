@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -10,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
+from hashlib import sha256
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +26,7 @@ from .options import Json, Quiet, print_json, report_errors
 def download_cli(
     sources: Annotated[list[str] | None, typer.Argument(help="Name of published weights; or an address, of a zip of weights, or two, of options.json and of the HDF5 file", metavar="NAME|URL...", show_default=False)] = None,
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name for weights from an address (default: from the address)")] = None,
-    sha256: Annotated[list[str] | None, typer.Option("--sha256", "-s", help="Checksum of the file, in hexadecimal; for two files give it twice, in their order", show_default=False)] = None,
+    checksums: Annotated[list[str] | None, typer.Option("--sha256", "-s", help="Checksum of the file, in hexadecimal; for two files give it twice, in their order", show_default=False)] = None,
     force: Annotated[bool, typer.Option("--force", "-F", help="Download again what has been downloaded before")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -43,7 +43,7 @@ def download_cli(
         _print_list(as_json)
         return
     with report_errors("Cannot download the weights", as_json=as_json):
-        result = download(sources, name, sha256 or [], force, quiet)
+        result = download(sources, name, checksums, force, quiet)
     if as_json:
         print_json(result)
     elif not quiet:
@@ -59,7 +59,7 @@ def download_cli(
 def download(
     sources: list[str],
     name: str | None = None,
-    sha256: list[str] | None = None,
+    checksums: list[str] | None = None,
     force: bool = False,
     quiet: bool = False,
 ) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def download(
     Args:
         sources: a name of `PUBLISHED`, one address or two.
         name: for weights from an address.
-        sha256: a checksum for each address, or none.
+        checksums: the SHA-256 for each address, or none.
         force: fetch again and replace what is there.
         quiet: no progress on the standard error stream.
 
@@ -87,10 +87,9 @@ def download(
     from ..bilm.published.hdf5 import import_h5py
 
     name, urls = _resolve(sources, name)
-    checksums: Sequence[str | None] = sha256 or [None] * len(urls)
-    if len(checksums) != len(urls):
+    if checksums and len(checksums) != len(urls):
         raise ValueError(f"There are {len(urls)} files and {len(checksums)} checksums (--sha256).")
-    for checksum in sha256 or []:
+    for checksum in checksums or []:
         if not re.fullmatch(r"[0-9a-fA-F]{64}", checksum):
             raise ValueError(f"--sha256 is {checksum!r}; it must be 64 hexadecimal digits.")
     _check_free(name)
@@ -99,13 +98,13 @@ def download(
         return {"name": name, "path": str(folder), "files": []}
     if len(urls) == 2:
         import_h5py(name)  # before the download rather than after it
-    fetched = {folder.with_name(f"{name}.{end}"): url for end, url in _endings(urls).items()}
+    fetched = {_kept(folder, url, len(urls) == 1): url for url in urls}
     for path in fetched if force else ():
         path.unlink(missing_ok=True)
-    _fetch(fetched, checksums, quiet)
+    _fetch(fetched, checksums or [None] * len(urls), quiet)
     files = [{"url": url, "sha256": pooch.file_hash(path)} for path, url in fetched.items()]
     try:
-        _install(name, files, list(fetched), folder)
+        _install(files, list(fetched), folder)
     except (ValueError, OSError) as error:
         kept = " and ".join(f"'{path}'" for path in fetched)
         raise ValueError(
@@ -204,33 +203,37 @@ def _is_hdf5(name: str) -> bool:
     return name.endswith(HDF5)
 
 
-def _endings(urls: list[str]) -> dict[str, str]:
-    """The addresses, by the end of the name under which each file is kept."""
-    if len(urls) == 1:
-        return {"zip": urls[0]}
-    return {
-        "options.json" if _file_name(url).endswith(".json") else "weights.hdf5": url for url in urls
-    }
+def _kept(folder: Path, url: str, is_zip: bool) -> Path:
+    """Where the file of an address is kept until the weights in a folder are complete."""
+    kind = "zip" if is_zip else "json" if _file_name(url).endswith(".json") else "hdf5"
+    digest = sha256(url.encode()).hexdigest()[:8]  # the same name may be given to other addresses
+    return folder.with_name(f"{folder.name}-{digest}.{kind}")
 
 
-def _install(name: str, files: list[dict[str, str]], fetched: list[Path], folder: Path) -> None:
-    """Check what was downloaded, and make it the weights of this name."""
+def _install(files: list[dict[str, str]], fetched: list[Path], folder: Path) -> None:
+    """Check what was downloaded, and make it the weights of the name of a folder."""
+    from ..bilm.base_weights import OPTIONS
     from ..bilm.files import atomic_directory
     from ..bilm.find_weights import find_weights
 
     with atomic_directory(folder) as new:
         if len(fetched) == 1:
             _unpack(files[0]["url"], fetched[0], new)
-            origin = f"{fetched[0]}/"
+            origins = {new: fetched[0]}
         else:
-            origin = f"{folder}."
-            for path in fetched:  # copied: what was fetched is readable for its owner alone
-                shutil.copyfile(path, new / path.name.removeprefix(f"{name}."))
-        _describe(name, files, new)
+            origins = {
+                new / (OPTIONS if p.suffix == ".json" else "weights.hdf5"): p for p in fetched
+            }
+            for target, path in origins.items():
+                shutil.copyfile(path, target)  # the other is readable for its owner alone
+        _describe(folder.name, files, new)
         try:
             find_weights(new).check()
         except ValueError as error:
-            raise ValueError(str(error).replace(f"{new}{os.sep}", origin)) from error
+            message = str(error)
+            for target, path in origins.items():
+                message = message.replace(str(target), str(path))
+            raise ValueError(message) from error
     for path in fetched:
         path.unlink()
 
