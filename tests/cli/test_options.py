@@ -19,7 +19,6 @@ COMMANDS = {
     "predict": ["The ___ flows.", "-w", "WEIGHTS"],
     "neighbors": ["bank", "--in", "TEXT", "-w", "WEIGHTS"],
     "senses": ["bank", "--in", "TEXT", "-w", "WEIGHTS", "-o", "OUT.html"],
-    "demo": ["--file", "TEXT", "-w", "WEIGHTS"],
 }
 
 
@@ -27,7 +26,7 @@ COMMANDS = {
 def test_how_the_weights_compute(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every command that reads has both options."""
+    """Every command that reads a text of any length has both options."""
     weights = write_language_model(tmp_path / "weights", ["the", "The", "bank", "money", "."])
     text = tmp_path / "text.txt"
     text.write_text(TEXT, encoding="utf-8")

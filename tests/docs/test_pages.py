@@ -85,7 +85,9 @@ def draw() -> ModuleType:
     """docs/images/draw.py; if a picture is not up to date, run it."""
     spec = importlib.util.spec_from_file_location("draw", DOCS / "images" / "draw.py")
     draw = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(draw)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DOCS / "images")  # of what it imports
+        spec.loader.exec_module(draw)
     return draw
 
 
