@@ -52,6 +52,7 @@ FILLED = {
         "cache_half": False,
         "precision": "float32",
         "compiled": False,
+        "threads": None,
         "mix": {
             "@architectures": "spacy-elmo.ScalarMix.v1",
             "initial_weights": None,
