@@ -59,6 +59,7 @@ def in_style() -> Iterator[None]:
         ValueError: matplotlib is missing.
     """
     need = "pictures are drawn by matplotlib"
+    import_extra("matplotlib.figure", "viz", need, "spacy_elmo.viz")
     matplotlib = import_extra("matplotlib", "viz", need, "spacy_elmo.viz")
     manager = import_extra("matplotlib.font_manager", "viz", need, "spacy_elmo.viz").fontManager
     installed = set(manager.get_font_names())
