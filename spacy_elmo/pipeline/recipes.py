@@ -1,6 +1,6 @@
 """How components learn from ELMo: the blocks that `add_elmo` writes into a config.
 
-Which recipe is the best for what was measured: docs/measured.md. This file alone decides.
+What each choice was measured by: docs/evidence.md. This file alone decides.
 """
 
 from __future__ import annotations
