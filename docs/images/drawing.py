@@ -30,16 +30,12 @@ class Shape(NamedTuple):
 
     Attributes:
         fill: a colour; ``"none"`` for a line.
-        title: shown when the pointer is over it.
-        link: where a click leads, as in ``"#context-3"``.
     """
 
     points: list[Point]
     fill: str
     stroke: str = PAPER
     stroke_width: float = 1.0
-    title: str = ""
-    link: str = ""
 
 
 class Label(NamedTuple):
@@ -106,9 +102,7 @@ def to_svg(item: Shape | Label) -> str:
         )
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in item.points)
     kind = "polyline" if item.fill == "none" else "polygon"
-    title = f"<title>{clean(item.title)}</title>" if item.title else ""
-    shape = (
+    return (
         f'<{kind} points="{path}" fill="{item.fill}" stroke="{item.stroke}" '
-        f'stroke-width="{item.stroke_width:g}">{title}</{kind}>'
+        f'stroke-width="{item.stroke_width:g}"></{kind}>'
     )
-    return f'<a href="{clean(item.link)}">{shape}</a>' if item.link else shape

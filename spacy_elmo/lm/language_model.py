@@ -142,7 +142,7 @@ class LanguageModel:
 
         Args:
             words: the end of a sentence; may be empty.
-            n, result, errors: see `next_words`.
+            n: how many. Result and errors are those of `next_words`.
         """
         _, backward = self._hidden([BLANK, *_checked(words, n)])
         return self._following(backward[:1], n)
