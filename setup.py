@@ -117,7 +117,7 @@ if __name__ == "__main__":  # not where a test reads the functions
         ],
         packages=find_packages(include=["spacy_elmo*"]),
         package_data={
-            "spacy_elmo": ["py.typed", "*/*.txt", "bilm/*.cpp", "cli/*.cfg", "models/**/*"],
+            "spacy_elmo": ["py.typed", "*/*.txt", "bilm/kernel/*.cpp", "cli/*.cfg", "models/**/*"],
         },
         zip_safe=False,
         python_requires=">=3.10",

@@ -29,7 +29,7 @@ from perplexities import LM
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.perplexity import hidden_states, losses
 from spacy_elmo.lm.vocabulary import UNKNOWN
-from spacy_elmo.readers import blank_pipeline
+from spacy_elmo.text.readers import blank_pipeline
 
 BATCH_WORDS = 4096  # tokens read at once
 DIRECTIONS = ("forward", "backward", "summed")

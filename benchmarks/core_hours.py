@@ -23,10 +23,7 @@ from typing import Any
 
 import torch
 
-from spacy_elmo.bilm.base_weights import read_words
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.own_weights import save_bilm
 from spacy_elmo.cli.perplexity import read_text
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head, save_head
@@ -36,7 +33,6 @@ from spacy_elmo.lm.softmax import LogUniformSampler
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.data.corpus import Corpus
 from spacy_elmo.pretraining.data.floret import read_floret
-from spacy_elmo.pretraining.data.shards import Shards
 from spacy_elmo.pretraining.run.checkpoint import (
     Progress,
     load_checkpoint,
@@ -47,6 +43,10 @@ from spacy_elmo.pretraining.run.distributed import process_group
 from spacy_elmo.pretraining.run.machine import keep_freed_memory, matmul_precision
 from spacy_elmo.pretraining.run.state_files import copy_parameters
 from spacy_elmo.pretraining.train_step import TrainState, train_step
+from spacy_elmo.text.shards import Shards
+from spacy_elmo.weights.find import find_weights, load_bilm
+from spacy_elmo.weights.layout import read_words
+from spacy_elmo.weights.native import save_bilm
 
 TEXTS = ("enwiki", "masc")
 WARM_UP, DECAY = 0.05, 0.4  # of the time

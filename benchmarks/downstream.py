@@ -60,9 +60,9 @@ from tasks import ENGLISH, TASKS, Size, Task, batches, examples_of, parse_size, 
 from thinc.api import Adam
 
 from spacy_elmo import mixes
-from spacy_elmo.bilm.find_weights import Setting
 from spacy_elmo.pipeline.mixes import Mix
 from spacy_elmo.viz.mixes import draw_mixes
+from spacy_elmo.weights.find import Setting
 
 PART = "tasks"  # of the results
 DROPOUT = 0.1  # of the task's own layers

@@ -46,9 +46,9 @@ from spacy.language import Language
 from tables import TAGGER_ONLY
 from tasks import TASKS
 
-from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.cli.demo_contexts import SENTENCES
 from spacy_elmo.encoding.corpus import Corpus
+from spacy_elmo.weights.find import find_weights
 
 HERE = Path(__file__).parent
 RESULTS, PAGE = HERE / "results", HERE.parent / "docs" / "evidence.md"

@@ -19,8 +19,8 @@ from similarity import make_nlp
 from spacy.language import Language
 
 from spacy_elmo.cli.demo_contexts import accuracy, layer_cosines, read_sentences
-from spacy_elmo.pipeline.segments import sentence_bounds
-from spacy_elmo.senses import make_context, similarities
+from spacy_elmo.senses.occurrences import make_context, similarities
+from spacy_elmo.text.segments import sentence_bounds
 
 KOREAN = Path(__file__).with_name("korean_senses.txt")
 WEIGHTS = Path(__file__).parents[1] / "project" / "weights" / "ko_sm"

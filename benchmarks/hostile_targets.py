@@ -24,15 +24,10 @@ from spacy.language import Language
 from spacy.tokens import DocBin
 
 from spacy_elmo import encode
-from spacy_elmo.bilm.base_weights import Card
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.bilm.indexed_sentences import IndexedSentences
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.own_weights import save_bilm, save_statistics
-from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.bilm.static_vectors import WordTable
-from spacy_elmo.bilm.statistics import compute_statistics
 from spacy_elmo.cli.copy_weights import read_contents, write_contents
 from spacy_elmo.encoding.corpus import Corpus
 from spacy_elmo.encoding.formats import WRITERS
@@ -41,11 +36,16 @@ from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import build_config, read_config
-from spacy_elmo.pretraining.data.shards import Shards
 from spacy_elmo.pretraining.data.word_table import TABLE, read_table, write_table
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.readers import StoredDocs, tokenize_files
+from spacy_elmo.text.readers import StoredDocs, tokenize_files
+from spacy_elmo.text.shards import Shards
+from spacy_elmo.weights.find import find_weights
+from spacy_elmo.weights.layout import Card
+from spacy_elmo.weights.native import save_bilm, save_statistics
+from spacy_elmo.weights.published.weights import write_published
+from spacy_elmo.weights.statistics import compute_statistics
 
 TEXT = "The bank of the river .\nA bank with money .\nNobody answered .\n" * 5
 CONFIG = BiLMConfig(filters=((1, 4), (2, 6)), projection_dim=6, dim=8, n_layers=2, char_dim=4)

@@ -26,8 +26,8 @@ from spacy.tokens import Doc
 
 from spacy_elmo.bilm.char_cnn import CharCNN
 from spacy_elmo.bilm.converted import Bfloat16LSTM, PackedLSTM
-from spacy_elmo.bilm.lstm import LSTMLayer
-from spacy_elmo.pretraining.data.shards import read_lines
+from spacy_elmo.bilm.lstm_layer import LSTMLayer
+from spacy_elmo.text.shards import read_lines
 
 METHODS = (
     (CharCNN, "forward", "cnn"),

@@ -11,12 +11,8 @@ import torch
 from trials import Job
 
 from spacy_elmo import save_pipeline
-from spacy_elmo.bilm.base_weights import Card
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.own_weights import save_bilm
-from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.cli import app
 from spacy_elmo.cli.options import report_errors
 from spacy_elmo.encoding.formats import SUFFIXES, output_files
@@ -24,6 +20,10 @@ from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.run.checkpoint import read_progress
+from spacy_elmo.weights.find import load_bilm
+from spacy_elmo.weights.layout import Card
+from spacy_elmo.weights.native import save_bilm
+from spacy_elmo.weights.published.weights import write_published
 
 MODEL = BiLMConfig(filters=((1, 8), (2, 16)), projection_dim=16, dim=32, n_layers=2, char_dim=4)
 CONFIG = """

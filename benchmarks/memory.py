@@ -20,8 +20,8 @@ from pathlib import Path
 
 import spacy
 
-from spacy_elmo.pipeline.segments import split_text
-from spacy_elmo.pretraining.data.shards import read_lines
+from spacy_elmo.text.segments import split_text
+from spacy_elmo.text.shards import read_lines
 
 
 def peak() -> int:

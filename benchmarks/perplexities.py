@@ -21,8 +21,6 @@ from typing import NamedTuple
 import numpy as np
 from kneser_ney import START, KneserNey, with_boundaries
 
-from spacy_elmo.bilm.base_weights import Weights, read_words
-from spacy_elmo.bilm.find_weights import Setting, find_weights
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli.perplexity import read_text
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
@@ -31,6 +29,8 @@ from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.restricted_head import restrict_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import Vocabulary
+from spacy_elmo.weights.find import Setting, find_weights
+from spacy_elmo.weights.layout import Weights, read_words
 
 KOREAN = ("kowiki", "nsmc-reviews")
 TOKENIZED = ("wikitext-2",)  # in another way, with <unk> in it

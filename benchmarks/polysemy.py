@@ -18,12 +18,12 @@ import numpy as np
 from similarity import get_statistics, make_nlp
 from spacy.language import Language
 
-from spacy_elmo.clusters import center
 from spacy_elmo.encoding.corpus import Corpus
-from spacy_elmo.pipeline.comparison import unit
-from spacy_elmo.pipeline.segments import sentence_bounds
-from spacy_elmo.progress import Progress
-from spacy_elmo.senses import Context, contexts, make_context
+from spacy_elmo.pipeline.compared_vectors import unit
+from spacy_elmo.senses.clusters import center
+from spacy_elmo.senses.occurrences import Context, contexts, make_context
+from spacy_elmo.text.segments import sentence_bounds
+from spacy_elmo.util.progress import Progress
 
 SENTENCES = {
     "play": (

@@ -43,13 +43,13 @@ from spacy_elmo.lm.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config, split_overrides
 from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
-from spacy_elmo.pretraining.data.shards import Shards
 from spacy_elmo.pretraining.run.machine import (
     keep_freed_memory,
     limit_kernel_cache,
     matmul_precision,
 )
 from spacy_elmo.pretraining.train_step import BiLMLoss
+from spacy_elmo.text.shards import Shards
 
 
 class PlainBiLM(nn.Module):

@@ -26,12 +26,12 @@ import torch
 from inference import machine
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.bilm.indexed_sentences import IndexedSentences
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
-from spacy_elmo.pipeline.segments import split_text
-from spacy_elmo.pretraining.data.shards import read_lines
+from spacy_elmo.text.segments import split_text
+from spacy_elmo.text.shards import read_lines
+from spacy_elmo.weights.find import load_bilm
 
 Shape = tuple[int, int, int]  # (m, k, n) of a product (m, k) · (k, n)
 

@@ -12,9 +12,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from spacy_elmo.bilm.base_weights import HEAD, META, VOCAB
-from spacy_elmo.bilm.files import write_text
-from spacy_elmo.bilm.find_weights import Setting, find_weights
+from spacy_elmo.util.files import write_text
+from spacy_elmo.weights.find import Setting, find_weights
+from spacy_elmo.weights.layout import HEAD, META, VOCAB
 
 Unit = dict[str, Any]
 

@@ -27,11 +27,11 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_elmo.bilm.find_weights import find_weights
-from spacy_elmo.bilm.statistics import Statistics
-from spacy_elmo.pipeline.comparison import occurrence_vector
+from spacy_elmo.pipeline.compared_vectors import occurrence_vector
 from spacy_elmo.pipeline.doc_vectors import get_compared
-from spacy_elmo.readers import blank_pipeline
+from spacy_elmo.text.readers import blank_pipeline
+from spacy_elmo.weights.find import find_weights
+from spacy_elmo.weights.statistics import Statistics
 
 Vectors = dict[str, np.ndarray]  # by kind, each (n, dimensions)
 

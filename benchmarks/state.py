@@ -16,16 +16,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from spacy_elmo.bilm.find_weights import load_bilm
-from spacy_elmo.bilm.warm import compute_warm_state
+from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.stream_state import StreamState
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.data.shards import find_shards, read_sentences
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.text.shards import find_shards, read_sentences
+from spacy_elmo.weights.find import load_bilm
 
 N_STREAMS = 64
 SETTINGS: dict[str, dict[str, Any]] = {

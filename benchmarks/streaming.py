@@ -24,8 +24,8 @@ from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.lm.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config import CorpusSettings, TrainingSettings
 from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
-from spacy_elmo.pretraining.data.shards import Shards, write_shards
 from spacy_elmo.pretraining.data.stats import count_corpus
+from spacy_elmo.text.shards import Shards, write_shards
 
 DISTINCT_FILES, WORDS_PER_FILE, N_TYPES = 8, 1_000_000, 1_000_000
 ROWS = 8

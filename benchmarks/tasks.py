@@ -24,7 +24,7 @@ from spacy.training.batchers import minibatch_by_words
 from spacy.training.converters import conll_ner_to_docs, conllu_to_docs
 from spacy.util import filter_spans
 
-from spacy_elmo.readers import blank
+from spacy_elmo.text.readers import blank
 
 FEW = 400  # sentences of a small treebank to learn from
 MOST_TEXTS = 20_000  # of a split of labelled texts; NSMC has 80,000

@@ -28,7 +28,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from tasks import TASKS, examples_of, sample
 
-from spacy_elmo.readers import blank
+from spacy_elmo.text.readers import blank
 
 L2 = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # of the mean loss; rows have a length of about 1
 SPLITS = ("train", "dev", "test")

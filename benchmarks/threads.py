@@ -24,8 +24,8 @@ from statistics import median
 import spacy
 from inference import machine, read_docs
 
-from spacy_elmo.bilm import threads as chosen
-from spacy_elmo.bilm.processors import usable_processors
+from spacy_elmo.util import threads as chosen
+from spacy_elmo.util.processors import usable_processors
 
 DEFAULT = "default"
 WAYS = ("text by text", "nlp.pipe")

@@ -27,8 +27,8 @@ from pathlib import Path
 
 import torch
 
-from spacy_elmo.bilm.files import present_directory
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
+from spacy_elmo.util.files import present_directory
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 OPERATIONS = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate"}

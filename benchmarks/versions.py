@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[1]
 ENVIRONMENTS = {"lowest": ("3.10", "lowest-direct"), "newest": ("3.13", "highest")}
 SHOWN = ("spacy", "thinc", "torch", "numpy", "safetensors", "srsly", "h5py", "pyarrow")
 TESTS = (
-    "bilm/test_config.py", "bilm/test_model.py", "bilm/test_own_weights.py",
-    "bilm/test_published.py", "bilm/test_threads.py", "cli/test_convert.py",
+    "bilm/test_config.py", "bilm/test_model.py", "weights/test_native.py",
+    "weights/test_published.py", "util/test_threads.py", "cli/test_convert.py",
     "encoding/test_formats.py", "lm/test_softmax.py", "pipeline/test_component.py",
     "pipeline/test_listener.py", "pipeline/test_saved.py", "pipeline/test_serialization.py",
     "pretraining/test_checkpoint.py", "pretraining/test_fixture.py",

@@ -135,7 +135,7 @@ def Shards(paths: Union[str, List[str]]) -> Any:
         paths: files of a sentence a line, its words separated by spaces; directories of them; or
             patterns such as ``corpus/*.txt.gz``. Packed ones end in .gz, .xz or .zst.
     """
-    from .pretraining.data import shards  # every `spacy.blank` imports this module
+    from .text import shards  # every `spacy.blank` imports this module
 
     return shards.Shards(paths)
 
@@ -150,6 +150,6 @@ def Texts(paths: Union[str, List[str]], lang: str = "en", tokenizer: Optional[st
         tokenizer: registered name of another tokenizer, one that needs no settings, such as
             ``"spacy.Tokenizer.v1"``.
     """
-    from . import readers
+    from .text import readers
 
     return readers.Texts(paths, lang, tokenizer)

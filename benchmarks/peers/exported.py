@@ -26,8 +26,8 @@ import torch
 from peers import CACHE, HERE, OURS, read
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.find_weights import load_bilm
-from spacy_elmo.bilm.state import zero_state
+from spacy_elmo.bilm.lstm_state import zero_state
+from spacy_elmo.weights.find import load_bilm
 
 sys.path.append(str(HERE.parent))
 

@@ -10,9 +10,9 @@ import numpy as np
 import reader
 import torch
 
-from spacy_elmo.bilm.base_weights import WEIGHTS
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
-from spacy_elmo.bilm.state import zero_state
+from spacy_elmo.bilm.lstm_state import zero_state
+from spacy_elmo.weights.find import find_weights, load_bilm
+from spacy_elmo.weights.layout import WEIGHTS
 
 
 def load(weights: Path, batch_size: int) -> reader.Read:

@@ -33,8 +33,8 @@ import spacy
 from exported import export
 from peers import CACHE, ENVIRONMENTS, OURS, read
 
-from spacy_elmo.pipeline.segments import split_text
-from spacy_elmo.pretraining.data.shards import read_lines
+from spacy_elmo.text.segments import split_text
+from spacy_elmo.text.shards import read_lines
 
 SETTINGS: dict[str, dict[str, Any]] = {  # of ours
     "float32": {},

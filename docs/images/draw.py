@@ -13,14 +13,14 @@ import spacy
 from drawing import Drawing, Point, Shape
 
 import spacy_elmo.pipeline.factory  # noqa: F401
-from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.cli.demo_contexts import read_sentences
-from spacy_elmo.clusters import center, project
-from spacy_elmo.pipeline.segments import sentence_bounds
-from spacy_elmo.readers import blank_pipeline
-from spacy_elmo.senses import make_context
+from spacy_elmo.senses.clusters import center, project
+from spacy_elmo.senses.occurrences import make_context
+from spacy_elmo.text.readers import blank_pipeline
+from spacy_elmo.text.segments import sentence_bounds
 from spacy_elmo.viz.figure import COLOURS
 from spacy_elmo.viz.page import FAINT, INK, PAPER
+from spacy_elmo.weights.find import find_weights
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

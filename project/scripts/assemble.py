@@ -9,7 +9,7 @@ import typer
 from datasets import TASKS
 from wasabi import msg
 
-from spacy_elmo.readers import blank
+from spacy_elmo.text.readers import blank
 
 
 def main(

@@ -15,7 +15,7 @@ from spacy.tokens import Doc, DocBin
 from wasabi import msg
 
 from spacy_elmo.cli.options import report_errors
-from spacy_elmo.readers import blank
+from spacy_elmo.text.readers import blank
 
 
 @report_errors("Cannot read the data")

@@ -221,11 +221,11 @@ def read_paragraphs(split: str, lang: str, local: str) -> Iterator[str]:
 def read_articles(path: Path) -> Iterator[str]:
     """The texts of a table in Parquet, or of any file that `elmo tokenize` reads."""
     if path.suffix != ".parquet":
-        from spacy_elmo.readers import read_texts
+        from spacy_elmo.text.readers import read_texts
 
         yield from read_texts(path)
         return
-    from spacy_elmo.bilm.optional_imports import import_extra
+    from spacy_elmo.util.optional_imports import import_extra
 
     parquet = import_extra("pyarrow.parquet", "parquet", "Parquet needs pyarrow", str(path))
     for batch in parquet.ParquetFile(path).iter_batches(256, columns=["text"]):

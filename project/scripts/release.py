@@ -20,10 +20,6 @@ from pathlib import Path
 import torch
 from torch.nn import functional as F
 
-from spacy_elmo.bilm.base_weights import DOCUMENTS, META
-from spacy_elmo.bilm.files import atomic_directory
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
-from spacy_elmo.bilm.own_weights import save_bilm, save_statistics
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.perplexity import hidden_states
 from spacy_elmo.lm.softmax import SoftmaxHead
@@ -31,7 +27,11 @@ from spacy_elmo.lm.vocabulary import UNKNOWN, Vocabulary
 from spacy_elmo.pretraining.config import Paths, TrainingSettings
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
-from spacy_elmo.pretraining.data.shards import Shards, find_shards
+from spacy_elmo.text.shards import Shards, find_shards
+from spacy_elmo.util.files import atomic_directory
+from spacy_elmo.weights.find import find_weights, load_bilm
+from spacy_elmo.weights.layout import DOCUMENTS, META
+from spacy_elmo.weights.native import save_bilm, save_statistics
 
 TEXTS = ("pages.txt.xz", "books.txt", "documents.txt.xz", "heldout.txt")
 COPIED = (*DOCUMENTS, META, *TEXTS, "first_training.cfg", "first_training.jsonl")

@@ -14,8 +14,8 @@ from spacy.util import load_config
 from thinc.api import Config
 from wasabi import msg
 
-from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.cli.options import report_errors
+from spacy_elmo.weights.find import find_weights
 
 RECIPES = {"tagger": "tagger_parser", "parser": "tagger_parser", "ner": "ner", "textcat": "textcat"}
 ARMS = ("elmo", "plain")  # with ELMo and without it

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from .settings import Settings, above_zero, in_range, one_of
+from ..util.settings import Settings, above_zero, in_range, one_of
 from .subwords import SubwordSettings
 
 INITIAL_STATES = ("zero", "warm")

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from .char_cnn import CharCNN
-from .lstm import LSTMLayer
-from .lstm_operators import activate, tanh
+from .lstm_layer import LSTMLayer
+from .lstm_steps import activate, tanh
 from .packing import Packing
 from .static_vectors import WordVectors
 

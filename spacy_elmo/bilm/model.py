@@ -11,19 +11,19 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from ..util.locks import LOADING
+from ..util.settings import check_choice
+from ..util.threads import threads_for
 from .char_cnn import CharCNN
 from .config import PRECISIONS, BiLMConfig
 from .converted import ConvertedBiLM
 from .indexed_sentences import IndexedSentences, id_tensor
-from .locks import LOADING
-from .lstm import LSTMLayer
+from .lstm_layer import LSTMLayer
+from .lstm_state import State, final_state, select_state, zero_state
 from .packing import Packing, by_sentence, to_device, unpack
 from .precision import products_are_rounded, rounding
-from .settings import check_choice
-from .state import State, final_state, select_state, zero_state
 from .static_vectors import WordVectors
-from .threads import threads_for
-from .warm import compute_warm_state
+from .warm_state import compute_warm_state
 from .word_cache import WordCache
 
 

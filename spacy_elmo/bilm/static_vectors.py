@@ -12,9 +12,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from ..util.files import reading
 from .characters import BOS, EOS
 from .config import BiLMConfig
-from .files import reading
 
 # Ids of words that are not in the table, and of those that are: FIRST + their row.
 SENTENCE_START, SENTENCE_END, UNKNOWN, FIRST = 0, 1, 2, 3

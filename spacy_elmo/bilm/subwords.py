@@ -15,8 +15,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from ..util.settings import Settings, in_range
 from .characters import BOS, EOS, CharacterIds
-from .settings import Settings, in_range
 
 MAX_ROWS = 2**31 - 2  # ids of rows are 32-bit integers
 BLOCK = 16  # bytes that the hash reads at once

@@ -7,7 +7,7 @@ from sys import getsizeof
 
 import torch
 
-from .locks import CACHES
+from ..util.locks import CACHES
 
 MAX_WORD_BYTES = 128  # in Python: 79 characters of ASCII, 27 of Hangul
 # What a word takes beside its vector, at most: the dict's entry and its value were measured to take

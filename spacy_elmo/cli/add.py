@@ -34,8 +34,8 @@ def add_cli(
     """
     from spacy.util import load_config
 
-    from ..bilm.files import write_text
     from ..pipeline.add import add_elmo
+    from ..util.files import write_text
 
     is_stdout, notes = str(out) == "-", list[str]()
     with report_errors("Cannot add ELMo", as_json=is_stdout):

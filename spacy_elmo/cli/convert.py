@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
-from ..bilm.published.hdf5 import import_h5py
-from ..bilm.published.options import to_options
-from ..bilm.settings import check_choice
+from ..util.settings import check_choice
+from ..weights.published.hdf5 import import_h5py
+from ..weights.published.options import to_options
 from .copy_weights import (
     add_statistics,
     add_warm_state,
@@ -31,7 +31,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..bilm.base_weights import Weights
+    from ..weights.layout import Weights
 
 LAYOUTS = ("own", "published")
 
@@ -57,8 +57,8 @@ def convert_cli(
     pipelines compares words and their contexts; without, it is the cosine of mean vectors. Weights in the published layout can be
     read by the archived ELMo implementations.
     """
-    from ..bilm.files import atomic_directory
-    from ..bilm.find_weights import find_weights
+    from ..util.files import atomic_directory
+    from ..weights.find import find_weights
 
     with report_errors("Cannot convert", as_json=as_json):
         setting, out = split_paths(paths)
@@ -101,7 +101,7 @@ def _layout(to: str | None, weights: Weights, half: bool, warm_text: Path | None
 
 def _foreign(names: set[str], weights: Weights) -> set[str]:
     """The names in a directory that `convert` would not write; all if it contains no weights."""
-    from ..bilm.base_weights import CONFIG, FILES, MODEL, OPTIONS, WEIGHTS
+    from ..weights.layout import CONFIG, FILES, MODEL, OPTIONS, WEIGHTS
 
     if not any(layout <= names for layout in ({CONFIG, WEIGHTS}, {OPTIONS, MODEL})):
         return names

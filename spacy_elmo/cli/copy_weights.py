@@ -12,11 +12,11 @@ from wasabi import msg
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from ..bilm.base_weights import Card, Weights
     from ..bilm.model import BiLM
-    from ..bilm.statistics import Statistics
     from ..lm.softmax import SoftmaxHead
     from ..lm.vocabulary import Vocabulary
+    from ..weights.layout import Card, Weights
+    from ..weights.statistics import Statistics
 
 MAX_EXTRA = 2**28  # bytes of a file that is copied
 
@@ -104,8 +104,8 @@ def read_contents(
     Raises:
         ValueError: a file is damaged, or the settings do not fit the weights.
     """
-    from ..bilm.published.weights import PublishedWeights
     from ..lm.head import load_head
+    from ..weights.published.weights import PublishedWeights
 
     if vocab is not None:
         if no_head:
@@ -142,7 +142,7 @@ def add_statistics(contents: Contents, text: Path | None) -> None:
         ValueError: the text has no two distinct words.
     """
     from ..bilm.indexed_sentences import IndexedSentences
-    from ..bilm.statistics import compute_statistics
+    from ..weights.statistics import compute_statistics
 
     if text is not None:
         sentences = IndexedSentences(_read_text(text, contents), max_words=100)
@@ -151,8 +151,8 @@ def add_statistics(contents: Contents, text: Path | None) -> None:
 
 def _read_text(text: Path, contents: Contents) -> list[list[str]]:
     """The sentences of a text, tokenized by the tokenizer of the card, or of its language."""
-    from ..pipeline.segments import split_text
-    from ..pretraining.data.shards import read_lines
+    from ..text.segments import split_text
+    from ..text.shards import read_lines
 
     meta = contents.card.meta
     nlp = _blank(str(meta.get("lang") or "xx"), meta.get("tokenizer"))
@@ -169,7 +169,7 @@ def add_warm_state(contents: Contents, text: Path | None) -> None:
     Raises:
         ValueError: the text is too short, or the biLM starts from a zero state.
     """
-    from ..bilm.warm import N_STREAMS, compute_warm_state
+    from ..bilm.warm_state import N_STREAMS, compute_warm_state
 
     model, lang = contents.model, str(contents.card.meta.get("lang") or "")
     needs_one = model.config.initial_state == "warm"
@@ -205,7 +205,7 @@ def _blank(lang: str, tokenizer: str | None) -> Language:
     """A blank pipeline of a language, of the multi-language class if spaCy does not support it."""
     from spacy.util import get_lang_class
 
-    from ..readers import blank
+    from ..text.readers import blank
 
     try:
         get_lang_class(lang)
@@ -230,10 +230,10 @@ def write_contents(
         layout: ``"own"`` or ``"published"``.
         half: store the weights in half precision (own layout only).
     """
-    from ..bilm.files import read_whole, reading
-    from ..bilm.own_weights import save_bilm, save_statistics
-    from ..bilm.published.weights import write_published
     from ..lm.head import save_head
+    from ..util.files import read_whole, reading
+    from ..weights.native import save_bilm, save_statistics
+    from ..weights.published.weights import write_published
 
     for file in contents.weights.extra_files():  # such as lists of sources, for attribution
         with reading("the file", file), file.open("rb") as opened:

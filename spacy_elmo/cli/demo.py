@@ -31,11 +31,11 @@ def demo_cli(
     """
     with report_errors("Cannot show the demo"):
         own = _own_text(text, file)
-        from ..bilm.files import write_text
-        from ..bilm.find_weights import find_weights
         from ..lm.language_model import LanguageModel
-        from ..readers import blank_pipeline
+        from ..text.readers import blank_pipeline
+        from ..util.files import write_text
         from ..viz.picture import check_output
+        from ..weights.find import find_weights
         from .demo_contexts import built_in_contexts, text_contexts
         from .demo_page import make_page
         from .demo_views import show_built_in, show_text
@@ -72,7 +72,7 @@ def _own_text(text: str | None, file: Path | None) -> str | None:
     if text is not None and file is not None:
         raise ValueError("Give --text or --file, not both.")
     if file is not None:
-        from ..readers import read_paragraphs
+        from ..text.readers import read_paragraphs
 
         text = "\n".join(read_paragraphs(file))
     if text is None:

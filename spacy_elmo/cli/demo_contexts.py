@@ -10,9 +10,9 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..pipeline.comparison import unit
-from ..pipeline.segments import sentence_bounds
-from ..senses import Context, make_context, split_sentences
+from ..pipeline.compared_vectors import unit
+from ..senses.occurrences import Context, make_context, split_sentences
+from ..text.segments import sentence_bounds
 
 # Sentences with ambiguous words, written for the demo. A heading names a word and one of its
 # senses; each sentence below it contains the word once, in exactly this form. All of them count in

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..senses import MIN_CONTEXTS, Context, group, similarities
+from ..senses.occurrences import MIN_CONTEXTS, Context, group, similarities
+from ..viz.contexts import draw_senses
 from ..viz.figure import columns, shorten, shorten_start
 from ..viz.page import html_page
 from ..viz.picture import Picture
-from ..viz.senses import draw_senses
 from ..viz.similarity import TEXT_CHARACTERS, draw_matrix
 from ..viz.surprisal import draw_surprisal
 from .demo_contexts import Found, accuracy

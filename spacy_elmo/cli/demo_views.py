@@ -11,9 +11,9 @@ from spacy.language import Language
 from typer import echo, style  # which leave colours out where there is no terminal
 from wasabi import msg
 
-from ..clusters import divide
 from ..lm.language_model import BLANK, LanguageModel
-from ..senses import MOST_SENSES, Context, similarities
+from ..senses.clusters import divide
+from ..senses.occurrences import MOST_SENSES, Context, similarities
 from .demo_contexts import Found, accuracy, layer_cosines
 from .find_blanks import find_blanks, prepare
 from .predict import WAYS

@@ -19,7 +19,7 @@ import typer
 from wasabi import msg
 
 from ..about import __version__
-from ..bilm.download_folder import NAME, PUBLISHED, cache_folder, downloaded_names
+from ..weights.downloads import NAME, PUBLISHED, cache_folder, downloaded_names
 from .options import Json, Quiet, print_json, report_errors
 
 
@@ -84,7 +84,7 @@ def download(
     """
     import pooch
 
-    from ..bilm.published.hdf5 import import_h5py
+    from ..weights.published.hdf5 import import_h5py
 
     name, urls = _resolve(sources, name)
     if checksums and len(checksums) != len(urls):
@@ -184,7 +184,7 @@ def _resolve(sources: list[str], name: str | None) -> tuple[str, list[str]]:
 
 def _check_free(name: str) -> None:
     """Raise a ValueError if embedded or installed weights, which come first, have the name."""
-    from ..bilm.find_weights import EMBEDDED, GROUP
+    from ..weights.find import EMBEDDED, GROUP
 
     if (EMBEDDED / name).is_dir() or name in entry_points(group=GROUP).names:
         raise ValueError(
@@ -198,7 +198,7 @@ def _file_name(url: str) -> str:
 
 
 def _is_hdf5(name: str) -> bool:
-    from ..bilm.base_weights import HDF5
+    from ..weights.layout import HDF5
 
     return name.endswith(HDF5)
 
@@ -212,9 +212,9 @@ def _kept(folder: Path, url: str, is_zip: bool) -> Path:
 
 def _install(files: list[dict[str, str]], fetched: list[Path], folder: Path) -> None:
     """Check what was downloaded, and make it the weights of the name of a folder."""
-    from ..bilm.base_weights import OPTIONS
-    from ..bilm.files import atomic_directory
-    from ..bilm.find_weights import find_weights
+    from ..util.files import atomic_directory
+    from ..weights.find import find_weights
+    from ..weights.layout import OPTIONS
 
     with atomic_directory(folder) as new:
         if len(fetched) == 1:
@@ -245,9 +245,9 @@ def _unpack(url: str, archive: Path, folder: Path) -> None:
         ValueError: it is no zip, is damaged, or contains no weights.
         OSError: a file cannot be written.
     """
-    from ..bilm.base_weights import CONFIG, FILES, OPTIONS
-    from ..bilm.find_weights import names_in_zip, refuse_others
-    from ..bilm.published.weights import refuse_bomb
+    from ..weights.find import names_in_zip, refuse_others
+    from ..weights.layout import CONFIG, FILES, OPTIONS
+    from ..weights.published.weights import refuse_bomb
 
     if not zipfile.is_zipfile(archive):
         raise ValueError(f"{url} is no zip, or a damaged one.")
@@ -273,8 +273,8 @@ def _unpack(url: str, archive: Path, folder: Path) -> None:
 
 def _describe(name: str, files: list[dict[str, str]], folder: Path) -> None:
     """Write a card for weights that come without one."""
-    from ..bilm.base_weights import META
-    from ..bilm.files import write_json
+    from ..util.files import write_json
+    from ..weights.layout import META
 
     if (folder / META).exists():
         return

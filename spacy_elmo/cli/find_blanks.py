@@ -8,7 +8,7 @@ from typing import NamedTuple
 from spacy.tokens import Doc
 
 from ..lm.language_model import BLANK
-from ..pipeline.segments import sentence_bounds
+from ..text.segments import sentence_bounds
 
 BLANK_PATTERN = re.compile(r"(?<![^\W_])_{3,}(?![^\W_])")
 BLANK_WORD = "\ue000"  # for the tokenizer: neither punctuation nor part of any word

@@ -42,8 +42,8 @@ def describe(setting: str | list[str]) -> dict[str, dict[str, Any]]:
     """
     import torch
 
-    from ..bilm.find_weights import find_weights
     from ..bilm.model import BiLM
+    from ..weights.find import find_weights
 
     weights = find_weights(setting)
     config = weights.config()

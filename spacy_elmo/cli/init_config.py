@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from wasabi import msg
 
-from ..bilm.settings import check_choice
+from ..util.settings import check_choice
 from .options import TextLang, report_errors
 
 CLIPS = {"cell_clip": 3, "proj_clip": 3}
@@ -64,7 +64,7 @@ def init_config_cli(
     The size `sm` is that of the embedded model and trains on a CPU; `xs` is for small corpora; `md`
     and `original` need a GPU.
     """
-    from ..bilm.files import write_text
+    from ..util.files import write_text
 
     with report_errors("Cannot write the config"):
         check_choice("The size", size, MODELS)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from ..clusters import MOST_ITEMS
+from ..senses.clusters import MOST_ITEMS
 from .options import (
     BiLMName,
     Compiled,
@@ -48,7 +48,7 @@ def neighbors_cli(
     are named. Groups are of similar contexts: they need not be the senses of a dictionary. With
     --json, all contexts are printed.
     """
-    from ..senses import find_senses
+    from ..senses.occurrences import find_senses
 
     with report_errors(f"Cannot find contexts of '{word}'", as_json=as_json):
         found = find_senses(

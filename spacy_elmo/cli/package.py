@@ -94,7 +94,7 @@ def package_cli(
     converted to our own layout and include their warm state. Building needs the package `build`
     (pip install build); with --build none only the directory is created, which pip can install.
     """
-    from ..bilm.find_weights import find_weights
+    from ..weights.find import find_weights
 
     with report_errors("Cannot package", as_json=as_json):
         formats = [each.strip() for each in build.split(",")]
@@ -147,8 +147,8 @@ def write_package(
         ValueError: one cannot be built.
     """
     from ..about import __version__
-    from ..bilm.files import atomic_directory
-    from ..bilm.find_weights import GROUP
+    from ..util.files import atomic_directory
+    from ..weights.find import GROUP
 
     meta = contents.card.meta
     about = str(meta.get("description") or f"ELMo weights '{meta['name']}' for spacy-elmo")
@@ -178,7 +178,7 @@ def write_package(
 
 def _foreign(names: set[str], module: str, directory: Path) -> set[str]:
     """The names in a directory that do not belong to such a package; all if it is none."""
-    from ..bilm.find_weights import GROUP
+    from ..weights.find import GROUP
 
     project = directory / "pyproject.toml"
     if not (project.is_file() and GROUP in project.read_text("utf-8", "replace")):
@@ -189,7 +189,7 @@ def _foreign(names: set[str], module: str, directory: Path) -> set[str]:
 
 
 def _check_name(name: str) -> str:
-    from ..bilm.find_weights import EMBEDDED
+    from ..weights.find import EMBEDDED
 
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise ValueError(

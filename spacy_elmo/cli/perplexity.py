@@ -21,7 +21,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..bilm.base_weights import Weights
+    from ..weights.layout import Weights
 
 
 def perplexity_cli(
@@ -44,14 +44,14 @@ def perplexity_cli(
     sentence (backward: its start) is predicted too. A smaller vocabulary gives a lower perplexity:
     compare only values for the same text and the same --vocab.
     """
-    from ..bilm.base_weights import read_words
-    from ..bilm.find_weights import find_weights
     from ..lm.encoded_sentences import EncodedSentences
     from ..lm.head import load_head
     from ..lm.perplexity import evaluate
     from ..lm.restricted_head import restrict_head
     from ..pretraining.run.machine import find_device
-    from ..progress import Progress, track
+    from ..util.progress import Progress, track
+    from ..weights.find import find_weights
+    from ..weights.layout import read_words
 
     with report_errors("Cannot measure the perplexity", as_json=as_json):
         device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
@@ -97,8 +97,8 @@ def read_text(
     weights: Weights, text: Path, tokenized: bool, lang: str | None
 ) -> Iterator[list[str]]:
     """The sentences of a text, raw or tokenized."""
-    from ..pretraining.data.shards import Shards
-    from ..readers import blank_pipeline, tokenize_files
+    from ..text.readers import blank_pipeline, tokenize_files
+    from ..text.shards import Shards
 
     if not text.exists():
         raise ValueError(f"There is no text '{text}'.")

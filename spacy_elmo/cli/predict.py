@@ -62,9 +62,9 @@ def predict(
     Raises:
         ValueError: there is no blank, or the weights have no head or cannot be read.
     """
-    from ..bilm.find_weights import find_weights
     from ..lm.language_model import LanguageModel
-    from ..readers import blank_pipeline
+    from ..text.readers import blank_pipeline
+    from ..weights.find import find_weights
     from .find_blanks import find_blanks, prepare
 
     weights = find_weights(setting)

@@ -11,10 +11,10 @@ from confection import Config
 from spacy.cli._util import parse_config_overrides
 from spacy.util import load_config, registry
 
-from ..bilm.files import reading
 from ..pretraining.config import PretrainConfig
 from ..pretraining.config_file import REFERENCE, build_config, find_section, parse_overrides
-from ..pretraining.data.reader import CorpusReader
+from ..text.interface import CorpusReader
+from ..util.files import reading
 
 
 def read_spacy_config(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wasabi import msg
 
-from ..clusters import MOST_ITEMS
+from ..senses.clusters import MOST_ITEMS
 from .options import (
     BiLMName,
     Compiled,
@@ -47,9 +47,9 @@ def senses_cli(
     neighbors`. The .html is a single file that shows each sentence at its point and in a list.
     With --json, all contexts are printed too.
     """
-    from ..senses import find_senses
+    from ..senses.occurrences import find_senses
+    from ..viz.contexts import draw_senses
     from ..viz.picture import check_output
-    from ..viz.senses import draw_senses
 
     with report_errors(f"Cannot draw the senses of '{word}'", as_json=as_json):
         check_output(output)

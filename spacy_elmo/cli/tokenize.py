@@ -30,10 +30,10 @@ def tokenize_cli(
     by spaces. The meta.json beside them records the language and the tokenizer, which the weights
     trained on them will record too. The directory appears when all of it is written.
     """
-    from ..bilm.files import atomic_directory
-    from ..pretraining.data.shards import write_meta, write_shards
-    from ..progress import track
-    from ..readers import blank, tokenize_files
+    from ..text.readers import blank, tokenize_files
+    from ..text.shards import write_meta, write_shards
+    from ..util.files import atomic_directory
+    from ..util.progress import track
 
     with report_errors("Cannot tokenize", as_json=as_json):
         *texts, out = paths

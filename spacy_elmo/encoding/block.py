@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..bilm.files import atomic_file, reading
-from ..bilm.optional_imports import import_extra
+from ..util.files import atomic_file, reading
+from ..util.optional_imports import import_extra
 
 
 def import_pyarrow(file: str) -> Any:

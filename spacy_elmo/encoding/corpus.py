@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from ..pipeline.segments import chunks
-from ..pretraining.data.shards import COMPRESSIONS, META, find_files, read_lines
-from ..readers import FORMATS as TEXT_FORMATS
-from ..readers import TEXT_SUFFIXES, StoredDocs, read_docbin, read_texts
+from ..text.readers import FORMATS as TEXT_FORMATS
+from ..text.readers import TEXT_SUFFIXES, StoredDocs, read_docbin, read_texts
+from ..text.segments import chunks
+from ..text.shards import COMPRESSIONS, META, find_files, read_lines
 from .block import import_pyarrow, plain_ids, plain_type
 
 CONLLU = tuple(form + packing for form in (".conllu", ".conll") for packing in COMPRESSIONS)

@@ -14,17 +14,17 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from thinc.api import to_numpy
 
-from ..bilm.find_weights import find_weights
-from ..bilm.settings import Settings, one_of
-from ..bilm.threads import threads
 from ..pipeline.component import Elmo
 from ..pipeline.doc_vectors import set_vectors
 from ..pipeline.extensions import set_layers
 from ..pipeline.listener import ElmoListener
+from ..pipeline.long_docs import Output, tokens_at_once
 from ..pipeline.model_nodes import list_components, model_nodes
-from ..pipeline.outputs import Output, tokens_at_once
-from ..pipeline.segments import chunks, sentence_bounds
-from ..readers import StoredDocs, blank_pipeline
+from ..text.readers import StoredDocs, blank_pipeline
+from ..text.segments import chunks, sentence_bounds
+from ..util.settings import Settings, one_of
+from ..util.threads import threads
+from ..weights.find import find_weights
 from .block import Block
 from .corpus import Row, make_sentence
 

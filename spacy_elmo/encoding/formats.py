@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from spacy.tokens import DocBin
 
-from ..bilm.files import atomic_file
-from ..bilm.published.hdf5 import import_h5py
-from ..bilm.settings import check_choice
+from ..util.files import atomic_file
+from ..util.settings import check_choice
+from ..weights.published.hdf5 import import_h5py
 from .block import Block, import_pyarrow
 
 SUFFIXES = {

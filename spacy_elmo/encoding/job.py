@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..about import __version__
-from ..bilm.files import read_json, write_text
-from ..bilm.worker import map_in_processes
-from ..progress import Progress
+from ..util.files import read_json, write_text
+from ..util.progress import Progress
+from ..util.workers import map_in_processes
 from .block import Block
 from .corpus import Chunk, Corpus
 from .encoder import Encoder

@@ -7,9 +7,9 @@ from typing import Any
 
 from spacy.vocab import Vocab
 
-from ..bilm.files import atomic_directory
-from ..bilm.optional_imports import import_extra
-from ..readers import StoredDocs
+from ..text.readers import StoredDocs
+from ..util.files import atomic_directory
+from ..util.optional_imports import import_extra
 from .block import import_pyarrow, plain_ids, plain_type
 from .corpus import PARQUET, Corpus, reading_parquet, refuse_nulls, text_columns
 from .encoder import Encoder

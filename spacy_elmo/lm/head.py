@@ -6,9 +6,9 @@ from pathlib import Path
 
 import torch
 
-from ..bilm.base_weights import HEAD, VOCAB
-from ..bilm.find_weights import Setting, find_weights
-from ..bilm.own_weights import check_tensors, compact, write_tensors
+from ..weights.find import Setting, find_weights
+from ..weights.layout import HEAD, VOCAB
+from ..weights.native import check_tensors, compact, write_tensors
 from .softmax import SoftmaxHead
 from .vocabulary import SPECIALS, Vocabulary
 

@@ -20,12 +20,12 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ..bilm.base_weights import Card
-from ..bilm.files import atomic_directory
-from ..bilm.find_weights import Setting, find_weights
 from ..bilm.model import BiLM
-from ..bilm.own_weights import save_bilm
-from ..bilm.threads import threads_for
+from ..util.files import atomic_directory
+from ..util.threads import threads_for
+from ..weights.find import Setting, find_weights
+from ..weights.layout import Card
+from ..weights.native import save_bilm
 from .encoded_sentences import EncodedSentences
 from .head import load_head, save_head
 from .perplexity import LOGITS_AT_ONCE, hidden_states, losses

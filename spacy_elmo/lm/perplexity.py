@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
+from ..bilm.lstm_state import State
 from ..bilm.model import BiLM
 from ..bilm.packing import to_device
-from ..bilm.state import State
-from ..bilm.threads import threads_for
+from ..util.threads import threads_for
 from .encoded_sentences import Batch, EncodedSentences
 from .softmax import SoftmaxHead
 from .stream_state import StreamState

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..bilm.base_weights import read_words
 from ..bilm.characters import BOS, EOS
-from ..bilm.files import write_text
+from ..util.files import write_text
+from ..weights.layout import read_words
 
 UNK = "<UNK>"
 SPECIALS = (BOS, EOS, UNK)

@@ -11,8 +11,8 @@ from spacy.language import DEFAULT_CONFIG
 from spacy.util import copy_config, get_sourced_components, load_model_from_config
 from thinc.api import Config
 
-from ..bilm.find_weights import WeightsNotFoundError, find_weights
-from .checks import warn_of_language
+from ..weights.find import WeightsNotFoundError, find_weights
+from .check_settings import warn_of_language
 from .config_blocks import Block, find_blocks, get_block, rename_variables, replace_variables
 from .elmo_model import ELMO_MODEL
 from .places import Place, find_bags_of_words, find_elmo, find_listened_to, find_places, has_elmo

@@ -10,9 +10,9 @@ from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, PyTorchWrapper, torch2xp, xp2torch
 from thinc.types import Floats3d
 
-from ..bilm.threads import threads_for
+from ..text.segments import Part, doc_parts
+from ..util.threads import threads_for
 from .bilm_shim import BiLMShim, EncodedDoc
-from .segments import Part, doc_parts
 from .settings import BiLMSettings
 
 NAME = "elmo-bilm"

@@ -13,22 +13,22 @@ import torch
 from thinc.api import ArgsKwargs, Optimizer, PyTorchShim, get_torch_default_device, xp2torch
 from thinc.types import FloatsXd
 
-from ..bilm import own_weights as bilm_weights
-from ..bilm.base_weights import Card
 from ..bilm.config import BiLMConfig
-from ..bilm.find_weights import find_weights
-from ..bilm.locks import LOADING
+from ..bilm.lstm_state import State
 from ..bilm.model import BiLM, versions
 from ..bilm.precision import rounding
 from ..bilm.same_weights import share_weights
-from ..bilm.state import State
-from ..bilm.statistics import Statistics
-from ..bilm.threads import threads_for
-from .checks import warn_of_language
-from .comparison import Comparison
+from ..text.segments import Window
+from ..util.locks import LOADING
+from ..util.threads import threads_for
+from ..weights import native as bilm_weights
+from ..weights.find import find_weights
+from ..weights.layout import Card
+from ..weights.statistics import Statistics
+from .check_settings import warn_of_language
+from .compared_vectors import Comparison
 from .layer_cache import LayerCache
 from .learn_rate import scaled_learn_rate
-from .segments import Window
 from .settings import BiLMSettings
 
 EncodedDoc = list[tuple[Window, torch.Tensor]]  # windows with their layers (L + 1, n_words, 2P)

@@ -12,7 +12,7 @@ from spacy.training.loggers import console_logger_v3
 from thinc.api import Model
 from tqdm import tqdm
 
-from ..bilm.settings import Settings, at_least, one_of
+from ..util.settings import Settings, at_least, one_of
 from .bilm_shim import BiLMShim
 from .component import Elmo
 from .layer_cache import LayerCache

@@ -14,20 +14,25 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 
-from ..bilm.find_weights import WeightsNotFoundError
+from ..text.segments import chunks
+from ..weights.find import WeightsNotFoundError
 from . import extensions
 from .bilm_shim import BiLMShim
-from .checks import check_settings, check_widths, damage_reported, warn_of_settings_without_effect
+from .check_settings import (
+    check_settings,
+    check_widths,
+    damage_reported,
+    warn_of_settings_without_effect,
+)
 from .doc_layers import DocLayers
 from .doc_vectors import get_owners, set_vectors
 from .elmo_model import ReplacedConfig
 from .gradients import Batch, add_loss
 from .learned_from import begin_to_learn, check_tensor_listeners, take_along
 from .listener import ElmoListener
+from .long_docs import Output, predict_docs, tokens_at_once
 from .model_nodes import model_nodes
-from .outputs import Output, predict_docs, tokens_at_once
 from .scalar_mix import set_up
-from .segments import chunks
 from .sources import add_sources, update_saved_sources
 from .tensor_conflicts import TensorConflicts
 

@@ -18,7 +18,7 @@ from spacy.tokens import Doc, Span, Token
 from thinc.api import get_array_module, to_numpy
 from thinc.types import Floats1d, Floats2d, Floats3d
 
-from .comparison import compared_vector
+from .compared_vectors import compared_vector
 from .doc_layers import token_hash
 from .doc_vectors import (
     HOOK,

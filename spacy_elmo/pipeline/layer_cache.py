@@ -8,7 +8,7 @@ from typing import cast
 
 import torch
 
-from ..bilm.locks import CACHES
+from ..util.locks import CACHES
 
 BYTES_PER_ENTRY = 512  # what Python needs beside the tensor
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..bilm.base_weights import META
-from ..bilm.files import atomic_directory, read_json
+from ..util.files import atomic_directory, read_json
+from ..weights.layout import META
 
 if TYPE_CHECKING:
     from spacy.language import Language

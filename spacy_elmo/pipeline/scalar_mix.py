@@ -12,7 +12,7 @@ from typing import Any, List, Optional, Tuple, Union  # noqa: UP035
 from thinc.api import Model, Ops
 from thinc.types import Floats2d, Floats3d
 
-from ..bilm.settings import Settings, below_one, setting
+from ..util.settings import Settings, below_one, setting
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..bilm.config import INITIAL_STATES, PRECISIONS
-from ..bilm.settings import Settings, above_zero, at_least, in_range, one_of
-from .segments import SEGMENTS
+from ..text.segments import SEGMENTS
+from ..util.settings import Settings, above_zero, at_least, in_range, one_of
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import srsly
 from spacy.language import Language
 
-from ..bilm.base_weights import Card
+from ..weights.layout import Card
 
 
 def add_sources(nlp: Language, card: Card) -> bool:

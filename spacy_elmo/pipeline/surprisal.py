@@ -12,10 +12,10 @@ from spacy.tokens import Doc, Token
 from spacy.util import minibatch
 from thinc.api import get_torch_default_device
 
-from ..bilm.locks import LOADING
-from ..bilm.settings import check_choice
-from .checks import damage_reported, warn_of_language
-from .segments import sentence_bounds
+from ..text.segments import sentence_bounds
+from ..util.locks import LOADING
+from ..util.settings import check_choice
+from .check_settings import damage_reported, warn_of_language
 
 if TYPE_CHECKING:
     import torch

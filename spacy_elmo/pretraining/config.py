@@ -9,15 +9,15 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..bilm.base_weights import Weights
 from ..bilm.config import BiLMConfig
-from ..bilm.find_weights import find_weights
-from ..bilm.settings import Settings, above_zero, at_least, below_one, one_of
 from ..bilm.static_vectors import WordTable
+from ..util.settings import Settings, above_zero, at_least, below_one, one_of
+from ..weights.find import find_weights
+from ..weights.layout import Weights
 from .model_shape import model_shape, with_subwords
 
 if TYPE_CHECKING:
-    from .data.reader import CorpusReader
+    from ..text.interface import CorpusReader
     from .data.teacher import Teacher
 
 STATES = {"zero": "zero", "carried": "warm"}  # [training] state: [model] initial_state

@@ -13,7 +13,7 @@ from configparser import ConfigParser
 from pathlib import Path
 from typing import Any
 
-from ..bilm.files import reading
+from ..util.files import reading
 from .config import PretrainConfig
 
 CONFIG = "config.cfg"  # in the directory of a run

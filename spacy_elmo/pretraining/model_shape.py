@@ -7,8 +7,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ..bilm.base_weights import Weights
 from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
+from ..weights.layout import Weights
 from .data.floret import floret_settings
 
 

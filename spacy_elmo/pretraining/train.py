@@ -10,11 +10,11 @@ from pathlib import Path
 
 import torch
 
-from ..bilm.base_weights import VOCAB
-from ..bilm.files import write_text
-from ..bilm.threads import steady_threads, threads
 from ..lm.encoded_sentences import Batch
 from ..lm.perplexity import Perplexity
+from ..util.files import write_text
+from ..util.threads import steady_threads, threads
+from ..weights.layout import VOCAB
 from .config import PretrainConfig
 from .config_file import CONFIG
 from .data.corpus import CorpusPosition

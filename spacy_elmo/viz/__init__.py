@@ -16,11 +16,11 @@ from spacy.tokens import Doc, Span
 
 from ..lm.language_model import LanguageModel
 from ..pipeline.mixes import mixes as find_mixes
-from ..senses import Senses
+from ..senses.occurrences import Senses
 from .blanks import draw_blanks
+from .contexts import draw_senses
 from .mixes import draw_mixes
 from .picture import Picture
-from .senses import draw_senses
 from .similarity import draw_similarity
 from .surprisal import draw_surprisal
 from .training import draw_training
@@ -54,7 +54,7 @@ def mixes(nlp: Language, *, page: bool = False, jupyter: bool | None = None) -> 
 
 
 def senses(found: Senses, *, page: bool = False, jupyter: bool | None = None) -> str | None:
-    """The contexts of a word, grouped by similarity: see `spacy_elmo.senses.find_senses`."""
+    """The contexts of a word, grouped by similarity: see `spacy_elmo.find_senses`."""
     return draw_senses(found).show(page, jupyter)
 
 

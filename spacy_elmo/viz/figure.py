@@ -15,8 +15,8 @@ from unicodedata import east_asian_width
 
 import numpy as np
 
-from ..bilm.files import atomic_file
-from ..bilm.optional_imports import import_extra
+from ..util.files import atomic_file
+from ..util.optional_imports import import_extra
 from .page import INK, PAPER, replace_controls
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..bilm.files import write_text
+from ..util.files import write_text
 from .figure import save_image, to_svg
 from .page import STYLE, clean, html_page
 

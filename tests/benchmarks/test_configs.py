@@ -15,7 +15,7 @@ from spacy.cli.init_config import init_config
 from tasks import TASKS
 
 from spacy_elmo import add_elmo
-from spacy_elmo.bilm.base_weights import Card
+from spacy_elmo.weights.layout import Card
 
 from ..pipeline.helpers import write_weights
 from .conftest import Run

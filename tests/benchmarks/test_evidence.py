@@ -104,7 +104,7 @@ def test_results(tmp_path: Path) -> None:
 
 def test_fingerprints(tmp_path: Path) -> None:
     """They change with the biLM, its statistics or its head, and not with the card."""
-    from spacy_elmo.bilm.find_weights import find_weights
+    from spacy_elmo.weights.find import find_weights
 
     for file in find_weights("en_sm").files():
         (tmp_path / file.name).write_bytes(file.read_bytes())

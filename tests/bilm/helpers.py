@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.characters import BOS, EOS
-from spacy_elmo.bilm.find_weights import Setting, load_bilm
 from spacy_elmo.bilm.indexed_sentences import id_tensor
+from spacy_elmo.bilm.lstm_state import State, zero_state
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.state import State, zero_state
+from spacy_elmo.weights.find import Setting, load_bilm
 
 
 def make_options(**changes: Any) -> dict[str, Any]:

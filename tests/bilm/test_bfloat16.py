@@ -12,11 +12,11 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.converted import Bfloat16LSTM
-from spacy_elmo.bilm.find_weights import load_bilm
-from spacy_elmo.bilm.lstm import LSTMLayer
+from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
-from spacy_elmo.bilm.warm import compute_warm_state
+from spacy_elmo.bilm.warm_state import compute_warm_state
+from spacy_elmo.weights.find import load_bilm
 
 TEXT = """The bank raised its rates again .
 Play

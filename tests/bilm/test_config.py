@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spacy_elmo.bilm.config import MAX_CHARACTERS, MAX_FILTERS, MAX_UNITS, BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.published.options import from_options, to_options
+from spacy_elmo.weights.published.options import from_options, to_options
 
 from .helpers import make_options
 

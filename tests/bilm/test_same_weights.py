@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.own_weights import from_bytes, halved, save_bilm, to_bytes
 from spacy_elmo.bilm.same_weights import fingerprint, share_weights
+from spacy_elmo.weights.find import load_bilm
+from spacy_elmo.weights.native import from_bytes, halved, save_bilm, to_bytes
 
 SHAPE = {"projection_dim": 4, "dim": 6, "n_layers": 2}
 CHARACTERS = BiLMConfig(filters=((1, 4), (2, 4)), char_dim=3, **SHAPE)

@@ -19,14 +19,14 @@ from torch.autograd import gradcheck
 
 from spacy_elmo.bilm.characters import BOS, EOS
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.files import atomic_directory
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.own_weights import from_bytes, save_bilm, to_bytes
-from spacy_elmo.bilm.published.hdf5_datasets import to_parameters
-from spacy_elmo.bilm.published.options import from_options
-from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.bilm.static_vectors import WordTable, WordVectors, pack_words, unpack_words
+from spacy_elmo.util.files import atomic_directory
+from spacy_elmo.weights.find import find_weights, load_bilm
+from spacy_elmo.weights.native import from_bytes, save_bilm, to_bytes
+from spacy_elmo.weights.published.datasets import to_parameters
+from spacy_elmo.weights.published.options import from_options
+from spacy_elmo.weights.published.weights import write_published
 
 from . import reference
 from .helpers import make_options, max_difference

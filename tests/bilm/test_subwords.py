@@ -14,12 +14,12 @@ from spacy.vectors import Vectors
 from spacy_elmo.bilm.char_cnn import word_ids
 from spacy_elmo.bilm.characters import BOS, EOS
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.indexed_sentences import id_tensor
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.own_weights import from_bytes, save_bilm, to_bytes
-from spacy_elmo.bilm.published.options import to_options
 from spacy_elmo.bilm.subwords import SubwordIds, Subwords, SubwordSettings, round_rows
+from spacy_elmo.weights.find import find_weights, load_bilm
+from spacy_elmo.weights.native import from_bytes, save_bilm, to_bytes
+from spacy_elmo.weights.published.options import to_options
 
 WORDS = ["", "a", "of", "dogs", "Seventeen", "über", "한국어", "😀😀", "counter-revolutionaries"]
 SMALL: dict[str, Any] = {"filters": [[1, 4], [2, 8]], "char_dim": 4, "projection_dim": 8, "dim": 16}

@@ -15,12 +15,12 @@ import torch
 from click.testing import Result
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
-from spacy_elmo.bilm.warm import compute_warm_state
+from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.cli import app
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
+from spacy_elmo.weights.find import find_weights, load_bilm
 
 from ..pipeline.helpers import CARD, CONFIG, write_weights
 

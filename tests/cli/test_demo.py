@@ -11,10 +11,8 @@ import spacy
 import torch
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.base_weights import Card
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.own_weights import HEAD, save_bilm
 from spacy_elmo.cli import app
 from spacy_elmo.cli.demo_contexts import (
     accuracy,
@@ -25,7 +23,9 @@ from spacy_elmo.cli.demo_contexts import (
 from spacy_elmo.lm.head import save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.senses import Context, similarities
+from spacy_elmo.senses.occurrences import Context, similarities
+from spacy_elmo.weights.layout import Card
+from spacy_elmo.weights.native import HEAD, save_bilm
 
 from ..pipeline.helpers import write_language_model, write_weights
 

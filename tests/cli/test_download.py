@@ -23,10 +23,10 @@ import pytest
 import spacy
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.download_folder import CACHE_VARIABLE, PUBLISHED, Published, cache_folder
-from spacy_elmo.bilm.find_weights import WeightsNotFoundError, find_weights
-from spacy_elmo.bilm.own_weights import OwnWeights
 from spacy_elmo.cli import app
+from spacy_elmo.weights.downloads import CACHE_VARIABLE, PUBLISHED, Published, cache_folder
+from spacy_elmo.weights.find import WeightsNotFoundError, find_weights
+from spacy_elmo.weights.native import OwnWeights
 
 from ..pipeline.helpers import write_weights
 
@@ -373,7 +373,7 @@ def test_zips_without_weights(server, cache, files, message) -> None:
 
 
 def test_zip_bomb(server, cache, monkeypatch) -> None:
-    monkeypatch.setattr("spacy_elmo.bilm.published.weights.MAX_UNPACKED", 2**20)
+    monkeypatch.setattr("spacy_elmo.weights.published.weights.MAX_UNPACKED", 2**20)
     memory = BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("config.json", b"{}")

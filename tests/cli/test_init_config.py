@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.cli import app
 from spacy_elmo.cli.init_config import MODELS
 from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.weights.find import load_bilm
 
 
 def run(*arguments: object) -> tuple[int, str]:

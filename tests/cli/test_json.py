@@ -12,9 +12,9 @@ from click.testing import Result
 from typer.main import get_group
 from typer.testing import CliRunner
 
-from spacy_elmo import progress
 from spacy_elmo.cli import app
 from spacy_elmo.cli.options import print_json
+from spacy_elmo.util import progress
 
 from ..pipeline.helpers import make_nlp, write_language_model
 from ..pretraining.helpers import PROSE, make_config

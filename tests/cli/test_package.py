@@ -17,11 +17,11 @@ import torch
 from click.testing import Result
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.find_weights import EMBEDDED, load_bilm
 from spacy_elmo.cli import app
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
+from spacy_elmo.weights.find import EMBEDDED, load_bilm
 
 from ..pipeline.helpers import CONFIG, write_weights
 
@@ -56,7 +56,7 @@ def install(package: Path, tmp_path: Path) -> dict[str, str]:
 
 USE = """
 import sys, spacy
-from spacy_elmo.bilm.find_weights import find_weights
+from spacy_elmo.weights.find import find_weights
 nlp = spacy.blank("en")
 nlp.add_pipe("elmo", config={"model": {"weights": sys.argv[1]}})
 print(find_weights(sys.argv[1]).has_head(), *map(float, nlp("A bank of words.").tensor[1]))

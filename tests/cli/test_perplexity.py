@@ -12,14 +12,14 @@ import spacy
 from click.testing import Result
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.base_weights import Card
 from spacy_elmo.bilm.characters import CharacterIds
-from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.cli import app
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import Perplexity, evaluate
-from spacy_elmo.pipeline.segments import split_text
+from spacy_elmo.text.segments import split_text
+from spacy_elmo.weights.find import load_bilm
+from spacy_elmo.weights.layout import Card
 
 from ..pipeline.helpers import write_language_model, write_weights
 

@@ -11,9 +11,9 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.base_weights import Card
 from spacy_elmo.cli import app
 from spacy_elmo.lm.language_model import LanguageModel
+from spacy_elmo.weights.layout import Card
 
 from ..pipeline.helpers import write_language_model, write_weights
 

@@ -12,11 +12,11 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.cli import app
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
+from spacy_elmo.weights.find import find_weights, load_bilm
 
 from ..pretraining.helpers import PROSE, make_config, stop_after
 

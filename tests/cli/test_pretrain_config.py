@@ -13,15 +13,15 @@ from click.testing import Result
 from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
-from spacy_elmo.bilm.base_weights import Card
-from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.cli import app
 from spacy_elmo.cli.pretrain_config import make_named, read_spacy_config
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.data.shards import Shards
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.run.log import read_log
-from spacy_elmo.readers import Texts, blank_pipeline
+from spacy_elmo.text.readers import Texts, blank_pipeline
+from spacy_elmo.text.shards import Shards
+from spacy_elmo.weights.find import find_weights
+from spacy_elmo.weights.layout import Card
 
 from ..pretraining.helpers import PROSE, make_config, same_weights
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from spacy_elmo import progress
 from spacy_elmo.cli import app
-from spacy_elmo.progress import Progress, duration, track
+from spacy_elmo.util import progress
+from spacy_elmo.util.progress import Progress, duration, track
 
 from ..pipeline.helpers import write_language_model
 
@@ -21,7 +21,7 @@ from ..pipeline.helpers import write_language_model
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     """The time of day, which a test sets."""
     now = [100.0]
-    monkeypatch.setattr("spacy_elmo.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("spacy_elmo.util.progress.time.monotonic", lambda: now[0])
     yield now
 
 

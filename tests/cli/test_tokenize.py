@@ -16,10 +16,10 @@ from click.testing import Result
 from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
-from spacy_elmo import readers
 from spacy_elmo.cli import app
-from spacy_elmo.pipeline.segments import sentence_bounds
-from spacy_elmo.pretraining.data.shards import find_shards, open_text, read_sentences
+from spacy_elmo.text import readers
+from spacy_elmo.text.segments import sentence_bounds
+from spacy_elmo.text.shards import find_shards, open_text, read_sentences
 
 TEXT = """\
 Mr. O'Neill didn't answer.  He looked at the bank (of the river, I mean) -- and left!

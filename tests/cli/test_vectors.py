@@ -16,8 +16,8 @@ from spacy.vectors import Vectors
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # adds its commands to spaCy's
-from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.cli.vectors import read_vectors
+from spacy_elmo.weights.find import load_bilm
 
 from ..pretraining.helpers import PROSE, make_config
 

@@ -20,7 +20,7 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.encoding.block import Block, plain_ids, plain_type
 from spacy_elmo.encoding.corpus import Corpus
-from spacy_elmo.pretraining.data.shards import write_meta, write_shards
+from spacy_elmo.text.shards import write_meta, write_shards
 
 CONLLU = """\
 # sent_id = 1

@@ -15,13 +15,13 @@ from spacy.tokens import DocBin
 from spacy.training import Example
 
 from spacy_elmo import Encoder
-from spacy_elmo.bilm import lstm_kernel
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.indexed_sentences import IndexedSentences
+from spacy_elmo.bilm.kernel import lstm as kernel
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.own_weights import save_bilm, save_statistics
 from spacy_elmo.bilm.static_vectors import WordTable, pack_words
-from spacy_elmo.bilm.statistics import compute_statistics
+from spacy_elmo.weights.native import save_bilm, save_statistics
+from spacy_elmo.weights.statistics import compute_statistics
 
 from ..pipeline.helpers import (
     CARD,
@@ -217,9 +217,9 @@ def test_without_a_compiler_there_is_one_warning(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "broken.cpp").write_text("#error none\n", "utf-8")
-    monkeypatch.setattr(lstm_kernel, "SOURCE", tmp_path / "broken.cpp")
+    monkeypatch.setattr(kernel, "SOURCE", tmp_path / "broken.cpp")
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "cache"))
-    lstm_kernel.load_kernel.cache_clear()
+    kernel.load_kernel.cache_clear()
     config = replace(CONFIG, projection_dim=32, dim=64)  # a size that the kernel computes
     weights = str(write_weights(tmp_path / "weights", config=config))
     expected, encoder = Encoder(weights)(TEXTS), Encoder(weights, compiled=True)
@@ -228,7 +228,7 @@ def test_without_a_compiler_there_is_one_warning(
             assert max_difference(encoder(TEXTS), expected) == 0
             assert max_difference(encoder(TEXTS), expected) == 0
     finally:
-        lstm_kernel.load_kernel.cache_clear()
+        kernel.load_kernel.cache_clear()
     assert ["kernel is not available" in str(warning.message) for warning in warned] == [True]
     with pytest.raises(ValueError, match="drop --compiled"):
         Encoder(pipeline=str(trained), compiled=True)

@@ -20,13 +20,13 @@ import pytest
 import spacy
 import torch
 
-from spacy_elmo.bilm.find_weights import load_bilm
+from spacy_elmo.bilm.lstm_state import State
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.own_weights import OwnWeights
-from spacy_elmo.bilm.state import State
-from spacy_elmo.bilm.warm import compute_warm_state
+from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.bilm.word_cache import WordCache
 from spacy_elmo.pipeline.layer_cache import LayerCache
+from spacy_elmo.weights.find import load_bilm
+from spacy_elmo.weights.native import OwnWeights
 
 from ..pipeline.helpers import (
     CONFIG,

@@ -13,14 +13,14 @@ import spacy
 import srsly
 from spacy.tokens import DocBin
 
-from spacy_elmo import Encoder, encode, readers
+from spacy_elmo import Encoder, encode
 from spacy_elmo.encoding.block import Block
 from spacy_elmo.encoding.corpus import Corpus
 from spacy_elmo.encoding.formats import WRITERS
-from spacy_elmo.pretraining.data import shards
-from spacy_elmo.pretraining.data.shards import read_lines
-from spacy_elmo.readers import read_docs, read_paragraphs
-from spacy_elmo.senses import find_senses
+from spacy_elmo.senses.occurrences import find_senses
+from spacy_elmo.text import readers, shards
+from spacy_elmo.text.readers import read_docs, read_paragraphs
+from spacy_elmo.text.shards import read_lines
 
 from ..pipeline.helpers import write_weights
 

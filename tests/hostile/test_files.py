@@ -19,19 +19,19 @@ import srsly
 import torch
 from safetensors.torch import load_file, save_file
 
-from spacy_elmo.bilm import base_weights, own_weights
-from spacy_elmo.bilm.base_weights import Card, read_words
 from spacy_elmo.bilm.characters import encode_word
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
-from spacy_elmo.bilm.own_weights import save_bilm, write_tensors
-from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.bilm.word_cache import WordCache
 from spacy_elmo.cli import copy_weights
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.data import shards
 from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
 from spacy_elmo.pretraining.run.log import read_log
-from spacy_elmo.readers import read_paragraphs
+from spacy_elmo.text import shards
+from spacy_elmo.text.readers import read_paragraphs
+from spacy_elmo.weights import layout, native
+from spacy_elmo.weights.find import find_weights, load_bilm
+from spacy_elmo.weights.layout import Card, read_words
+from spacy_elmo.weights.native import save_bilm, write_tensors
+from spacy_elmo.weights.published.weights import write_published
 
 from ..pipeline.helpers import CONFIG, make_nlp, write_weights
 
@@ -172,7 +172,7 @@ def test_a_mix_that_is_not_finite(weights: Path, name: str, value: float) -> Non
 @pytest.mark.parametrize("max_characters", [50, 10, 3])
 def test_all_bytes_are_tried(max_characters: int) -> None:
     """A biLM must not overflow at a character that no word had when it was loaded."""
-    words = [word for sentence in own_weights._probe(max_characters) for word in sentence]
+    words = [word for sentence in native._probe(max_characters) for word in sentence]
     found = {id for word in words for id in encode_word(word, max_characters)}
     if max_characters > 3:  # else a word is one byte
         assert found >= {byte + 1 for byte in (*range(0xC0), *range(0xC2, 0xF5))}
@@ -255,10 +255,10 @@ def test_vocabularies_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path = tmp_path / "vocab.txt.gz"
     path.write_bytes(gzip.compress(b"word\n" * 10_000))
     assert len(read_words(path)) == 10_000
-    monkeypatch.setattr(base_weights, "MAX_VOCAB_WORDS", 5_000)
+    monkeypatch.setattr(layout, "MAX_VOCAB_WORDS", 5_000)
     with pytest.raises(ValueError, match=r"vocab\.txt\.gz: it has more than .* 5,000 lines"):
         read_words(path)
-    monkeypatch.setattr(base_weights, "MAX_VOCAB_BYTES", 1_000)
+    monkeypatch.setattr(layout, "MAX_VOCAB_BYTES", 1_000)
     with pytest.raises(ValueError, match=r"vocab\.txt\.gz: it has more than 1,000 bytes"):
         read_words(path)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from spacy_elmo.bilm.base_weights import Card
+from spacy_elmo.weights.layout import Card
 
 from ..pipeline.helpers import make_nlp, write_weights
 

@@ -12,10 +12,10 @@ import spacy
 from typer.testing import CliRunner
 
 from spacy_elmo import save_pipeline
-from spacy_elmo.bilm.find_weights import load_bilm
-from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.cli import app, package
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, keep_latest
+from spacy_elmo.weights.find import load_bilm
+from spacy_elmo.weights.published.weights import write_published
 
 from ..pipeline.helpers import TEXTS, make_nlp, write_weights
 

@@ -17,8 +17,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo import LanguageModel, encode
-from spacy_elmo.pretraining.data.shards import read_sentences, write_shards
-from spacy_elmo.readers import tokenize_files
+from spacy_elmo.text.readers import tokenize_files
+from spacy_elmo.text.shards import read_sentences, write_shards
 
 from ..pipeline.helpers import (
     TOLERANCE,
@@ -154,7 +154,7 @@ import spacy
 from spacy.tokens import Doc
 
 from spacy_elmo import encode
-from spacy_elmo.readers import tokenize_files
+from spacy_elmo.text.readers import tokenize_files
 
 def peak():
     [line] = [x for x in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in x]

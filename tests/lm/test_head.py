@@ -11,10 +11,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from spacy_elmo.bilm.find_weights import find_weights
-from spacy_elmo.bilm.own_weights import save_bilm
-from spacy_elmo.bilm.published.weights import write_published
 from spacy_elmo.lm.head import load_head, save_head
+from spacy_elmo.weights.find import find_weights
+from spacy_elmo.weights.native import save_bilm
+from spacy_elmo.weights.published.weights import write_published
 
 from ..pretraining.helpers import make_model, make_vocab
 

@@ -10,13 +10,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.base_weights import Card
-from spacy_elmo.bilm.own_weights import save_bilm
 from spacy_elmo.lm import language_model
 from spacy_elmo.lm.language_model import LanguageModel, Surprisal
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.softmax import log_uniform
 from spacy_elmo.lm.vocabulary import SPECIALS
+from spacy_elmo.weights.layout import Card
+from spacy_elmo.weights.native import save_bilm
 
 from ..pretraining.helpers import log_probabilities, make_block, make_model, make_vocab, prose
 

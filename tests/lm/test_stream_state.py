@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
-from spacy_elmo.bilm.warm import compute_warm_state
+from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.lm.perplexity import evaluate, hidden_states
 from spacy_elmo.lm.stream_state import StreamState
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.pretraining.train_step import BiLMLoss
+from spacy_elmo.weights.find import find_weights, load_bilm
 
 from ..pretraining.helpers import (
     make_block,

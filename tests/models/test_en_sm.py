@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import spacy
 
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import Perplexity, evaluate
-from spacy_elmo.pipeline.segments import split_text
-from spacy_elmo.pretraining.data.shards import read_lines
+from spacy_elmo.text.segments import split_text
+from spacy_elmo.text.shards import read_lines
+from spacy_elmo.weights.find import find_weights, load_bilm
 
 OWN_TEXT = [
     "When the train had left the station, the children went back to the house by the river.",

@@ -9,14 +9,14 @@ import pytest
 import spacy
 from spacy.language import Language
 
-from spacy_elmo.bilm.base_weights import read_words
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
-from spacy_elmo.pipeline.segments import split_text
-from spacy_elmo.readers import blank
+from spacy_elmo.text.readers import blank
+from spacy_elmo.text.segments import split_text
+from spacy_elmo.weights.find import find_weights, load_bilm
+from spacy_elmo.weights.layout import read_words
 
 from ..threads import one_thread  # noqa: F401
 

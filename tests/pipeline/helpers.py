@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_elmo.bilm.base_weights import Card
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.files import atomic_directory
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.own_weights import save_bilm
 from spacy_elmo.lm.head import save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
+from spacy_elmo.util.files import atomic_directory
+from spacy_elmo.weights.layout import Card
+from spacy_elmo.weights.native import save_bilm
 
 TOLERANCE = 1e-5
 CONFIG = BiLMConfig(

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spacy_elmo.bilm.base_weights import Card
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.pipeline.component import Elmo
+from spacy_elmo.weights.layout import Card
 
 from .helpers import (
     CARD,
@@ -173,7 +173,7 @@ def test_constructing_opens_no_file(monkeypatch):
     monkeypatch.setattr("pathlib.Path.open", fail)
     monkeypatch.setattr("pathlib.Path.read_text", fail)
     monkeypatch.setattr("spacy_elmo.pipeline.bilm_shim.find_weights", fail)
-    monkeypatch.setattr("spacy_elmo.bilm.own_weights.safe_open", fail)
+    monkeypatch.setattr("spacy_elmo.weights.native.safe_open", fail)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"model": {"weights": "nowhere/at-all"}})
     add_elmo(nlp, "elsewhere", "second")

@@ -8,9 +8,9 @@ import spacy
 import torch
 from safetensors.torch import load, save_file
 
-from spacy_elmo.bilm.files import atomic_directory
-from spacy_elmo.bilm.find_weights import load_bilm
-from spacy_elmo.bilm.own_weights import save_bilm
+from spacy_elmo.util.files import atomic_directory
+from spacy_elmo.weights.find import load_bilm
+from spacy_elmo.weights.native import save_bilm
 
 from .helpers import TEXTS, WIDTH, make_nlp
 

@@ -10,7 +10,7 @@ import spacy
 import srsly
 from spacy.language import Language
 
-from spacy_elmo.bilm.base_weights import Card
+from spacy_elmo.weights.layout import Card
 
 from .helpers import (
     CARD,

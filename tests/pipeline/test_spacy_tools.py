@@ -70,7 +70,7 @@ FILLED = {
 @pytest.fixture
 def no_weights(monkeypatch, tmp_path):
     """Whatever looks for weights finds none, the embedded ones neither."""
-    monkeypatch.setattr("spacy_elmo.bilm.find_weights.EMBEDDED", tmp_path / "nothing")
+    monkeypatch.setattr("spacy_elmo.weights.find.EMBEDDED", tmp_path / "nothing")
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from spacy.language import Language
 
 from spacy_elmo.architectures import gradual_unfreezing
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.files import atomic_directory
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.own_weights import save_bilm
 from spacy_elmo.bilm.static_vectors import WordTable
+from spacy_elmo.util.files import atomic_directory
+from spacy_elmo.weights.native import save_bilm
 
 from .helpers import CARD, TEXTS, WIDTH, make_nlp, vectors_of
 from .learning import LISTENER, numbers, start, step, tagger_config

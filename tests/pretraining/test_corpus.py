@@ -16,7 +16,7 @@ from spacy_elmo.lm.encoded_sentences import Batch
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.config import CorpusSettings, TrainingSettings
 from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
-from spacy_elmo.pretraining.data.shards import Shards
+from spacy_elmo.text.shards import Shards
 
 from .helpers import make_block, make_vocab, prose, same_batches, write_text
 

@@ -17,13 +17,13 @@ import torch
 from safetensors.torch import load_file
 from torch import distributed
 
-from spacy_elmo.bilm.own_weights import save_bilm
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.run.distributed import LAUNCH, ProcessGroup, fresh_store, launcher
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.run.prepare_run import prepare_run
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.weights.native import save_bilm
 
 from .helpers import make_config, make_model, same_weights
 

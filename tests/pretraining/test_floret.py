@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.bilm.subwords import SubwordSettings
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
@@ -18,6 +17,7 @@ from spacy_elmo.pretraining.data.floret import floret_settings, read_floret
 from spacy_elmo.pretraining.model_shape import with_subwords
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.weights.find import load_bilm
 
 from .helpers import make_config, prose, same_weights, stop_after, write_text
 

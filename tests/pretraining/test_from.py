@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 import torch
 
-from spacy_elmo.bilm.base_weights import Card
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.files import atomic_directory
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.own_weights import HEAD, save_bilm
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.util.files import atomic_directory
+from spacy_elmo.weights.find import find_weights, load_bilm
+from spacy_elmo.weights.layout import Card
+from spacy_elmo.weights.native import HEAD, save_bilm
 
 from .helpers import MODEL, SENTENCES, SETTINGS, make_config, prose, stop_after, write_text
 

@@ -13,9 +13,6 @@ from torch.nn import functional as F
 
 import spacy_elmo
 from spacy_elmo import Encoder
-from spacy_elmo.bilm.base_weights import Card
-from spacy_elmo.bilm.find_weights import load_bilm
-from spacy_elmo.bilm.own_weights import save_bilm
 from spacy_elmo.cli.pretrain_config import make_named, read_spacy_config
 from spacy_elmo.lm.encoded_sentences import Batch
 from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
@@ -25,6 +22,9 @@ from spacy_elmo.pretraining.run.distributed import ProcessGroup
 from spacy_elmo.pretraining.run.prepare_run import find_reader
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.pretraining.train_step import TrainState, train_step
+from spacy_elmo.weights.find import load_bilm
+from spacy_elmo.weights.layout import Card
+from spacy_elmo.weights.native import save_bilm
 
 from .helpers import (
     make_block,

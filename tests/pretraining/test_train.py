@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
-from spacy_elmo.bilm.own_weights import OwnWeights
-from spacy_elmo.bilm.warm import compute_warm_state
+from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
@@ -21,7 +19,6 @@ from spacy_elmo.pretraining import config as config_module
 from spacy_elmo.pretraining import train as loop
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.data.shards import Shards
 from spacy_elmo.pretraining.run import state_files
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.run.distributed import ProcessGroup
@@ -30,6 +27,9 @@ from spacy_elmo.pretraining.run.prepare_run import prepare_run
 from spacy_elmo.pretraining.run.schedule import Schedule
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.pretraining.train_step import BiLMLoss, train_step
+from spacy_elmo.text.shards import Shards
+from spacy_elmo.weights.find import find_weights, load_bilm
+from spacy_elmo.weights.native import OwnWeights
 
 from .helpers import (
     BEST_PERPLEXITY,

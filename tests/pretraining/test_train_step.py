@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from spacy_elmo.bilm.lstm import LSTMLayer
+from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.lm.encoded_sentences import Batch
 from spacy_elmo.lm.softmax import LogUniformSampler
 from spacy_elmo.pretraining.config import TrainingSettings

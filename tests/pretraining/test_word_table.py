@@ -11,7 +11,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.bilm.static_vectors import WordTable
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.language_model import LanguageModel
@@ -21,6 +20,7 @@ from spacy_elmo.pretraining.data.word_table import TABLE, read_table, write_tabl
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.weights.find import load_bilm
 
 from .helpers import (
     BEST_PERPLEXITY,

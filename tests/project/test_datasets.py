@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.readers import blank
+from spacy_elmo.text.readers import blank
 
 from .sentences import annotated_docs, write_local_folder
 

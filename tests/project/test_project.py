@@ -22,9 +22,9 @@ from weasel.cli.document import MARKER_END, MARKER_START
 from weasel.cli.document import project_document as document
 from weasel.util.config import load_project_config
 
-from spacy_elmo.bilm.find_weights import find_weights
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.weights.find import find_weights
 
 from .sentences import write_local_folder
 

@@ -18,8 +18,8 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import load_config, load_model_from_config
 
-from spacy_elmo.bilm.find_weights import load_bilm
 from spacy_elmo.pipeline.listener import ElmoListener
+from spacy_elmo.weights.find import load_bilm
 
 from ..pipeline.helpers import write_weights
 from ..threads import one_thread  # noqa: F401  # for every test here

@@ -9,11 +9,11 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from spacy_elmo.bilm.find_weights import find_weights, load_bilm
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import UNKNOWN
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.weights.find import find_weights, load_bilm
 
 from ..pretraining.helpers import make_block, make_config, prose, write_text
 

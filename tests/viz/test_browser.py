@@ -15,10 +15,10 @@ from spacy_elmo import LanguageModel, viz
 from spacy_elmo.cli.demo_contexts import text_contexts
 from spacy_elmo.cli.demo_page import make_page
 from spacy_elmo.pipeline.mixes import Mix
-from spacy_elmo.senses import Context, group
+from spacy_elmo.senses.occurrences import Context, group
+from spacy_elmo.viz.contexts import draw_senses
 from spacy_elmo.viz.mixes import draw_mixes
 from spacy_elmo.viz.page import html_page
-from spacy_elmo.viz.senses import draw_senses
 
 from ..pipeline.helpers import make_nlp, write_language_model
 from ..threads import one_thread  # noqa: F401

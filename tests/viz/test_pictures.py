@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from spacy_elmo import LanguageModel, viz
 from spacy_elmo.cli import app
-from spacy_elmo.clusters import center, distances, divide, project
 from spacy_elmo.pipeline.mixes import Mix
-from spacy_elmo.senses import find_senses
+from spacy_elmo.senses.clusters import center, distances, divide, project
+from spacy_elmo.senses.occurrences import find_senses
 from spacy_elmo.viz.figure import shorten
 from spacy_elmo.viz.mixes import draw_mixes
 from spacy_elmo.viz.surprisal import shade, text_on

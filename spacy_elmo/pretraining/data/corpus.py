@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ...bilm.settings import Settings, at_least
 from ...lm.encoded_sentences import Batch, EncodedSentences, ToIds
 from ...lm.vocabulary import Vocabulary
+from ...text.interface import CorpusReader
+from ...util.settings import Settings, at_least
 from ..config import CorpusSettings, TrainingSettings
-from .reader import CorpusReader
 from .teacher import Teacher, taught
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...bilm.files import reading
-from ...bilm.optional_imports import import_extra
 from ...bilm.subwords import SubwordSettings
+from ...util.files import reading
+from ...util.optional_imports import import_extra
 
 NUMBERS = ("n_rows", "vector_dim", "min_n", "max_n", "n_hashes", "hash_seed")  # of the first line
 

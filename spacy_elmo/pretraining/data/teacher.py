@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...bilm.files import reading
-from ...bilm.optional_imports import import_extra
 from ...lm.encoded_sentences import Batch
-from .reader import CorpusReader
+from ...text.interface import CorpusReader
+from ...util.files import reading
+from ...util.optional_imports import import_extra
 
 # From sentences, the vectors (n_words, D) of each, or None where there are none.
 Teacher = Callable[[list[list[str]]], Sequence[Any]]

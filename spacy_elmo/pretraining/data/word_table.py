@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from ...bilm.files import atomic_file, reading
-from ...bilm.own_weights import write_tensors
 from ...bilm.static_vectors import WordTable, pack_words, unpack_words
+from ...util.files import atomic_file, reading
+from ...weights.native import write_tensors
 from ..config import PretrainConfig, needs_spacy
 
 TABLE = "vectors.safetensors"  # of a run, written once: checkpoints leave frozen tables out

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
-from ...bilm.base_weights import Card
-from ...bilm.files import atomic_file, reading
-from ...bilm.own_weights import check_tensors, write_tensors
-from ...bilm.settings import Settings, at_least
 from ...bilm.static_vectors import WordVectors
+from ...util.files import atomic_file, reading
+from ...util.settings import Settings, at_least
+from ...weights.layout import Card
+from ...weights.native import check_tensors, write_tensors
 from ..config import PretrainConfig
 from ..data.corpus import CorpusPosition
 
@@ -58,7 +58,7 @@ class Progress(Settings):
         head_first: the first steps, in which the biLM is frozen and only the head is trained.
         world_size: processes that train it.
         before: perplexity of the dev text before the first step, if the run started from a biLM.
-        card: name, language, licence and sources of the biLM, see `base_weights.Card`.
+        card: name, language, licence and sources of the biLM, see `weights.layout.Card`.
     """
 
     title = "Progress:"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...progress import LINE_SECONDS, duration, make_bar
+from ...util.progress import LINE_SECONDS, duration, make_bar
 
 
 class Console:

@@ -22,7 +22,7 @@ from torch import distributed, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from ...bilm.files import write_text
+from ...util.files import write_text
 from .machine import find_device
 
 LAUNCH = "launch.json"

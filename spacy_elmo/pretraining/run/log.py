@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from ...bilm.files import reading, write_text
+from ...util.files import reading, write_text
 from ..config import Entries
 
 LOG = "log.jsonl"

@@ -6,18 +6,18 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from ...bilm.base_weights import VOCAB, Card
 from ...bilm.char_cnn import word_ids
 from ...bilm.characters import CharacterIds
-from ...bilm.files import WORKPLACE
 from ...bilm.static_vectors import RowIds, WordTable
 from ...lm.encoded_sentences import EncodedSentences
 from ...lm.vocabulary import Vocabulary
+from ...text.interface import CorpusReader
+from ...text.shards import Shards
+from ...util.files import WORKPLACE
+from ...weights.layout import VOCAB, Card
 from ..config import CORPORA, Entries, PretrainConfig, needs_spacy
 from ..config_file import CONFIG
 from ..data.corpus import Corpus
-from ..data.reader import CorpusReader
-from ..data.shards import Shards
 from ..data.stats import CorpusStats, count_corpus
 from ..data.teacher import vector_size
 from ..data.word_table import TABLE, find_table

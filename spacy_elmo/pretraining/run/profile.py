@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ...progress import duration
+from ...util.progress import duration
 
 N_STEPS = 3
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ...bilm.base_weights import VOCAB, Card, Weights
 from ...lm.head import special_first
 from ...lm.vocabulary import SPECIALS, Vocabulary
+from ...weights.layout import VOCAB, Card, Weights
 from ..config import PretrainConfig
 from ..data.stats import CorpusStats
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from ...bilm.base_weights import HEAD, WEIGHTS, Card
-from ...bilm.files import atomic_directory
-from ...bilm.find_weights import load_bilm
 from ...bilm.model import BiLM
-from ...bilm.own_weights import save_bilm, save_statistics
-from ...bilm.statistics import compute_statistics
-from ...bilm.warm import compute_warm_state
+from ...bilm.warm_state import compute_warm_state
 from ...lm.head import load_head, save_head
 from ...lm.perplexity import Perplexity, evaluate
 from ...lm.softmax import LogUniformSampler, SoftmaxHead
 from ...lm.stream_state import StreamState
+from ...util.files import atomic_directory
+from ...weights.find import load_bilm
+from ...weights.layout import HEAD, WEIGHTS, Card
+from ...weights.native import save_bilm, save_statistics
+from ...weights.statistics import compute_statistics
 from ..data.floret import read_floret, train_floret
 from ..train_step import TrainState
 from .checkpoint import CHECKPOINT, Progress, keep_latest, load_checkpoint, save_checkpoint

@@ -1,0 +1,159 @@
+"""The LSTM layer as a compiled CPU kernel, an option that needs a C++ compiler.
+
+PyTorch's own extension mechanism builds it at its first use, for this CPU and this PyTorch, into
+PyTorch's cache of extensions. Where it cannot be built or run, `load_kernel` warns once and returns
+None, and the layer computes with PyTorch's operators.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from ..lstm_steps import LSTMOptions
+
+SOURCE = Path(__file__).parent / "lstm.cpp"
+BLOCK = 32  # the kernel computes this many cells at a time
+FLAGS = (
+    "-O3",
+    "-march=native",
+    "-mprefer-vector-width=512",
+    "-ffast-math",
+    "-fno-finite-math-only",  # infinite and NaN values are told from others
+    "-fopenmp",
+)
+
+
+@lru_cache
+def load_kernel(bfloat16: bool) -> Any:
+    """The compiled kernel; built if it is not in the cache of extensions, which takes a minute.
+
+    Args:
+        bfloat16: whether its matrix products are to take bfloat16 operands.
+
+    Returns:
+        The extension module, or None where it cannot be built or run.
+    """
+    from torch.utils.cpp_extension import load
+
+    # A cache in a home directory may be shared by machines with different CPUs, and by virtual
+    # environments, whose paths are part of the compiler's command.
+    paths = str(SOURCE), torch.__file__
+    facts = (SOURCE.read_text("utf-8"), FLAGS, torch.__version__, _cpu(), *paths)
+    name = f"spacy_elmo_lstm_{blake2b(repr(facts).encode(), digest_size=6).hexdigest()}"
+    try:
+        with _one_at_a_time(name), _ninja_on_path():
+            kernel = load(name, [str(SOURCE)], extra_cflags=list(FLAGS))
+        if not kernel.supports(bfloat16):
+            raise RuntimeError("its matrix products are wrong on this CPU")
+    except Exception as error:  # of compilers, linkers and operating systems
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        warnings.warn(
+            f"The compiled LSTM kernel is not available ({lines[0]}): computing with PyTorch's "
+            f"operators. It needs pip install 'spacy-elmo[compile]', a C++ compiler, and AVX-512.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return None
+    return kernel
+
+
+@contextmanager
+def _ninja_on_path() -> Iterator[None]:
+    """Let PyTorch find the ninja of the extra, which is beside a Python that is not activated."""
+    path = os.environ.get("PATH", "")
+    try:
+        from ninja import BIN_DIR
+    except ImportError:  # there may be one of the system's
+        yield
+        return
+    os.environ["PATH"] = os.pathsep.join([str(BIN_DIR), path])
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = path
+
+
+@contextmanager
+def _one_at_a_time(name: str) -> Iterator[None]:
+    """Let one process build an extension, and no other process wait for one that was killed.
+
+    PyTorch's own lock is a file, which a killed process leaves behind. Ours ends with its process,
+    and whoever has it may remove that file.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    from torch.utils.cpp_extension import _get_build_directory
+
+    folder = Path(_get_build_directory(name, False))
+    with open(folder / "process.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            (folder / "lock").unlink(missing_ok=True)
+            yield
+        finally:  # also for a process that was forked meanwhile, which has the open file too
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _cpu() -> str:
+    """What tells CPUs of different instruction sets apart."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
+
+
+class KernelLSTM(torch.autograd.Function):
+    """All steps of one layer by the compiled kernel; the arguments of `OperatorLSTM`.
+
+    The matrix products of bfloat16 operands accumulate in float32, and so are all other values.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: torch.Tensor,  # (2, N, P)
+        h0: torch.Tensor,  # (2, B, P)
+        c0: torch.Tensor,  # (2, B, D)
+        weight_ih: torch.Tensor,  # (2, 4D, P)
+        weight_hh: torch.Tensor,  # (2, 4D, P)
+        bias: torch.Tensor,  # (2, 4D)
+        weight_hr: torch.Tensor | None,  # (2, P, D)
+        options: LSTMOptions,  # with products in float32 or bfloat16
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        for_backward = options.is_grad_enabled and any(ctx.needs_input_grad)
+        bfloat16 = options.product_type == torch.bfloat16
+        kernel, clips = load_kernel(bfloat16), (options.cell_clip or 0.0, options.proj_clip or 0.0)
+        packed = kernel.pack(weight_ih, weight_hh, weight_hr, bfloat16)
+        out, h_n, c_n, *saved = kernel.forward(
+            x, h0, c0, packed, bias, options.packing.batch_sizes, *clips, for_backward
+        )
+        if for_backward:
+            ctx.save_for_backward(c0, weight_ih, weight_hh, weight_hr, out, *saved)
+            ctx.kernel, ctx.batch_sizes, ctx.clips = kernel, options.packing.batch_sizes, clips
+        return out, h_n, c_n
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, d_out: torch.Tensor, d_h_n: torch.Tensor, d_c_n: torch.Tensor
+    ) -> tuple[torch.Tensor | None, ...]:
+        gradients = ctx.kernel.backward(
+            d_out, d_h_n, d_c_n, *ctx.saved_tensors, ctx.batch_sizes, *ctx.clips
+        )
+        return (*gradients, None)

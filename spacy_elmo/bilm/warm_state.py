@@ -1,0 +1,58 @@
+"""The warm state, for biLMs that were trained without a reset between sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from .lstm_state import State
+from .word_cache import WordCache
+
+if TYPE_CHECKING:
+    from .model import BiLM
+
+PASSAGE = Path(__file__).parent / "passage.txt"  # one sentence a line, tokenised
+N_STREAMS = 8  # of sentences
+
+
+@lru_cache
+def passage() -> list[list[str]]:
+    """The default sentences of a warm state: plain English prose, our own."""
+    return [line.split() for line in PASSAGE.read_text(encoding="utf-8").splitlines()]
+
+
+@torch.no_grad()
+def compute_warm_state(model: BiLM, sentences: Sequence[Sequence[str]] | None = None) -> State:
+    """The mean state of the two directions of each layer at the end of some sentences.
+
+    The sentences are distributed over streams. In each stream a sentence starts from the state
+    in which the one before it ended, boundaries included. The mean over the streams depends less
+    on the last words of any of them.
+
+    Args:
+        model: a biLM of any mode, on any device.
+        sentences: lists of words; the package's passage if None.
+
+    Returns:
+        h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``.
+    """
+    sentences = passage() if sentences is None else sentences
+    n_streams = min(N_STREAMS, len(sentences))
+    # Exact, as it may be saved with the weights. Other threads may read with the model meanwhile:
+    # the copy shares its weights, but has settings of its own.
+    model = copy(model)
+    model.training, model.precision, model.word_cache = False, "float32", WordCache()
+    h, c = model.zero_state(n_streams)
+    with torch.autocast(model.device.type, enabled=False):
+        for start in range(0, len(sentences), n_streams):
+            part = sentences[start : start + n_streams]
+            n = len(part)
+            _, end = model.read(part, (h[:, :, :n], c[:, :, :n]))
+            assert end is not None
+            h[:, :, :n], c[:, :, :n] = end
+    return h.mean(dim=2, keepdim=True), c.mean(dim=2, keepdim=True)

@@ -1,0 +1,278 @@
+"""The contexts of a word in a corpus, grouped by similarity: roughly, its senses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc
+from thinc.api import to_numpy
+
+from ..encoding.corpus import Corpus, Row, make_sentence
+from ..pipeline.compared_vectors import occurrence_vector, unit
+from ..pipeline.doc_vectors import get_compared
+from ..text.readers import StoredDocs, blank_pipeline
+from ..text.segments import sentence_bounds
+from ..util.progress import Progress
+from ..weights.find import find_weights
+from .clusters import MOST_ITEMS, center, distances, divide
+
+MIN_CONTEXTS = 3  # fewer cannot be grouped
+MOST_SENSES = 8  # found by the silhouette; a fixed number may be larger
+CHUNK_TOKENS = 20_000  # of the corpus, read at once
+BATCH = 32  # sentences encoded at once
+
+
+class Context(NamedTuple):
+    """One occurrence of a word.
+
+    Attributes:
+        text: what is left of the word, the word, what is right of it.
+        vector: `occurrence_vector`, ``(5P,)``; the top layer, ``(2P,)``, if the weights have no
+            statistics.
+        layers: of the word, ``(L + 1, 2P)``.
+        row: id of the row of the corpus (by default its number, from 0).
+    """
+
+    text: tuple[str, str, str]
+    vector: np.ndarray
+    layers: np.ndarray
+    row: Any = None
+
+
+def make_context(doc: Doc, sentence: Sequence[int], i: int, row: Any = None) -> Context:
+    """The occurrence of a word, with the text of the whole Doc.
+
+    Args:
+        doc: read by an elmo component that stores layers.
+        sentence: token indices of the words of its sentence.
+        i: token index of the word.
+        row: see `Context`.
+    """
+    text = (doc[:i].text_with_ws, doc[i].text, (doc[i].whitespace_ + doc[i + 1 :].text).rstrip())
+    layers = to_numpy(doc._.elmo_layers[:, i]).copy()
+    rows = get_compared(doc)
+    vector = layers[-1]
+    if rows is not None:
+        vector = occurrence_vector(rows[list(sentence)], list(sentence).index(i))
+    return Context(text, vector, layers, row)
+
+
+def similarities(contexts: Sequence[Context]) -> np.ndarray:
+    """Cosines ``(n, n)`` of the vectors of a word's contexts; centered, if there are enough."""
+    vectors = np.stack([context.vector for context in contexts])
+    vectors = center(vectors) if len(vectors) >= MIN_CONTEXTS else unit(vectors)
+    return vectors @ vectors.T
+
+
+@dataclass(frozen=True)
+class Sense:
+    """A group of similar contexts.
+
+    Attributes:
+        contexts: the most typical ones first.
+        typicality: the cosine of each with the group's mean.
+        keywords: words that are more frequent in these contexts than in those of other groups.
+    """
+
+    contexts: list[Context]
+    typicality: list[float]
+    keywords: list[str]
+
+
+@dataclass(frozen=True)
+class Senses:
+    """The contexts of a word in groups, the largest first; a picture of them in a notebook.
+
+    Attributes:
+        word: as it was looked for.
+        groups: at least one.
+        complete: False if the search ended before the corpus did, with as many contexts as wanted.
+    """
+
+    word: str
+    groups: list[Sense]
+    complete: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """The groups and their contexts as plain JSON types, without vectors."""
+        senses = [
+            {
+                "keywords": group.keywords,
+                "contexts": [
+                    {
+                        "left": context.text[0],
+                        "word": context.text[1],
+                        "right": context.text[2],
+                        "row": context.row,
+                        "typicality": typicality,
+                    }
+                    for context, typicality in zip(group.contexts, group.typicality, strict=True)
+                ],
+            }
+            for group in self.groups
+        ]
+        return {"word": self.word, "complete": self.complete, "senses": senses}
+
+
+def find_senses(
+    word: str,
+    corpus: str,
+    *,
+    weights: str = "en_sm",
+    lang: str | None = None,
+    tokenized: bool = False,
+    most_contexts: int = MOST_ITEMS,
+    n_senses: int | None = None,
+    precision: str = "float32",
+    compiled: bool = False,
+    quiet: bool = False,
+) -> Senses:
+    """Find the contexts of a word in a corpus, and group them.
+
+    Args:
+        word: one token, in any case.
+        corpus: a file, directory or pattern, see `encoding.corpus.Corpus`.
+        weights: name, directory or zip of a biLM.
+        lang: language of the text, if not that of the weights.
+        tokenized: text files have words separated by spaces, one sentence per line.
+        most_contexts: end the search after as many.
+        n_senses: number of groups; None: chosen by the silhouette, see `clusters.divide`.
+        precision, compiled: see `BiLM.set_precision`.
+        quiet: show no progress.
+
+    Raises:
+        ValueError: the word is not a single token, or not in the corpus, or it has too few
+            contexts for the number of groups; that is below 1; or the corpus or the weights cannot
+            be read.
+    """
+    if n_senses is not None and n_senses < 1:
+        raise ValueError(f"n_senses is {n_senses}; give at least 1, or None to have it chosen.")
+    if most_contexts < MIN_CONTEXTS:
+        raise ValueError(f"{most_contexts} contexts are too few to group; read {MIN_CONTEXTS}.")
+    nlp = blank_pipeline(find_weights(weights), lang)
+    model = {"weights": weights, "precision": precision, "compiled": compiled}
+    nlp.add_pipe("elmo", config={"store_layers": True, "model": model})
+    if len(tokens := [token.text for token in nlp.make_doc(word.strip())]) != 1:
+        raise ValueError(
+            f"'{word}' is {len(tokens)} tokens, {tokens}; give a word that is a single token."
+        )
+    wanted = tokens[0].lower()
+    with Progress("sentences", quiet=quiet) as progress:
+        found = contexts(nlp, Corpus(corpus, tokenized), wanted, progress)
+        chosen = list(islice(found, most_contexts))
+        complete = next(found, None) is None
+    if len(chosen) < MIN_CONTEXTS:
+        count = f"occurs {len(chosen)} times" if chosen else "does not occur"
+        raise ValueError(
+            f"The word '{word}' {count} in '{corpus}'; grouping needs {MIN_CONTEXTS} contexts. "
+            f"Only this form of the word is counted, in any case. Give another word or more text."
+        )
+    return group(tokens[0], chosen, nlp, n_senses, complete)
+
+
+def contexts(nlp: Language, corpus: Corpus, word: str, progress: Progress) -> Iterator[Context]:
+    """The occurrences of a word, in the order of the corpus.
+
+    Args:
+        nlp: a tokenizer, and an elmo component that stores layers.
+        corpus: of which only the sentences with the word are encoded.
+        word: in lower case.
+        progress: counts the rows that were searched.
+    """
+    for chunk in corpus.chunks(CHUNK_TOKENS):
+        sentences = (
+            (sentence, row)
+            for row, doc in read_docs(nlp, chunk.ids, chunk.rows, word)
+            for sentence in split_sentences(doc)
+            if any(token.lower_ == word for token in sentence)
+        )
+        for doc, row in nlp.pipe(sentences, as_tuples=True, batch_size=BATCH):
+            [sentence] = sentence_bounds(doc).tokens
+            for token in doc:
+                if token.lower_ == word:
+                    yield make_context(doc, sentence, token.i, row)
+        progress.update(len(chunk.ids))
+
+
+def read_docs(
+    nlp: Language, ids: Sequence[Any], rows: Sequence[Row] | StoredDocs, word: str
+) -> Iterator[tuple[Any, Doc]]:
+    """Docs of the rows that may contain a word; those without it are not tokenized."""
+    if isinstance(rows, StoredDocs):
+        yield from zip(ids, rows.read(nlp.vocab), strict=True)
+        return
+    for name, row in zip(ids, rows, strict=True):
+        if isinstance(row, str):
+            if word in row.lower():
+                yield name, nlp.make_doc(row)
+        elif any(token.lower() == word for token in row):
+            yield name, make_sentence(nlp.vocab, row)
+
+
+def split_sentences(doc: Doc) -> Iterator[Doc]:
+    """Each sentence as a Doc of its own, without whitespace at its ends."""
+    for sentence in sentence_bounds(doc).tokens:
+        tokens = doc[sentence[0] : sentence[-1] + 1]
+        words, spaces = [t.text for t in tokens], [bool(t.whitespace_) for t in tokens]
+        yield make_sentence(doc.vocab, words, spaces)
+
+
+def group(
+    word: str,
+    found: Sequence[Context],
+    nlp: Language,
+    n_senses: int | None = None,
+    complete: bool = True,
+) -> Senses:
+    """Group contexts by the similarity of their vectors.
+
+    Args:
+        word: for the result.
+        found: at least `MIN_CONTEXTS`.
+        nlp: whose tokenizer and stop words decide about keywords.
+        n_senses: number of groups; None: chosen by the silhouette.
+        complete: for the result.
+
+    Raises:
+        ValueError: there are fewer contexts than groups, or no group.
+    """
+    if n_senses is not None and not 1 <= n_senses <= len(found):
+        raise ValueError(f"{len(found)} contexts cannot be divided into {n_senses} groups.")
+    vectors = center(np.stack([context.vector for context in found]))
+    label = divide(distances(vectors), MOST_SENSES, n_senses)
+    keywords = find_keywords(nlp, found, label)
+    groups = []
+    for number in range(label.max() + 1):
+        members = np.flatnonzero(label == number)
+        mean = vectors[members].mean(axis=0)
+        cosine = vectors[members] @ mean / max(float(np.linalg.norm(mean)), 1e-12)
+        order = np.argsort(-cosine, kind="stable")
+        chosen = [found[i] for i in members[order]]
+        groups.append(Sense(chosen, cosine[order].tolist(), keywords[number]))
+    return Senses(word, groups, complete)
+
+
+def find_keywords(nlp: Language, found: Sequence[Context], label: np.ndarray) -> list[list[str]]:
+    """Up to three words for each group, by the share of its contexts that have the word, minus the
+    share of all others; a word must be in two contexts of the group."""
+    words = []
+    for context in found:
+        sides = (nlp.make_doc(side) for side in (context.text[0], context.text[2]))
+        words.append({t.lower_ for side in sides for t in side if t.is_alpha and not t.is_stop})
+        words[-1] -= {context.text[1].lower()}
+    totals = Counter(word for some in words for word in some)
+    result = []
+    for number in range(label.max() + 1):
+        inside = label == number
+        counts = Counter(word for i in np.flatnonzero(inside) for word in words[i])
+        n, rest = int(inside.sum()), max(int((~inside).sum()), 1)
+        margin = {w: c / n - (totals[w] - c) / rest for w, c in counts.items() if c > 1}
+        ranked = sorted((-value, w) for w, value in margin.items() if value > 0)
+        result.append([w for _, w in ranked[:3]])
+    return result

@@ -1,0 +1,285 @@
+"""Raw texts as tokenized sentences: plain text, JSONL, and spaCy's DocBin."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib.util import find_spec
+from itertools import chain, count, groupby
+from pathlib import Path
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
+
+from ..util.files import reading
+from ..util.workers import map_in_processes
+from ..weights.layout import Weights
+from .interface import CorpusReader
+from .segments import ZONE_CHARACTERS, ZONE_SIZE, chunks, sentence_bounds, split_text
+from .shards import COMPRESSIONS, Paths, find_files, read_lines, split_at_spaces
+
+FORMATS = "plain text (.txt), JSONL (.jsonl), either also .gz, .xz or .zst, or .spacy"
+TEXT_SUFFIXES = (
+    ".spacy",
+    *(form + packing for form in (".txt", ".jsonl") for packing in COMPRESSIONS),
+)
+SURROGATE = re.compile("[\ud800-\udfff]")
+BY_RULES = "spacy.Tokenizer.v1"
+COLUMNS = ("tokens", "spaces", "cats", "span_groups", "flags", "user_data")  # of a DocBin
+MAX_UNPACKED, MAX_PACKED_RATIO = 2**28, 200  # repeated Docs pack to 1 in 130
+
+
+class Texts(CorpusReader):
+    """Raw texts, tokenized and split into sentences as they are read.
+
+    Args:
+        paths: files in the formats of `FORMATS`, directories of them, or patterns.
+        lang: code of their language.
+        tokenizer: see `blank`.
+    """
+
+    def __init__(self, paths: Paths, lang: str, tokenizer: str | None = None):
+        self.paths, self.lang, self.tokenizer = paths, lang, tokenizer
+
+    @cached_property
+    def nlp(self) -> Language:
+        return blank(self.lang, self.tokenizer)
+
+    def files(self) -> list[Path]:
+        return find_files(self.paths, TEXT_SUFFIXES, "texts", FORMATS)
+
+    def read(self, file: Path) -> Iterator[list[str]]:
+        return tokenize_files(self.nlp, [file], n_process=1)
+
+    def card(self) -> dict[str, str]:
+        tokenizer = {} if self.tokenizer is None else {"tokenizer": self.tokenizer}
+        return {"lang": self.lang, **tokenizer}
+
+
+def blank(lang: str, tokenizer: str | None = None) -> Language:
+    """An empty pipeline.
+
+    Args:
+        lang: code of its language.
+        tokenizer: registered name of a tokenizer without settings; None for the language's own.
+            `BY_RULES` is spaCy's rule-based one, for languages whose own needs another package.
+
+    Raises:
+        ValueError: there is no such language or tokenizer, or it needs another package.
+    """
+    config = {} if tokenizer is None else {"nlp": {"tokenizer": {"@tokenizers": tokenizer}}}
+    try:
+        return spacy.blank(lang, config=config)
+    except ImportError as error:
+        text = str(error)
+        if tokenizer is None and find_spec(f"spacy.lang.{lang}"):  # a package is missing
+            text = (
+                f"The tokenizer of the language '{lang}' needs a package that is missing: {text} "
+                f"Or use spaCy's rule-based one, '{BY_RULES}'."
+            )
+        raise ValueError(text) from error
+
+
+def blank_pipeline(
+    weights: Weights, lang: str | None = None, default: str | None = None
+) -> Language:
+    """A blank pipeline for the language and tokenizer that a biLM was trained with.
+
+    Args:
+        weights: whose card may name both.
+        lang: code of another language, with its own tokenizer.
+        default: language if neither the card nor ``lang`` names one.
+
+    Raises:
+        ValueError: the language is not known, spaCy does not support it, or its tokenizer needs
+            another package.
+    """
+    meta = weights.card().meta
+    if "lang" in meta and lang in (None, meta["lang"]):
+        return blank(meta["lang"], meta.get("tokenizer"))
+    lang = lang or default
+    if lang is None:
+        raise ValueError(
+            f"The card of the weights '{weights.where}' does not name their language, which "
+            f"decides how text is tokenized. Give it with --lang."
+        )
+    return blank(lang)
+
+
+def tokenize_files(nlp: Language, texts: Iterable[Path], n_process: int) -> Iterator[list[str]]:
+    """The sentences of several texts.
+
+    Args:
+        nlp: its tokenizer is used; sentences are split as by the elmo component. Docs of a DocBin
+            keep their tokens, and their sentences if they have any.
+        texts: files in the formats of `FORMATS`.
+        n_process: processes that tokenize.
+
+    Raises:
+        ValueError: a text cannot be read.
+    """
+    for is_docs, files in groupby(texts, lambda text: text.suffix == ".spacy"):
+        if is_docs:
+            yield from chain.from_iterable(read_docs(nlp, file) for file in files)
+        else:
+            paragraphs = chain.from_iterable(map(read_paragraphs, files))
+            yield from split_paragraphs(nlp, paragraphs, n_process)
+
+
+def split_paragraphs(
+    nlp: Language, paragraphs: Iterator[str], n_process: int
+) -> Iterator[list[str]]:
+    """`split_text`, in this process or in others, which return sentences rather than Docs."""
+    if n_process == 1:
+        yield from split_text(nlp, paragraphs)
+        return
+    tokenizer = nlp.config["nlp"]["tokenizer"]["@tokenizers"]
+    parts = chunks(paragraphs, ZONE_CHARACTERS, ZONE_SIZE)
+    tasks = ((nlp.lang, tokenizer, part) for part in parts)
+    yield from chain.from_iterable(map_in_processes(_split_chunk, tasks, n_process))
+
+
+def _split_chunk(lang: str, tokenizer: str, paragraphs: list[str]) -> list[list[str]]:
+    return list(split_text(_worker_pipeline(lang, tokenizer), paragraphs))
+
+
+@lru_cache(maxsize=1)
+def _worker_pipeline(lang: str, tokenizer: str) -> Language:
+    """The pipeline of a worker, made once: sending one with each chunk would take long."""
+    return blank(lang, tokenizer)
+
+
+def read_paragraphs(path: Path) -> Iterator[str]:
+    """The paragraphs of a file: its lines, or those of the ``"text"`` of each line of JSON.
+
+    Raises:
+        ValueError: the file cannot be read, or a line is not such JSON.
+    """
+    texts = read_texts(path)
+    return chain.from_iterable(map(str.splitlines, texts)) if is_json(path) else texts
+
+
+def is_json(path: Path) -> bool:
+    """Whether a file is read as JSONL.
+
+    Raises:
+        ValueError: it is JSON of another form.
+    """
+    if ".json" in path.suffixes:
+        raise ValueError(f"{path}: JSON is read line by line; make it a .jsonl file.")
+    return ".jsonl" in path.suffixes
+
+
+def read_texts(path: Path) -> Iterator[str]:
+    """The lines of a text file, with either line ending, or the ``"text"`` of each line of JSON.
+
+    Raises:
+        ValueError: the file cannot be read, or a line is not such JSON.
+    """
+    lines = (line.removeprefix("\ufeff") for line in read_lines(path))  # the byte order mark
+    if not is_json(path):
+        yield from (line.removesuffix("\r") for line in lines)
+        return
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            text = json.loads(line)["text"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            text = None
+        if not isinstance(text, str):
+            raise ValueError(
+                f'Line {number} of {path} is not JSON with a text, as in {{"text": "…"}}.'
+            )
+        if not text.isascii() and SURROGATE.search(text):
+            raise ValueError(
+                f"The text in line {number} of {path} has half of a surrogate pair, which is not a "
+                f"character; it was damaged when it was written."
+            )
+        yield text
+
+
+def read_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
+    """The sentences of the Docs in a DocBin.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    stored = read_docbin(path)
+    with nlp.memory_zone():
+        sentences = []
+        for doc in stored.read(nlp.vocab):
+            for tokens in sentence_bounds(doc).tokens:
+                sentences.append(split_at_spaces(doc[i].text for i in tokens))
+    yield from sentences
+
+
+@dataclass(frozen=True)
+class StoredDocs:
+    """Docs of a ``.spacy`` file, all or some, which are not made yet.
+
+    Args:
+        file: its path.
+        docs: the stored Docs.
+        start: the index of the first of them in the file.
+    """
+
+    file: Path
+    docs: DocBin
+    start: int = 0
+
+    def part(self, start: int, end: int) -> StoredDocs:
+        """Some of them, by their indices."""
+        some = DocBin(attrs=[], store_user_data=True)
+        some.attrs, some.strings = self.docs.attrs, self.docs.strings
+        for name in COLUMNS:
+            setattr(some, name, getattr(self.docs, name)[start:end])
+        return StoredDocs(self.file, some, self.start + start)
+
+    def read(self, vocab: Vocab) -> Iterator[Doc]:
+        """The Docs, one after another.
+
+        Raises:
+            ValueError: one is damaged.
+        """
+        docs = self.docs.get_docs(vocab)
+        for number in count(self.start + 1):
+            with reading(f"Doc {number:,} of the DocBin", self.file):
+                doc = next(docs, None)
+            if doc is None:
+                return
+            yield doc
+
+
+def read_docbin(path: Path) -> StoredDocs:
+    """A ``.spacy`` file.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    with reading("the DocBin", path):
+        _check_unpacked_size(path)
+        docs = DocBin().from_disk(path)
+        wrong = [name for name in COLUMNS if not isinstance(getattr(docs, name), list)]
+        if wrong:
+            raise ValueError(f"its {wrong[0]} are not a list")
+        return StoredDocs(path, docs)
+
+
+def _check_unpacked_size(path: Path) -> None:
+    """Raise a ValueError if a ``.spacy`` file unpacks to far more than its Docs can need."""
+    most = MAX_UNPACKED + MAX_PACKED_RATIO * path.stat().st_size
+    unpacker, size = zlib.decompressobj(), 0
+    with path.open("rb") as file:
+        while chunk := file.read(2**14):
+            size += len(unpacker.decompress(chunk))
+            if size > most:
+                raise ValueError(f"it unpacks to more than {most:,} bytes")
+            if unpacker.unused_data:
+                raise ValueError("it has more after its end")

@@ -1,0 +1,185 @@
+"""Sentence shards: text files of one sentence per line, its words separated by spaces."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from collections.abc import Iterable, Iterator, Sequence
+from glob import glob
+from itertools import chain, count
+from pathlib import Path
+from typing import IO, Any
+
+from ..util.files import read_json, reading, write_json
+from ..util.optional_imports import import_extra
+from .interface import CorpusReader
+
+META = "meta.json"  # describes the shards beside it
+META_KEYS = ("lang", "tokenizer")
+MAX_LINE = 10_000_000  # characters; spaCy itself refuses texts of more than a million
+COMPRESSIONS = ("", ".gz", ".xz", ".zst")
+Paths = str | Path | Sequence[str | Path]
+SUFFIXES = {"gz": ".txt.gz", "xz": ".txt.xz", "zst": ".txt.zst", "none": ".txt"}
+
+
+def open_text(path: Path, mode: str = "rt") -> IO[str]:
+    """Open UTF-8 text for reading (``"rt"``) or writing (``"wt"``), compressed by its suffix.
+
+    Raises:
+        ValueError: .zst needs a library that is not installed.
+    """
+    packers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+    packer = _import_zstd(path).open if path.suffix == ".zst" else packers.get(path.suffix, open)
+    file: IO[str] = packer(path, mode, encoding="utf-8", newline="\n")
+    return file
+
+
+def _import_zstd(path: Path) -> Any:
+    return import_extra("backports.zstd", "zst", ".zst needs backports.zstd", str(path))
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Lines of a text file without their ends.
+
+    Raises:
+        ValueError: the file cannot be opened, is not UTF-8, its compression is damaged, or a line
+            is longer than `MAX_LINE`; the message names it.
+    """
+    with reading("the UTF-8 text", path), open_text(path) as file:
+        for number in count(1):
+            line = file.readline(MAX_LINE + 1)
+            if not line:
+                return
+            text = line.rstrip("\n")
+            if len(text) > MAX_LINE:
+                raise ValueError(f"line {number:,} has more than {MAX_LINE:,} characters")
+            yield text
+
+
+def find_shards(paths: Paths) -> list[Path]:
+    """The shard files of one or several paths, see `find_files`."""
+    wanted = (
+        "a text file or a directory of .txt, .txt.gz, .txt.xz or .txt.zst files, as `python -m "
+        "spacy elmo tokenize` writes them"
+    )
+    return find_files(paths, tuple(SUFFIXES.values()), "shards", wanted)
+
+
+def find_files(paths: Paths, endings: tuple[str, ...], kind: str, wanted: str) -> list[Path]:
+    """The files of one or several paths, those of each sorted by name: one file, those in a
+    directory with given endings, or those that match a pattern such as ``corpus/*.txt.gz``.
+
+    Raises:
+        ValueError: there are none at a path; the message names the kind, and what was expected.
+    """
+    if not isinstance(paths, str | Path):
+        return [file for path in paths for file in find_files(path, endings, kind, wanted)]
+    path, root = paths, Path(paths)
+    if root.is_file():
+        return [root]
+    if not root.exists() and any(character in str(path) for character in "*?["):
+        found = sorted(Path(file) for file in glob(str(path), recursive=True))
+    else:
+        files = root.iterdir() if root.is_dir() else iter([])
+        found = sorted(f for f in files if f.name.endswith(endings) and f.name[0] != ".")
+    if not found:
+        raise ValueError(f"No {kind} at '{path}': expected {wanted}.")
+    return found
+
+
+def read_sentences(path: Path) -> Iterator[list[str]]:
+    """The sentences of one shard as lists of words; empty lines are skipped."""
+    return filter(None, map(str.split, read_lines(path)))
+
+
+class Shards(CorpusReader):
+    """Sentence shards, as `elmo tokenize` writes them.
+
+    Args:
+        paths: files, directories of them, or patterns such as ``corpus/*.txt.gz``.
+    """
+
+    def __init__(self, paths: Paths):
+        self.paths = paths
+
+    def files(self) -> list[Path]:
+        return find_shards(self.paths)
+
+    def read(self, file: Path) -> Iterator[list[str]]:
+        return read_sentences(file)
+
+    def card(self) -> dict[str, str]:
+        return read_meta(self.files())
+
+
+def split_at_spaces(words: Iterable[str]) -> list[str]:
+    """Words, those with white space inside as several: a shard cannot contain them as one."""
+    return [piece for word in words for piece in word.split()]
+
+
+def write_shards(
+    sentences: Iterable[Sequence[str]],
+    out: Path,
+    compression: str = "gz",
+    words_per_shard: int = 1_000_000,
+) -> tuple[int, int]:
+    """Write sentences to numbered shards in a directory, in one pass, one open shard at a time.
+
+    Args:
+        sentences: lists of words; a word with white space inside becomes several.
+        out: a directory, created if missing; use `atomic_directory` to have it appear whole or not
+            at all.
+        compression: ``"gz"``, ``"xz"``, ``"zst"`` or ``"none"``.
+        words_per_shard: a shard ends with the sentence that reaches this.
+
+    Returns:
+        Numbers of sentences and words written.
+
+    Raises:
+        ValueError: the compression is unknown, or needs a library that is not installed.
+    """
+    if compression not in SUFFIXES:
+        raise ValueError(f"Unknown compression {compression!r}; known are {sorted(SUFFIXES)}.")
+    if compression == "zst":
+        _import_zstd(out)
+    out.mkdir(parents=True, exist_ok=True)
+    n_sentences = n_words = 0
+    rest = filter(None, map(split_at_spaces, sentences))
+    for n_shards, first in enumerate(rest):
+        in_shard = 0
+        with open_text(out / f"shard-{n_shards:05d}{SUFFIXES[compression]}", "wt") as file:
+            for words in chain([first], rest):
+                file.write(" ".join(words) + "\n")
+                n_sentences += 1
+                in_shard += len(words)
+                if in_shard >= words_per_shard:
+                    break
+        n_words += in_shard
+    return n_sentences, n_words
+
+
+def write_meta(directory: Path, lang: str, tokenizer: str | None = None) -> None:
+    """Write the language and the tokenizer of shards beside them.
+
+    Args:
+        directory: of the shards.
+        lang: code of the language.
+        tokenizer: registered name of the tokenizer, None for the language's own.
+    """
+    write_json(
+        directory / META, {"lang": lang} | ({} if tokenizer is None else {"tokenizer": tokenizer})
+    )
+
+
+def read_meta(shards: Iterable[Path]) -> dict[str, str]:
+    """The language and the tokenizer of shards, where all of them agree.
+
+    Raises:
+        ValueError: a meta.json is damaged.
+    """
+    facts = []
+    for directory in {shard.parent for shard in shards}:
+        path = directory / META
+        data = read_json(path) if path.exists() else {}
+        facts.append({(key, data[key]) for key in META_KEYS if isinstance(data.get(key), str)})
+    return dict(sorted(set.intersection(*facts))) if facts else {}

@@ -1,0 +1,182 @@
+"""From a ``weights`` setting (a name, a directory, a zip, or two files) to the weights."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..bilm.model import BiLM
+from ..util.files import present_directory, reading
+from .downloads import download_hint, downloaded_names, find_downloaded
+from .layout import CONFIG, HDF5, OPTIONS, WEIGHTS, Weights
+from .native import OwnWeights
+
+GROUP = "spacy_elmo_weights"  # of entry points
+EMBEDDED = Path(__file__).parent.parent / "models"
+EXPECTED = (
+    f"A directory of weights has {CONFIG} and {WEIGHTS}, or, as published, {OPTIONS} and one "
+    f".hdf5 file."
+)
+
+Setting = str | Path | Sequence[str | Path] | Weights
+
+
+class WeightsNotFoundError(ValueError):
+    """There is nothing where weights should be; a saved pipeline does not need it."""
+
+
+def find_weights(setting: Setting) -> Weights:
+    """The weights that a setting names; no tensor is read.
+
+    A package installs weights by an entry point of the group `GROUP`, whose name is theirs and
+    whose value is the module (``__init__.py``) of their directory.
+
+    Args:
+        setting: an embedded, installed or downloaded name; a directory of our own layout or the
+            published one; a zip with the published files; or a list of two paths, an
+            ``options.json`` and an HDF5 file; or `Weights`, which are returned as they are.
+
+    Raises:
+        WeightsNotFoundError: there is none of these.
+        ValueError: the model is of another kind; the message names what was found.
+    """
+    if isinstance(setting, Weights):
+        return setting
+    try:
+        return _find(setting)
+    except OSError as error:
+        raise WeightsNotFoundError(f"Cannot read the ELMo weights {setting!r}: {error}") from error
+
+
+def _find(setting: str | Path | Sequence[str | Path]) -> Weights:
+    if not isinstance(setting, str | Path):
+        return _two_files([Path(path) for path in setting])
+    name = str(setting)
+    embedded = {file.parent.name: file.parent for file in EMBEDDED.glob(f"*/{CONFIG}")}
+    if name in embedded:
+        return OwnWeights(embedded[name])
+    installed = {point.name: point.value for point in entry_points(group=GROUP)}
+    if name in installed:
+        return _installed(name, installed[name])
+    path = present_directory(find_downloaded(name) or Path(setting))
+    if path.is_dir():
+        return _in_directory(path)
+    if path.is_file():
+        return _in_file(path)
+    hint = download_hint(name)
+    if hint is not None:
+        raise WeightsNotFoundError(hint)
+    names = sorted({*embedded, *installed, *downloaded_names()})
+    raise WeightsNotFoundError(
+        f"Cannot find the ELMo weights {name!r}: there is no such file or directory, and the "
+        f"embedded, installed and downloaded weights are {names}. Set 'weights' to "
+        f"one of these names, to a directory or a zip of weights, or to a list of two paths, of "
+        f"options.json and of the HDF5 file. {EXPECTED}"
+    )
+
+
+def load_bilm(setting: Setting) -> BiLM:
+    """The biLM that a setting names, in float32, in evaluation mode.
+
+    Raises:
+        ValueError: see `find_weights` and `Weights.load`.
+    """
+    return find_weights(setting).load()
+
+
+def _installed(name: str, module: str) -> Weights:
+    try:
+        spec = find_spec(module)
+    except ModuleNotFoundError:  # of a package around it
+        spec = None
+    if spec is None or spec.origin is None:
+        raise ValueError(
+            f"The package that brings the ELMo weights '{name}' is damaged: it has no module "
+            f"'{module}'. Reinstall it."
+        )
+    return OwnWeights(Path(spec.origin).parent)
+
+
+def _in_directory(path: Path) -> Weights:
+    refuse_others(str(path), [file.name for file in path.iterdir()])
+    if (path / CONFIG).is_file():
+        return OwnWeights(path)
+    from .published.weights import PublishedWeights  # few need it
+
+    if (path / OPTIONS).is_file():
+        return PublishedWeights.in_folder(path)
+    raise WeightsNotFoundError(
+        f"'{path}' has no {CONFIG}, so it is no directory of weights. {EXPECTED}"
+    )
+
+
+def _in_file(path: Path) -> Weights:
+    from .published.weights import PublishedWeights
+
+    if zipfile.is_zipfile(path):
+        refuse_others(str(path), names_in_zip(path))
+        return PublishedWeights.in_zip(path)
+    if path.suffix in (*HDF5, ".json"):
+        raise ValueError(
+            f"'{path}' is one of the two files of a published model. Name both, as "
+            f'weights = ["path/to/options.json", "path/to/weights.hdf5"], or their directory.'
+        )
+    raise ValueError(
+        f"'{path}' is neither a directory of weights nor a zip of them; a zip may be incomplete. "
+        f"{EXPECTED}"
+    )
+
+
+def names_in_zip(path: Path) -> list[str]:
+    """The files in a zip, without their folders.
+
+    Raises:
+        ValueError: it is damaged, or has names that lead out of it.
+    """
+    with reading("the zip", path), zipfile.ZipFile(path) as archive:
+        names = [name.replace("\\", "/").rstrip("/") for name in archive.namelist()]
+    for name in names:
+        if {"", ".."} & set(name.split("/")):
+            raise ValueError(
+                f"The zip '{path}' is not read, because the name {name!r} leads out of it. Make a "
+                f"zip of options.json and model.hdf5 alone."
+            )
+    return [name.rpartition("/")[2] for name in names]
+
+
+def _two_files(paths: list[Path]) -> Weights:
+    from .published.weights import PublishedWeights
+
+    if len(paths) == 1:
+        return find_weights(paths[0])
+    options = [path for path in paths if path.suffix == ".json"]
+    others = [path for path in paths if path.suffix != ".json"]
+    if len(options) != 1 or len(others) != 1:
+        raise ValueError(
+            f"Weights given as a list are two files, an options.json and an HDF5 file; found "
+            f"{[str(path) for path in paths]}."
+        )
+    for path in paths:
+        if not path.is_file():
+            raise WeightsNotFoundError(f"Cannot find the file '{path}' of the ELMo weights.")
+    return PublishedWeights(options[0], others[0])
+
+
+def refuse_others(where: str, names: Sequence[str]) -> None:
+    """Raise a ValueError for an ELMo of a kind that cannot be loaded; the message explains it."""
+    if {"encoder.pkl", "token_embedder.pkl"} & set(names):
+        raise ValueError(
+            f"'{where}' is a model of ELMoForManyLangs (encoder.pkl, token_embedder.pkl): another "
+            f"network than the published ELMo, in pickled files, which are not read. Take the HDF5 "
+            f"model of the language, where there is one, or train one with "
+            f"`python -m spacy elmo pretrain`."
+        )
+    has_hdf5 = any(name.endswith(HDF5) for name in names)
+    if not has_hdf5 and any(name.startswith("model.ckpt") for name in names):
+        raise ValueError(
+            f"'{where}' is a TensorFlow checkpoint of bilm-tf (model.ckpt-…). Write its weights to "
+            f"an HDF5 file first, with that project's bin/dump_weights.py."
+        )

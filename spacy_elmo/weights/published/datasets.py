@@ -1,0 +1,256 @@
+"""The datasets of the published HDF5 layout, and the parameters of a `BiLM` that they contain.
+
+They are a TensorFlow model's variables: inputs times weights, gates in the order i, j, f, o. The
++1 of the forget gate is in neither of the two. One parameter is made at a time, so that nothing
+is in memory twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from ...bilm.characters import N_CHARACTERS
+from ...bilm.config import BiLMConfig
+from ...util.files import reading
+
+Shape = tuple[int, ...]
+
+
+def swap_gates(gates: np.ndarray) -> np.ndarray:
+    """``(…, 4D)`` with gates i, j, f, o to i, f, g (= j), o; and back."""
+    i, j, f, o = np.split(gates, 4, axis=-1)
+    return np.concatenate([i, f, j, o], axis=-1)
+
+
+# From a dataset to a parameter, and back.
+Conversion = tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]
+PLAIN: Conversion = (lambda x: x, lambda x: x)
+MATRIX: Conversion = (np.transpose, np.transpose)
+KERNEL: Conversion = (lambda x: x[0].transpose(2, 1, 0), lambda x: x.transpose(2, 1, 0)[None])
+GATES: Conversion = (swap_gates, swap_gates)
+GATE_MATRIX: Conversion = (lambda x: swap_gates(x).T, lambda x: swap_gates(x.T))
+
+
+class Part(NamedTuple):
+    """A part of a dataset, and the parameter (or direction of one) that it is.
+
+    Attributes:
+        dataset, shape: the dataset's name and shape.
+        parameter: the parameter's name.
+        conversion: between the two.
+        direction: index of the parameter's first axis; None for all of it.
+        rows: of the dataset.
+    """
+
+    dataset: str
+    shape: Shape
+    parameter: str
+    conversion: Conversion
+    direction: int | None = None
+    rows: slice = slice(None)
+
+
+def parts(config: BiLMConfig) -> Iterator[Part]:
+    """The parts of all datasets of a biLM's encoder; those of one dataset follow each other."""
+    n_filters, P, D, dim = config.n_filters, config.projection_dim, config.dim, config.char_dim
+    # Some files have a row for the id 0 in front, which is never read.
+    rows = slice(-N_CHARACTERS, None)
+    name = "char_cnn.embedding.weight"
+    yield Part("char_embed", (N_CHARACTERS, dim), name, PLAIN, rows=rows)
+    for i, (width, number) in enumerate(config.filters):
+        name, shape = f"char_cnn.convolutions.{i}", (1, width, dim, number)
+        yield Part(f"CNN/W_cnn_{i}", shape, f"{name}.weight", KERNEL)
+        yield Part(f"CNN/b_cnn_{i}", (number,), f"{name}.bias", PLAIN)
+    for k in range(config.n_highway):
+        for gate in ("carry", "transform"):
+            dataset, name = f"CNN_high_{k}", f"char_cnn.highways.{k}.{gate}"
+            yield Part(f"{dataset}/W_{gate}", (n_filters, n_filters), f"{name}.weight", MATRIX)
+            yield Part(f"{dataset}/b_{gate}", (n_filters,), f"{name}.bias", PLAIN)
+    if config.projects_characters:
+        yield Part("CNN_proj/W_proj", (n_filters, P), "char_cnn.projection.weight", MATRIX)
+        yield Part("CNN_proj/b_proj", (P,), "char_cnn.projection.bias", PLAIN)
+    for d in range(2):
+        for k in range(config.n_layers):
+            cell, name, size = _cell(d, k), f"lstm.{k}", (2 * P, 4 * D)
+            # Of the rows of W_0 those of x_t come first, then those of h_{t-1}.
+            for kind, rows in (("weight_ih", slice(None, P)), ("weight_hh", slice(P, None))):
+                yield Part(f"{cell}/W_0", size, f"{name}.{kind}", GATE_MATRIX, d, rows)
+            yield Part(f"{cell}/B", (4 * D,), f"{name}.bias", GATES, d)
+            if config.projects_cells:
+                yield Part(f"{cell}/W_P_0", (D, P), f"{name}.weight_hr", MATRIX, d)
+
+
+def dataset_shapes(config: BiLMConfig) -> dict[str, Shape]:
+    """Names and shapes of the datasets of a biLM's encoder in the published layout."""
+    return {part.dataset: part.shape for part in parts(config)}
+
+
+def identities(config: BiLMConfig) -> dict[str, np.ndarray]:
+    """Projections that do nothing: the reference implementation needs them in a file where the
+    sizes agree already, others ignore them."""
+    P = config.projection_dim
+    eye = np.eye(P, dtype=np.float32)
+    arrays: dict[str, np.ndarray] = {}
+    if not config.projects_characters:
+        arrays |= {"CNN_proj/W_proj": eye, "CNN_proj/b_proj": np.zeros(P, dtype=np.float32)}
+    if not config.projects_cells:
+        for direction in range(2):
+            for layer in range(config.n_layers):
+                arrays[f"{_cell(direction, layer)}/W_P_0"] = eye
+    return arrays
+
+
+def check_datasets(config: BiLMConfig, datasets: Mapping[str, Any], source: str) -> None:
+    """Compare names, shapes and types with a config; hardly any data is read.
+
+    Args:
+        config: the shape of the biLM.
+        datasets: by name; arrays, or open HDF5 datasets. A softmax among them is ignored.
+        source: where they come from, for error messages.
+
+    Raises:
+        ValueError: a dataset is missing, has another shape or type than the config requires, or
+            belongs to a part that the config does not have.
+    """
+    shapes = dataset_shapes(config)
+    if "char_embed" not in datasets and "embedding" in datasets:
+        raise ValueError(
+            f"{source}: there is a dataset 'embedding' and no 'char_embed', so this model reads "
+            f"word ids, not characters. Only biLMs with a character CNN can be loaded."
+        )
+    missing = [name for name in shapes if name not in datasets]
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        raise ValueError(
+            f"{source}: the dataset '{missing[0]}' of shape {shapes[missing[0]]} is missing{more}. "
+            f"Does the options.json belong to these weights?"
+        )
+    # Part of a larger model would load silently and compute something else.
+    ignored = identities(config)
+    for name in datasets:
+        if not name.startswith(("CNN", "RNN")) or name in shapes:
+            continue
+        if name not in ignored or not _is_equal(datasets[name], ignored[name], source):
+            raise ValueError(
+                f"{source}: the dataset '{name}' belongs to a part that options.json does not "
+                f"describe. Does the options.json belong to these weights?"
+            )
+    with_padding = (N_CHARACTERS + 1, config.char_dim)
+    if datasets["char_embed"].shape == with_padding:
+        shapes["char_embed"] = with_padding
+    for name, shape in shapes.items():
+        check_dataset(name, datasets[name], shape, source)
+
+
+def _is_equal(dataset: Any, array: np.ndarray, source: str) -> bool:
+    is_similar = dataset.shape == array.shape and dataset.dtype.kind == array.dtype.kind
+    return is_similar and np.array_equal(read_dataset(dataset, source), array)
+
+
+def check_dataset(
+    name: str, dataset: Any, shape: Shape, source: str, reason: str = "options.json"
+) -> None:
+    """Check the shape and the type of a dataset.
+
+    Args:
+        name: of the dataset.
+        dataset: an array, or an open HDF5 dataset.
+        shape: the expected one.
+        source: where the dataset comes from, for error messages.
+        reason: what this shape follows from, for error messages.
+
+    Raises:
+        ValueError: it has another shape, or is not of a floating-point type.
+    """
+    found = tuple(dataset.shape or ())  # None if it is empty
+    if found != shape:
+        raise ValueError(
+            f"{source}: the dataset '{name}' has the shape {found}, expected {shape} by {reason}. "
+            f"Do the files belong together?"
+        )
+    try:
+        dtype = dataset.dtype
+    except (TypeError, ValueError) as error:  # NumPy has none like it
+        raise ValueError(f"{source}: the dataset '{name}' cannot be read ({error}).") from error
+    if dtype.kind != "f":
+        raise ValueError(
+            f"{source}: the dataset '{name}' is of the type {dtype}, expected floating point."
+        )
+
+
+def read_dataset(dataset: Any, source: str, part: Any = ()) -> np.ndarray:
+    """A float32 copy of a dataset, or of a part; values too large for it become infinite.
+
+    Args:
+        dataset: an array, or an open HDF5 dataset.
+        source: where it comes from, for error messages.
+        part: the index of the part.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    with reading("the HDF5 file", source), np.errstate(over="ignore"):
+        return np.asarray(dataset[part]).astype(np.float32)
+
+
+def to_parameters(
+    config: BiLMConfig, datasets: Mapping[str, Any], source: str = "published weights"
+) -> dict[str, torch.Tensor]:
+    """The parameters of a `BiLM`, read from the published datasets.
+
+    Args:
+        config: the shape of the biLM.
+        datasets: by name, of any float type and byte order; arrays, or open HDF5 datasets, which
+            are then read one at a time.
+        source: where they come from, for error messages.
+
+    Returns:
+        float32 tensors under the names of ``BiLM(config).state_dict()``.
+
+    Raises:
+        ValueError: see `check_datasets`; or a value is not finite in float32.
+    """
+    check_datasets(config, datasets, source)
+    parameters: dict[str, np.ndarray] = {}
+    for part in parts(config):
+        array = part.conversion[0](read_dataset(datasets[part.dataset], source, part.rows))
+        if not np.isfinite(array).all():
+            raise ValueError(
+                f"{source}: the dataset '{part.dataset}' has values that are not finite in float32."
+            )
+        if part.direction is None:
+            parameters[part.parameter] = np.ascontiguousarray(array)
+        else:
+            if part.parameter not in parameters:
+                parameters[part.parameter] = np.empty((2, *array.shape), dtype=np.float32)
+            parameters[part.parameter][part.direction] = array
+    return {name: torch.from_numpy(array) for name, array in parameters.items()}
+
+
+def to_datasets(
+    config: BiLMConfig, parameters: Mapping[str, torch.Tensor]
+) -> Iterator[tuple[str, np.ndarray]]:
+    """The published datasets, one after another, float32: the inverse of `to_parameters`.
+
+    Args:
+        config: the shape of the biLM.
+        parameters: its ``state_dict``.
+    """
+
+    def convert(part: Part) -> np.ndarray:
+        array = parameters[part.parameter].detach().cpu().float().numpy()
+        return part.conversion[1](array if part.direction is None else array[part.direction])
+
+    for name, group in groupby(parts(config), key=lambda part: part.dataset):
+        arrays = [convert(part) for part in group]
+        yield name, np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
+    yield from identities(config).items()
+
+
+def _cell(direction: int, layer: int) -> str:
+    return f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"

@@ -1,0 +1,176 @@
+"""Statistics of a biLM's layers and of the words it reads, for vectors that are compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+
+from ..util.files import reading
+from ..util.threads import threads_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..bilm.config import BiLMConfig
+    from ..bilm.indexed_sentences import IndexedSentences
+    from ..bilm.model import BiLM
+
+MAX_TYPES = 20_000  # distinct words, the most frequent ones, that the whitening is fitted to
+MAX_WORDS = 200_000  # of the text that all layers are computed for
+MIN_FREQUENCY = 1e-5  # rarer words are weighted like unseen ones
+MIN_VARIANCE = 1e-4  # of the largest; directions with less are left out of the whitening
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What is stored as ``statistics.safetensors``.
+
+    Attributes:
+        words: V frequent words.
+        frequencies: ``(V,)`` relative frequencies of them.
+        word_mean: ``(P,)`` mean of the token layer over distinct words.
+        whitening: ``(P, P)`` gives the token layer of distinct words, less its mean, the identity
+            as covariance.
+        mean: ``(L + 1, 2P)`` mean of each layer over running text.
+        std: ``(L + 1, 2P)`` standard deviation of each layer over running text.
+    """
+
+    words: list[str]
+    frequencies: np.ndarray
+    word_mean: np.ndarray
+    whitening: np.ndarray
+    mean: np.ndarray
+    std: np.ndarray
+
+    def whiten(self, vectors: np.ndarray) -> np.ndarray:
+        """Token vectors ``(n_words, P)``, whitened.
+
+        By PyTorch: NumPy's products have threads of their own, which cannot be limited here.
+        """
+        words, whitening = map(torch.from_numpy, (vectors - self.word_mean, self.whitening))
+        with threads_for(words.numel() * len(whitening)), torch.autocast("cpu", enabled=False):
+            return (words @ whitening).numpy()
+
+    def to_tensors(self) -> dict[str, torch.Tensor]:
+        """As they are stored; the words are joined by line feeds, in UTF-8."""
+        text = np.frombuffer("\n".join(self.words).encode("utf-8"), dtype=np.uint8)
+        tensors = {"words": torch.tensor(text), "whitening": torch.tensor(self.whitening).half()}
+        for name in ("frequencies", "word_mean", "mean", "std"):
+            tensors[name] = torch.tensor(getattr(self, name))
+        return tensors
+
+    def to_bytes(self) -> bytes:
+        """The tensors in the safetensors format."""
+        return save_tensors(self.to_tensors())
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, config: BiLMConfig, source: str = "of the serialized biLM"
+    ) -> Statistics:
+        """What `to_bytes` returned, of a biLM of this shape.
+
+        Args:
+            data: a safetensors file.
+            config: the shape of the biLM.
+            source: where the data come from, for errors.
+
+        Raises:
+            ValueError: see `from_tensors`.
+        """
+        with reading("the statistics", source):
+            tensors = load_tensors(data)
+        return cls.from_tensors(tensors, config, source)
+
+    @classmethod
+    def from_tensors(
+        cls, tensors: Mapping[str, torch.Tensor], config: BiLMConfig, source: str
+    ) -> Statistics:
+        """What `to_tensors` returned.
+
+        Args:
+            tensors: by name.
+            config: the shape of the biLM.
+            source: where they come from, for errors.
+
+        Raises:
+            ValueError: something is missing, has the wrong shape or values, or belongs to a biLM
+                of another shape.
+        """
+        size, layers = config.projection_dim, (config.n_layers + 1, config.width)
+        shapes = {"word_mean": (size,), "whitening": (size, size), "mean": layers, "std": layers}
+        with reading("the statistics", source):
+            text = bytes(tensors["words"].to(torch.uint8).numpy()).decode("utf-8")
+            words = text.split("\n") if text else []
+            shapes["frequencies"] = (len(words),)
+            arrays = {name: tensors[name].float().numpy() for name in shapes}
+            for name, array in arrays.items():
+                if array.shape != shapes[name] or not np.isfinite(array).all():
+                    raise ValueError(
+                        f"'{name}' should have {shapes[name]} finite values for this biLM, found "
+                        f"{array.shape}. Compute them again"
+                    )
+            if (arrays["std"] <= 0).any():
+                raise ValueError("a standard deviation is not positive. Compute them again")
+        return cls(words, **arrays)
+
+
+@threads_for(0)
+def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics:
+    """The statistics of a biLM on a text.
+
+    Words are counted in all of it. Layers are computed for at most `MAX_WORDS` words, of sentences
+    spread evenly over it.
+
+    Args:
+        model: the biLM.
+        text: in its language, best some of what it was trained on. Some ten thousand words do.
+
+    Raises:
+        ValueError: the text has fewer than two distinct words.
+    """
+    counts = np.bincount(text.tokens, minlength=len(text.types))
+    counts[:2] = 0  # the boundaries
+    if np.count_nonzero(counts) < 2:
+        raise ValueError("Statistics need a text of more than one word.")
+    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    frequent = [i for i in order if counts[i] > 1 and counts[i] >= MIN_FREQUENCY * counts.sum()]
+    words = [[text.types[i] for i in frequent], counts[frequent] / counts.sum()]
+    # Exact, as they are saved.
+    with model.evaluating(), torch.autocast(model.device.type, enabled=False):
+        word_mean, whitening = _whitening(model, [text.types[i] for i in order[:MAX_TYPES]])
+        mean, std = _moments(model, text)
+    return Statistics(words[0], words[1].astype("float32"), word_mean, whitening, mean, std)
+
+
+def _whitening(model: BiLM, types: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and whitening matrix (ZCA) of the token vectors of distinct words."""
+    parts = [model.encode(types[i : i + 1000]) for i in range(0, len(types), 1000)]
+    vectors = torch.cat(parts).double().cpu()
+    mean = vectors.mean(dim=0)
+    values, directions = torch.linalg.eigh((vectors - mean).T.cov())
+    used = values > max(MIN_VARIANCE * float(values.max()), 1e-12)
+    directions, scales = directions[:, used], values[used].rsqrt()
+    return mean.float().numpy(), ((directions * scales) @ directions.T).float().numpy()
+
+
+def _moments(model: BiLM, text: IndexedSentences) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each layer, ``(L + 1, 2P)``."""
+    step = max(1, -(-len(text.tokens) // MAX_WORDS))
+    n_words, first, second = 0, torch.zeros(()), torch.zeros(())
+    chosen = range(0, len(text.lengths), step)
+    for start in range(0, len(chosen), 256):
+        sentences = []
+        for i in chosen[start : start + 256]:
+            ids = text.tokens[text.starts[i] + 1 : text.starts[i] + text.lengths[i] - 1]
+            sentences.append([text.types[j] for j in ids])
+        layers = torch.cat(model.read(sentences)[0], dim=1).double().cpu()
+        n_words += layers.shape[1]
+        first, second = first + layers.sum(dim=1), second + layers.square().sum(dim=1)
+    mean = first / n_words
+    variance = second / n_words - mean.square()
+    return mean.float().numpy(), variance.clamp_min(1e-12).sqrt().float().numpy()

@@ -1,0 +1,176 @@
+"""The compiled LSTM kernel computes what PyTorch's operators compute."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import time
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.kernel import lstm as kernel_module
+from spacy_elmo.bilm.kernel.lstm import load_kernel
+from spacy_elmo.bilm.lstm_layer import LSTMLayer
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.packing import Packing
+
+from .test_model import check_autocast
+
+LENGTHS = [1, 17, 4, 30, 2, 9, 9, 12, 40, 3, 5, 21, 8, 1, 6, 33, 2, 2, 7, 11]
+
+
+@pytest.fixture(autouse=True)
+def compiler() -> None:
+    if not (shutil.which("c++") and (shutil.which("ninja") or find_spec("ninja"))):
+        pytest.skip("there is no C++ compiler or no ninja")
+
+
+@pytest.fixture(params=["float32", "bfloat16"])
+def bfloat16(request: pytest.FixtureRequest) -> bool:
+    is_bfloat16 = request.param == "bfloat16"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kernel = load_kernel(is_bfloat16)
+    if kernel is None:
+        pytest.skip(f"the compiled kernel does not run on this CPU in {request.param}")
+    return is_bfloat16
+
+
+def read(layer: LSTMLayer, packing: Packing, bfloat16: bool, *inputs: torch.Tensor) -> list:
+    """Outputs, and gradients of all inputs and parameters, of a loss that uses every output."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium" if bfloat16 and layer.compiled else "highest")
+    try:
+        outputs = layer(inputs[0], packing, *inputs[1:])
+        weights = [torch.linspace(-1, 1, out.numel()).reshape(out.shape) for out in outputs]
+        loss = sum((out * weight).sum() for out, weight in zip(outputs, weights, strict=True))
+        gradients = torch.autograd.grad(loss, [*inputs, *layer.parameters()])
+        with torch.no_grad():
+            predicted = layer(inputs[0], packing, *inputs[1:])
+    finally:
+        torch.set_float32_matmul_precision(before)
+    return [*outputs, *gradients, *predicted]
+
+
+@pytest.mark.parametrize("n_threads", [1, 4])
+@pytest.mark.parametrize(
+    "dim, projection_dim, clip", [(64, 32, None), (64, 64, None), (96, 10, None), (64, 32, 0.5)]
+)
+def test_outputs_and_gradients(
+    dim: int, projection_dim: int, clip: float | None, n_threads: int, bfloat16: bool
+) -> None:
+    torch.manual_seed(0)
+    config = BiLMConfig([(1, 8)], projection_dim, dim, cell_clip=clip, proj_clip=clip)
+    layer, packing = LSTMLayer(config), Packing(LENGTHS)
+    n, b = sum(LENGTHS), len(LENGTHS)
+    inputs = [torch.randn(2, n, projection_dim), torch.randn(2, b, projection_dim)]
+    inputs = [tensor.requires_grad_() for tensor in (*inputs, torch.randn(2, b, dim))]
+    expected = read(layer, packing, bfloat16, *inputs)
+    layer.compiled = True
+    threads = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    try:
+        found = read(layer, packing, bfloat16, *inputs)
+    finally:
+        torch.set_num_threads(threads)
+    # bfloat16 has 8 bits of precision; a clip passes a gradient or none, so values near it differ
+    bound = (1e-1 if clip else 1e-2) if bfloat16 else 2e-6
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.shape == theirs.shape
+        assert float((ours - theirs).detach().norm() / theirs.detach().norm()) < bound
+
+
+def test_a_bilm_without_gradients(bfloat16: bool) -> None:
+    torch.manual_seed(0)
+    config = BiLMConfig([(1, 8), (2, 8)], 32, 64, 2)
+    bilm, sentences = BiLM(config).eval(), [["a", "b", "a", "c"], ["b"]]
+    with torch.no_grad():
+        expected = bilm.read(sentences)[0]
+        bilm.set_precision("bfloat16" if bfloat16 else "float32", compiled=True)
+        found = bilm.read(sentences)[0]
+        without = bilm.set_precision(bilm.precision).read(sentences)[0]
+    for ours, theirs, pytorch in zip(found, expected, without, strict=True):
+        assert float((ours - theirs).norm() / theirs.norm()) < (1e-2 if bfloat16 else 2e-6)
+        assert torch.equal(pytorch, theirs) != bfloat16
+        assert not torch.equal(ours[1:], pytorch[1:])  # they are rounded differently
+
+
+@pytest.mark.filterwarnings("ignore:The compiled LSTM kernel")  # under autocast, in bfloat16
+def test_under_autocast_and_outside(bfloat16: bool) -> None:
+    torch.manual_seed(0)
+    bilm = BiLM(BiLMConfig([(1, 8), (2, 8)], 32, 64, 2)).eval()
+    check_autocast(bilm.set_precision("bfloat16" if bfloat16 else "float32", compiled=True))
+
+
+def test_changed_weights_are_packed_again(bfloat16: bool) -> None:
+    torch.manual_seed(0)
+    precision = "bfloat16" if bfloat16 else "float32"
+    bilm = BiLM(BiLMConfig([(1, 8)], 32, 64, 2)).eval().set_precision(precision, compiled=True)
+    with torch.no_grad():
+        before = bilm.read([["a", "b"]])[0][0]
+        bilm.lstm[1].weight_hr.mul_(2)
+        after = bilm.read([["a", "b"]])[0][0]
+    assert torch.equal(after[:2], before[:2])
+    torch.testing.assert_close(after[2], 2 * before[2], rtol=0.3, atol=0.1)
+    assert not torch.equal(after[2], before[2])
+
+
+def test_other_sizes_are_computed_by_pytorch() -> None:
+    torch.manual_seed(0)
+    layer, packing = LSTMLayer(BiLMConfig([(1, 8)], 6, 20)), Packing([3, 2])
+    x, h, c = torch.randn(2, 5, 6), torch.randn(2, 2, 6), torch.randn(2, 2, 20)
+    expected = layer(x, packing, h, c)[0]
+    layer.compiled = True
+    assert torch.equal(layer(x, packing, h, c)[0], expected)
+
+
+def test_without_a_compiler_it_falls_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    source = tmp_path / "broken.cpp"
+    source.write_text("#error none\n", "utf-8")
+    monkeypatch.setattr(kernel_module, "SOURCE", source)
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "cache"))
+    load_kernel.cache_clear()
+    layer, packing = LSTMLayer(BiLMConfig([(1, 8)], 32, 64)), Packing([3, 2])
+    x, h, c = torch.randn(2, 5, 32), torch.randn(2, 2, 32), torch.randn(2, 2, 64)
+    expected = layer(x, packing, h, c)[0]
+    layer.compiled = True
+    try:
+        with pytest.warns(UserWarning, match="The compiled LSTM kernel is not available"):
+            assert torch.equal(layer(x, packing, h, c)[0], expected)
+    finally:
+        load_kernel.cache_clear()
+
+
+@pytest.mark.timeout(300)  # it waited for ever
+def test_a_build_that_was_killed_is_not_waited_for(bfloat16: bool) -> None:
+    lock = Path(load_kernel(bfloat16).__file__).parent / "lock"
+    lock.touch()  # as PyTorch leaves it
+    load_kernel.cache_clear()
+    assert load_kernel(bfloat16) is not None
+    assert not lock.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+def test_a_process_forked_during_a_build_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import fcntl
+
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
+    with kernel_module._one_at_a_time("kernel"):
+        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        child.start()  # it has the open file, too
+    try:
+        [lock] = tmp_path.rglob("process.lock")
+        with open(lock, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error if anybody has it
+        assert child.is_alive()
+    finally:
+        child.kill()
+        child.join()

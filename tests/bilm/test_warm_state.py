@@ -1,0 +1,128 @@
+"""The state that sentences start from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.lstm_state import State, zero_state
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.warm_state import N_STREAMS, compute_warm_state, passage
+from spacy_elmo.weights.find import find_weights, load_bilm
+from spacy_elmo.weights.native import WEIGHTS, save_bilm
+
+from .helpers import max_difference, run_bilm
+
+CONFIG = BiLMConfig(
+    filters=((1, 4), (3, 8)), projection_dim=6, dim=12, n_layers=2, initial_state="warm"
+)
+SENTENCES = [["some", "words"], ["more", "of", "them", "here"], ["one"], []]
+
+
+@pytest.fixture
+def model() -> BiLM:
+    torch.manual_seed(0)
+    model = BiLM(CONFIG, dropout=0.5).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-0.6, 0.6)
+    return model.requires_grad_(False)
+
+
+def same(one: State, other: State) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def close(one: State, other: State) -> bool:
+    return all(torch.allclose(a, b, atol=1e-6) for a, b in zip(one, other, strict=True))
+
+
+def test_the_passage_fills_its_streams_with_plain_sentences() -> None:
+    sentences = passage()
+    assert len(sentences) % N_STREAMS == 0 and len(sentences) >= 4 * N_STREAMS
+    assert all(5 <= len(words) <= 25 and words[-1] in {".", "?", '"'} for words in sentences)
+
+
+def test_one_sentence_leaves_its_last_state(model: BiLM) -> None:
+    _, expected = run_bilm(model, [SENTENCES[1]])
+    assert close(compute_warm_state(model, [SENTENCES[1]]), expected)
+
+
+def test_streams_carry_their_state_and_their_mean_is_taken(model: BiLM) -> None:
+    sentences = [["word", str(i), "!"] for i in range(2 * N_STREAMS + 3)]
+    ends = []
+    for stream in range(N_STREAMS):
+        state = None
+        for words in sentences[stream::N_STREAMS]:
+            _, state = run_bilm(model, [words], state)
+        assert state is not None
+        ends.append(state)
+    h, c = (torch.cat(parts, dim=2).mean(dim=2, keepdim=True) for parts in zip(*ends, strict=True))
+    assert close(compute_warm_state(model, sentences), (h, c))
+
+
+def test_nothing_else_matters(model: BiLM) -> None:
+    expected = compute_warm_state(model)
+    model.read(SENTENCES)
+    assert same(compute_warm_state(model), expected)
+    assert same(compute_warm_state(model.train()), expected)  # its dropout is off meanwhile
+    assert model.training
+    assert not any(part.requires_grad for part in compute_warm_state(model.requires_grad_(True)))
+    assert expected[0].shape == (2, 2, 1, 6) and expected[1].shape == (2, 2, 1, 12)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_does_not_matter(model: BiLM, dtype: torch.dtype) -> None:
+    """It is saved with the weights."""
+    expected = compute_warm_state(model)
+    with torch.autocast("cpu", dtype):
+        assert same(compute_warm_state(model), expected)
+
+
+def test_a_model_starts_from_what_its_config_says(model: BiLM) -> None:
+    warm, _ = model.read(SENTENCES)
+    h, c = (s.expand(-1, -1, len(SENTENCES), -1) for s in compute_warm_state(model))
+    expected, _ = run_bilm(model, SENTENCES, (h, c))
+    assert max(map(max_difference, map(torch.Tensor.numpy, warm), expected)) <= 1e-6
+    alone = [model.read([words])[0][0] for words in SENTENCES]
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(alone, warm, strict=True))
+
+    model.config = replace(CONFIG, initial_state="zero")
+    cold, _ = model.read(SENTENCES)
+    expected, _ = run_bilm(model, SENTENCES)
+    assert max(map(max_difference, map(torch.Tensor.numpy, cold), expected)) <= 1e-6
+    assert np.abs(warm[0].numpy() - cold[0].numpy()).max() > 0.01
+    assert same(model.initial_state(), zero_state(CONFIG, 1, torch.zeros(1)))
+
+
+def test_saved_with_the_weights(model: BiLM, tmp_path: Path, monkeypatch) -> None:
+    model.set_warm_state(
+        compute_warm_state(model, SENTENCES[:2])
+    )  # not that of the package's passage
+    expected = model.warm_state()
+    save_bilm(model, tmp_path, half=True)
+    assert find_weights(tmp_path).has_warm_state()
+    monkeypatch.setattr("spacy_elmo.bilm.warm_state.PASSAGE", tmp_path / "nowhere")
+    loaded = load_bilm(tmp_path)
+    assert loaded.config.initial_state == "warm"
+    assert same(loaded.warm_state(), tuple(part.half().float() for part in expected))
+
+
+def test_weights_without_one_get_that_of_the_passage(model: BiLM, tmp_path: Path) -> None:
+    save_bilm(model, tmp_path)
+    assert not find_weights(tmp_path).has_warm_state()
+    loaded = load_bilm(tmp_path)
+    assert same(loaded.initial_state(), compute_warm_state(model))
+    assert "warm_h" in loaded.state_dict()  # and will be saved
+
+
+def test_a_state_of_another_shape(model: BiLM, tmp_path: Path) -> None:
+    model.set_warm_state((torch.zeros(2, 2, 1, 5), torch.zeros(2, 2, 1, 12)))
+    save_bilm(model, tmp_path)
+    with pytest.raises(ValueError, match=rf"{WEIGHTS}.*'warm_h' has the shape \(2, 2, 1, 5\)"):
+        load_bilm(tmp_path)

@@ -1,0 +1,176 @@
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.pipeline import Sentencizer
+from spacy.tokens import Doc
+
+from spacy_elmo.text.segments import doc_parts, sentence_bounds, windows
+
+from ..pipeline.helpers import texts
+
+SENTENCES = {
+    "en": 'He said: "Stop!" Then (he left.) Mr. X, 3.5 metres... What?! "No." OK',
+    "de": "Die Bank zahlt z. B. Zinsen. Wirklich? Ja! Er sagte: „Nein.“ Gut.",
+    "es": "¿Cómo estás? ¡Bien! El banco… cerró.",
+    "hi": "यह एक वाक्य है। यह दूसरा है॥ और तीसरा?",
+    "zh": "我们去银行。你去吗？好！“是的。”他说。",
+    "ja": "これ は ペン です 。 それ は 本 です ！ 本当 ？",
+    "ar": "ذهبت إلى البنك. هل تأتي؟ نعم۔ حسنا.",
+    "am": "ሰላም ነው። እንዴት ነህ፧ ደህና።",
+    "xx": ". . Starts with marks. ! ) ends without",
+}
+VOCAB = spacy.blank("xx").vocab
+ENGLISH = spacy.blank("en")
+SENTENCIZER = Sentencizer()
+WORDS = [
+    "a",
+    "B",
+    "3",
+    ".",
+    "!",
+    "?",
+    "。",
+    "…",
+    "।",
+    ")",
+    '"',
+    "”",
+    ",",
+    "-",
+    "...",
+    "?!",
+    "x.",
+    "؟",
+]
+
+
+def blank(lang: str) -> spacy.language.Language:
+    """A tokenizer that needs no other package."""
+    return spacy.blank("xx" if lang == "ja" else lang)
+
+
+def by_sentencizer(doc: Doc) -> list[str]:
+    return [sent.text for sent in SENTENCIZER(doc.copy()).sents]
+
+
+def by_us(doc: Doc, segments: str = "auto") -> list[str]:
+    words, bounds = sentence_bounds(doc, segments)
+    return [doc[words[start] : words[end - 1] + 1].text for start, end in bounds]
+
+
+@pytest.mark.parametrize("lang", SENTENCES)
+def test_same_sentences_as_the_sentencizer(lang):
+    doc = blank(lang)(SENTENCES[lang])
+    assert by_us(doc) == by_sentencizer(doc)
+    assert len(by_us(doc)) > 1
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=20))
+def test_same_sentences_as_the_sentencizer_for_any_punctuation(words):
+    doc = Doc(VOCAB, words=words)
+    if words:
+        assert by_us(doc) == by_sentencizer(doc)
+    else:
+        assert by_us(doc) == []
+
+
+@given(texts)
+def test_same_sentences_as_the_sentencizer_for_any_text(text):
+    doc = ENGLISH("".join(" " if c.isspace() else c for c in text))
+    words = [token.text for token in doc if not token.is_space]
+    if words:
+        doc = Doc(doc.vocab, words=words)
+        assert by_us(doc) == by_sentencizer(doc)
+
+
+@given(st.lists(st.sampled_from([*WORDS, " ", "\n", "\t ", "\u2003"]), max_size=20))
+def test_whitespace_changes_no_sentence(words):
+    doc = Doc(VOCAB, words=words)
+    found, bounds = sentence_bounds(doc)
+    without = Doc(VOCAB, words=[word for word in words if not word.isspace()])
+    found_without, bounds_without = sentence_bounds(without)
+    assert bounds == bounds_without
+    assert [doc[i].text for i in found] == [without[i].text for i in found_without]
+    assert not any(doc[i].is_space for i in found)
+
+
+def test_nothing_is_written():
+    doc = ENGLISH(SENTENCES["en"])
+    before = doc.to_bytes()
+    assert len(next(doc_parts(doc, "auto", 400, 1000)).windows) > 1
+    assert doc.to_bytes() == before
+    assert not doc.has_annotation("SENT_START")
+
+
+def test_own_sentences_come_first():
+    words = ["One", ".", "Two", "\n", "three", "."]
+    starts = [True, False, False, True, False, False]
+    doc = Doc(VOCAB, words=words, sent_starts=starts)
+    for segments in ("auto", "sents"):
+        found, bounds = sentence_bounds(doc, segments)
+        assert found.tolist() == [0, 1, 2, 4, 5]
+        assert bounds == [(0, 3), (3, 5)]
+    assert sentence_bounds(doc, "doc")[1] == [(0, 5)]
+
+
+def test_sentences_of_whitespace_vanish():
+    doc = Doc(VOCAB, words=["\n", "a", " ", "\n\n"], sent_starts=[True, True, True, True])
+    found, bounds = sentence_bounds(doc, "sents")
+    assert (found.tolist(), bounds) == ([1], [(0, 1)])
+
+
+@pytest.mark.parametrize("segments", ["auto", "sents", "doc"])
+@pytest.mark.parametrize("words", [[], [" "], ["\n", "\t"]])
+def test_docs_without_words(segments, words):
+    found, bounds = sentence_bounds(Doc(VOCAB, words=words), segments)
+    assert (len(found), bounds) == (0, [])
+
+
+@pytest.mark.parametrize("segments", ["auto", "sents", "doc"])
+def test_one_word(segments):
+    found, bounds = sentence_bounds(Doc(VOCAB, words=["."]), segments)
+    assert (found.tolist(), bounds) == ([0], [(0, 1)])
+
+
+def test_missing_sentences():
+    with pytest.raises(ValueError, match=r'segments = "sents".*sentencizer'):
+        sentence_bounds(Doc(VOCAB, words=["a", "b"]), "sents")
+
+
+@given(st.integers(1, 60), st.data())
+def test_windows_tile_a_sentence(max_words, data):
+    n_words = data.draw(st.integers(1, 5 * max_words))
+    pieces = list(windows(n_words, max_words))
+    kept = [i for _, (start, end) in pieces for i in range(start, end)]
+    assert kept == list(range(n_words))
+    assert all(last > first for _, (first, last) in pieces)
+    for (start, end), (first, last) in pieces:
+        assert 0 <= start <= first and last <= end <= n_words
+        assert end - start == min(max_words, n_words)
+        context = max_words // 4 // 2  # on the sides where the sentence goes on
+        assert start == 0 or first - start >= context
+        assert end == n_words or end - last >= context
+    assert len(pieces) == 1 or n_words > max_words
+
+
+def test_windows_of_the_default_size():
+    pieces = list(windows(10_000, 400))
+    assert max(end - start for (start, end), _ in pieces) == 400
+    assert min(first - start for (start, _), (first, _) in pieces[1:]) == 50
+    assert min(end - last for (_, end), (_, last) in pieces[:-1]) == 50
+    assert len(pieces) == 33  # (10,000 − 100) / 300
+
+
+@pytest.mark.parametrize("max_words", [1, 2, 3, 5, 8, 100])
+def test_windows_contain_each_word_once(max_words):
+    doc = ENGLISH("A  sentence of several words.\n And one more; it is longer! " * 3)
+    [part] = doc_parts(doc, "auto", max_words, 1000)
+    pieces = part.windows
+    kept = np.concatenate([piece.tokens for piece in pieces])
+    assert kept.tolist() == [token.i for token in doc if not token.is_space]
+    for piece in pieces:
+        assert 1 <= len(piece.words) <= max_words
+        end = piece.first + len(piece.tokens)
+        assert piece.words[piece.first : end] == [doc[int(i)].text for i in piece.tokens]

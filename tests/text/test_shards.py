@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import gzip
+import lzma
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_elmo.text.shards import (
+    Shards,
+    find_shards,
+    read_lines,
+    read_sentences,
+    write_meta,
+    write_shards,
+)
+
+from ..pretraining.helpers import prose
+
+COMPRESSIONS = ["gz", "xz", "none"]
+
+
+def read_all(directory: Path) -> list[list[str]]:
+    return [words for shard in find_shards(directory) for words in read_sentences(shard)]
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_what_is_written_is_read_again(tmp_path: Path, compression: str) -> None:
+    sentences = [*prose(), ["안녕하세요", "\ufeffx", "naïve", "👩‍👩‍👧", "#", "\u0301"]]
+    assert write_shards(sentences, tmp_path / "out", compression, words_per_shard=20) == (
+        len(sentences),
+        sum(map(len, sentences)),
+    )
+    assert len(find_shards(tmp_path / "out")) > 3
+    assert read_all(tmp_path / "out") == sentences
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.lists(st.text(), max_size=4), max_size=6),
+    st.sampled_from(COMPRESSIONS),
+    st.integers(1, 9),
+)
+def test_any_text_survives(
+    tmp_path_factory: pytest.TempPathFactory,
+    sentences: list[list[str]],
+    compression: str,
+    words_per_shard: int,
+) -> None:
+    out = tmp_path_factory.mktemp("shards")
+    # White space is what separates words, so none can be inside one.
+    words = [[piece for word in sentence for piece in word.split()] for sentence in sentences]
+    expected = [sentence for sentence in words if sentence]
+    n_sentences, n_words = write_shards(sentences, out, compression, words_per_shard)
+    assert (n_sentences, n_words) == (len(expected), sum(map(len, expected)))
+    assert (read_all(out) if expected else list(out.iterdir())) == expected
+
+
+def test_a_shard_ends_with_the_sentence_that_fills_it(tmp_path: Path) -> None:
+    write_shards([["a"] * 3, ["b"] * 2, ["c"] * 9, ["d"]], tmp_path, "none", words_per_shard=4)
+    assert [shard.name for shard in find_shards(tmp_path)] == [
+        "shard-00000.txt",
+        "shard-00001.txt",
+        "shard-00002.txt",
+    ]
+    sizes = [sum(map(len, read_sentences(shard))) for shard in find_shards(tmp_path)]
+    assert sizes == [5, 9, 1]
+
+
+def test_an_unknown_compression_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="Unknown compression 'zip'"):
+        write_shards([["word"]], tmp_path / "out", "zip")
+    assert not (tmp_path / "out").exists()
+
+
+def damaged_files() -> dict[str, bytes]:
+    text = "\n".join(f"{n} bottles of beer on wall {n * n}" for n in range(500)).encode()
+    packed = gzip.compress(text)
+    xz = lzma.compress(text)
+    middle = len(packed) // 2
+    return {
+        "cut.txt.gz": packed[:middle],
+        "no-gzip.txt.gz": b"plain text",
+        "no-block.txt.gz": packed[:10] + b"\xff" + packed[11:],
+        "flipped.txt.gz": packed[:middle] + bytes(8) + packed[middle + 8 :],
+        "cut.txt.xz": xz[:-20],
+        "flipped.txt.xz": xz[:100] + bytes(8) + xz[108:],
+        "latin-1.txt": "né\n".encode("latin-1"),
+    }
+
+
+@pytest.mark.parametrize("name", damaged_files())
+def test_a_damaged_file_is_named(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(damaged_files()[name])
+    with pytest.raises(ValueError, match=f"Cannot read .*{name}"):
+        list(read_lines(path))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"Cannot read .*missing\.txt"):
+        list(read_lines(tmp_path / "missing.txt"))
+
+
+def test_find_shards(tmp_path: Path) -> None:
+    for name in ["b.txt.gz", "a.txt.xz", "c.txt", ".part-d.txt", "notes.md"]:
+        (tmp_path / name).touch()
+    assert [path.name for path in find_shards(tmp_path)] == ["a.txt.xz", "b.txt.gz", "c.txt"]
+    assert find_shards(str(tmp_path / "notes.md")) == [tmp_path / "notes.md"]
+    with pytest.raises(ValueError, match=r"No shards at '.*nowhere'"):
+        find_shards(tmp_path / "nowhere")
+
+
+def test_empty_lines_are_no_sentences(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("a  b\n\n \t\nc\n", encoding="utf-8")
+    assert list(read_sentences(tmp_path / "text.txt")) == [["a", "b"], ["c"]]
+
+
+def test_the_language_of_shards_is_known_if_all_name_the_same(tmp_path: Path) -> None:
+    for name, lang in [("a", "ko"), ("b", "ko"), ("c", "de"), ("d", None)]:
+        write_shards([["a", "b"]], tmp_path / name)
+        if lang:
+            write_meta(tmp_path / name, lang)
+
+    def language(*names: str) -> str | None:
+        return Shards([tmp_path / name for name in names]).card().get("lang")
+
+    assert language("a", "b") == "ko"
+    assert language("a", "c") is None
+    assert language("a", "d") is None
+    (tmp_path / "d" / "meta.json").write_text("{")
+    with pytest.raises(ValueError, match=r"Cannot read .*meta\.json"):
+        language("d")

@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.util.files import (
+    atomic_directory,
+    atomic_file,
+    present_directory,
+    reading,
+    write_text,
+)
+from spacy_elmo.weights.find import find_weights
+from spacy_elmo.weights.native import save_bilm
+from spacy_elmo.weights.published.options import from_options
+
+from ..bilm.helpers import make_options
+
+
+def test_a_file_is_replaced_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    write_text(path, "one\n")
+    with atomic_file(path) as temporary:
+        temporary.write_text("two\n")
+        assert path.read_text() == "one\n"
+    assert path.read_text() == "two\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    write_text(path, "one\n")
+    with pytest.raises(RuntimeError, match="disk"), atomic_file(path) as temporary:
+        temporary.write_text("tw")
+        raise RuntimeError("the disk is full")
+    assert path.read_text() == "one\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_links_are_replaced_not_followed(tmp_path: Path) -> None:
+    path, mine = tmp_path / "file.txt", tmp_path / "mine.txt"
+    mine.write_text("mine")
+    path.symlink_to(mine)
+    write_text(path, "one\n")
+    assert (mine.read_text(), path.read_text(), path.is_symlink()) == ("mine", "one\n", False)
+    assert sorted(tmp_path.iterdir()) == [path, mine]
+
+
+@pytest.mark.parametrize("name", ["file.txt", "lock", "x" * 255])
+def test_several_writers_of_a_file(tmp_path: Path, name: str) -> None:
+    """Each writes its own, whole; a failure of one is nothing to the others."""
+    path = tmp_path / name
+    with atomic_file(path) as one:
+        one.write_text("o")
+        with pytest.raises(RuntimeError), atomic_file(path) as failing:
+            failing.write_text("x")
+            raise RuntimeError
+        with atomic_file(path) as two:
+            two.write_text("two")
+        assert (one.read_text(), path.read_text()) == ("o", "two")
+        one.write_text("one")
+    assert path.read_text() == "one"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["directory", "lock"])
+def test_several_writers_of_a_directory(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    write_directory(path, "zero")
+    with atomic_directory(path) as one:
+        (one / "file.txt").write_text("one")
+        with atomic_directory(path) as two:
+            (two / "file.txt").write_text("two")
+            assert (path / "file.txt").read_text() == "zero"
+        assert (path / "file.txt").read_text() == "two"
+    assert (path / "file.txt").read_text() == "one"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from spacy_elmo.util.files import atomic_directory, atomic_file
+
+for number in range(100):
+    with atomic_directory(Path(sys.argv[1]) / "directory") as temporary:
+        for name in ("a", "b"):
+            (temporary / name).write_text(sys.argv[2])
+    with atomic_file(Path(sys.argv[1]) / "file") as temporary:
+        temporary.write_text(sys.argv[2])
+"""
+
+
+def test_writers_in_several_processes(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    writers = [subprocess.Popen([*command, text]) for text in ("one", "two", "three")]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    texts = [(tmp_path / "directory" / name).read_text() for name in ("a", "b")]
+    assert texts[0] == texts[1] in ("one", "two", "three")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["directory", "file"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="directories cannot be flushed there")
+def test_all_is_on_the_disk_before_it_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def note_fsync(file: int) -> None:
+        done.append(Path(os.readlink(f"/proc/self/fd/{file}")).name)
+        fsync(file)
+
+    def note_replace(source: Path, target: Path) -> None:
+        done.append("renamed")
+        replace(source, target)
+
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("needs /proc")
+    monkeypatch.setattr(os, "fsync", note_fsync)
+    monkeypatch.setattr(os, "replace", note_replace)
+    with atomic_directory(tmp_path / "directory") as temporary:
+        (temporary / "inside").mkdir()
+        (temporary / "inside" / "a").write_text("a")
+        (temporary / "b").write_text("b")
+    assert sorted(done[:-2]) == ["a", "b", "directory", "inside"]
+    assert done[-2:] == ["renamed", tmp_path.name]
+    done.clear()
+    write_text(tmp_path / "c", "c")
+    assert done == ["c", "renamed", tmp_path.name]
+
+
+def test_lines_end_alike_everywhere_and_text_is_utf_8(tmp_path: Path) -> None:
+    write_text(tmp_path / "file.txt", "안녕\nж\n")
+    assert (tmp_path / "file.txt").read_bytes() == "안녕\nж\n".encode()
+
+
+def write_directory(path: Path, text: str) -> None:
+    with atomic_directory(path) as temporary:
+        (temporary / "file.txt").write_text(text)
+
+
+def test_a_directory_is_replaced_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "above" / "directory"
+    write_directory(path, "one")
+    with atomic_directory(path) as temporary:
+        assert list(temporary.iterdir()) == []
+        (temporary / "other.txt").write_text("two")
+        assert (path / "file.txt").read_text() == "one"
+    assert [file.name for file in path.iterdir()] == ["other.txt"]
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("step", ["write", "first rename", "second rename"])
+def test_a_failure_leaves_the_directory_as_it_was(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "directory"
+    write_directory(path, "one")
+    replace, renames = os.replace, ["first rename", "second rename"]
+
+    def fail(source: Path, target: Path) -> None:
+        if renames and renames.pop(0) == step:
+            raise RuntimeError("the disk is full")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(RuntimeError, match="disk"), atomic_directory(path) as temporary:
+        (temporary / "file.txt").write_text("two")
+        if step == "write":
+            raise RuntimeError("the disk is full")
+    assert (path / "file.txt").read_text() == "one"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from spacy_elmo.util.files import atomic_directory
+
+path, step = Path(sys.argv[1]), sys.argv[2]
+replace = os.replace
+
+def rename(source, target):
+    replace(source, target)
+    if step == "between the renames":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+os.replace = rename
+with atomic_directory(path) as temporary:
+    (temporary / "file.txt").write_text("two")
+    if step == "while it writes":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+@pytest.mark.parametrize("step", ["while it writes", "between the renames"])
+@pytest.mark.parametrize("then", ["read", "write"])
+def test_a_killed_process_loses_no_directory(step: str, then: str, tmp_path: Path) -> None:
+    path = tmp_path / "directory"
+    write_directory(path, "one")
+    killed = subprocess.run([sys.executable, "-c", KILLED, path, step])
+    assert killed.returncode == -signal.SIGKILL
+    if then == "read":
+        before = sorted(tmp_path.iterdir())
+        assert (present_directory(path) / "file.txt").read_text() == "one"
+        assert sorted(tmp_path.iterdir()) == before
+    else:
+        write_directory(path, "three")
+        assert (path / "file.txt").read_text() == "three"
+        assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_weights_are_found_after_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "directory"
+    with atomic_directory(path) as temporary:
+        save_bilm(BiLM(from_options(make_options())), temporary)
+    subprocess.run([sys.executable, "-c", KILLED, path, "between the renames"])
+    assert not path.exists()
+    assert find_weights(path).load().config.width == 10
+
+
+def test_a_file_is_not_replaced_by_a_directory(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("mine")
+    with pytest.raises(OSError):
+        write_directory(path, "one")
+    assert path.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_to_a_directory_stays_one(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    write_directory(target, "one")
+    link.symlink_to(target)
+    write_directory(link, "two")
+    assert link.is_symlink()
+    assert (target / "file.txt").read_text() == "two"
+    assert sorted(tmp_path.iterdir()) == [link, target]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.EMFILE, "Too many open files"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"),
+        RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        ImportError("No module named 'h5py'"),
+        NameError("name 'x' is not defined"),
+        KeyboardInterrupt(),
+    ],
+)
+def test_errors_that_no_file_causes_stay(error: BaseException) -> None:
+    with pytest.raises(type(error)) as raised, reading("the file", "a.txt"):
+        raise error
+    assert raised.value is error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError(errno.ENOENT, "No such file or directory"),
+        PermissionError(errno.EACCES, "Permission denied"),
+        OSError(errno.EIO, "Input/output error"),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+        KeyError("weights"),
+        EOFError("ended early"),
+        zlib.error("incorrect header check"),
+        RecursionError("maximum recursion depth exceeded"),
+        RuntimeError("Unable to open object"),
+    ],
+)
+def test_errors_of_files_name_them(error: Exception) -> None:
+    with (
+        pytest.raises(ValueError, match=r"Cannot read the file a\.txt: "),
+        reading("the file", "a.txt"),
+    ):
+        raise error

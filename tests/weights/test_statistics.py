@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm.indexed_sentences import IndexedSentences
+from spacy_elmo.weights.find import find_weights
+from spacy_elmo.weights.native import STATISTICS, save_statistics
+from spacy_elmo.weights.statistics import Statistics, compute_statistics
+
+from ..pipeline.helpers import write_weights
+
+WORDS = ["the", "bank", "raised", "its", "rates", "river", "of", "a", "sat", "they", "on", "."]
+SENTENCES = [list(np.random.default_rng(i).permutation(WORDS)[: 3 + i % 9]) for i in range(400)]
+SENTENCES = [[str(word) for word in words] for words in SENTENCES]
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    return write_weights(tmp_path_factory.mktemp("statistics") / "weights")
+
+
+@pytest.fixture(scope="module")
+def statistics(weights):
+    return compute_statistics(find_weights(weights).load(), IndexedSentences(SENTENCES))
+
+
+def test_moments_of_each_layer(weights, statistics):
+    model = find_weights(weights).load()
+    with torch.no_grad():
+        layers = torch.cat(model.read(SENTENCES)[0], dim=1).double()
+    np.testing.assert_allclose(statistics.mean, layers.mean(dim=1), atol=1e-6)
+    np.testing.assert_allclose(statistics.std, layers.std(dim=1, correction=0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_does_not_matter(weights, statistics, dtype):
+    """They are saved with the weights."""
+    with torch.autocast("cpu", dtype):
+        found = compute_statistics(find_weights(weights).load(), IndexedSentences(SENTENCES))
+    for name in ("word_mean", "whitening", "mean", "std"):
+        assert np.array_equal(getattr(found, name), getattr(statistics, name))
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+def test_the_mode_is_restored_after_an_error(weights, monkeypatch, is_training):
+    model = find_weights(weights).load().train(is_training)
+    modes = []
+
+    def fail(*arguments, **settings):
+        modes.append(model.training)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(model, "read", fail)
+    with pytest.raises(KeyboardInterrupt):
+        compute_statistics(model, IndexedSentences(SENTENCES))
+    assert modes == [False]
+    assert model.training == is_training
+
+
+def test_frequencies_without_boundaries(statistics):
+    words = [word for sentence in SENTENCES for word in sentence]
+    expected = {word: words.count(word) / len(words) for word in WORDS}
+    assert dict(zip(statistics.words, statistics.frequencies, strict=True)) == pytest.approx(
+        expected
+    )
+    assert statistics.frequencies.tolist() == sorted(statistics.frequencies, reverse=True)
+
+
+def test_whitened_words_have_the_identity_as_covariance(weights, statistics):
+    words = [f"word{i}{'x' * (i % 7)}" for i in range(300)]
+    model = find_weights(weights).load()
+    found = compute_statistics(model, IndexedSentences([words]))
+    with torch.no_grad():
+        vectors = model.encode(words).numpy()
+    whitened = (vectors - found.word_mean) @ found.whitening
+    values = np.linalg.eigvalsh(np.cov(whitened.T))
+    kept = values > 0.5
+    np.testing.assert_allclose(values[kept], 1, rtol=0.02)
+    np.testing.assert_allclose(values[~kept], 0, atol=0.02)
+    assert kept.sum() >= 2
+
+
+def test_round_trip(weights, statistics):
+    assert find_weights(weights).statistics() is None
+    save_statistics(statistics, weights)
+    found = find_weights(weights).statistics()
+    (weights / STATISTICS).unlink()
+    assert found.words == statistics.words
+    for name in ("frequencies", "word_mean", "mean", "std"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(statistics, name))
+    np.testing.assert_allclose(found.whitening, statistics.whitening, rtol=1e-3, atol=1e-6)
+
+
+def test_statistics_of_another_bilm(weights, statistics):
+    mean = np.zeros((5, statistics.mean.shape[1]), dtype="float32")
+    save_statistics(Statistics(**{**vars(statistics), "mean": mean, "std": mean + 1}), weights)
+    with pytest.raises(ValueError, match=r"statistics\.safetensors: 'mean' should have \(3, \d+\)"):
+        find_weights(weights).statistics()
+    (weights / STATISTICS).unlink()
+
+
+@pytest.mark.parametrize("damage", ["missing", "shape", "nan", "text"])
+def test_damaged_statistics(weights, statistics, damage):
+    config = find_weights(weights).config()
+    tensors = statistics.to_tensors()
+    if damage == "missing":
+        del tensors["std"]
+    elif damage == "shape":
+        tensors["frequencies"] = tensors["frequencies"][1:]
+    elif damage == "nan":
+        tensors["mean"][0, 0] = torch.nan
+    else:
+        tensors["words"] = torch.tensor([255, 255], dtype=torch.uint8)
+    with pytest.raises(ValueError, match=r"^Cannot read the statistics FILE: "):
+        Statistics.from_tensors(tensors, config, "FILE")
+
+
+def test_a_text_of_one_word():
+    with pytest.raises(ValueError, match="more than one word"):
+        compute_statistics(None, IndexedSentences([["word"], ["word"]]))
