@@ -19,6 +19,7 @@ ENVIRONMENTS = {  # of each peer; its packages are in requirements-ENVIRONMENT.t
     "bilm": "tensorflow",
     "minilm": "allennlp",
     "en_core_web_sm": "spacy",
+    "elmoformanylangs": "elmoformanylangs",
 }
 
 

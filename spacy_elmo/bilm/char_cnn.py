@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .characters import N_CHARACTERS, PADDING, CharacterIds
+from .characters import N_CHARACTERS, CharacterIds
 from .config import BiLMConfig
 from .packing import to_device
 from .subwords import SubwordIds, Subwords
@@ -52,7 +52,8 @@ class CharCNN(nn.Module):
         self.activation = torch.relu if config.activation == "relu" else torch.tanh
         # Ids start at 1, 0 is "no token": row 0 is not a parameter, so it is not here.
         # The published initialisation: bytes spread over [-1, 1].
-        bytes_ = nn.init.uniform_(torch.empty(N_CHARACTERS, config.char_dim), -1.0, 1.0)
+        n_characters = config.n_characters or N_CHARACTERS
+        bytes_ = nn.init.uniform_(torch.empty(n_characters, config.char_dim), -1.0, 1.0)
         self.embedding = nn.Embedding.from_pretrained(bytes_, freeze=False)
         self.convolutions = nn.ModuleList(
             nn.Conv1d(config.char_dim, number, width) for width, number in config.filters
@@ -60,7 +61,7 @@ class CharCNN(nn.Module):
         self.widths = np.repeat(*np.transpose(config.filters))  # (n_filters,)
         self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.n_highway))
         self.projection = (
-            nn.Linear(config.n_filters, config.projection_dim)
+            nn.Linear(config.n_filters + (config.vector_dim or 0), config.projection_dim)
             if config.projects_characters
             else None
         )
@@ -73,23 +74,29 @@ class CharCNN(nn.Module):
         ``(n_words, n_positions, 1 + rows_per_position)``, to ``(n_words, projection_dim)`` vectors.
         """
         if self.subwords is None:
-            return self._read_characters(ids)
-        return self._read_characters(ids[..., 0]) + self.subwords(ids[..., 1:].flatten(1))
+            return self.project(self.read_characters(ids))
+        x = self.project(self.read_characters(ids[..., 0]))
+        return x + self.subwords(ids[..., 1:].flatten(1))
 
-    def _read_characters(self, char_ids: torch.Tensor) -> torch.Tensor:
+    def project(self, features: torch.Tensor) -> torch.Tensor:
+        """Features of words to vectors ``(n_words, projection_dim)``."""
+        x = features if self.projection is None else self.projection(features)
+        return x.to(self.embedding.weight.dtype)  # under autocast
+
+    def read_characters(self, char_ids: torch.Tensor) -> torch.Tensor:
+        """Features ``(n_words, n_filters)`` of the characters ``(n_words, n_positions)``."""
         weight, bias = self._filters()
         maxima = self._maxima(char_ids, weight)  # in half precision under autocast
         x = self.activation(maxima + bias.to(maxima.dtype))  # (n_words, n_filters)
         for highway in self.highways:
             x = highway(x)
-        x = x if self.projection is None else self.projection(x)
-        return x.to(weight.dtype)
+        return x
 
     def _maxima(self, char_ids: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """The maximum of each filter over the positions of each word, ``(n_words, n_filters)``."""
         if char_ids.is_cuda:  # where the sizes would have to be waited for
             return self._convolve(char_ids, weight)
-        sizes = self.to_ids.sizes((char_ids != PADDING).sum(dim=1))
+        sizes = self.to_ids.sizes((char_ids != self.to_ids.padding).sum(dim=1))
         sizes, order = sizes.sort(stable=True)
         groups = [
             self._convolve(char_ids[words, : int(size[-1])], weight)
@@ -117,7 +124,7 @@ class CharCNN(nn.Module):
         n_positions, longest = char_ids.shape[1], self.to_ids.max_width
         # Words that are cut short may end in windows that only narrow filters reach.
         is_full = n_positions == self.to_ids.max_characters
-        char_ids = F.pad(char_ids, (0, longest - 1 if is_full else 0), value=PADDING)
+        char_ids = F.pad(char_ids, (0, longest - 1 if is_full else 0), value=self.to_ids.padding)
         windows = self.embedding(char_ids.unfold(1, longest, 1) - 1)
         x = F.linear(windows.flatten(2), weight)  # (n_words, n_windows, n_filters)
         if is_full:

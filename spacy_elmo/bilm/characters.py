@@ -46,6 +46,8 @@ class CharacterIds:
         max_characters: positions of a word at most, its markers included.
     """
 
+    padding = PADDING
+
     def __init__(self, max_width: int, max_characters: int = 50):
         self.max_width, self.max_characters = max_width, max_characters
 

@@ -12,12 +12,15 @@ from .subwords import SubwordSettings
 INITIAL_STATES = ("zero", "warm")
 PRECISIONS = ("float32", "bfloat16")  # of what is computed without gradients
 # The token encoders, and the settings that are theirs alone.
-TOKEN_ENCODERS = {
-    "char_cnn": (
-        *("filters", "char_dim", "activation", "n_highway", "max_characters_per_token"),
-        "subwords",
-    ),
+CHARACTERS = ("filters", "char_dim", "activation", "n_highway", "max_characters_per_token")
+TABLES = {
     "vectors": ("n_words", "n_vectors", "vector_dim"),
+    "char_word_cnn": ("n_characters", "n_words", "vector_dim"),
+}
+TOKEN_ENCODERS = {
+    "char_cnn": (*CHARACTERS, "subwords"),
+    "vectors": TABLES["vectors"],
+    "char_word_cnn": (*CHARACTERS, *TABLES["char_word_cnn"]),
 }
 # Larger values are mistakes, and would fill the memory or overflow before they are noticed.
 MAX_LAYERS = MAX_FILTERS = 1000
@@ -43,11 +46,12 @@ class BiLMConfig(Settings):
         use_skip_connections: layers 2 and up add their input to their output.
         max_characters_per_token: positions of a word, including 2 for its markers.
         initial_state: the state every sentence starts from, ``"zero"`` or ``"warm"``.
-        token_encoder: computes x_k of a word: ``"char_cnn"`` from its characters, ``"vectors"``
-            from a table of static word vectors. With the latter, ``filters`` is empty, and none of
-            the char-CNN's settings (``TOKEN_ENCODERS``) may be given.
+        token_encoder: computes x_k of a word: ``"char_cnn"`` from its bytes, ``"vectors"`` from a
+            table of static word vectors, ``"char_word_cnn"`` from characters and words of
+            dictionaries. Each has settings of its own (``TOKEN_ENCODERS``).
         n_words, n_vectors, vector_dim: words of such a table, its rows, and their size. None until
             there is one.
+        n_characters: of the dictionary.
         subwords: the table of hashed n-grams whose vectors the char-CNN adds; None for none.
 
     Raises:
@@ -68,6 +72,7 @@ class BiLMConfig(Settings):
     max_characters_per_token: int = in_range(3, MAX_CHARACTERS, 50)
     initial_state: str = one_of(*INITIAL_STATES)
     token_encoder: str = one_of(*TOKEN_ENCODERS)
+    n_characters: int | None = in_range(1, MAX_WORDS, None)
     n_words: int | None = in_range(1, MAX_WORDS, None)
     n_vectors: int | None = in_range(1, MAX_WORDS, None)
     vector_dim: int | None = in_range(1, MAX_UNITS, None)
@@ -77,7 +82,7 @@ class BiLMConfig(Settings):
         filters: Any = self.filters  # of lists, if they come from JSON
         if isinstance(filters, list):
             filters = tuple(tuple(pair) if isinstance(pair, list) else pair for pair in filters)
-        elif filters is None and self.token_encoder != "char_cnn":
+        elif filters is None and self.token_encoder == "vectors":
             filters = ()
         object.__setattr__(self, "filters", filters)
         subwords: Any = self.subwords  # a dict, if it comes from JSON
@@ -92,7 +97,7 @@ class BiLMConfig(Settings):
             )
         if not self.projects_cells:
             object.__setattr__(self, "proj_clip", None)
-        if self.token_encoder == "char_cnn":
+        if self.token_encoder != "vectors":
             self._check_filters()
         defaults = {field.name: field.default for field in fields(self)} | {"filters": ()}
         others = self._foreign_settings()
@@ -118,17 +123,16 @@ class BiLMConfig(Settings):
 
     def check_complete(self) -> None:
         """Raise a ValueError if there is a table of word vectors of unknown size."""
-        missing = [name for name in TOKEN_ENCODERS["vectors"] if getattr(self, name) is None]
-        if self.token_encoder == "vectors" and missing:
+        sizes = TABLES.get(self.token_encoder, ())
+        if missing := [name for name in sizes if getattr(self, name) is None]:
             raise ValueError(
-                f"biLM config: token_encoder = 'vectors' needs the size of the table; the settings "
-                f"{missing} are missing."
+                f"biLM config: token_encoder = {self.token_encoder!r} needs the size of its "
+                f"tables; the settings {missing} are missing."
             )
 
     def _foreign_settings(self) -> list[str]:
         """Settings that only other token encoders have."""
-        others = (names for kind, names in TOKEN_ENCODERS.items() if kind != self.token_encoder)
-        return [name for names in others for name in names]
+        return _foreign(self.token_encoder)
 
     @property
     def n_filters(self) -> int:
@@ -148,7 +152,7 @@ class BiLMConfig(Settings):
     @property
     def projects_characters(self) -> bool:
         """Whether the char-CNN ends in a projection (none where the sizes agree already)."""
-        return self.n_filters != self.projection_dim
+        return self.token_encoder == "char_word_cnn" or self.n_filters != self.projection_dim
 
     @property
     def projects_cells(self) -> bool:
@@ -178,13 +182,18 @@ class BiLMConfig(Settings):
         cls.check_names(data)
         token_encoder = data.get("token_encoder", "char_cnn")
         if token_encoder == "vectors":
-            _refuse(token_encoder, [name for name in TOKEN_ENCODERS["char_cnn"] if name in data])
-        if token_encoder != "char_cnn":
+            _refuse(token_encoder, [name for name in _foreign(token_encoder) if name in data])
             data = {"filters": (), **data}
         missing = [name for name in ("filters", "projection_dim", "dim") if name not in data]
         if missing:
             raise ValueError(f"biLM config: settings {missing} are missing.")
         return cls(**data)
+
+
+def _foreign(token_encoder: str) -> list[str]:
+    own = TOKEN_ENCODERS.get(token_encoder, ())
+    every = {name: None for names in TOKEN_ENCODERS.values() for name in names}  # in order
+    return [name for name in every if name not in own]
 
 
 def _refuse(token_encoder: str, names: Sequence[str]) -> None:

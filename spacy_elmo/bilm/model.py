@@ -15,6 +15,7 @@ from ..util.locks import LOADING
 from ..util.settings import check_choice
 from ..util.threads import threads_for
 from .char_cnn import CharCNN
+from .char_word_cnn import CharWordCNN
 from .config import PRECISIONS, BiLMConfig
 from .converted import ConvertedBiLM
 from .indexed_sentences import IndexedSentences, id_tensor
@@ -56,7 +57,8 @@ class BiLM(nn.Module):
         if config.token_encoder == "vectors":
             self.word_vectors = WordVectors(config)
         else:
-            self.char_cnn = CharCNN(config)
+            has_words = config.token_encoder == "char_word_cnn"
+            self.char_cnn = CharWordCNN(config) if has_words else CharCNN(config)
         self.lstm = nn.ModuleList(LSTMLayer(config, compiled) for _ in range(config.n_layers))
         parts = self.token_encoder, self.lstm[0]
         self._cnn_size, self.layer_size = (sum(p.numel() for p in x.parameters()) for x in parts)

@@ -59,10 +59,14 @@ def convert_cli(
     """
     from ..util.files import atomic_directory
     from ..weights.find import find_weights
+    from ..weights.many_langs import ManyLangsWeights, is_many_langs
 
     with report_errors("Cannot convert", as_json=as_json):
         setting, out = split_paths(paths)
-        weights = find_weights(setting)
+        if isinstance(setting, str) and is_many_langs(Path(setting)):
+            weights: Weights = ManyLangsWeights(Path(setting))
+        else:
+            weights = find_weights(setting)
         layout = _layout(to, weights, half, warm_text)
         if out.suffix == ".zip":
             raise ValueError(f"'{out}' is not a directory; weights are written to one.")
@@ -89,7 +93,7 @@ def convert_cli(
 
 def _layout(to: str | None, weights: Weights, half: bool, warm_text: Path | None) -> str:
     """The layout to write."""
-    layout = to or next(layout for layout in LAYOUTS if layout != weights.layout)
+    layout = to or ("published" if weights.layout == "own" else "own")
     check_choice("--to", layout, LAYOUTS)
     if layout == "published":
         to_options(weights.config())  # raises if that layout cannot describe the biLM

@@ -53,6 +53,11 @@ def model_shape(data: Mapping[str, Any] | None, start: Weights | None, state: st
         config = BiLMConfig.from_dict(data)
     except (TypeError, ValueError) as error:
         raise ValueError(f"Config: [model] {error}") from error
+    if config.token_encoder == "char_word_cnn":
+        raise ValueError(
+            "Config: [model] token_encoder is 'char_word_cnn', as in models of ELMoForManyLangs, "
+            "which cannot be pretrained; components can fine-tune them (frozen = false)."
+        )
     if start is None or started is None:
         return config
     if started.subwords is None:

@@ -169,10 +169,9 @@ def refuse_others(where: str, names: Sequence[str]) -> None:
     """Raise a ValueError for an ELMo of a kind that cannot be loaded; the message explains it."""
     if {"encoder.pkl", "token_embedder.pkl"} & set(names):
         raise ValueError(
-            f"'{where}' is a model of ELMoForManyLangs (encoder.pkl, token_embedder.pkl): another "
-            f"network than the published ELMo, in pickled files, which are not read. Take the HDF5 "
-            f"model of the language, where there is one, or train one with "
-            f"`python -m spacy elmo pretrain`."
+            f"'{where}' is a model of ELMoForManyLangs (encoder.pkl, token_embedder.pkl), whose "
+            f"pickled files are read by one command alone. Convert it, and set 'weights' to its "
+            f"output: `python -m spacy elmo convert {where} OUT`."
         )
     has_hdf5 = any(name.endswith(HDF5) for name in names)
     if not has_hdf5 and any(name.startswith("model.ckpt") for name in names):

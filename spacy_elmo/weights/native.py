@@ -160,9 +160,11 @@ def _empty(config: BiLMConfig, found: Mapping[str, tuple[int, ...]]) -> BiLM:
         model = BiLM(config)
         if "warm_h" in found:
             model.set_warm_state(model.zero_state())
-        if config.token_encoder == "vectors":
-            n_bytes = found.get("word_vectors.words", (0,))
-            model.word_vectors.words = torch.empty(n_bytes, dtype=torch.uint8)
+        for name, buffer in list(model.named_buffers()):
+            if buffer.dtype == torch.uint8:
+                module, _, name_there = name.rpartition(".")
+                n_bytes = torch.empty(found.get(name, (0,)), dtype=torch.uint8)
+                setattr(model.get_submodule(module), name_there, n_bytes)
     return model
 
 
