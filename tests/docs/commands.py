@@ -26,7 +26,7 @@ help texts, which `--help` shows too; a test compares them.
 - `--json` is for other programs: the standard output is one JSON document, or nothing if there was
   an error; `output` in it is what was written. All but
   `add`, `demo` and `init-config` have it.
-- Long work shows a bar on a terminal, and elsewhere a line every half minute.
+- Long work shows a bar on a terminal, and elsewhere (all but `download`) a line every half minute.
 - An error is one message on what was found and what to do, on the standard error stream, with exit
   code 1; Ctrl-C exits with 130.
 

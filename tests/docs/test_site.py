@@ -51,7 +51,7 @@ def test_every_page_is_there(site: Path) -> None:
     pages = [path.stem for path in (ROOT / "docs").glob("*.md")]
     assert [name for name in pages if not (site / f"{name}.html").exists()] == []
     home = (site / "index.html").read_text(encoding="utf-8")
-    assert "Vectors that know their sentence" in home
+    assert "Contextual word vectors for spaCy pipelines" in home
     tour = (site / "tour.html").read_text(encoding="utf-8")
     assert tour.count('role="img"') >= 3  # pictures of the notebook
 
