@@ -31,6 +31,7 @@ from spacy_elmo.weights import layout, native
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import Card, read_words
 from spacy_elmo.weights.native import save_bilm, write_tensors
+from spacy_elmo.weights.published.options import to_options
 from spacy_elmo.weights.published.weights import write_published
 
 from ..pipeline.helpers import CONFIG, make_nlp, write_weights
@@ -243,7 +244,7 @@ def test_a_zip_that_unpacks_to_far_more(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     path = tmp_path / "weights.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("options.json", "{}")
+        packed.writestr("options.json", json.dumps(to_options(CONFIG)))
         with packed.open("model.hdf5", "w") as file:
             for _ in range(300):
                 file.write(bytes(2**20))

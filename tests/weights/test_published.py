@@ -232,33 +232,21 @@ def test_other_things_in_the_file_are_passed_over(options, weights, tmp_path):
         file["name"] = "a model"
         file["type"] = np.dtype("f4")
         file["lost"] = h5py.SoftLink("/nowhere")
+        file["stored elsewhere"] = h5py.ExternalLink(tmp_path / "nowhere.hdf5", "/")
+        file["CNN/again"] = file["/"]
         file.create_group("CNN_high_7")
     assert same_weights(load_bilm(tmp_path), expected)
 
 
-@pytest.mark.parametrize("hard", [True, False])
-def test_links_within_the_file(hard, options, weights, tmp_path):
+def test_a_dataset_with_several_names(options, weights, tmp_path):
     h5py = pytest.importorskip("h5py")
     other = CELL.replace("Cell0", "Cell1")
     weights |= {f"{other}/{name}": weights[f"{CELL}/{name}"] for name in ("W_0", "B", "W_P_0")}
     expected = load_bilm(write(tmp_path, options, weights))
     with h5py.File(tmp_path / "weights.hdf5", "a") as file:
-        del file[other], file["char_embed"]
-        file["bytes"] = weights["char_embed"]
-        file[other] = file[CELL] if hard else h5py.SoftLink(f"/{CELL}")
-        file["char_embed"] = file["bytes"] if hard else h5py.SoftLink("bytes")
+        del file[other]
+        file[other] = file[CELL]
     assert same_weights(load_bilm(tmp_path), expected)
-
-
-@pytest.mark.parametrize("hard", [True, False])
-@pytest.mark.parametrize("around", ["CNN", "/", "RNN_0/RNN"])
-def test_a_link_to_a_group_around_it(hard, around, options, weights, tmp_path):
-    h5py = pytest.importorskip("h5py")
-    write(tmp_path, options, weights)
-    place = {"/": "CNN/again"}.get(around, f"{around}/again")
-    with h5py.File(tmp_path / "weights.hdf5", "a") as file:
-        file[place] = file[around] if hard else h5py.SoftLink(file[around].name)
-    fails(tmp_path, "weights.hdf5", f"'{place}' links to one of its own parent groups")
 
 
 def test_a_fault_of_ours_is_not_taken_for_a_damaged_file(options, weights, tmp_path, monkeypatch):
@@ -372,8 +360,6 @@ def test_a_group_where_a_dataset_should_be(options, weights, tmp_path):
         (np.zeros((261, 4), dtype="complex64"), "complex64"),
         (np.full((261, 4), b"1.0"), "|S3"),
         (np.zeros((261, 4), dtype=[("a", "f4"), ("b", "f4")]), "[('a', '<f4'), ('b', '<f4')]"),
-        (np.full((261, 4), np.nan), "not finite"),
-        (np.full((261, 4), np.inf, dtype="float16"), "not finite"),
         (np.float32(1), "()"),
         ("text", "()"),
     ],
@@ -389,9 +375,10 @@ def test_an_empty_dataset(options, weights, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["char_embed", f"{CELL}/W_0", f"{CELL}/W_P_0"])
-def test_too_large_for_float32(name, options, weights, tmp_path):
-    weights[name][3, 2] = 1e300
-    fails(write(tmp_path, options, weights), f"'{name}'", "not finite")
+@pytest.mark.parametrize("value", [1e300, np.inf, np.nan])
+def test_not_finite_in_float32(name, value, options, weights, tmp_path):
+    weights[name][3, 2] = value
+    fails(write(tmp_path, options, weights), "weights.hdf5: tensor", "not finite")
 
 
 def test_one_direction(options, weights, tmp_path):
@@ -405,10 +392,6 @@ def test_models_that_read_words(options, weights, tmp_path):
     del options["char_cnn"]
     write(tmp_path, options | {"n_tokens_vocab": 7}, weights)
     fails(tmp_path, "options.json", "there is no 'char_cnn'", "reads word ids")
-    weights["embedding"] = np.zeros((7, 5))
-    del weights["char_embed"]
-    write(tmp_path, make_options(), weights)
-    fails(tmp_path, "weights.hdf5", "'embedding'", "reads word ids")
 
 
 def test_the_options_of_another_model(options, weights, tmp_path):
@@ -426,7 +409,9 @@ def another_file(folder: Path, weights) -> Path:
     return folder / "other.h5"
 
 
-@pytest.mark.parametrize("kind", ["link", "soft link to a link", "group", "virtual", "raw"])
+@pytest.mark.parametrize(
+    "kind", ["link", "soft link to a link", "group", "group itself", "virtual", "raw"]
+)
 def test_numbers_in_another_file_are_not_read(kind, options, weights, tmp_path):
     h5py = pytest.importorskip("h5py")
     (tmp_path / "model").mkdir()
@@ -439,6 +424,10 @@ def test_numbers_in_another_file_are_not_read(kind, options, weights, tmp_path):
         elif kind == "soft link to a link":
             file["z"] = h5py.ExternalLink(other, "/bytes")
             file["char_embed"] = h5py.SoftLink("/z")
+        elif kind == "group itself":
+            del file["RNN_0"]
+            file["RNN_0"] = h5py.ExternalLink(other, "/all")
+            file["char_embed"] = weights["char_embed"]
         elif kind == "group":
             file["a"] = h5py.ExternalLink(other, "/all")
             file["char_embed"] = h5py.SoftLink("/a/char_embed")
@@ -454,18 +443,6 @@ def test_numbers_in_another_file_are_not_read(kind, options, weights, tmp_path):
     other.unlink()
     (tmp_path / "raw").unlink()  # the other file is not even opened, which a pipe would never end
     fails(folder, "weights.hdf5", "stored in another file")
-
-
-@pytest.mark.parametrize("hard", [True, False])
-def test_a_few_groups_with_names_without_number(hard, options, weights, tmp_path):
-    h5py = pytest.importorskip("h5py")
-    write(tmp_path, options, weights)
-    with h5py.File(tmp_path / "weights.hdf5", "a") as file:
-        group = file.create_group("groups")
-        for _ in range(16):  # 2 ** 16 names
-            group = group.create_group("a")
-            group.parent["b"] = group if hard else h5py.SoftLink(group.name)
-    fails(tmp_path, "weights.hdf5", "more than 10,000 names")
 
 
 def test_not_hdf5(options, weights, tmp_path):

@@ -6,6 +6,7 @@ import torch
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights.published.datasets import (
+    dataset_names,
     dataset_shapes,
     identities,
     to_datasets,
@@ -122,8 +123,9 @@ def test_other_projections_are_no_part_of_the_model(name, values):
         to_parameters(config, weights, "here")
 
 
-@pytest.mark.parametrize("name", ["RNN_0/RNN/MultiRNNCell/Cell2/LSTMCell/W_P_0", "CNN_proj/W_2"])
-def test_an_identity_elsewhere_is_no_part_of_the_model(name):
+@pytest.mark.parametrize("name", [CELL.replace("Cell1", "Cell2") + "/W_0", "CNN/W_cnn_2"])
+def test_more_layers_or_filters_are_no_part_of_the_model(name):
     config, weights = make(**NO_PROJECTIONS)
     with pytest.raises(ValueError, match=rf"'{name}' belongs to a part"):
         to_parameters(config, weights | {name: np.eye(5)})
+    assert name in dataset_names(config)

@@ -36,8 +36,8 @@ GATES: Conversion = (swap_gates, swap_gates)
 GATE_MATRIX: Conversion = (lambda x: swap_gates(x).T, lambda x: swap_gates(x.T))
 
 
-class Part(NamedTuple):
-    """A part of a dataset, and the parameter (or direction of one) that it is.
+class Piece(NamedTuple):
+    """A piece of a dataset, and the parameter (or direction of one) that it is.
 
     Attributes:
         dataset, shape: the dataset's name and shape.
@@ -55,39 +55,39 @@ class Part(NamedTuple):
     rows: slice = slice(None)
 
 
-def parts(config: BiLMConfig) -> Iterator[Part]:
-    """The parts of all datasets of a biLM's encoder; those of one dataset follow each other."""
+def pieces(config: BiLMConfig) -> Iterator[Piece]:
+    """The pieces of all datasets of a biLM's encoder; those of one dataset follow each other."""
     n_filters, P, D, dim = config.n_filters, config.projection_dim, config.dim, config.char_dim
     # Some files have a row for the id 0 in front, which is never read.
     rows = slice(-N_CHARACTERS, None)
     name = "char_cnn.embedding.weight"
-    yield Part("char_embed", (N_CHARACTERS, dim), name, PLAIN, rows=rows)
+    yield Piece("char_embed", (N_CHARACTERS, dim), name, PLAIN, rows=rows)
     for i, (width, number) in enumerate(config.filters):
         name, shape = f"char_cnn.convolutions.{i}", (1, width, dim, number)
-        yield Part(f"CNN/W_cnn_{i}", shape, f"{name}.weight", KERNEL)
-        yield Part(f"CNN/b_cnn_{i}", (number,), f"{name}.bias", PLAIN)
+        yield Piece(f"CNN/W_cnn_{i}", shape, f"{name}.weight", KERNEL)
+        yield Piece(f"CNN/b_cnn_{i}", (number,), f"{name}.bias", PLAIN)
     for k in range(config.n_highway):
         for gate in ("carry", "transform"):
             dataset, name = f"CNN_high_{k}", f"char_cnn.highways.{k}.{gate}"
-            yield Part(f"{dataset}/W_{gate}", (n_filters, n_filters), f"{name}.weight", MATRIX)
-            yield Part(f"{dataset}/b_{gate}", (n_filters,), f"{name}.bias", PLAIN)
+            yield Piece(f"{dataset}/W_{gate}", (n_filters, n_filters), f"{name}.weight", MATRIX)
+            yield Piece(f"{dataset}/b_{gate}", (n_filters,), f"{name}.bias", PLAIN)
     if config.projects_characters:
-        yield Part("CNN_proj/W_proj", (n_filters, P), "char_cnn.projection.weight", MATRIX)
-        yield Part("CNN_proj/b_proj", (P,), "char_cnn.projection.bias", PLAIN)
+        yield Piece("CNN_proj/W_proj", (n_filters, P), "char_cnn.projection.weight", MATRIX)
+        yield Piece("CNN_proj/b_proj", (P,), "char_cnn.projection.bias", PLAIN)
     for d in range(2):
         for k in range(config.n_layers):
             cell, name, size = _cell(d, k), f"lstm.{k}", (2 * P, 4 * D)
             # Of the rows of W_0 those of x_t come first, then those of h_{t-1}.
             for kind, rows in (("weight_ih", slice(None, P)), ("weight_hh", slice(P, None))):
-                yield Part(f"{cell}/W_0", size, f"{name}.{kind}", GATE_MATRIX, d, rows)
-            yield Part(f"{cell}/B", (4 * D,), f"{name}.bias", GATES, d)
+                yield Piece(f"{cell}/W_0", size, f"{name}.{kind}", GATE_MATRIX, d, rows)
+            yield Piece(f"{cell}/B", (4 * D,), f"{name}.bias", GATES, d)
             if config.projects_cells:
-                yield Part(f"{cell}/W_P_0", (D, P), f"{name}.weight_hr", MATRIX, d)
+                yield Piece(f"{cell}/W_P_0", (D, P), f"{name}.weight_hr", MATRIX, d)
 
 
 def dataset_shapes(config: BiLMConfig) -> dict[str, Shape]:
     """Names and shapes of the datasets of a biLM's encoder in the published layout."""
-    return {part.dataset: part.shape for part in parts(config)}
+    return {piece.dataset: piece.shape for piece in pieces(config)}
 
 
 def identities(config: BiLMConfig) -> dict[str, np.ndarray]:
@@ -105,12 +105,23 @@ def identities(config: BiLMConfig) -> dict[str, np.ndarray]:
     return arrays
 
 
+def dataset_names(config: BiLMConfig) -> set[str]:
+    """The datasets of a biLM's encoder, and those that only one with more layers, filters or
+    highways has."""
+    others = {
+        f"{_cell(0, config.n_layers)}/W_0",
+        f"CNN/W_cnn_{len(config.filters)}",
+        f"CNN_high_{config.n_highway}/W_carry",
+    }
+    return {*dataset_shapes(config), *identities(config), *others}
+
+
 def check_datasets(config: BiLMConfig, datasets: Mapping[str, Any], source: str) -> None:
     """Compare names, shapes and types with a config; hardly any data is read.
 
     Args:
         config: the shape of the biLM.
-        datasets: by name; arrays, or open HDF5 datasets. A softmax among them is ignored.
+        datasets: those of `dataset_names` that there are; arrays, or open HDF5 datasets.
         source: where they come from, for error messages.
 
     Raises:
@@ -118,11 +129,6 @@ def check_datasets(config: BiLMConfig, datasets: Mapping[str, Any], source: str)
             belongs to a part that the config does not have.
     """
     shapes = dataset_shapes(config)
-    if "char_embed" not in datasets and "embedding" in datasets:
-        raise ValueError(
-            f"{source}: there is a dataset 'embedding' and no 'char_embed', so this model reads "
-            f"word ids, not characters. Only biLMs with a character CNN can be loaded."
-        )
     missing = [name for name in shapes if name not in datasets]
     if missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
@@ -132,9 +138,7 @@ def check_datasets(config: BiLMConfig, datasets: Mapping[str, Any], source: str)
         )
     # Part of a larger model would load silently and compute something else.
     ignored = identities(config)
-    for name in datasets:
-        if not name.startswith(("CNN", "RNN")) or name in shapes:
-            continue
+    for name in sorted(set(datasets) - set(shapes)):
         if name not in ignored or not _is_equal(datasets[name], ignored[name], source):
             raise ValueError(
                 f"{source}: the dataset '{name}' belongs to a part that options.json does not "
@@ -213,22 +217,18 @@ def to_parameters(
         float32 tensors under the names of ``BiLM(config).state_dict()``.
 
     Raises:
-        ValueError: see `check_datasets`; or a value is not finite in float32.
+        ValueError: see `check_datasets`.
     """
     check_datasets(config, datasets, source)
     parameters: dict[str, np.ndarray] = {}
-    for part in parts(config):
-        array = part.conversion[0](read_dataset(datasets[part.dataset], source, part.rows))
-        if not np.isfinite(array).all():
-            raise ValueError(
-                f"{source}: the dataset '{part.dataset}' has values that are not finite in float32."
-            )
-        if part.direction is None:
-            parameters[part.parameter] = np.ascontiguousarray(array)
+    for piece in pieces(config):
+        array = piece.conversion[0](read_dataset(datasets[piece.dataset], source, piece.rows))
+        if piece.direction is None:
+            parameters[piece.parameter] = np.ascontiguousarray(array)
         else:
-            if part.parameter not in parameters:
-                parameters[part.parameter] = np.empty((2, *array.shape), dtype=np.float32)
-            parameters[part.parameter][part.direction] = array
+            if piece.parameter not in parameters:
+                parameters[piece.parameter] = np.empty((2, *array.shape), dtype=np.float32)
+            parameters[piece.parameter][piece.direction] = array
     return {name: torch.from_numpy(array) for name, array in parameters.items()}
 
 
@@ -242,12 +242,12 @@ def to_datasets(
         parameters: its ``state_dict``.
     """
 
-    def convert(part: Part) -> np.ndarray:
-        array = parameters[part.parameter].detach().cpu().float().numpy()
-        return part.conversion[1](array if part.direction is None else array[part.direction])
+    def convert(piece: Piece) -> np.ndarray:
+        array = parameters[piece.parameter].detach().cpu().float().numpy()
+        return piece.conversion[1](array if piece.direction is None else array[piece.direction])
 
-    for name, group in groupby(parts(config), key=lambda part: part.dataset):
-        arrays = [convert(part) for part in group]
+    for name, group in groupby(pieces(config), key=lambda piece: piece.dataset):
+        arrays = [convert(piece) for piece in group]
         yield name, np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
     yield from identities(config).items()
 

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import weakref
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from io import BytesIO
 from itertools import chain
@@ -21,7 +21,14 @@ from ...bilm.model import BiLM
 from ...util.files import read_json, reading, write_json
 from ..layout import DOCUMENTS, HDF5, META, MODEL, OPTIONS, STATISTICS, VOCAB, Weights
 from ..native import build
-from .datasets import check_dataset, check_datasets, read_dataset, to_datasets, to_parameters
+from .datasets import (
+    check_dataset,
+    check_datasets,
+    dataset_names,
+    read_dataset,
+    to_datasets,
+    to_parameters,
+)
 from .hdf5 import import_h5py, open_datasets
 from .options import from_options, to_options
 
@@ -103,13 +110,14 @@ class PublishedWeights(Weights):
 
     def load(self) -> BiLM:
         config = self.config()
-        with self._datasets() as datasets:
+        with self._datasets(dataset_names(config)) as datasets:
             parameters = to_parameters(config, datasets, source=str(self.hdf5))
         return build(config, parameters, str(self.hdf5))
 
     def check(self) -> None:
-        with self._datasets() as datasets:
-            check_datasets(self.config(), datasets, str(self.hdf5))
+        config = self.config()
+        with self._datasets(dataset_names(config)) as datasets:
+            check_datasets(config, datasets, str(self.hdf5))
 
     def files(self) -> list[Path]:
         found = [self.options, self.hdf5, *([self.vocab] if self.vocab is not None else [])]
@@ -125,25 +133,25 @@ class PublishedWeights(Weights):
         return self.vocab is not None and self.has_softmax()
 
     def has_softmax(self) -> bool:
-        """Whether a softmax is there, with or without its words."""
-        with self._datasets() as datasets:
-            return all(name in datasets for name in SOFTMAX.values())
+        """Tell whether there is a softmax, with or without its words."""
+        with self._datasets(SOFTMAX.values()) as datasets:
+            return len(datasets) == len(SOFTMAX)
 
     def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
         words, P = self.words(), self.config().projection_dim
         shapes = {"weight": (len(words), P), "bias": (len(words),)}
         reason = f"options.json and the {len(words):,} words of '{self.vocab}'"
         tensors = {}
-        with self._datasets() as datasets:
-            if not all(name in datasets for name in SOFTMAX.values()):
+        with self._datasets(SOFTMAX.values()) as datasets:
+            if len(datasets) < len(SOFTMAX):
                 raise self.no_head(list(SOFTMAX.values()))
             for name, dataset in SOFTMAX.items():
                 check_dataset(dataset, datasets[dataset], shapes[name], str(self.hdf5), reason)
                 tensors[name] = torch.from_numpy(read_dataset(datasets[dataset], str(self.hdf5)))
         return words, tensors
 
-    def _datasets(self) -> AbstractContextManager[Mapping[str, Any]]:
-        return open_datasets(self._local_file, self.hdf5)
+    def _datasets(self, names: Iterable[str]) -> AbstractContextManager[dict[str, Any]]:
+        return open_datasets(self._local_file, self.hdf5, names)
 
     def _local_file(self) -> Path | IO[bytes]:
         """The HDF5 file on disk; one in a zip is unpacked, once, to a file without a name, of which
