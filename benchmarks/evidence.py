@@ -47,7 +47,7 @@ from tables import TAGGER_ONLY
 from tasks import TASKS
 
 from spacy_elmo.cli.demo_contexts import SENTENCES
-from spacy_elmo.encoding.corpus import Corpus
+from spacy_elmo.encoding.rows import RowFiles
 from spacy_elmo.weights.find import find_weights
 
 HERE = Path(__file__).parent
@@ -271,7 +271,7 @@ def contexts(setup: Setup) -> Iterator[Job]:
 
 
 def nearest_contexts(setup: Setup, corpus: str, word: str, most: int) -> list[str]:
-    return polysemy.nearest(setup.nlp, Corpus(corpus), word, most, 2)
+    return polysemy.nearest(setup.nlp, RowFiles(corpus), word, most, 2)
 
 
 PARTS: dict[str, Callable[[Setup], Iterator[Job]]] = {  # the cheap ones first

@@ -29,8 +29,8 @@ from spacy_elmo.bilm.indexed_sentences import IndexedSentences
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.static_vectors import WordTable
 from spacy_elmo.cli.copy_weights import read_contents, write_contents
-from spacy_elmo.encoding.corpus import Corpus
 from spacy_elmo.encoding.formats import WRITERS
+from spacy_elmo.encoding.rows import RowFiles
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
@@ -233,7 +233,7 @@ def read_texts(nlp: Language, path: Path) -> torch.Tensor:
 def read_corpus(nlp: Language, path: Path) -> torch.Tensor:
     n = 0
     folders = [path, *path.glob("with_ids")]
-    for _, rows, _ in chain.from_iterable(Corpus(str(f)).chunks(10) for f in folders):
+    for _, rows, _ in chain.from_iterable(RowFiles(str(f)).chunks(10) for f in folders):
         n += len(list(rows.read(nlp.vocab)) if isinstance(rows, StoredDocs) else rows)
     return torch.tensor(float(n))
 

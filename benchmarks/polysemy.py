@@ -18,12 +18,12 @@ import numpy as np
 from similarity import get_statistics, make_nlp
 from spacy.language import Language
 
-from spacy_elmo.encoding.corpus import Corpus
+from spacy_elmo.encoding.rows import RowFiles
 from spacy_elmo.pipeline.compared_vectors import unit
 from spacy_elmo.senses.clusters import center
 from spacy_elmo.senses.occurrences import Context, contexts, make_context
 from spacy_elmo.text.segments import sentence_bounds
-from spacy_elmo.util.progress import Progress
+from spacy_elmo.util.progress import ProgressBar
 
 SENTENCES = {
     "play": (
@@ -91,14 +91,14 @@ class TokenLayer:
         return [self.words[i] for i in order if self.words[i].lower() != word][:n]
 
 
-def nearest(nlp: Language, corpus: Corpus, word: str, most: int, n: int) -> list[str]:
+def nearest(nlp: Language, corpus: RowFiles, word: str, most: int, n: int) -> list[str]:
     """The rows of a word: each of its sentences with the n nearest contexts."""
     sources = []
     for doc in nlp.pipe(SENTENCES[word]):
         i = next(token.i for token in doc if token.lower_ == word)
         [sentence] = sentence_bounds(doc, "doc").tokens
         sources.append(make_context(doc, sentence, i))
-    found = list(islice(contexts(nlp, corpus, word, Progress("texts", quiet=True)), most))
+    found = list(islice(contexts(nlp, corpus, word, ProgressBar("texts", quiet=True)), most))
     if not found:
         return [row(shown(source), ["does not occur in the corpus"]) for source in sources]
     vectors = center(np.stack([context.vector for context in [*sources, *found]]))
@@ -118,7 +118,7 @@ def main() -> None:
     parser.add_argument("--contexts", type=int, default=300, help="of each word to compare with")
     arguments = parser.parse_args()
     nlp = make_nlp(arguments.weights)
-    corpus, token_layer = Corpus(arguments.corpus), TokenLayer(nlp)
+    corpus, token_layer = RowFiles(arguments.corpus), TokenLayer(nlp)
     for word in arguments.words:
         words = ", ".join(token_layer.nearest(word, 3 * arguments.nearest))
         print(f"| {word} | nearest |\n|---|---|\n{row('the token layer alone', [words])}")

@@ -25,7 +25,7 @@ from spacy.util import load_config, registry
 from tasks import TASKS
 from thinc.api import Config
 
-from spacy_elmo.encoding.corpus import Corpus
+from spacy_elmo.encoding.rows import RowFiles
 
 CHUNK_TOKENS = 20_000
 
@@ -37,7 +37,7 @@ def until_time(paths: list[str], seconds: float) -> Callable[[Language], Iterato
     def read(nlp: Language) -> Iterator[Doc]:
         end = time.process_time() + seconds
         while True:
-            for chunk in chain.from_iterable(Corpus(path).chunks(CHUNK_TOKENS) for path in paths):
+            for chunk in chain.from_iterable(RowFiles(path).chunks(CHUNK_TOKENS) for path in paths):
                 for row in chunk.rows:
                     doc = nlp.make_doc(row) if isinstance(row, str) else Doc(nlp.vocab, row)
                     if len(doc):

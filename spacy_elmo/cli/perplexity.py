@@ -49,7 +49,7 @@ def perplexity_cli(
     from ..lm.perplexity import evaluate
     from ..lm.restricted_head import restrict_head
     from ..pretraining.run.machine import find_device
-    from ..util.progress import Progress, track
+    from ..util.progress import ProgressBar, track
     from ..weights.find import find_weights
     from ..weights.layout import read_words
 
@@ -66,7 +66,7 @@ def perplexity_cli(
         if not len(block.lengths):
             raise ValueError(f"There are no words in the text '{text}'.")
         n_words = int(block.lengths.sum()) - 2 * len(block.lengths)
-        with Progress("words", n_words, quiet=quiet) as progress:
+        with ProgressBar("words", n_words, quiet=quiet) as progress:
             model, head = model.to(device), head.to(device)
             result = evaluate(model, head, block, on_batch=progress.update)
     data = {

@@ -26,7 +26,7 @@ from ..util.settings import Settings, one_of
 from ..util.threads import threads
 from ..weights.find import find_weights
 from .block import Block
-from .corpus import Row, make_sentence
+from .rows import Row, make_sentence
 
 
 @dataclass(frozen=True)

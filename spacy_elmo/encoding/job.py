@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from ..about import __version__
 from ..util.files import read_json, write_text
-from ..util.progress import Progress
+from ..util.progress import ProgressBar
 from ..util.workers import map_in_processes
 from .block import Block
-from .corpus import Chunk, Corpus
 from .encoder import Encoder
 from .formats import WRITERS, check_format, output_files
+from .rows import Chunk, RowFiles
 
 CHUNK_TOKENS = 16384  # of a part
 
@@ -62,7 +62,7 @@ def encode(
     (``OUT.json``).
 
     Args:
-        corpus, tokenized: see `Corpus`.
+        corpus, tokenized: see `RowFiles`.
         out: the file to write. With ``ray`` a directory, on storage that all machines share.
         weights, pipeline, component, layers, level, dtype, precision, compiled, lang: see
             `Encoder`.
@@ -86,7 +86,7 @@ def encode(
         component, layers, level, dtype, lang, docs=format == "docbin", precision=precision,
         compiled=compiled,
     )  # fmt: skip
-    read = Corpus(str(corpus), tokenized)
+    read = RowFiles(str(corpus), tokenized)
     read.id_type()  # an error here is clearer than one later
     if ray is not None:
         from .on_ray import encode_on_ray
@@ -128,7 +128,7 @@ def encode(
     return Summary(state["n_rows"], state["n_vectors"])
 
 
-def refuse_corpus(corpus: Corpus, paths: Sequence[Path]) -> None:
+def refuse_corpus(corpus: RowFiles, paths: Sequence[Path]) -> None:
     """Raise a ValueError if a file to write is one of the corpus."""
     files = {file.resolve() for file in corpus.files()}
     for path in paths:
@@ -179,7 +179,7 @@ def read_description(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def encode_parts(
-    corpus: Corpus, directory: Path, encoder: Encoder, n_process: int, quiet: bool
+    corpus: RowFiles, directory: Path, encoder: Encoder, n_process: int, quiet: bool
 ) -> list[Summary]:
     """Encode the parts that are not in a directory yet; the sizes of all parts."""
     sizes = [measure(path) for path in directory.glob("*.npz")]
@@ -189,7 +189,7 @@ def encode_parts(
         for number, chunk in enumerate(corpus.chunks(CHUNK_TOKENS))
         if not (path := directory / f"{number:08d}.npz").exists()
     )
-    with Progress(encoder.level, done=done, quiet=quiet) as progress:
+    with ProgressBar(encoder.level, done=done, quiet=quiet) as progress:
         for size in work(encoder, tasks, n_process):
             sizes.append(size)
             progress.update(size.n_vectors)

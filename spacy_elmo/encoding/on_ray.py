@@ -11,8 +11,8 @@ from ..text.readers import StoredDocs
 from ..util.files import atomic_directory
 from ..util.optional_imports import import_extra
 from .block import import_pyarrow, plain_ids, plain_type
-from .corpus import PARQUET, Corpus, reading_parquet, refuse_nulls, text_columns
 from .encoder import Encoder
+from .rows import PARQUET, RowFiles, reading_parquet, refuse_nulls, text_columns
 
 BATCH_ROWS = 256  # rows that an actor encodes together
 BLOCK_TOKENS = 16384  # of texts that this process sends out
@@ -44,7 +44,7 @@ class EncodeTable:
 
 
 def encode_on_ray(
-    corpus: Corpus, out: Path, encoder: Encoder, address: str, n_actors: int
+    corpus: RowFiles, out: Path, encoder: Encoder, address: str, n_actors: int
 ) -> tuple[int, int]:
     """Write the vectors of a corpus to a directory of Parquet files.
 
@@ -100,7 +100,7 @@ def measure(directory: Path) -> tuple[int, int]:
     return n_rows, n_vectors
 
 
-def common_columns(corpus: Corpus) -> list[str]:
+def common_columns(corpus: RowFiles) -> list[str]:
     """The columns to read of Parquet files that have the same ones; empty for other corpora."""
     files = corpus.files()
     if any(file.suffix != PARQUET for file in files):
@@ -112,7 +112,7 @@ def common_columns(corpus: Corpus) -> list[str]:
     return list(found.pop()) if len(found) == 1 else []
 
 
-def tables(corpus: Corpus) -> list[Any]:
+def tables(corpus: RowFiles) -> list[Any]:
     """The rows of a corpus as Arrow tables of ``id``, ``text`` and ``tokens``, one of them null."""
     pa = import_pyarrow("Blocks of a dataset")
     found = []

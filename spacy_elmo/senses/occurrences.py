@@ -13,12 +13,12 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import to_numpy
 
-from ..encoding.corpus import Corpus, Row, make_sentence
+from ..encoding.rows import Row, RowFiles, make_sentence
 from ..pipeline.compared_vectors import occurrence_vector, unit
 from ..pipeline.doc_vectors import get_compared
 from ..text.readers import StoredDocs, blank_pipeline
 from ..text.segments import sentence_bounds
-from ..util.progress import Progress
+from ..util.progress import ProgressBar
 from ..weights.find import find_weights
 from .clusters import MOST_ITEMS, center, distances, divide
 
@@ -137,7 +137,7 @@ def find_senses(
 
     Args:
         word: one token, in any case.
-        corpus: a file, directory or pattern, see `encoding.corpus.Corpus`.
+        corpus: a file, directory or pattern, see `encoding.rows.RowFiles`.
         weights: name, directory or zip of a biLM.
         lang: language of the text, if not that of the weights.
         tokenized: text files have words separated by spaces, one sentence per line.
@@ -163,8 +163,8 @@ def find_senses(
             f"'{word}' is {len(tokens)} tokens, {tokens}; give a word that is a single token."
         )
     wanted = tokens[0].lower()
-    with Progress("sentences", quiet=quiet) as progress:
-        found = contexts(nlp, Corpus(corpus, tokenized), wanted, progress)
+    with ProgressBar("sentences", quiet=quiet) as bar:
+        found = contexts(nlp, RowFiles(corpus, tokenized), wanted, bar)
         chosen = list(islice(found, most_contexts))
         complete = next(found, None) is None
     if len(chosen) < MIN_CONTEXTS:
@@ -176,14 +176,14 @@ def find_senses(
     return group(tokens[0], chosen, nlp, n_senses, complete)
 
 
-def contexts(nlp: Language, corpus: Corpus, word: str, progress: Progress) -> Iterator[Context]:
+def contexts(nlp: Language, corpus: RowFiles, word: str, bar: ProgressBar) -> Iterator[Context]:
     """The occurrences of a word, in the order of the corpus.
 
     Args:
         nlp: a tokenizer, and an elmo component that stores layers.
         corpus: of which only the sentences with the word are encoded.
         word: in lower case.
-        progress: counts the rows that were searched.
+        bar: counts the rows that were searched.
     """
     for chunk in corpus.chunks(CHUNK_TOKENS):
         sentences = (
@@ -197,7 +197,7 @@ def contexts(nlp: Language, corpus: Corpus, word: str, progress: Progress) -> It
             for token in doc:
                 if token.lower_ == word:
                     yield make_context(doc, sentence, token.i, row)
-        progress.update(len(chunk.ids))
+        bar.update(len(chunk.ids))
 
 
 def read_docs(

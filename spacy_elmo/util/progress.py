@@ -12,7 +12,7 @@ LINE_SECONDS = 30.0  # between plain lines
 Item = TypeVar("Item")
 
 
-class Progress:
+class ProgressBar:
     """Writes to the standard error stream; a context manager.
 
     Args:
@@ -30,7 +30,7 @@ class Progress:
         if not quiet and sys.stderr.isatty():
             self.bar = make_bar(unit, total, done, unit_scale=True)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -67,10 +67,10 @@ def track(
 
     Args:
         items: any number.
-        unit, quiet: see `Progress`.
+        unit, quiet: see `ProgressBar`.
         size: what an item counts.
     """
-    with Progress(unit, quiet=quiet) as progress:
+    with ProgressBar(unit, quiet=quiet) as progress:
         for item in items:
             yield item
             progress.update(size(item))

@@ -25,7 +25,7 @@ class Value(NamedTuple):
     step: int
 
 
-class Run(NamedTuple):
+class RunCurves(NamedTuple):
     """The curves of a run: by ``loss``, ``lr``, ``forward``, ``backward`` or ``mean``."""
 
     name: str
@@ -89,7 +89,7 @@ def label_of(name: str) -> str:
     return shorten_start(replace_controls(name), NAME_CHARACTERS)
 
 
-def describe(run: Run) -> str:
+def describe(run: RunCurves) -> str:
     """The best perplexity of a run, in a sentence."""
     if not run.curves["mean"]:
         return f"{run.name} has not been evaluated on held-out text."
@@ -100,7 +100,7 @@ def describe(run: Run) -> str:
     )
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> RunCurves:
     """The curves of a run.
 
     Raises:
@@ -118,7 +118,7 @@ def read_run(path: Path) -> Run:
     curves = {kind: list(make_curve(entries, kind)) for kind in kinds}
     if not any(curves.values()):
         raise ValueError(f"The log '{log}' has no losses yet; wait until the run has logged one.")
-    return Run(log.resolve().parent.name if log.name == LOG else log.stem, curves)
+    return RunCurves(log.resolve().parent.name if log.name == LOG else log.stem, curves)
 
 
 def make_curve(entries: Iterable[dict[str, Any]], kind: str) -> list[Value]:

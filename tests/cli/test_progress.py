@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.util import progress
-from spacy_elmo.util.progress import Progress, duration, track
+from spacy_elmo.util.progress import ProgressBar, duration, track
 
 from ..pipeline.helpers import write_language_model
 
@@ -26,7 +26,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
 
 
 def test_a_line_every_half_minute(clock: list[float], capsys: pytest.CaptureFixture) -> None:
-    with Progress("words", total=1000) as bar:
+    with ProgressBar("words", total=1000) as bar:
         for _ in range(70):  # seconds
             clock[0] += 1
             bar.update(10)
@@ -50,7 +50,7 @@ def test_the_total_may_be_unknown(clock: list[float], capsys: pytest.CaptureFixt
 
 
 def test_resumed_work_has_its_own_speed(clock: list[float], capsys: pytest.CaptureFixture) -> None:
-    with Progress("steps", total=200, done=100) as bar:
+    with ProgressBar("steps", total=200, done=100) as bar:
         clock[0] += 50
         bar.update(50)
     assert capsys.readouterr().err == "150 of 200 steps, 1 steps/s, 0:00:50 left\n"
@@ -59,7 +59,7 @@ def test_resumed_work_has_its_own_speed(clock: list[float], capsys: pytest.Captu
 def test_quiet(clock: list[float], capsys: pytest.CaptureFixture, monkeypatch) -> None:
     for on_terminal in (False, True):
         monkeypatch.setattr(sys.stderr, "isatty", lambda value=on_terminal: value)
-        with Progress("words", quiet=True) as bar:
+        with ProgressBar("words", quiet=True) as bar:
             clock[0] += 100
             bar.update()
     assert capsys.readouterr().err == ""
@@ -67,7 +67,7 @@ def test_quiet(clock: list[float], capsys: pytest.CaptureFixture, monkeypatch) -
 
 def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture, monkeypatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with Progress("words", total=10) as bar:
+    with ProgressBar("words", total=10) as bar:
         bar.update(10)
     assert re.search(r"100%\|.*10\.0/10\.0", capsys.readouterr().err)
 

@@ -80,7 +80,7 @@ def test_ids(tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, numb
     ids, id_type, expected = id_tables()[number]
     expected = expected or ["1970-01-01 00:00:01.000", "1970-01-01 00:00:02.000", None]
     parquet.write_table(pa.table({"id": ids, "text": ["A", "b", "c"]}), tmp_path / "in.parquet")
-    monkeypatch.setattr("spacy_elmo.encoding.corpus.MAX_ROWS", 1)
+    monkeypatch.setattr("spacy_elmo.encoding.rows.MAX_ROWS", 1)
     for name in ("out.parquet", "out.npy", "out.hdf5"):
         spacy_elmo.encode(tmp_path / "in.parquet", tmp_path / name, weights=weights)
     table = parquet.read_table(tmp_path / "out.parquet")

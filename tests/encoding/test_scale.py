@@ -19,7 +19,7 @@ import spacy_elmo
 from spacy_elmo import Encoder
 from spacy_elmo.cli import app
 from spacy_elmo.encoding import on_ray
-from spacy_elmo.encoding.corpus import Corpus
+from spacy_elmo.encoding.rows import RowFiles
 
 from ..pipeline.helpers import TOLERANCE, WIDTH, max_difference
 
@@ -77,7 +77,7 @@ def test_damaged_parquet_for_ray(tmp_path: Path, weights: str) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(b"PAR1 but not really")
     with pytest.raises(ValueError, match=r"Cannot read .*a\.parquet as Parquet"):
-        on_ray.common_columns(Corpus(str(path)))
+        on_ray.common_columns(RowFiles(str(path)))
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_ray_with_a_machine_that_is_killed(
     corpus, out = tmp_path / "corpus.txt", tmp_path / "out"
     corpus.write_text("\n".join(lines) + "\n")
     monkeypatch.setattr(on_ray, "BLOCK_TOKENS", 500)
-    assert len(on_ray.tables(Corpus(str(corpus)))) > 20
+    assert len(on_ray.tables(RowFiles(str(corpus)))) > 20
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
     left: list[int] = []  # blocks written when one was killed

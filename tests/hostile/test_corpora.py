@@ -15,8 +15,8 @@ from spacy.tokens import DocBin
 
 from spacy_elmo import Encoder, encode
 from spacy_elmo.encoding.block import Block
-from spacy_elmo.encoding.corpus import Corpus
 from spacy_elmo.encoding.formats import WRITERS
+from spacy_elmo.encoding.rows import RowFiles
 from spacy_elmo.senses.occurrences import find_senses
 from spacy_elmo.text import readers, shards
 from spacy_elmo.text.readers import read_docs, read_paragraphs
@@ -61,7 +61,7 @@ def test_a_damaged_docbin(tmp_path: Path) -> None:
     damaged = r"Cannot read Doc 3 of the DocBin .*docs\.spacy: .*E018"
     with pytest.raises(ValueError, match=damaged):
         list(read_docs(spacy.blank("en"), path))
-    first, second, third = Corpus(str(path)).chunks(2)
+    first, second, third = RowFiles(str(path)).chunks(2)
     assert [doc.text for chunk in (first, second) for doc in chunk.rows.read(nlp.vocab)] == [
         "Sound.", "Sound.",
     ]  # fmt: skip
@@ -72,7 +72,7 @@ def test_a_damaged_docbin(tmp_path: Path) -> None:
     for damaged in (b"other data", srsly.msgpack_dumps(stored | {"cats": 5})):
         path.write_bytes(zlib.compress(damaged))
         with pytest.raises(ValueError, match=r"Cannot read the DocBin .*docs\.spacy"):
-            list(Corpus(str(path)).chunks(2))
+            list(RowFiles(str(path)).chunks(2))
 
 
 def test_a_docbin_that_unpacks_to_far_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.encoding.block import Block, plain_ids, plain_type
-from spacy_elmo.encoding.corpus import Corpus
+from spacy_elmo.encoding.rows import RowFiles
 from spacy_elmo.text.shards import write_meta, write_shards
 
 CONLLU = """\
@@ -35,7 +35,7 @@ CONLLU = """\
 
 def rows(path: Path, tokenized: bool = False, n_tokens: int = 1000) -> tuple[list[Any], list[Any]]:
     """Ids and rows of all chunks."""
-    chunks = list(Corpus(str(path), tokenized).chunks(n_tokens))
+    chunks = list(RowFiles(str(path), tokenized).chunks(n_tokens))
     return [i for c in chunks for i in c.ids], [row for c in chunks for row in c.rows]
 
 
@@ -48,7 +48,7 @@ def test_a_row_for_each_line(text: Path, tmp_path: Path) -> None:
     assert rows(packed)[1] == lines
     # The chunks do not change the rows.
     assert rows(text, n_tokens=3) == rows(text)
-    assert len(list(Corpus(str(text)).chunks(3))) > 2
+    assert len(list(RowFiles(str(text)).chunks(3))) > 2
 
 
 def test_a_row_for_each_line_of_json(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_ids_that_are_uuids_decimals_and_times_of_a_zone(tmp_path: Path) -> None
 
 def check_ids(folder: Path, array: Any, plain: str, expected: list[Any]) -> None:
     write_parquet(folder / "a.parquet", array)
-    [chunk] = Corpus(str(folder)).chunks(1000)
+    [chunk] = RowFiles(str(folder)).chunks(1000)
     assert (chunk.ids, chunk.id_type) == (expected, plain)
     assert json.loads(json.dumps(chunk.ids, allow_nan=False)) == chunk.ids
 
@@ -223,7 +223,7 @@ def test_docs_keep_what_they_have(tmp_path: Path) -> None:
     ]
     DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
     (tmp_path / "b.txt").write_text("A line\n")
-    chunks = list(Corpus(str(tmp_path)).chunks(2))
+    chunks = list(RowFiles(str(tmp_path)).chunks(2))
     assert [chunk.ids for chunk in chunks] == [[0], [1, 2], [3]]
     assert chunks[-1].rows == ["A line"]
     read = [doc for c in chunks[:2] for doc in c.rows.read(spacy.blank("en").vocab)]
@@ -237,7 +237,7 @@ def test_nothing_there(tmp_path: Path) -> None:
         rows(tmp_path)
     (tmp_path / "a.txt").touch()
     assert rows(tmp_path) == ([], [])
-    assert len(list(Corpus(str(tmp_path)).chunks(9))) == 1
+    assert len(list(RowFiles(str(tmp_path)).chunks(9))) == 1
     (tmp_path / "a.json").write_text("[]")
     with pytest.raises(ValueError, match="jsonl"):
         rows(tmp_path / "a.json")

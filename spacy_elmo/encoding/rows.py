@@ -44,7 +44,7 @@ class Chunk(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Corpus:
+class RowFiles:
     """Files of rows.
 
     Args:
