@@ -25,8 +25,8 @@ from spacy.tokens import DocBin
 
 from spacy_elmo import encode
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.indexed_sentences import IndexedSentences
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.bilm.static_vectors import WordTable
 from spacy_elmo.cli.copy_weights import read_contents, write_contents
 from spacy_elmo.encoding.formats import WRITERS

@@ -25,7 +25,7 @@ import torch
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.char_cnn import CharCNN
-from spacy_elmo.bilm.converted import Bfloat16LSTM, PackedLSTM
+from spacy_elmo.bilm.inference_layers import Bfloat16LSTM, PackedLSTM
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.text.shards import read_lines
 

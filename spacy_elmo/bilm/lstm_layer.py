@@ -20,7 +20,7 @@ from .config import BiLMConfig
 from .kernel.lstm import BLOCK, KernelLSTM, load_kernel
 from .lstm_steps import LSTMOptions, OperatorLSTM
 from .packing import Packing
-from .precision import autocast_type, require_ieee_float32
+from .torch_precision import autocast_type, require_ieee_float32
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
 

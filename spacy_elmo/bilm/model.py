@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from copy import deepcopy
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -17,15 +18,17 @@ from ..util.threads import threads_for
 from .char_cnn import CharCNN
 from .char_word_cnn import CharWordCNN
 from .config import PRECISIONS, BiLMConfig
-from .converted import ConvertedBiLM
-from .indexed_sentences import IndexedSentences, id_tensor
+from .inference_layers import Encode, Layer, inference_layers
 from .lstm_layer import LSTMLayer
 from .lstm_state import State, final_state, select_state, zero_state
 from .packing import Packing, by_sentence, to_device, unpack
-from .precision import products_are_rounded, rounding
+from .sentence_batches import IndexedSentences, id_tensor
 from .static_vectors import WordVectors
+from .torch_precision import rounding
 from .warm_state import compute_warm_state
 from .word_cache import WordCache
+
+Derived = TypeVar("Derived")
 
 
 class BiLM(nn.Module):
@@ -52,8 +55,7 @@ class BiLM(nn.Module):
         self.word_cache = WordCache()
         self.precision = PRECISIONS[0]
         self.n_threads: int | None = None
-        self._converted: tuple[int, ConvertedBiLM] | None = None
-        self.hash: tuple[int, str] | None = None  # see `same_weights.fingerprint`
+        self._derived: dict[str, tuple[int, Any]] = {}
         if config.token_encoder == "vectors":
             self.word_vectors = WordVectors(config)
         else:
@@ -88,13 +90,33 @@ class BiLM(nn.Module):
             self.train(was_training)
 
     def clear_caches(self) -> None:
-        """Drop what was computed from the weights: words' vectors, converted weights, a hash."""
-        self._converted = self.hash = None
+        """Drop what was computed from the weights: words' vectors, and all that is `derived`."""
+        self._derived = {}
         self.word_cache.clear()
 
+    def derived(self, name: str, compute: Callable[[], Derived]) -> Derived:
+        """Return what is computed from the weights once, and again when they have changed.
+
+        Args:
+            name: of it, beside others.
+            compute: called by one thread, whose result all share.
+        """
+        version = weights_version(self)
+        with LOADING:
+            if name not in self._derived or self._derived[name][0] != version:
+                self._derived[name] = version, compute()
+            return self._derived[name][1]
+
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles convert and hash their weights themselves."""
-        return {**self.__dict__, "_converted": None, "hash": None}
+        """Copies and pickles derive anew."""
+        return {**self.__dict__, "_derived": {}}
+
+    def share_weights(self) -> BiLM:
+        """A copy with the same weights in memory, which can be cast and moved by itself."""
+        memo: dict[int, Any] = {id(self.word_cache): self.word_cache}
+        memo |= {id(p): nn.Parameter(p.detach(), False) for p in self.parameters()}
+        memo |= {id(buffer): buffer.detach() for buffer in self.buffers()}
+        return deepcopy(self, memo)
 
     def set_precision(self, precision: str, compiled: bool = False) -> BiLM:
         """Choose how vectors are computed where no gradient is needed; it is not saved.
@@ -118,24 +140,22 @@ class BiLM(nn.Module):
         self.clear_caches()
         return self
 
-    def parts(self) -> tuple[Callable[[torch.Tensor], torch.Tensor], Sequence[Any]]:
-        """What computes now: ids to vectors x, and the LSTM layers; converted where that helps."""
-        own = self.token_encoder, list(self.lstm)
+    def parts(self) -> tuple[Encode, Sequence[Layer]]:
+        """Token encoder and LSTM layers as they compute now, converted where that helps."""
+        encoder, lstm = self.token_encoder, cast("list[LSTMLayer]", list(self.lstm))
         if self.training or torch.is_grad_enabled() or self.device.type != "cpu":
-            return own
+            return encoder, lstm
         bfloat16 = self.precision == "bfloat16"
-        if not bfloat16 and (products_are_rounded() or not self.lstm[0].compiled):
-            return own
-        version = versions(self)
-        with LOADING:  # threads share what the first of them converts
-            if self._converted is None or self._converted[0] != version:
-                self._converted = version, ConvertedBiLM(*own, bfloat16)  # type: ignore[arg-type]
-            _, converted = self._converted
-        return converted.encode, converted.lstm
+        # Where PyTorch's own settings round products, the layers choose their operands themselves.
+        autocast, float32 = rounding(self.device)
+        is_rounded = autocast is not None or float32 == "medium"
+        if not bfloat16 and (is_rounded or not lstm[0].compiled):
+            return encoder, lstm
+        return self.derived("inference", lambda: inference_layers(encoder, lstm, bfloat16))
 
     @property
     def token_encoder(self) -> CharCNN | WordVectors:
-        """What makes x_k of words: ``to_ids`` and ``forward``."""
+        """The module that makes x_k of words: ``to_ids`` and ``forward``."""
         return self.word_vectors if self.config.token_encoder == "vectors" else self.char_cnn
 
     @property
@@ -156,7 +176,7 @@ class BiLM(nn.Module):
         return self.warm_h, self.warm_c
 
     def initial_state(self) -> State:
-        """What a sentence starts from by the config, ``(L, 2, 1, P)``, ``(L, 2, 1, D)``."""
+        """The state that sentences start from: h ``(L, 2, 1, P)``, c ``(L, 2, 1, D)``."""
         if self.config.initial_state == "warm":
             return self.warm_state()
         return self.zero_state()
@@ -266,7 +286,7 @@ class BiLM(nn.Module):
         if torch.is_grad_enabled() or self.training:
             types = self.encode(indexed.types)
         else:
-            weights, dtype = versions(self.token_encoder), self.lstm[0].bias.dtype
+            weights, dtype = weights_version(self.token_encoder), self.lstm[0].bias.dtype
             version = (weights, self.precision, self.device, dtype, rounding(self.device))
             types = self.word_cache.lookup(indexed.types, self.encode, version)
         state = self.initial_state() if state is None else state
@@ -297,6 +317,6 @@ def _clear_caches(bilm: BiLM, _: Any) -> None:
     bilm.clear_caches()
 
 
-def versions(module: nn.Module) -> int:
+def weights_version(module: nn.Module) -> int:
     """A count that rises whenever a module's parameters are written to."""
     return sum(0 if p.is_inference() else p._version for p in module.parameters())

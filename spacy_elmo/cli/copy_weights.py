@@ -141,7 +141,7 @@ def add_statistics(contents: Contents, text: Path | None) -> None:
     Raises:
         ValueError: the text has no two distinct words.
     """
-    from ..bilm.indexed_sentences import IndexedSentences
+    from ..bilm.sentence_batches import IndexedSentences
     from ..weights.statistics import compute_statistics
 
     if text is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from ..bilm.indexed_sentences import IndexedSentences, id_tensor
+from ..bilm.sentence_batches import IndexedSentences, id_tensor
 from .vocabulary import Vocabulary
 
 # Words to what a token encoder takes: ids (n_words, n_positions), and how many of these positions

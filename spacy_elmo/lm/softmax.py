@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from ..bilm.packing import to_device
-from ..bilm.precision import autocast_type
+from ..bilm.torch_precision import autocast_type
 
 NEVER = -1e30  # a logit without effect; infinite ones have no gradient where all are
 LOGITS_AT_ONCE = 2**20  # 4 MiB of them in float32, which a cache holds

@@ -15,9 +15,8 @@ from thinc.types import FloatsXd
 
 from ..bilm.config import BiLMConfig
 from ..bilm.lstm_state import State
-from ..bilm.model import BiLM, versions
-from ..bilm.precision import rounding
-from ..bilm.same_weights import share_weights
+from ..bilm.model import BiLM, weights_version
+from ..bilm.torch_precision import rounding
 from ..text.segments import Window
 from ..util.locks import LOADING
 from ..util.threads import threads_for
@@ -170,7 +169,7 @@ class BiLMShim(PyTorchShim):
         return bilm.read(sentences, self.state(), self.settings.batch_words, with_state=False)[0]
 
     def _read_cached(self, sentences: Sequence[Sequence[str]]) -> list[torch.Tensor]:
-        version = versions(self.bilm), self.bilm.precision, rounding(self.device)
+        version = weights_version(self.bilm), self.bilm.precision, rounding(self.device)
         return self.cache.lookup(sentences, self._read, version)
 
     # What is trained
@@ -257,7 +256,7 @@ class BiLMShim(PyTorchShim):
         copied._warned_of_language = self._warned_of_language
         copied._device, copied._n_trainable = self._device, self._n_trainable
         if self._model is not None and self.settings.frozen:
-            copied._model, copied.cache = share_weights(self._model), self.cache
+            copied._model, copied.cache = self._model.share_weights(), self.cache
         elif self._model is not None:
             copied._model = deepcopy(self._model)
         return copied

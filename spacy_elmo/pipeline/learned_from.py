@@ -14,7 +14,7 @@ from spacy.pipeline.tok2vec import Tok2VecListener
 from thinc.api import Model, to_numpy
 from thinc.model import deserialize_attr, serialize_attr
 
-from ..bilm.same_weights import fingerprint
+from ..bilm.fingerprint import fingerprint
 from .bilm_shim import BiLMShim
 from .scalar_mix import set_up
 

@@ -149,14 +149,14 @@ def atomic_directory(path: Path) -> Iterator[Path]:
     with _workplace(path.parent) as place:
         new = place / path.name
         new.mkdir()
-        with _locked(path.parent):
+        with locked(path.parent):
             _recover(path, old)
         yield new
         for folder, _, names in os.walk(new):
             for each in (*map(Path(folder).joinpath, names), Path(folder)):
                 if each.is_file() or each.is_dir():
                     _flush(each)
-        with _locked(path.parent):
+        with locked(path.parent):
             _recover(path, old)
             try:
                 if path.is_dir():
@@ -193,19 +193,19 @@ def _old(path: Path) -> Path:
 def _workplace(parent: Path) -> Iterator[Path]:
     """A new directory in another one, removed at the end; those of killed processes are, too."""
     with ExitStack() as stack:
-        with _locked(parent):  # so that nobody finds a new one that is not locked yet
+        with locked(parent):  # so that nobody finds a new one that is not locked yet
             for left in parent.glob(f"{WORKPLACE}*"):
-                with _locked(left / LOCK, wait=False) as is_left:
+                with locked(left / LOCK, wait=False) as is_left:
                     if is_left:
                         shutil.rmtree(left, ignore_errors=True)
             place = Path(mkdtemp(prefix=WORKPLACE, dir=parent))
             stack.callback(shutil.rmtree, place, ignore_errors=True)
-            stack.enter_context(_locked(place / LOCK))
+            stack.enter_context(locked(place / LOCK))
         yield place
 
 
 @contextmanager
-def _locked(path: Path, wait: bool = True) -> Iterator[bool]:
+def locked(path: Path, wait: bool = True) -> Iterator[bool]:
     """Lock a file, which is created, or a directory; the lock ends with the process at the latest.
 
     Yields:

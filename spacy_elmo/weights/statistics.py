@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..bilm.config import BiLMConfig
-    from ..bilm.indexed_sentences import IndexedSentences
     from ..bilm.model import BiLM
+    from ..bilm.sentence_batches import IndexedSentences
 
 MAX_TYPES = 20_000  # distinct words, the most frequent ones, that the whitening is fitted to
 MAX_WORDS = 200_000  # of the text that all layers are computed for

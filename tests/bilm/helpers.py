@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.characters import BOS, EOS
-from spacy_elmo.bilm.indexed_sentences import id_tensor
 from spacy_elmo.bilm.lstm_state import State, zero_state
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.sentence_batches import id_tensor
 from spacy_elmo.weights.find import Setting, load_bilm
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.converted import Bfloat16LSTM
+from spacy_elmo.bilm.inference_layers import Bfloat16LSTM
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing

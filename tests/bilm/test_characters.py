@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.char_cnn import CharCNN
 from spacy_elmo.bilm.characters import BOS, EOS, PADDING, CharacterIds, encode_word, is_truncated
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.indexed_sentences import id_tensor
+from spacy_elmo.bilm.sentence_batches import id_tensor
 
 from . import reference
 

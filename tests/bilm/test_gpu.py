@@ -13,7 +13,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
-from spacy_elmo.bilm.precision import switch_off_tf32
+from spacy_elmo.bilm.torch_precision import switch_off_tf32
 
 pytestmark = pytest.mark.gpu
 

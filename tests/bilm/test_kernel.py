@@ -19,6 +19,7 @@ from spacy_elmo.bilm.kernel.lstm import load_kernel
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
+from spacy_elmo.util.files import locked
 
 from .test_model import check_autocast
 
@@ -158,16 +159,15 @@ def test_a_build_that_was_killed_is_not_waited_for(bfloat16: bool) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
 def test_a_process_forked_during_a_build_holds_nothing_up(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     import fcntl
 
-    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
-    with kernel_module._one_at_a_time("kernel"):
+    lock = tmp_path / "process.lock"
+    with locked(lock):
         child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
         child.start()  # it has the open file, too
     try:
-        [lock] = tmp_path.rglob("process.lock")
         with open(lock, "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error if anybody has it
         assert child.is_alive()

@@ -14,8 +14,8 @@ from spacy.vectors import Vectors
 from spacy_elmo.bilm.char_cnn import word_ids
 from spacy_elmo.bilm.characters import BOS, EOS
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.indexed_sentences import id_tensor
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.sentence_batches import id_tensor
 from spacy_elmo.bilm.subwords import SubwordIds, Subwords, SubwordSettings, round_rows
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.native import from_bytes, save_bilm, to_bytes

@@ -16,9 +16,9 @@ from spacy.training import Example
 
 from spacy_elmo import Encoder
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.indexed_sentences import IndexedSentences
 from spacy_elmo.bilm.kernel import lstm as kernel
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.bilm.static_vectors import WordTable, pack_words
 from spacy_elmo.weights.native import save_bilm, save_statistics
 from spacy_elmo.weights.statistics import compute_statistics

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
-from spacy_elmo.bilm.indexed_sentences import id_tensor
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.sentence_batches import id_tensor
 from spacy_elmo.lm import perplexity
 from spacy_elmo.lm.perplexity import Perplexity, evaluate, hidden_states
 from spacy_elmo.lm.softmax import SoftmaxHead

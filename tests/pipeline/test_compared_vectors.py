@@ -8,7 +8,7 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo import set_vector_hooks
-from spacy_elmo.bilm.indexed_sentences import IndexedSentences
+from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.pipeline.compared_vectors import occurrence_vector
 from spacy_elmo.pipeline.doc_vectors import get_compared
 from spacy_elmo.pipeline.long_docs import PASSES

@@ -18,7 +18,7 @@ from spacy.tokens import DocBin
 from spacy.training.initialize import init_nlp
 from thinc.api import Adam
 
-from spacy_elmo.bilm.same_weights import fingerprint
+from spacy_elmo.bilm.fingerprint import fingerprint
 from spacy_elmo.pipeline.learned_from import ATTRIBUTE
 
 from .helpers import add_elmo, make_nlp, max_difference, write_weights

@@ -15,8 +15,8 @@ from safetensors.torch import load_file
 
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.indexed_sentences import id_tensor
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.sentence_batches import id_tensor
 from spacy_elmo.lm.encoded_sentences import Batch, EncodedSentences
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary

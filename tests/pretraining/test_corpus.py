@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
-from spacy_elmo.bilm.indexed_sentences import id_tensor
+from spacy_elmo.bilm.sentence_batches import id_tensor
 from spacy_elmo.lm.encoded_sentences import Batch
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.config import CorpusSettings, TrainingSettings

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.indexed_sentences import IndexedSentences
+from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.native import STATISTICS, save_statistics
 from spacy_elmo.weights.statistics import Statistics, compute_statistics

@@ -1,15 +1,14 @@
 """The LSTM layer as a compiled CPU kernel, an option that needs a C++ compiler.
 
-PyTorch's own extension mechanism builds it at its first use, for this CPU and this PyTorch, into
-PyTorch's cache of extensions. Where it cannot be built or run, `load_kernel` warns once and returns
-None, and the layer computes with PyTorch's operators.
+PyTorch's own extension mechanism builds it at its first use, for this CPU and this PyTorch, and
+keeps it beside PyTorch's other caches, or in ``TORCH_EXTENSIONS_DIR``. Where it cannot be built or
+run, `load_kernel` warns once and returns None, and the layer computes with PyTorch's operators.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
+from ...util.files import locked
 from ..lstm_steps import LSTMOptions
 
 SOURCE = Path(__file__).parent / "lstm.cpp"
@@ -37,7 +37,7 @@ FLAGS = (
 
 @lru_cache
 def load_kernel(bfloat16: bool) -> Any:
-    """The compiled kernel; built if it is not in the cache of extensions, which takes a minute.
+    """The compiled kernel; built if it has not been, which takes a minute.
 
     Args:
         bfloat16: whether its matrix products are to take bfloat16 operands.
@@ -52,9 +52,14 @@ def load_kernel(bfloat16: bool) -> Any:
     paths = str(SOURCE), torch.__file__
     facts = (SOURCE.read_text("utf-8"), FLAGS, torch.__version__, _cpu(), *paths)
     name = f"spacy_elmo_lstm_{blake2b(repr(facts).encode(), digest_size=6).hexdigest()}"
+    folder = _cache_folder() / name
     try:
-        with _one_at_a_time(name), _ninja_on_path():
-            kernel = load(name, [str(SOURCE)], extra_cflags=list(FLAGS))
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder / "process.lock") as is_locked, _ninja_on_path():
+            if is_locked:  # nobody builds: PyTorch's own lock is of a process that was killed
+                (folder / "lock").unlink(missing_ok=True)
+            flags = list(FLAGS)
+            kernel = load(name, [str(SOURCE)], extra_cflags=flags, build_directory=str(folder))
         if not kernel.supports(bfloat16):
             raise RuntimeError("its matrix products are wrong on this CPU")
     except Exception as error:  # of compilers, linkers and operating systems
@@ -85,32 +90,14 @@ def _ninja_on_path() -> Iterator[None]:
         os.environ["PATH"] = path
 
 
-@contextmanager
-def _one_at_a_time(name: str) -> Iterator[None]:
-    """Let one process build an extension, and no other process wait for one that was killed.
-
-    PyTorch's own lock is a file, which a killed process leaves behind. Ours ends with its process,
-    and whoever has it may remove that file.
-    """
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
-    from torch.utils.cpp_extension import _get_build_directory
-
-    folder = Path(_get_build_directory(name, False))
-    with open(folder / "process.lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            (folder / "lock").unlink(missing_ok=True)
-            yield
-        finally:  # also for a process that was forked meanwhile, which has the open file too
-            fcntl.flock(file, fcntl.LOCK_UN)
+def _cache_folder() -> Path:
+    """The folder of built extensions, by default in PyTorch's cache."""
+    chosen = os.environ.get("TORCH_EXTENSIONS_DIR")
+    return Path(chosen) if chosen else Path(torch.hub.get_dir()).with_name("spacy_elmo")
 
 
 def _cpu() -> str:
-    """What tells CPUs of different instruction sets apart."""
+    """Features of the CPU, which differ where its instruction set does."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:

@@ -1,14 +1,10 @@
-"""Whether two biLMs have the same weights, and copies that share them in memory."""
+"""A hash of a biLM's weights."""
 
 from __future__ import annotations
 
-from copy import deepcopy
 from hashlib import blake2b
-from typing import Any
 
-from torch.nn import Parameter
-
-from .model import BiLM, versions
+from .model import BiLM
 
 LAZY = ("warm_h", "warm_c")
 
@@ -20,10 +16,7 @@ def fingerprint(model: BiLM) -> str:
     computed, nor half precision that stores the same values changes it. A warm state is left out:
     one that is computed at its first use would. The biLM keeps it until its weights change.
     """
-    version = versions(model)
-    if model.hash is None or model.hash[0] != version:
-        model.hash = version, _hash(model)
-    return model.hash[1]
+    return model.derived("fingerprint", lambda: _hash(model))
 
 
 def _hash(model: BiLM) -> str:
@@ -35,11 +28,3 @@ def _hash(model: BiLM) -> str:
             found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
             found.update(tensor.view(-1).numpy().data)
     return found.hexdigest()
-
-
-def share_weights(model: BiLM) -> BiLM:
-    """A copy with the same weights in memory, which can be cast and moved by itself."""
-    memo: dict[int, Any] = {id(model.word_cache): model.word_cache}
-    memo |= {id(p): Parameter(p.detach(), requires_grad=False) for p in model.parameters()}
-    memo |= {id(buffer): buffer.detach() for buffer in model.buffers()}
-    return deepcopy(model, memo)

@@ -1,4 +1,4 @@
-"""A biLM whose weights are converted once, to compute without gradients on a CPU."""
+"""The layers of a biLM for inference on a CPU: weights in bfloat16, or packed, converted once."""
 
 from __future__ import annotations
 
@@ -15,32 +15,36 @@ from .lstm_steps import activate, tanh
 from .packing import Packing
 from .static_vectors import WordVectors
 
+Encode = Callable[[torch.Tensor], torch.Tensor]
+Layer = Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
 
-class ConvertedBiLM:
+
+def inference_layers(
+    encoder: CharCNN | WordVectors, lstm: Sequence[LSTMLayer], bfloat16: bool
+) -> tuple[Encode, list[Layer]]:
     """The parts of a biLM with their weights in bfloat16, or packed for the compiled kernel.
 
     Args:
         encoder: the token encoder. Static word vectors stay in float32: there is little to
             compute, and the table would take half as much memory again.
         lstm: the LSTM layers, from the bottom. They are packed if they are compiled.
-        bfloat16: whether matrix products take bfloat16 operands.
+        bfloat16: make matrix products take bfloat16 operands.
 
-    Attributes:
-        lstm: the layers, called as `LSTMLayer` is.
+    Returns:
+        A function from ids of words to vectors x ``(n_words, P)``, float32, and the layers, called
+        as `LSTMLayer` is.
     """
+    is_converted = bfloat16 and isinstance(encoder, CharCNN)
+    converted = deepcopy(encoder).bfloat16() if is_converted else encoder
 
-    def __init__(self, encoder: CharCNN | WordVectors, lstm: Sequence[LSTMLayer], bfloat16: bool):
-        is_converted = bfloat16 and isinstance(encoder, CharCNN)
-        self.encoder = deepcopy(encoder).bfloat16() if is_converted else encoder
-        self.lstm = [_convert(layer, bfloat16) for layer in lstm]
-
-    def encode(self, ids: torch.Tensor) -> torch.Tensor:
-        """Ids of words to vectors x ``(n_words, P)``, float32."""
+    def encode(ids: torch.Tensor) -> torch.Tensor:
         with torch.autocast(ids.device.type, enabled=False):  # the weights have their type already
-            return self.encoder(ids).float()
+            return converted(ids).float()
+
+    return encode, [_convert(layer, bfloat16) for layer in lstm]
 
 
-def _convert(layer: LSTMLayer, bfloat16: bool) -> Callable[..., tuple[torch.Tensor, ...]]:
+def _convert(layer: LSTMLayer, bfloat16: bool) -> Layer:
     kernel = layer.kernel(bfloat16)
     if kernel is not None:
         return PackedLSTM(layer, kernel, bfloat16)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.fingerprint import fingerprint
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.same_weights import fingerprint, share_weights
 from spacy_elmo.weights.find import load_bilm
 from spacy_elmo.weights.native import from_bytes, halved, save_bilm, to_bytes
 
@@ -40,7 +40,7 @@ def test_the_same_weights(tmp_path: Path) -> None:
         load_bilm(str(tmp_path)),
         from_bytes(model.config, to_bytes(model)),
         deepcopy(model),
-        share_weights(model),
+        model.share_weights(),
         deepcopy(model).half(),
         deepcopy(model).double(),
         deepcopy(model).set_precision("bfloat16", compiled=True),
@@ -67,7 +67,7 @@ def test_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_bilm(CHARACTERS)
     expected = fingerprint(model)
     with monkeypatch.context() as patch:
-        patch.setattr("spacy_elmo.bilm.same_weights._hash", None)
+        patch.setattr("spacy_elmo.bilm.fingerprint._hash", None)
         assert fingerprint(model) == expected
     with torch.no_grad():
         model.lstm[0].bias.add_(1)

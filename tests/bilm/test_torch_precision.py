@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from spacy_elmo.bilm.precision import require_ieee_float32, switch_off_tf32
+from spacy_elmo.bilm.torch_precision import require_ieee_float32, switch_off_tf32
 
 cudnn = torch.backends.cudnn
 
@@ -48,7 +48,7 @@ def test_on_a_cpu_nothing_is_switched() -> None:
 def test_a_switch_above_does_not_count() -> None:
     code = (
         "import torch\n"
-        "from spacy_elmo.bilm.precision import switch_off_tf32\n"
+        "from spacy_elmo.bilm.torch_precision import switch_off_tf32\n"
         "torch.backends.fp32_precision = 'tf32'\n"
         "switch_off_tf32()\n"
         "cudnn = torch.backends.cudnn\n"

@@ -1,4 +1,4 @@
-"""One precision of float32 on GPUs, for whatever runs a biLM: forward and backward.
+"""PyTorch's own settings of precision: TensorFloat-32, autocast, matrix products in float32.
 
 PyTorch lets cuDNN compute in TensorFloat-32 by default, which has the 10-bit mantissa of half
 precision: layers would differ from a CPU's by 1e-3. cuDNN's LSTM therefore computes in IEEE
@@ -48,11 +48,5 @@ def autocast_type(device: torch.device) -> torch.dtype | None:
 
 
 def rounding(device: torch.device) -> tuple[torch.dtype | None, str]:
-    """How PyTorch rounds products now; in caches, part of the key of what they hold."""
+    """Return PyTorch's rounding of products; in caches, part of the key of what they hold."""
     return autocast_type(device), torch.get_float32_matmul_precision()
-
-
-def products_are_rounded() -> bool:
-    """Whether PyTorch's settings let an `LSTMLayer` on a CPU choose bfloat16 operands itself."""
-    dtype, precision = rounding(torch.device("cpu"))
-    return dtype is not None or precision == "medium"
