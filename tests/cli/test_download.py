@@ -396,13 +396,13 @@ def test_damaged_zip(server, cache, h5py) -> None:
     [
         (["elmo_large"], "elmo_small"),
         (["en_sm", "other"], "Give one name"),
-        (["http://x/options.json"], "one of two files"),
+        (["http://x/options.json"], "two addresses"),
         (["http://x/a.hdf5", "http://x/b.hdf5"], "two addresses"),
         (["http://x/a.zip", "--name", "../a"], "--name"),
         (["http://x/%2e%2e%2fetc.zip"], "--name"),
         (["elmo_small", "--name", "a"], "--name"),
         (["http://x/en_sm.zip"], "embedded or installed weights of the name 'en_sm'"),
-        (["ftp://x/a.zip"], "neither an address"),
+        (["ftp://x/a.zip"], "Give one name"),
     ],
 )
 def test_arguments(cache, arguments, message) -> None:
