@@ -28,7 +28,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.bilm.static_vectors import WordTable
-from spacy_elmo.cli.copy_weights import read_contents, write_contents
+from spacy_elmo.cli.bundle import Bundle
 from spacy_elmo.encoding.formats import WRITERS
 from spacy_elmo.encoding.rows import RowFiles
 from spacy_elmo.lm.head import load_head, save_head
@@ -184,7 +184,7 @@ def convert_weights(path: Path) -> torch.Tensor:
     vectors = read_weights(path)
     saved = saved_beside(path.parent)
     saved.mkdir()
-    write_contents(read_contents(find_weights(path), None, None, no_head=False), saved)
+    Bundle.read(find_weights(path)).save(saved)
     return vectors
 
 

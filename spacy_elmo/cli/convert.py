@@ -9,16 +9,6 @@ import typer
 from wasabi import msg
 
 from ..util.settings import check_choice
-from ..weights.published.hdf5 import import_h5py
-from ..weights.published.options import to_options
-from .copy_weights import (
-    add_statistics,
-    add_warm_state,
-    output_directory,
-    read_contents,
-    split_paths,
-    write_contents,
-)
 from .options import (
     HeadVocab,
     Json,
@@ -29,6 +19,7 @@ from .options import (
     print_json,
     report_errors,
 )
+from .output_directory import output_directory, split_paths
 
 if TYPE_CHECKING:
     from ..weights.layout import Weights
@@ -60,6 +51,8 @@ def convert_cli(
     from ..util.files import atomic_directory
     from ..weights.find import find_weights
     from ..weights.many_langs import ManyLangsWeights, is_many_langs
+    from ..weights.published.hdf5 import import_h5py
+    from .bundle import Bundle
 
     with report_errors("Cannot convert", as_json=as_json):
         setting, out = split_paths(paths)
@@ -73,18 +66,18 @@ def convert_cli(
         if layout == "published":
             import_h5py(str(out))
         path = output_directory(out, force, lambda names: _foreign(names, weights))
-        contents = read_contents(weights, lang, vocab, no_head)
+        bundle = Bundle.read(weights, lang, vocab, no_head)
         if layout == "own":
-            add_warm_state(contents, warm_text)
+            bundle.add_warm_state(warm_text)
         elif weights.has_warm_state():
             msg.warn(
                 "The stored warm state is left out, because the published layout has no place for "
                 "it. Readers of these weights compute their own, perhaps from another text."
             )
-        add_statistics(contents, statistics)
+        bundle.add_statistics(statistics)
         with atomic_directory(path) as directory:
-            write_contents(contents, directory, layout, half)
-    n_parameters = sum(p.numel() for p in contents.model.parameters())
+            bundle.save(directory, layout, half)
+    n_parameters = sum(p.numel() for p in bundle.model.parameters())
     if as_json:
         print_json({"output": str(out), "layout": layout, "parameters": n_parameters})
     else:
@@ -96,6 +89,8 @@ def _layout(to: str | None, weights: Weights, half: bool, warm_text: Path | None
     layout = to or ("published" if weights.layout == "own" else "own")
     check_choice("--to", layout, LAYOUTS)
     if layout == "published":
+        from ..weights.published.options import to_options
+
         to_options(weights.config())  # raises if that layout cannot describe the biLM
         own = {"--warm-text": warm_text, "--half": half}
         if given := [option for option, value in own.items() if value]:

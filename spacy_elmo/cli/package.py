@@ -16,14 +16,6 @@ import typer
 from packaging.version import InvalidVersion, Version
 from wasabi import msg
 
-from .copy_weights import (
-    add_statistics,
-    add_warm_state,
-    output_directory,
-    read_contents,
-    split_paths,
-    write_contents,
-)
 from .options import (
     HeadVocab,
     Json,
@@ -34,9 +26,10 @@ from .options import (
     print_json,
     report_errors,
 )
+from .output_directory import output_directory, split_paths
 
 if TYPE_CHECKING:
-    from .copy_weights import Contents
+    from .bundle import Bundle
 
 FORMATS = ("sdist", "wheel", "none")
 
@@ -95,6 +88,7 @@ def package_cli(
     (pip install build); with --build none only the directory is created, which pip can install.
     """
     from ..weights.find import find_weights
+    from .bundle import Bundle
 
     with report_errors("Cannot package", as_json=as_json):
         formats = [each.strip() for each in build.split(",")]
@@ -113,11 +107,11 @@ def package_cli(
         dist, module = f"spacy-elmo-{name.replace('_', '-').lower()}", f"spacy_elmo_{name}"
         directory = out / f"{dist}-{version}"
         path = output_directory(directory, force, lambda names: _foreign(names, module, directory))
-        contents = read_contents(weights, lang, vocab, no_head)
-        contents.card.meta |= {"name": name, "version": version}
-        add_warm_state(contents, warm_text)
-        add_statistics(contents, statistics)
-        write_package(contents, path, dist, module, [f for f in formats if f != "none"])
+        bundle = Bundle.read(weights, lang, vocab, no_head)
+        bundle.card.meta |= {"name": name, "version": version}
+        bundle.add_warm_state(warm_text)
+        bundle.add_statistics(statistics)
+        write_package(bundle, path, dist, module, [f for f in formats if f != "none"])
     files = sorted((directory / "dist").glob("*"))
     if as_json:
         built = list(map(str, files))
@@ -132,12 +126,12 @@ def package_cli(
 
 
 def write_package(
-    contents: Contents, path: Path, dist: str, module: str, formats: Sequence[str] = ()
+    bundle: Bundle, path: Path, dist: str, module: str, formats: Sequence[str] = ()
 ) -> None:
     """Write the directory of a package with its distributions, whole or not at all.
 
     Args:
-        contents: weights whose card names them and their version.
+        bundle: weights whose card names them and their version.
         path: of the directory.
         dist: name of the distribution.
         module: name of the Python package.
@@ -150,7 +144,7 @@ def write_package(
     from ..util.files import atomic_directory
     from ..weights.find import GROUP
 
-    meta = contents.card.meta
+    meta = bundle.card.meta
     about = str(meta.get("description") or f"ELMo weights '{meta['name']}' for spacy-elmo")
     settings = {
         "dist": dist,
@@ -166,7 +160,7 @@ def write_package(
     with atomic_directory(path) as root:
         inside = root / module
         inside.mkdir()
-        write_contents(contents, inside)
+        bundle.save(inside)
         (inside / "__init__.py").write_text(f"__version__ = {meta['version']!r}\n", "utf-8")
         (root / "pyproject.toml").write_text(PYPROJECT.format(**quoted), "utf-8")
         (root / "README.md").write_text(README.format(**settings), "utf-8")

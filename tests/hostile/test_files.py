@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 
 from spacy_elmo.bilm.characters import encode_word
 from spacy_elmo.bilm.word_cache import WordCache
-from spacy_elmo.cli import copy_weights
+from spacy_elmo.cli import bundle
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
 from spacy_elmo.pretraining.run.log import read_log
@@ -287,12 +287,12 @@ def test_extra_files_without_end(
     weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (weights / "sources.txt").write_text("x" * 1_000)
-    contents = copy_weights.read_contents(find_weights(weights), None, None, no_head=True)
-    copy_weights.write_contents(contents, tmp_path)
+    whole = bundle.Bundle.read(find_weights(weights), no_head=True)
+    whole.save(tmp_path)
     assert (tmp_path / "sources.txt").read_text() == "x" * 1_000
-    monkeypatch.setattr(copy_weights, "MAX_EXTRA", 999)
+    monkeypatch.setattr(bundle, "MAX_EXTRA", 999)
     with pytest.raises(ValueError, match=r"sources\.txt: it has more than 999 bytes"):
-        copy_weights.write_contents(contents, tmp_path)
+        whole.save(tmp_path)
 
 
 PROGRESS = {

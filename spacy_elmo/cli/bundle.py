@@ -1,0 +1,194 @@
+"""A biLM with all that belongs to it, as `convert` and `package` read, complete and write it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from spacy.language import Language
+from spacy.util import get_lang_class
+from wasabi import msg
+
+from ..bilm.model import BiLM
+from ..bilm.sentence_batches import IndexedSentences
+from ..bilm.warm_state import N_STREAMS, compute_warm_state
+from ..lm.head import load_head, save_head
+from ..lm.softmax import SoftmaxHead
+from ..lm.vocabulary import Vocabulary
+from ..text.readers import blank
+from ..text.segments import split_text
+from ..text.shards import read_lines
+from ..util.files import read_whole, reading
+from ..weights.layout import Card, Weights
+from ..weights.native import save_bilm, save_statistics
+from ..weights.published.weights import PublishedWeights, write_published
+from ..weights.statistics import Statistics, compute_statistics
+
+MAX_EXTRA = 2**28  # bytes of a file that is copied
+ZERO_STATE = (
+    "--warm-text is for biLMs whose state was carried from sentence to sentence in training. This "
+    "one was trained from a zero state (initial_state is 'zero'), and a warm state would make its "
+    "vectors worse. Drop --warm-text."
+)
+
+
+@dataclass
+class Bundle:
+    """A biLM with all that belongs to it.
+
+    Attributes:
+        weights: where it comes from.
+        model: the biLM.
+        card: its card.
+        head: the head and its vocabulary, None to leave them out.
+        statistics: of its layers and words, None if there are none.
+    """
+
+    weights: Weights
+    model: BiLM
+    card: Card
+    head: tuple[SoftmaxHead, Vocabulary] | None
+    statistics: Statistics | None
+
+    @classmethod
+    def read(
+        cls,
+        weights: Weights,
+        lang: str | None = None,
+        vocab: Path | None = None,
+        no_head: bool = False,
+    ) -> Bundle:
+        """Read everything to write.
+
+        Args:
+            weights: where to read from.
+            lang: language of the biLM, for the card.
+            vocab: vocabulary of a published head.
+            no_head: leave the head out.
+
+        Raises:
+            ValueError: a file is damaged, or the settings do not fit the weights.
+        """
+        if vocab is not None and no_head:
+            raise ValueError("--vocab is for the head, which --no-head leaves out. Drop one.")
+        if isinstance(weights, PublishedWeights):
+            _find_vocabulary(weights, vocab, no_head)
+        elif vocab is not None:
+            raise ValueError("--vocab is for published weights only; ours include a vocabulary.")
+        card = weights.card()
+        if lang:
+            card.meta["lang"] = lang
+        head = None if no_head or not weights.has_head() else load_head(weights)
+        return cls(weights, weights.load(), card, head, weights.statistics())
+
+    def add_statistics(self, text: Path | None) -> None:
+        """Compute the statistics of the biLM, whose warm state must be set.
+
+        Args:
+            text: to compute them from, in the language of the card; None to leave those that are
+                there, if any.
+
+        Raises:
+            ValueError: the text has no two distinct words.
+        """
+        if text is not None:
+            sentences = IndexedSentences(self._read_text(text), max_words=100)
+            self.statistics = compute_statistics(self.model, sentences)
+
+    def add_warm_state(self, text: Path | None) -> None:
+        """Compute the warm state of the biLM, if it needs one.
+
+        Args:
+            text: to compute it from, in the language of the card; None for the package's English
+                passage.
+
+        Raises:
+            ValueError: the text is too short, or the biLM starts from a zero state.
+        """
+        needs_one = self.model.config.initial_state == "warm"
+        if text is not None:
+            if not needs_one:
+                raise ValueError(ZERO_STATE)
+            sentences = self._read_text(text)
+            if len(sentences) < N_STREAMS:
+                raise ValueError(
+                    f"'{text}' has {len(sentences)} sentences; a warm state needs at least "
+                    f"{N_STREAMS}, better 30."
+                )
+            self.model.set_warm_state(compute_warm_state(self.model, sentences))
+        elif needs_one and not self.weights.has_warm_state():
+            self.model.warm_state()
+            _warn_of_english(str(self.card.meta.get("lang") or ""))
+
+    def _read_text(self, text: Path) -> list[list[str]]:
+        """The sentences of a text, tokenized by the tokenizer of the card, or of its language."""
+        meta = self.card.meta
+        nlp = _blank(str(meta.get("lang") or "xx"), meta.get("tokenizer"))
+        return list(split_text(nlp, read_lines(text)))
+
+    def save(self, directory: Path, layout: str = "own", half: bool = False) -> None:
+        """Write the biLM with its card, its head and the other files that belong to it.
+
+        Args:
+            directory: an existing one.
+            layout: ``"own"`` or ``"published"``.
+            half: store the weights in half precision (own layout only).
+        """
+        for file in self.weights.extra_files():  # such as lists of sources, for attribution
+            with reading("the file", file), file.open("rb") as opened:
+                data = read_whole(opened, MAX_EXTRA)
+            (directory / file.name).write_bytes(data)
+        self.card.save(directory)
+        if self.statistics is not None:
+            save_statistics(self.statistics, directory)
+        if layout == "own":
+            save_bilm(self.model, directory, half=half)
+            if self.head is not None:
+                save_head(*self.head, directory, half=half)
+        else:
+            head, vocab = self.head or (None, None)
+            write_published(self.model, directory, head, vocab.words if vocab else ())
+
+
+def _find_vocabulary(weights: PublishedWeights, vocab: Path | None, no_head: bool) -> None:
+    """Set the vocabulary of published weights; warn if there is none for their head."""
+    if vocab is not None:
+        if not weights.has_softmax():
+            raise ValueError(
+                f"--vocab is for the head, but '{weights.where}' has none (no softmax/W and "
+                f"softmax/b). Drop --vocab."
+            )
+        weights.vocab = vocab
+    elif not no_head and weights.vocab is None and weights.has_softmax():
+        msg.warn(
+            "The head (the softmax layer that predicts words) is left out, because its vocabulary "
+            "is unknown. Give it with --vocab."
+        )
+
+
+def _warn_of_english(lang: str) -> None:
+    """Print that a warm state was computed from English text, unless that is the language."""
+    if not lang:
+        msg.info(
+            "The warm state, from which every sentence starts, was computed from English text. "
+            "For a biLM of another language give --warm-text and --lang."
+        )
+    elif lang.lower().replace("_", "-").split("-")[0] not in ("en", "eng"):
+        msg.warn(
+            f"The warm state was computed from English text. Give --warm-text with some 30 "
+            f"sentences in the language '{lang}'."
+        )
+
+
+def _blank(lang: str, tokenizer: str | None) -> Language:
+    """A blank pipeline of a language, of the multi-language class if spaCy does not support it."""
+    try:
+        get_lang_class(lang)
+    except ImportError:
+        msg.warn(
+            f"spaCy does not support the language '{lang}': the text is tokenized as "
+            f"multi-language ('xx'). If spaCy uses another code for it (Norwegian is 'nb'), give "
+            f"that with --lang."
+        )
+        lang = "xx"
+    return blank(lang, tokenizer)
