@@ -9,7 +9,7 @@ import typer
 from spacy.cli._util import COMMAND, import_code, parse_config_overrides
 from wasabi import msg
 
-from .options import report_errors
+from . import options
 
 
 def add_cli(
@@ -38,7 +38,7 @@ def add_cli(
     from ..util.files import write_text
 
     is_stdout, notes = str(out) == "-", list[str]()
-    with report_errors("Cannot add ELMo", as_json=is_stdout):
+    with options.report_errors("Cannot add ELMo", as_json=is_stdout):
         if out.exists() and not force:
             raise ValueError(f"'{out}' already exists. Use --force to overwrite it.")
         import_code(code)

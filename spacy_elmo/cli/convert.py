@@ -9,16 +9,7 @@ import typer
 from wasabi import msg
 
 from ..util.settings import check_choice
-from .options import (
-    HeadVocab,
-    Json,
-    NoHead,
-    StatisticsText,
-    WarmText,
-    WeightsLang,
-    print_json,
-    report_errors,
-)
+from . import options
 from .output_directory import output_directory, split_paths
 
 if TYPE_CHECKING:
@@ -30,14 +21,14 @@ LAYOUTS = ("own", "published")
 def convert_cli(
     paths: Annotated[list[str], typer.Argument(help="Name, directory or zip of weights, or two files (options.json and HDF5), then the directory to write", metavar="IN... OUT")],
     to: Annotated[str | None, typer.Option("--to", "-t", help="Layout to write: own or published (default: the other one than that of IN)")] = None,
-    warm_text: WarmText = None,
-    statistics: StatisticsText = None,
-    lang: WeightsLang = None,
-    vocab: HeadVocab = None,
+    warm_text: options.WarmText = None,
+    statistics: options.StatisticsText = None,
+    lang: options.WeightsLang = None,
+    vocab: options.HeadVocab = None,
     half: Annotated[bool, typer.Option("--half", help="Store the weights in half precision (own layout only)")] = False,
-    no_head: NoHead = False,
+    no_head: options.NoHead = False,
     force: Annotated[bool, typer.Option("--force", "-F", help="Replace the weights at OUT; any other directory is left alone")] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
     Convert weights to our layout or to the published one.
@@ -54,7 +45,7 @@ def convert_cli(
     from ..weights.published.hdf5 import import_h5py
     from .bundle import Bundle
 
-    with report_errors("Cannot convert", as_json=as_json):
+    with options.report_errors("Cannot convert", as_json=as_json):
         setting, out = split_paths(paths)
         if isinstance(setting, str) and is_many_langs(Path(setting)):
             weights: Weights = ManyLangsWeights(Path(setting))
@@ -79,7 +70,7 @@ def convert_cli(
             bundle.save(directory, layout, half)
     n_parameters = sum(p.numel() for p in bundle.model.parameters())
     if as_json:
-        print_json({"output": str(out), "layout": layout, "parameters": n_parameters})
+        options.print_json({"output": str(out), "layout": layout, "parameters": n_parameters})
     else:
         msg.good(f"Wrote {n_parameters / 1e6:.1f} M parameters in the {layout} layout", str(out))
 

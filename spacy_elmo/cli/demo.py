@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from .options import BiLMName, TokenizerLang, report_errors
+from . import options
 
 MAX_CHARACTERS = 100_000  # of the user's text
 
@@ -17,8 +17,8 @@ MAX_CHARACTERS = 100_000  # of the user's text
 def demo_cli(
     text: Annotated[str | None, typer.Option("--text", "-t", help="Your own text; ___ marks a blank to fill")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="A text file of your own: .txt (UTF-8) or .jsonl, either also .gz, .xz or .zst")] = None,
-    weights: BiLMName = "en_sm",
-    lang: TokenizerLang = None,
+    weights: options.BiLMName = "en_sm",
+    lang: options.TokenizerLang = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="HTML page to write, too: the senses of a word, its occurrences compared, surprisal", dir_okay=False)] = None,
 ) -> None:  # fmt: skip
     """
@@ -29,7 +29,7 @@ def demo_cli(
     it groups the contexts of words that occur more than once in your text, and fills its blanks
     (___).
     """
-    with report_errors("Cannot show the demo"):
+    with options.report_errors("Cannot show the demo"):
         own = _own_text(text, file)
         from ..lm.language_model import LanguageModel
         from ..text.readers import blank_pipeline
@@ -58,7 +58,7 @@ def demo_cli(
         sys.stdout.reconfigure(errors="replace")  # where the output lacks characters
     show_built_in(nlp, lm, found) if own is None else show_text(nlp, lm, own, found)
     if output is not None:
-        with report_errors("Cannot write the page"):
+        with options.report_errors("Cannot write the page"):
             write_text(output, make_page(nlp, docs, found))
         msg.good("Pictures of it", str(output.resolve()))
 

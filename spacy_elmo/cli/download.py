@@ -9,7 +9,7 @@ import typer
 from wasabi import msg
 
 from ..weights.downloads import PUBLISHED, cache_folder, downloaded_names
-from .options import Json, Quiet, print_json, report_errors
+from . import options
 
 
 def download_cli(
@@ -17,8 +17,8 @@ def download_cli(
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name for weights from an address (default: from the address)")] = None,
     checksums: Annotated[list[str] | None, typer.Option("--sha256", "-s", help="Checksum of the file, in hexadecimal; for two files give it twice, in their order", show_default=False)] = None,
     force: Annotated[bool, typer.Option("--force", "-F", help="Download again what has been downloaded before")] = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
     Download published weights.
@@ -31,12 +31,12 @@ def download_cli(
     if not sources:
         _print_list(as_json)
         return
-    with report_errors("Cannot download the weights", as_json=as_json):
+    with options.report_errors("Cannot download the weights", as_json=as_json):
         from ..weights.fetch import download
 
         result = download(sources, name, checksums or (), force, quiet)
     if as_json:
-        print_json(result)
+        options.print_json(result)
     elif not quiet:
         for file in result["files"]:
             print(f"SHA-256 {file['sha256']}  {file['url']}")
@@ -52,7 +52,7 @@ def _print_list(as_json: bool) -> None:
     there = downloaded_names()
     if as_json:
         known = {name: asdict(each) for name, each in PUBLISHED.items()}
-        print_json({"cache": str(cache_folder()), "downloaded": there, "published": known})
+        options.print_json({"cache": str(cache_folder()), "downloaded": there, "published": known})
         return
     for name, each in PUBLISHED.items():
         size = f"{each.megabytes} MB, " if each.megabytes else ""

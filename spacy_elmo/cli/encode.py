@@ -8,22 +8,13 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from .options import (
-    BiLMName,
-    Compiled,
-    GpuId,
-    Json,
-    Quiet,
-    TokenizerLang,
-    print_json,
-    report_errors,
-)
+from . import options
 
 
 def encode_cli(
     corpus: Annotated[str, typer.Argument(help='File, directory or pattern. Rows are the lines of a .txt file, the "text" of each line of a .jsonl file (either also .gz, .xz or .zst), the Docs of a .spacy file, the sentences of a .conllu file or of shards, or the "text" or "tokens" of a .parquet file', metavar="CORPUS")],
     out: Annotated[Path, typer.Argument(help="File to write", metavar="OUT")],
-    weights: BiLMName = "en_sm",
+    weights: options.BiLMName = "en_sm",
     pipeline: Annotated[str | None, typer.Option("--pipeline", "-p", help="Name or directory of a spaCy pipeline with an elmo component, to use instead of --weights. The components before it run too, for example to split sentences")] = None,
     component: Annotated[str | None, typer.Option("--component", help="Component of the pipeline whose mix is used: an elmo component (default: the last one), or one that listens to it, such as the tagger")] = None,
     format: Annotated[str | None, typer.Option("--format", "-f", help="parquet, hdf5, npy or docbin (default: by the suffix of OUT, .parquet, .hdf5, .h5, .npy or .spacy)")] = None,
@@ -31,15 +22,15 @@ def encode_cli(
     level: Annotated[str, typer.Option("--level", help="tokens, sentences or documents: what a vector belongs to. The last two are means of the words")] = "tokens",
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or float16")] = "float32",
     precision: Annotated[str | None, typer.Option("--precision", help="float32 (the default), or bfloat16: faster on CPUs with instructions for it, with small rounding errors. A pipeline has its own")] = None,
-    compiled: Compiled = False,
-    lang: TokenizerLang = None,
+    compiled: options.Compiled = False,
+    lang: options.TokenizerLang = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces. Shards that `elmo tokenize` has written are recognized without it")] = False,
     n_process: Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes; each computes on one core")] = 1,
     resume: Annotated[bool, typer.Option("--resume", "-r", help="Continue an interrupted job. Without one, start from the beginning")] = False,
     ray: Annotated[str | None, typer.Option("--ray", help="Run on the Ray cluster at this address, with --n-process actors; 'local' starts one on this machine. OUT is then a directory of Parquet files, on storage that all machines share", metavar="ADDRESS")] = None,
-    gpu_id: GpuId = -1,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    gpu_id: options.GpuId = -1,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:  # fmt: skip
     """
     Write the vectors of a corpus to a file.
@@ -56,7 +47,7 @@ def encode_cli(
     """
     from ..encoding.job import encode
 
-    with report_errors("Cannot encode", as_json=as_json):
+    with options.report_errors("Cannot encode", as_json=as_json):
         if gpu_id >= 0:
             if n_process > 1 or ray is not None:
                 raise ValueError("On a GPU there is one process: drop --n-process and --ray.")
@@ -70,6 +61,8 @@ def encode_cli(
             tokenized=tokenized, n_process=n_process, resume=resume, ray=ray, quiet=quiet,
         )  # fmt: skip
     if as_json:
-        print_json({"output": str(out), "rows": summary.n_rows, "vectors": summary.n_vectors})
+        options.print_json(
+            {"output": str(out), "rows": summary.n_rows, "vectors": summary.n_vectors}
+        )
     elif not quiet:
         msg.good(f"{summary.n_vectors:,} vectors in {summary.n_rows:,} rows", str(out))

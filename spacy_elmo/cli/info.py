@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from wasabi import msg
 
-from .options import Json, print_json, report_errors
+from . import options
 
 if TYPE_CHECKING:
     from torch import nn
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def info_cli(
     weights: Annotated[list[str], typer.Argument(help="Name, directory or zip of weights, or two files (options.json and HDF5)", metavar="WEIGHTS")],
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
     Print information about a biLM.
@@ -24,10 +24,10 @@ def info_cli(
     The weights are not loaded, but the names and shapes of the stored tensors are checked against
     the architecture.
     """
-    with report_errors("Cannot read the weights", as_json=as_json):
+    with options.report_errors("Cannot read the weights", as_json=as_json):
         data = describe(weights if len(weights) > 1 else weights[0])
     if as_json:
-        print_json(data)
+        options.print_json(data)
         return
     for title, section in data.items():
         msg.divider(title.capitalize())

@@ -8,36 +8,22 @@ import typer
 from wasabi import msg
 
 from ..senses.clusters import MOST_ITEMS
-from .options import (
-    BiLMName,
-    Compiled,
-    CorpusIn,
-    Json,
-    MostContexts,
-    NumberOfSenses,
-    Precision,
-    Quiet,
-    TokenizedText,
-    TokenizerLang,
-    Word,
-    print_json,
-    report_errors,
-)
+from . import options
 
 
 def neighbors_cli(
-    word: Word,
-    corpus: CorpusIn,
+    word: options.Word,
+    corpus: options.CorpusIn,
     top: Annotated[int, typer.Option("--top", "-n", min=1, help="Number of contexts to show for each sense")] = 5,
-    weights: BiLMName = "en_sm",
-    lang: TokenizerLang = None,
-    tokenized: TokenizedText = False,
-    most_contexts: MostContexts = MOST_ITEMS,
-    n_senses: NumberOfSenses = None,
-    precision: Precision = "float32",
-    compiled: Compiled = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    weights: options.BiLMName = "en_sm",
+    lang: options.TokenizerLang = None,
+    tokenized: options.TokenizedText = False,
+    most_contexts: options.MostContexts = MOST_ITEMS,
+    n_senses: options.NumberOfSenses = None,
+    precision: options.Precision = "float32",
+    compiled: options.Compiled = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:  # fmt: skip
     """
     Show the contexts of a word in a corpus, grouped by sense.
@@ -50,14 +36,14 @@ def neighbors_cli(
     """
     from ..senses.occurrences import find_senses
 
-    with report_errors(f"Cannot find contexts of '{word}'", as_json=as_json):
+    with options.report_errors(f"Cannot find contexts of '{word}'", as_json=as_json):
         found = find_senses(
             word, corpus, weights=weights, lang=lang, tokenized=tokenized,
             most_contexts=most_contexts, n_senses=n_senses, precision=precision,
             compiled=compiled, quiet=quiet,
         )  # fmt: skip
     if as_json:
-        print_json(found.to_json())
+        options.print_json(found.to_json())
         return
     for number, group in enumerate(found.groups, 1):
         msg.divider(f"sense {number}: {len(group.contexts)} contexts")

@@ -16,16 +16,7 @@ import typer
 from packaging.version import InvalidVersion, Version
 from wasabi import msg
 
-from .options import (
-    HeadVocab,
-    Json,
-    NoHead,
-    StatisticsText,
-    WarmText,
-    WeightsLang,
-    print_json,
-    report_errors,
-)
+from . import options
 from .output_directory import output_directory, split_paths
 
 if TYPE_CHECKING:
@@ -72,13 +63,13 @@ def package_cli(
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name of the weights (default: from their card or directory)")] = None,
     version: Annotated[str | None, typer.Option("--version", "-v", help="Package version (default: from the card, or 0.0.0)")] = None,
     build: Annotated[str, typer.Option("--build", "-b", help="Comma-separated formats to build: sdist and/or wheel, or none")] = "sdist",
-    warm_text: WarmText = None,
-    statistics: StatisticsText = None,
-    lang: WeightsLang = None,
-    vocab: HeadVocab = None,
-    no_head: NoHead = False,
+    warm_text: options.WarmText = None,
+    statistics: options.StatisticsText = None,
+    lang: options.WeightsLang = None,
+    vocab: options.HeadVocab = None,
+    no_head: options.NoHead = False,
     force: Annotated[bool, typer.Option("--force", "-F", help="Replace an existing package; any other directory is left alone")] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
     Create an installable Python package for a biLM.
@@ -90,7 +81,7 @@ def package_cli(
     from ..weights.find import find_weights
     from .bundle import Bundle
 
-    with report_errors("Cannot package", as_json=as_json):
+    with options.report_errors("Cannot package", as_json=as_json):
         formats = [each.strip() for each in build.split(",")]
         if not set(formats) <= set(FORMATS):
             raise ValueError(f"--build is '{build}'; give sdist, wheel, both, or none.")
@@ -115,7 +106,9 @@ def package_cli(
     files = sorted((directory / "dist").glob("*"))
     if as_json:
         built = list(map(str, files))
-        print_json({"output": str(directory), "name": name, "version": version, "built": built})
+        options.print_json(
+            {"output": str(directory), "name": name, "version": version, "built": built}
+        )
         return
     msg.good(f"Created the package of '{name}'", str(directory))
     for file in files:

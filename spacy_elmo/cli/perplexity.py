@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
-from .options import (
-    Compiled,
-    GpuId,
-    Json,
-    Precision,
-    Quiet,
-    TokenizerLang,
-    print_json,
-    report_errors,
-)
+from . import options
 
 if TYPE_CHECKING:
     from ..weights.layout import Weights
@@ -29,12 +20,12 @@ def perplexity_cli(
     text: Annotated[Path, typer.Argument(help="Raw text in any format of `elmo tokenize`, or a directory of shards", metavar="TEXT")],
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="TEXT is a file of one sentence per line, words separated by spaces")] = False,
     vocab: Annotated[Path | None, typer.Option("--vocab", help="File of words, one per line, to restrict the vocabulary of the head to. All other words count as <UNK>, with the sum of their probabilities. To compare heads with different vocabularies, give the words that both have", dir_okay=False)] = None,
-    lang: TokenizerLang = None,
-    precision: Precision = "float32",
-    compiled: Compiled = False,
-    gpu_id: GpuId = -1,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    lang: options.TokenizerLang = None,
+    precision: options.Precision = "float32",
+    compiled: options.Compiled = False,
+    gpu_id: options.GpuId = -1,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:  # fmt: skip
     """
     Measure the perplexity of a held-out text.
@@ -53,7 +44,7 @@ def perplexity_cli(
     from ..weights.find import find_weights
     from ..weights.layout import read_words
 
-    with report_errors("Cannot measure the perplexity", as_json=as_json):
+    with options.report_errors("Cannot measure the perplexity", as_json=as_json):
         device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
         found = find_weights(weights)
         head, words = load_head(found)
@@ -82,7 +73,7 @@ def perplexity_cli(
         "vocabulary": len(words),
     }
     if as_json:
-        print_json(data)
+        options.print_json(data)
         return
     rows = [
         *((name, f"{data[name]:.2f}") for name in ("forward", "backward", "mean")),

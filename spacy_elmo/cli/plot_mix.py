@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from .options import Json, PictureFile, print_json, report_errors
+from . import options
 
 
 def plot_mix_cli(
     pipeline: Annotated[str, typer.Argument(help="Name or directory of a spaCy pipeline with an elmo component", metavar="PIPELINE")],
-    output: PictureFile = Path("mix.html"),
-    as_json: Json = False,
+    output: options.PictureFile = Path("mix.html"),
+    as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
     Draw how each component of a pipeline mixes the layers of its biLM.
@@ -28,11 +28,11 @@ def plot_mix_cli(
     from ..viz.mixes import draw_mixes
     from ..viz.picture import check_output
 
-    with report_errors("Cannot draw the mixes", as_json=as_json):
+    with options.report_errors("Cannot draw the mixes", as_json=as_json):
         check_output(output)
         found = mixes(spacy.load(pipeline))
         draw_mixes(found, Path(pipeline).name).save(output)
     if as_json:
-        print_json({"output": str(output), "mixes": [mix._asdict() for mix in found]})
+        options.print_json({"output": str(output), "mixes": [mix._asdict() for mix in found]})
     else:
         msg.good("Drew the mixes", str(output))

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from .options import Json, print_json, report_errors
+from . import options
 
 
 def plot_training_cli(
     out: Annotated[list[Path], typer.Argument(help="Directory of a run of `elmo pretrain`, or its log; several are compared", metavar="OUT...")],
     output: Annotated[Path | None, typer.Option("--output", "-o", "--file", "-f", help="File to write: .html, .svg, .png, .pdf or .jpg; needs the extra viz (default: a .png beside the first log)", dir_okay=False)] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
     Draw the curves of pretraining runs.
@@ -26,11 +26,11 @@ def plot_training_cli(
     from ..viz.picture import check_output
     from ..viz.training import draw_training
 
-    with report_errors("Cannot draw the training", as_json=as_json):
+    with options.report_errors("Cannot draw the training", as_json=as_json):
         picture = draw_training(out)
         file = check_output(output or find_log(out[0]).with_suffix(".png"))
         picture.save(file)
     if as_json:
-        print_json({"output": str(file)})
+        options.print_json({"output": str(file)})
     else:
         msg.good("Drew the training", str(file))

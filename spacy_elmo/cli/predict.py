@@ -7,15 +7,7 @@ from typing import Annotated, Any
 import typer
 from wasabi import msg
 
-from .options import (
-    Compiled,
-    Json,
-    Precision,
-    TokenizerLang,
-    WeightsName,
-    print_json,
-    report_errors,
-)
+from . import options
 
 WAYS = {"forward": "left to right", "backward": "right to left", "both": "both"}
 
@@ -23,11 +15,11 @@ WAYS = {"forward": "left to right", "backward": "right to left", "both": "both"}
 def predict_cli(
     text: Annotated[str, typer.Argument(help="Text with one or more blanks, ___", metavar="TEXT")],
     top: Annotated[int, typer.Option("--top", "-n", min=1, help="Number of words for each blank")] = 10,
-    weights: WeightsName = "en_sm",
-    lang: TokenizerLang = None,
-    precision: Precision = "float32",
-    compiled: Compiled = False,
-    as_json: Json = False,
+    weights: options.WeightsName = "en_sm",
+    lang: options.TokenizerLang = None,
+    precision: options.Precision = "float32",
+    compiled: options.Compiled = False,
+    as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
     Fill the blanks (___) of a text with the likeliest words.
@@ -36,10 +28,10 @@ def predict_cli(
     both together give p(w|left) p(w|right) / p(w). Each blank is filled on its own, from the words
     of its sentence; another blank in the sentence counts as an unknown word.
     """
-    with report_errors("Cannot predict", as_json=as_json):
+    with options.report_errors("Cannot predict", as_json=as_json):
         data = predict(text, top, weights, lang, precision, compiled)
     if as_json:
-        print_json(data)
+        options.print_json(data)
         return
     for blank in data:
         print(f"{blank['left']}[___]{blank['right']}")

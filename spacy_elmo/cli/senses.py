@@ -7,37 +7,22 @@ from pathlib import Path
 from wasabi import msg
 
 from ..senses.clusters import MOST_ITEMS
-from .options import (
-    BiLMName,
-    Compiled,
-    CorpusIn,
-    Json,
-    MostContexts,
-    NumberOfSenses,
-    PictureFile,
-    Precision,
-    Quiet,
-    TokenizedText,
-    TokenizerLang,
-    Word,
-    print_json,
-    report_errors,
-)
+from . import options
 
 
 def senses_cli(
-    word: Word,
-    corpus: CorpusIn,
-    output: PictureFile = Path("senses.html"),
-    weights: BiLMName = "en_sm",
-    lang: TokenizerLang = None,
-    tokenized: TokenizedText = False,
-    most_contexts: MostContexts = MOST_ITEMS,
-    n_senses: NumberOfSenses = None,
-    precision: Precision = "float32",
-    compiled: Compiled = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    word: options.Word,
+    corpus: options.CorpusIn,
+    output: options.PictureFile = Path("senses.html"),
+    weights: options.BiLMName = "en_sm",
+    lang: options.TokenizerLang = None,
+    tokenized: options.TokenizedText = False,
+    most_contexts: options.MostContexts = MOST_ITEMS,
+    n_senses: options.NumberOfSenses = None,
+    precision: options.Precision = "float32",
+    compiled: options.Compiled = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:  # fmt: skip
     """
     Draw the contexts of a word in a corpus, grouped by sense.
@@ -51,7 +36,7 @@ def senses_cli(
     from ..viz.contexts import draw_senses
     from ..viz.picture import check_output
 
-    with report_errors(f"Cannot draw the senses of '{word}'", as_json=as_json):
+    with options.report_errors(f"Cannot draw the senses of '{word}'", as_json=as_json):
         check_output(output)
         found = find_senses(
             word, corpus, weights=weights, lang=lang, tokenized=tokenized,
@@ -60,6 +45,6 @@ def senses_cli(
         )  # fmt: skip
         draw_senses(found).save(output)
     if as_json:
-        print_json({"output": str(output), **found.to_json()})
+        options.print_json({"output": str(output), **found.to_json()})
     elif not quiet:
         msg.good(f"Drew {len(found.groups)} groups of contexts of '{found.word}'", str(output))
