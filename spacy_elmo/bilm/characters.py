@@ -30,7 +30,7 @@ def encode_word(word: str, max_characters: int = 50) -> list[int]:
 
 
 def is_truncated(word: str, max_characters: int = 50) -> bool:
-    """Whether `encode_word` leaves bytes of this word out."""
+    """Tell whether `encode_word` leaves bytes of this word out."""
     return len(word.encode("utf-8", "ignore")) > max_characters - 2
 
 
@@ -62,5 +62,5 @@ class CharacterIds:
         return ids, sizes
 
     def sizes(self, lengths: Any) -> Any:
-        """How many positions words of some lengths need; both an array or a tensor."""
+        """Positions that words of some lengths need; both an array or a tensor."""
         return (lengths + self.max_width).clip(max=self.max_characters)

@@ -31,7 +31,7 @@ MAX_WORDS = 2**31 - 4  # a table's word ids are 32-bit integers
 
 @dataclass(frozen=True)
 class BiLMConfig(Settings):
-    """What a biLM computes, apart from its weights.
+    """The shape of a biLM: all that it computes, apart from its weights.
 
     Attributes:
         filters: ``(width, number)`` of each convolution of the char-CNN.
@@ -151,12 +151,12 @@ class BiLMConfig(Settings):
 
     @property
     def projects_characters(self) -> bool:
-        """Whether the char-CNN ends in a projection (none where the sizes agree already)."""
+        """True if the char-CNN ends in a projection (none where the sizes agree already)."""
         return self.token_encoder == "char_word_cnn" or self.n_filters != self.projection_dim
 
     @property
     def projects_cells(self) -> bool:
-        """Whether the LSTMs project their cells (none where the sizes agree already)."""
+        """True if the LSTMs project their cells (not where the sizes agree already)."""
         return self.projection_dim < self.dim
 
     def to_dict(self) -> dict[str, Any]:

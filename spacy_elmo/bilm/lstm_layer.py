@@ -92,7 +92,7 @@ class LSTMLayer(nn.Module):
         return out, h_n, c_n
 
     def gate_bias(self) -> torch.Tensor:
-        """What is added to the gates, ``(2, 4D)``: the bias, and `FORGET_BIAS`."""
+        """The bias of the gates ``(2, 4D)``, with `FORGET_BIAS`."""
         bias = self.bias.clone()
         D = bias.shape[1] // 4
         bias[:, D : 2 * D] += FORGET_BIAS

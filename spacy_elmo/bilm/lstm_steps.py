@@ -13,7 +13,7 @@ BYTES_AT_ONCE = 2**23  # of gates, where no gradient needs those of all steps
 
 
 class LSTMOptions(NamedTuple):
-    """How the steps of a layer are computed.
+    """Options for the steps of a layer.
 
     Attributes:
         packing: of the batch.

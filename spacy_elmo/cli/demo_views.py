@@ -70,7 +70,7 @@ def show_nearest(contexts: Sequence[Context], query: int) -> None:
 
 
 def show_score(found: Found) -> None:
-    """How often the nearest context has the same sense, over all contexts of all words."""
+    """Print how often the nearest context has the same sense, over all contexts of all words."""
     total = sum(map(len, found.values()))
     title(
         "How often does the nearest sentence have the same meaning?",

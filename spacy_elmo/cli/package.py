@@ -214,6 +214,6 @@ def build_package(directory: Path, kind: str) -> None:
 
 
 def _is_installed(name: str) -> bool:
-    """Whether a package can be run; a folder of that name, such as ``build``, does not count."""
+    """Tell whether a package can be run; a folder of its name, such as ``build``, does not count."""
     spec = find_spec(name)
     return spec is not None and spec.origin is not None

@@ -98,7 +98,7 @@ class Block:
 
     @property
     def offsets(self) -> np.ndarray:
-        """Where the vectors of each row start, and where the last ones end; ``(n_rows + 1,)``."""
+        """Start of each row's vectors, and end of the last ones, ``(n_rows + 1,)``."""
         return np.cumsum([0, *map(len, self.tokens)], dtype=np.int64)
 
     def rows(self) -> Iterator[tuple[Any, list[str], np.ndarray]]:

@@ -214,7 +214,7 @@ class Encoder(Settings):
                 yield make_sentence(self.nlp.vocab, row)
 
     def _has_own_mix(self) -> bool:
-        """Whether the mix is the component's own."""
+        """Tell whether the mix is the component's own."""
         return self.mix is self.elmo.model.get_ref("mix")
 
     def _predict(self, docs: list[Doc]) -> Sequence[Output]:
@@ -239,7 +239,7 @@ class Encoder(Settings):
         return [to_numpy(array) for array in arrays]
 
     def _pool(self, doc: Doc, vectors: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """What vectors belong to, and the vectors: means of the words, as ``._.elmo`` has them."""
+        """Texts and their vectors: of tokens, or means of the words, as ``._.elmo`` has them."""
         if self.level == "tokens":
             return [token.text for token in doc], vectors
         words, bounds = sentence_bounds(doc, self.elmo.shim.settings.segments)

@@ -23,7 +23,7 @@ CHUNK_TOKENS = 16384  # of a part
 
 
 class Summary(NamedTuple):
-    """What was encoded.
+    """Size of what was encoded.
 
     Attributes:
         n_rows: lines, sentences or Docs.
@@ -153,7 +153,7 @@ def write_description(
 
 
 def read_description(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """What an earlier process has noted, empty if there was none.
+    """Read what an earlier process has noted, empty if there was none.
 
     Raises:
         ValueError: it is damaged, or had other settings.

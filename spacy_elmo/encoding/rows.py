@@ -140,7 +140,7 @@ def make_sentence(vocab: Vocab, words: list[str], spaces: list[bool] | None = No
 
 
 def is_shard(file: Path) -> bool:
-    """Whether `elmo tokenize` has written a file."""
+    """Tell whether `elmo tokenize` has written a file."""
     return file.name.startswith("shard-") and (file.parent / META).is_file()
 
 

@@ -46,7 +46,7 @@ def reading(what: str, file: Traversable | str) -> Iterator[None]:
 
 
 def is_of_data(error: Exception) -> bool:
-    """Whether an error may be for what was read, and not for the machine or the program."""
+    """Tell whether an error may be for what was read, and not for the machine or the program."""
     if isinstance(error, OSError):
         return error.errno not in (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
     if isinstance(error, RuntimeError):
@@ -168,7 +168,7 @@ def atomic_directory(path: Path) -> Iterator[Path]:
 
 
 def present_directory(path: Path) -> Path:
-    """Where a directory is: elsewhere if a process was killed while `atomic_directory` replaced it.
+    """Find a directory: elsewhere if a process was killed while `atomic_directory` replaced it.
 
     Nothing is changed on the disk: the process may be at work.
     """

@@ -46,7 +46,7 @@ class Sample(NamedTuple):
     limits: list[Limit]
 
     def has_other_limits(self, other: Sample) -> bool:
-        """Whether the affinity or a quota has changed between two samples."""
+        """Tell whether the affinity or a quota has changed between two samples."""
         return [x.capacity for x in self.limits] != [x.capacity for x in other.limits]
 
 
@@ -74,7 +74,7 @@ def limits(root: Path = Path("/")) -> Iterator[Limit]:
 
 
 def usable_processors(root: Path = Path("/")) -> float:
-    """How many processors this process may use, whoever else uses them; a quota may be a part."""
+    """Processors that this process may use, whoever else uses them; a quota may be a part."""
     return min(limit.capacity for limit in limits(root))
 
 

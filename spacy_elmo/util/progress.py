@@ -47,7 +47,7 @@ class ProgressBar:
             print(self.line(), file=sys.stderr, flush=True)
 
     def line(self) -> str:
-        """How far the work is, how fast, and how long it still takes or has taken."""
+        """One line: how far the work is, how fast, and how long it still takes or has taken."""
         seconds = time.monotonic() - self.began
         speed = (self.done - self.before) / max(seconds, 1e-9)
         count, rate = f"{self.done:,}", f"{speed:,.0f} {self.unit}/s"

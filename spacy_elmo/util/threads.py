@@ -1,4 +1,4 @@
-"""How many threads a forward pass computes on.
+"""The number of threads of a forward pass.
 
 The products of a biLM are small. Several threads inside one wait for each other at its end: on
 idle processors that costs microseconds, where others use them a product may take a hundred times
@@ -57,7 +57,7 @@ class Process(NamedTuple):
 
 
 def choose_threads(work: float, process: Process, n_now: int, setting: int | None = None) -> int:
-    """How many threads to compute on.
+    """Choose a number of threads to compute on.
 
     Args:
         work: multiplications of a product.

@@ -36,7 +36,7 @@ def blanks(
     page: bool = False,
     jupyter: bool | None = None,
 ) -> str | None:
-    """What fills the blanks (``___``) of a sentence, given as words.
+    """Draw what fills the blanks (``___``) of a sentence, given as words.
 
     Raises:
         ValueError: there is no blank, or n is below 1.
@@ -45,7 +45,7 @@ def blanks(
 
 
 def mixes(nlp: Language, *, page: bool = False, jupyter: bool | None = None) -> str | None:
-    """How each component of a pipeline mixes the layers of its biLM.
+    """Draw how each component of a pipeline mixes the layers of its biLM.
 
     Raises:
         ValueError: the pipeline has no mix.
@@ -54,14 +54,14 @@ def mixes(nlp: Language, *, page: bool = False, jupyter: bool | None = None) -> 
 
 
 def senses(found: Senses, *, page: bool = False, jupyter: bool | None = None) -> str | None:
-    """The contexts of a word, grouped by similarity: see `spacy_elmo.find_senses`."""
+    """Draw the contexts of a word, grouped by similarity: see `spacy_elmo.find_senses`."""
     return draw_senses(found).show(page, jupyter)
 
 
 def similarity(
     texts: Sequence[Doc | Span], *, page: bool = False, jupyter: bool | None = None
 ) -> str | None:
-    """How similar several Docs or Spans are, each to each.
+    """Draw how similar several Docs or Spans are, each to each.
 
     Raises:
         ValueError: there are too few or too many.
@@ -72,7 +72,7 @@ def similarity(
 def surprisal(
     texts: Doc | Span | Sequence[Doc | Span], *, page: bool = False, jupyter: bool | None = None
 ) -> str | None:
-    """How unexpected each word is, in Docs that the component elmo_surprisal has read.
+    """Draw how unexpected each word is, in Docs that the component elmo_surprisal has read.
 
     Raises:
         ValueError: it has not read them.
@@ -84,7 +84,7 @@ def surprisal(
 def training(
     runs: str | Path | Sequence[str | Path], *, page: bool = False, jupyter: bool | None = None
 ) -> str | None:
-    """Loss, held-out perplexity and learning rate of pretraining runs, by the words read.
+    """Draw loss, held-out perplexity and learning rate of pretraining runs, by the words read.
 
     Args:
         runs: the directory of a run of ``elmo pretrain``, or its log, or several to compare; they

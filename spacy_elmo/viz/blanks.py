@@ -1,4 +1,4 @@
-"""What fills the blanks of a sentence, as bars."""
+"""Bars of the words that fill the blanks of a sentence."""
 
 from __future__ import annotations
 

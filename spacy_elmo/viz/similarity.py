@@ -1,4 +1,4 @@
-"""How similar several texts are: a matrix."""
+"""A matrix of the similarities of texts."""
 
 from __future__ import annotations
 

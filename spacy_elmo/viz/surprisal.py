@@ -1,4 +1,4 @@
-"""How unexpected each word of a text is, in the style of displaCy."""
+"""A text with the surprisal of each word, in the style of displaCy."""
 
 from __future__ import annotations
 

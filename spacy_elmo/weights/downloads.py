@@ -97,8 +97,8 @@ def downloaded_names() -> list[str]:
 
 
 def download_hint(name: str) -> str | None:
-    """How to download what a ``weights`` setting names; None if it is neither published nor an
-    address."""
+    """Advice to download what a ``weights`` setting names; None if it is neither published nor
+    an address."""
     if name in PUBLISHED:
         return (
             f"The ELMo weights '{name}' have not been downloaded. Download them once with: "

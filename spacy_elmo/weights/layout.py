@@ -1,4 +1,4 @@
-"""What every layout of weights offers, and the files that are the same in all of them."""
+"""The interface of weights in every layout, and the files that are the same in all of them."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Weights(ABC):
 
     @abstractmethod
     def has_head(self) -> bool:
-        """Whether there are a language model's head and its vocabulary."""
+        """Tell whether there are a language model's head and its vocabulary."""
 
     @abstractmethod
     def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
@@ -154,7 +154,7 @@ class Weights(ABC):
         """
 
     def has_warm_state(self) -> bool:
-        """Whether a warm state is stored with them."""
+        """Tell whether a warm state is stored with them."""
         return False
 
     def statistics(self) -> Statistics | None:
@@ -171,7 +171,7 @@ class Weights(ABC):
         return Statistics.from_bytes(data, self.config(), str(file))
 
     def is_ours(self) -> bool:
-        """Whether this package wrote them, in either layout."""
+        """Tell whether this package wrote them, in either layout."""
         return True
 
     def card(self) -> Card:

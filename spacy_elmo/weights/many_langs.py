@@ -43,7 +43,7 @@ SIZES = {
 
 
 def is_many_langs(path: Path) -> bool:
-    """Whether a directory has the files of this layout."""
+    """Tell whether a directory has the files of this layout."""
     return (path / ENCODER).is_file() and (path / EMBEDDER).is_file()
 
 

@@ -28,7 +28,7 @@ MIN_VARIANCE = 1e-4  # of the largest; directions with less are left out of the 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is stored as ``statistics.safetensors``.
+    """Statistics of a biLM, stored as ``statistics.safetensors``.
 
     Attributes:
         words: V frequent words.
@@ -72,7 +72,7 @@ class Statistics:
     def from_bytes(
         cls, data: bytes, config: BiLMConfig, source: str = "of the serialized biLM"
     ) -> Statistics:
-        """What `to_bytes` returned, of a biLM of this shape.
+        """Read what `to_bytes` returned, of a biLM of this shape.
 
         Args:
             data: a safetensors file.
@@ -90,7 +90,7 @@ class Statistics:
     def from_tensors(
         cls, tensors: Mapping[str, torch.Tensor], config: BiLMConfig, source: str
     ) -> Statistics:
-        """What `to_tensors` returned.
+        """Read what `to_tensors` returned.
 
         Args:
             tensors: by name.
