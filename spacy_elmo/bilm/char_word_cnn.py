@@ -12,7 +12,7 @@ from torch import nn
 from .char_cnn import CharCNN
 from .characters import BOS, EOS, CharacterIds
 from .config import BiLMConfig
-from .static_vectors import pack_words, unpack_words
+from .static_vectors import unpack_words
 
 # Entries of both dictionaries, and of the one of characters alone.
 UNKNOWN, PADDING = "<oov>", "<pad>"
@@ -91,11 +91,6 @@ class CharWordCNN(CharCNN):
         self.register_buffer("words", torch.zeros(0, dtype=torch.uint8))
         self.word_embedding = nn.Embedding(config.n_words, config.vector_dim)
         self.register_load_state_dict_post_hook(_read_dictionaries)
-
-    def set_dictionaries(self, characters: Sequence[str], words: Sequence[str]) -> None:
-        """Take over the dictionaries, each in the order of its ids."""
-        self.characters, self.words = pack_words(characters), pack_words(words)
-        _read_dictionaries(self, None)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """``(n_words, n_positions, 2)`` ids to ``(n_words, projection_dim)`` vectors."""

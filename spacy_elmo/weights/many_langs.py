@@ -11,22 +11,32 @@ each sentence from zero, as its first batch does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..bilm.char_word_cnn import CharWordCNN
 from ..bilm.config import BiLMConfig
 from ..bilm.lstm_layer import FORGET_BIAS
 from ..bilm.model import BiLM
+from ..bilm.static_vectors import pack_words
 from ..util.files import read_json, reading
 from .layout import CONFIG, Weights
-from .native import check_output, check_tensors
+from .native import build
 
 ENCODER, EMBEDDER = "encoder.pkl", "token_embedder.pkl"
 CHARACTERS, WORDS = "char.dic", "word.dic"
+EMBEDDINGS = {
+    "char_emb_layer.embedding": "embedding",
+    "word_emb_layer.embedding": "word_embedding",
+}
+LSTM = {
+    "weight_ih": "input_linearity.weight",
+    "weight_hh": "state_linearity.weight",
+    "bias": "state_linearity.bias",
+    "weight_hr": "state_projection.weight",
+}
 SPACE = "\u3000"  # the token of a line that has only an id: it was stripped
 # The sizes of all published models; their config.json may name a file that comes with the package.
 SIZES = {
@@ -70,23 +80,11 @@ class ManyLangsWeights(Weights):
 
     def load(self) -> BiLM:
         config = self.config()
-        model, tensors = BiLM(config), {}
-        for name in (EMBEDDER, ENCODER):
-            with reading("the weights", self.path / name):
-                found = torch.load(self.path / name, map_location="cpu", weights_only=True)
-            tensors[name] = {key: x.detach() for key, x in _state_dict(found, self.path / name)}
-            shapes = _embedder_shapes(config) if name == EMBEDDER else _encoder_shapes(config)
-            empty = {key: torch.empty(shape, device="meta") for key, shape in shapes.items()}
-            check_tensors(empty, tensors[name], str(self.path / name))
-        encoder = model.token_encoder
-        assert isinstance(encoder, CharWordCNN)
-        with reading("the dictionaries of", self.where), torch.no_grad():
-            encoder.set_dictionaries(self._entries(CHARACTERS), self._entries(WORDS))
-            _fill_embedder(encoder, tensors[EMBEDDER])
-            _fill_lstm(model, tensors[ENCODER])
-        model.eval()
-        check_output(model, self.where)
-        return model
+        with reading("the weights of", self.where):
+            parameters = to_parameters(config, self._tensors(EMBEDDER), self._tensors(ENCODER))
+            parameters["char_cnn.characters"] = pack_words(self._entries(CHARACTERS))
+            parameters["char_cnn.words"] = pack_words(self._entries(WORDS))
+        return build(config, parameters, self.where)
 
     def check(self) -> None:
         self.load()
@@ -102,6 +100,15 @@ class ManyLangsWeights(Weights):
 
     def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
         raise self.no_head(["head in this layout"])
+
+    def _tensors(self, name: str) -> dict[str, torch.Tensor]:
+        with reading("the weights", self.path / name):
+            found = torch.load(self.path / name, map_location="cpu", weights_only=True)
+            if not isinstance(found, dict) or not all(
+                isinstance(tensor, torch.Tensor) for tensor in found.values()
+            ):
+                raise ValueError("it is not a state dict of tensors")
+        return {str(name): tensor.detach() for name, tensor in found.items()}
 
     def _entries(self, name: str) -> list[str]:
         """A dictionary's entries, in the order of their ids.
@@ -148,77 +155,31 @@ def _config(data: Mapping[str, Any], n_characters: int, n_words: int) -> BiLMCon
     )
 
 
-def _state_dict(found: object, path: Path) -> Iterator[tuple[str, torch.Tensor]]:
-    is_one = isinstance(found, Mapping) and all(
-        isinstance(name, str) and isinstance(tensor, torch.Tensor) for name, tensor in found.items()
-    )
-    if not is_one:
-        raise ValueError(f"'{path}' is not a state dict of tensors.")
-    assert isinstance(found, Mapping)
-    yield from found.items()
+def to_parameters(
+    config: BiLMConfig, embedder: Mapping[str, torch.Tensor], encoder: Mapping[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """The parameters of a `BiLM`, and what is none of them, which `build` refuses.
 
-
-def _embedder_shapes(config: BiLMConfig) -> dict[str, tuple[int, ...]]:
-    C, F, E, P = config.char_dim, config.n_filters, config.vector_dim, config.projection_dim
-    assert E and config.n_characters and config.n_words
-    shapes: dict[str, tuple[int, ...]] = {
-        "char_emb_layer.embedding.weight": (config.n_characters, C),
-        "word_emb_layer.embedding.weight": (config.n_words, E),
-        "projection.weight": (P, E + F),
-        "projection.bias": (P,),
-    }
-    for i, (width, number) in enumerate(config.filters):
-        shapes |= {
-            f"convolutions.{i}.weight": (number, C, width),
-            f"convolutions.{i}.bias": (number,),
-        }
-    for i in range(config.n_highway):
-        name = f"highways._layers.{i}"
-        shapes |= {f"{name}.weight": (2 * F, F), f"{name}.bias": (2 * F,)}
-    return shapes
-
-
-def _encoder_shapes(config: BiLMConfig) -> dict[str, tuple[int, ...]]:
-    P, D = config.projection_dim, config.dim
-    return {
-        f"{direction}_layer_{k}.{name}": shape
-        for direction in ("forward", "backward")
-        for k in range(config.n_layers)
-        for name, shape in {
-            "input_linearity.weight": (4 * D, P),
-            "state_linearity.weight": (4 * D, P),
-            "state_linearity.bias": (4 * D,),
-            "state_projection.weight": (P, D),
-        }.items()
-    }
-
-
-def _fill_embedder(encoder: CharWordCNN, tensors: Mapping[str, torch.Tensor]) -> None:
-    encoder.embedding.weight.copy_(tensors["char_emb_layer.embedding.weight"])
-    encoder.word_embedding.weight.copy_(tensors["word_emb_layer.embedding.weight"])
-    _fill_linear(encoder.projection, tensors, "projection")
-    for i, convolution in enumerate(encoder.convolutions):
-        _fill_linear(convolution, tensors, f"convolutions.{i}")
-    for i, highway in enumerate(encoder.highways):
-        for kind in ("weight", "bias"):
-            transform, carry = tensors[f"highways._layers.{i}.{kind}"].chunk(2)
-            getattr(highway.transform, kind).copy_(transform)
-            getattr(highway.carry, kind).copy_(-carry)  # its gate is of what passes unchanged
-
-
-def _fill_linear(layer: Any, tensors: Mapping[str, torch.Tensor], name: str) -> None:
-    layer.weight.copy_(tensors[f"{name}.weight"])
-    layer.bias.copy_(tensors[f"{name}.bias"])
-
-
-def _fill_lstm(model: BiLM, tensors: Mapping[str, torch.Tensor]) -> None:
-    D = model.config.dim
-    layers: Sequence[Any] = list(model.lstm)
-    for k, layer in enumerate(layers):
-        for d, direction in enumerate(("forward", "backward")):
-            name = f"{direction}_layer_{k}"
-            layer.weight_ih[d] = tensors[f"{name}.input_linearity.weight"]
-            layer.weight_hh[d] = tensors[f"{name}.state_linearity.weight"]
-            layer.bias[d] = tensors[f"{name}.state_linearity.bias"]
-            layer.bias[d, D : 2 * D] -= FORGET_BIAS
-            layer.weight_hr[d] = tensors[f"{name}.state_projection.weight"]
+    Args:
+        config: the shape of the biLM.
+        embedder, encoder: the two state dicts.
+    """
+    found = {}
+    for name, tensor in embedder.items():
+        layer, _, kind = name.rpartition(".")
+        if layer.startswith("highways._layers."):
+            highway = f"char_cnn.highways.{layer.rpartition('.')[2]}"
+            transform, carry = tensor.chunk(2)
+            found[f"{highway}.transform.{kind}"] = transform
+            found[f"{highway}.carry.{kind}"] = -carry  # its gate is of what passes unchanged
+        else:
+            found[f"char_cnn.{EMBEDDINGS.get(layer, layer)}.{kind}"] = tensor
+    rest = dict(encoder)
+    for k in range(config.n_layers):
+        for ours, theirs in LSTM.items():
+            names = [f"{direction}_layer_{k}.{theirs}" for direction in ("forward", "backward")]
+            if rest.keys() >= set(names):
+                found[f"lstm.{k}.{ours}"] = torch.stack([rest.pop(name) for name in names])
+                if ours == "bias":
+                    found[f"lstm.{k}.bias"][:, config.dim : 2 * config.dim] -= FORGET_BIAS
+    return found | rest
