@@ -100,7 +100,7 @@ class BiLMConfig(Settings):
         if self.token_encoder != "vectors":
             self._check_filters()
         defaults = {field.name: field.default for field in fields(self)} | {"filters": ()}
-        others = self._foreign_settings()
+        others = _foreign(self.token_encoder)
         _refuse(self.token_encoder, [n for n in others if getattr(self, n) != defaults[n]])
 
     def _check_filters(self) -> None:
@@ -129,10 +129,6 @@ class BiLMConfig(Settings):
                 f"biLM config: token_encoder = {self.token_encoder!r} needs the size of its "
                 f"tables; the settings {missing} are missing."
             )
-
-    def _foreign_settings(self) -> list[str]:
-        """Settings that only other token encoders have."""
-        return _foreign(self.token_encoder)
 
     @property
     def n_filters(self) -> int:
@@ -165,7 +161,7 @@ class BiLMConfig(Settings):
         ``token_encoder`` is left out for a char-CNN, as when there was no other, and ``subwords``
         where there are none.
         """
-        left_out = set(self._foreign_settings())
+        left_out = set(_foreign(self.token_encoder))
         if self.subwords is None:
             left_out.add("subwords")
         if self.token_encoder == "char_cnn":
@@ -183,6 +179,7 @@ class BiLMConfig(Settings):
         token_encoder = data.get("token_encoder", "char_cnn")
         if token_encoder == "vectors":
             _refuse(token_encoder, [name for name in _foreign(token_encoder) if name in data])
+        if "filters" not in TOKEN_ENCODERS.get(token_encoder, ()):
             data = {"filters": (), **data}
         missing = [name for name in ("filters", "projection_dim", "dim") if name not in data]
         if missing:
@@ -191,6 +188,7 @@ class BiLMConfig(Settings):
 
 
 def _foreign(token_encoder: str) -> list[str]:
+    """The settings that only other token encoders have."""
     own = TOKEN_ENCODERS.get(token_encoder, ())
     every = {name: None for names in TOKEN_ENCODERS.values() for name in names}  # in order
     return [name for name in every if name not in own]

@@ -109,7 +109,7 @@ class WordVectors(nn.Module):
             else None
         )
         self._to_ids: RowIds | None = None
-        self.register_load_state_dict_post_hook(_check_loaded)
+        self.register_load_state_dict_post_hook(_read_loaded)
 
     def fill(self, table: WordTable, trainable: bool = False) -> None:
         """Take over a table, of the sizes of the config.
@@ -138,10 +138,13 @@ class WordVectors(nn.Module):
             ValueError: the words are damaged.
         """
         if self._to_ids is None:
-            words, rows = unpack_words(self.words), self.rows.cpu().numpy()
-            check_words(words, rows, len(self.table))
-            self._to_ids = RowIds(words, rows)
+            self._to_ids = self._read_words()
         return self._to_ids
+
+    def _read_words(self) -> RowIds:
+        words, rows = unpack_words(self.words), self.rows.cpu().numpy()
+        check_words(words, rows, len(self.table))
+        return RowIds(words, rows)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """``(n_words, 1)`` ids to ``(n_words, projection_dim)`` vectors."""
@@ -156,9 +159,8 @@ class WordVectors(nn.Module):
         return {**self.__dict__, "_to_ids": None}
 
 
-def _check_loaded(module: WordVectors, _: Any) -> None:
-    module._to_ids = None
-    _ = module.to_ids  # now: damaged words must not show at the first Doc only
+def _read_loaded(module: WordVectors, _: Any) -> None:
+    module._to_ids = module._read_words()  # damaged words must not show at the first Doc only
     check_vectors(module.table.detach().cpu().numpy())
 
 

@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 
 from ..senses.occurrences import MIN_CONTEXTS, Context, group, similarities
 from ..viz.contexts import draw_senses
-from ..viz.figure import columns, shorten, shorten_start
+from ..viz.figure import columns, cut, cut_start
 from ..viz.page import html_page
 from ..viz.picture import Picture
 from ..viz.similarity import TEXT_CHARACTERS, draw_matrix
@@ -54,8 +54,8 @@ def draw_occurrences(word: str, contexts: list[Context]) -> Picture:
         left, found, right = context.text
         start = f"{context.row}: " if context.row else ""
         room = TEXT_CHARACTERS - columns(f"{start}[{found}]")
-        left = shorten_start(left, max(room // 2, room - columns(right)))
-        lines.append(f"{start}{left}[{found}]{shorten(right, room - columns(left))}")
+        left = cut_start(left, max(room // 2, room - columns(right)))
+        lines.append(f"{start}{left}[{found}]{cut(right, room - columns(left))}")
     caption = "The darker a cell, the more similar is what surrounds the word in two sentences."
     if all(context.row for context in contexts):
         n_right = accuracy(contexts, cosines).sum()

@@ -29,12 +29,6 @@ def written(doc: Doc, start: int, end: int) -> str:
     return PADDED.sub("", doc[start:end].text_with_ws.replace(BLANK_WORD, BLANK))
 
 
-def around(doc: Doc, i: int, start: int, end: int) -> tuple[str, str, str]:
-    """A Doc's token ``i`` and the text around it: left, word, right, between two token indices."""
-    after = doc[i].whitespace_ + written(doc, i + 1, end)
-    return written(doc, start, i), written(doc, i, i + 1).rstrip(), PADDED.sub("", after)
-
-
 class Blank(NamedTuple):
     """A blank in its sentence.
 
@@ -58,6 +52,7 @@ def find_blanks(doc: Doc) -> list[Blank]:
         words = [BLANK if text == BLANK_WORD else text for text in texts]
         for place, i in enumerate(inside):
             if texts[place] == BLANK_WORD:
-                left, _, right = around(doc, i, inside[0], inside[-1] + 1)
+                left, right = written(doc, inside[0], i), written(doc, i + 1, inside[-1] + 1)
+                right = PADDED.sub("", doc[i].whitespace_ + right)
                 found.append(Blank(left, right.rstrip(), words, place))
     return found

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..about import __version__
-from ..util.files import read_json, write_text
+from ..util.files import read_json, write_json
 from ..util.progress import ProgressBar
 from ..util.workers import map_in_processes
 from .block import Block
@@ -118,12 +118,12 @@ def encode(
             )
     if "n_rows" not in state or not all(map(Path.exists, output_files(format, out))):
         description.parent.mkdir(parents=True, exist_ok=True)
-        write_description(description, settings)  # before any part: no part is without it
+        write_json(description, {"settings": settings})  # before any part: no part is without it
         parts.mkdir(exist_ok=True)
         sizes = encode_parts(read, parts, encoder, n_process, quiet)
         WRITERS[format](out, sorted(parts.glob("*.npz")))
         state = Summary(*map(sum, zip(*sizes, strict=True)))._asdict()
-        write_description(description, settings, state)
+        write_json(description, {"settings": settings, **state})
     shutil.rmtree(parts, ignore_errors=True)
     return Summary(state["n_rows"], state["n_vectors"])
 
@@ -143,13 +143,6 @@ def refuse_existing(paths: Sequence[Path]) -> None:
             f"Already there: {', '.join(found)}. Give --resume to continue an interrupted job, or "
             f"remove them to start again."
         )
-
-
-def write_description(
-    path: Path, settings: dict[str, Any], state: dict[str, int] | None = None
-) -> None:
-    data = {"settings": settings, **(state or {})}
-    write_text(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_description(path: Path, settings: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..lm.language_model import BLANK, LanguageModel
-from .figure import COLOURS, in_style, new_figure, shorten, shorten_start
+from .figure import COLOURS, cut, cut_start, in_style, new_figure
 from .page import FAINT, replace_controls
 from .picture import Picture
 
@@ -37,7 +37,7 @@ def draw_blanks(lm: LanguageModel, words: Sequence[str], n: int = 5) -> Picture:
                  "from both": found.both}  # fmt: skip
         for number, (title, guesses) in enumerate(sides.items()):
             panel = next(panels)
-            names = [shorten(replace_controls(word), WORD_CHARACTERS) for word, _ in guesses]
+            names = [cut(replace_controls(word), WORD_CHARACTERS) for word, _ in guesses]
             values = [probability for _, probability in guesses]
             bars = panel.barh(range(len(values)), values, color=COLOURS[number], height=0.8)
             panel.bar_label(bars, [f"{value:.1%}" for value in values], padding=4, color=FAINT)
@@ -58,6 +58,6 @@ def draw_blanks(lm: LanguageModel, words: Sequence[str], n: int = 5) -> Picture:
 
 def surroundings(words: Sequence[str], position: int) -> str:
     """A blank and what is near it on both sides."""
-    left = shorten_start(" ".join(words[:position]), CONTEXT_CHARACTERS)
-    right = shorten(" ".join(words[position + 1 :]), CONTEXT_CHARACTERS)
+    left = cut_start(" ".join(words[:position]), CONTEXT_CHARACTERS)
+    right = cut(" ".join(words[position + 1 :]), CONTEXT_CHARACTERS)
     return replace_controls(f"{left} {BLANK} {right}").strip()

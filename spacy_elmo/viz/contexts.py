@@ -6,7 +6,7 @@ import numpy as np
 
 from ..senses.clusters import center, project
 from ..senses.occurrences import Sense, Senses
-from .figure import COLOURS, MARKERS, in_style, new_figure, shorten
+from .figure import COLOURS, MARKERS, cut, in_style, new_figure
 from .page import INK, clean, replace_controls
 from .picture import Picture
 
@@ -55,7 +55,7 @@ def draw_senses(found: Senses) -> Picture:
 
 def legend(number: int, group: Sense) -> str:
     """The name of a group: its number, its size, its keywords."""
-    words = shorten(", ".join(group.keywords), KEYWORD_CHARACTERS)
+    words = cut(", ".join(group.keywords), KEYWORD_CHARACTERS)
     name = f"{number + 1} · {len(group.contexts)} contexts"
     return f"{name} · {words}" if words else name
 

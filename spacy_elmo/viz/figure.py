@@ -161,7 +161,7 @@ def columns(text: str) -> int:
     return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 
-def shorten(text: str, most: int) -> str:
+def cut(text: str, most: int) -> str:
     """A text of at most so many `columns`."""
     if columns(text) <= most:
         return text
@@ -169,6 +169,6 @@ def shorten(text: str, most: int) -> str:
     return text[:n] + "…"
 
 
-def shorten_start(text: str, most: int) -> str:
-    """As `shorten`, but it is the end that stays."""
-    return shorten(text[::-1], most)[::-1]
+def cut_start(text: str, most: int) -> str:
+    """As `cut`, but it is the end that stays."""
+    return cut(text[::-1], most)[::-1]

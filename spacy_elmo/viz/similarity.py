@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from .figure import heat_map, in_style, new_figure, shorten
+from .figure import cut, heat_map, in_style, new_figure
 from .page import replace_controls
 from .picture import Picture
 
@@ -31,7 +31,7 @@ def draw_similarity(texts: Sequence[Doc | Span]) -> Picture:
     if not 2 <= n <= MOST:
         raise ValueError(f"The matrix compares 2 to {MOST} Docs or Spans, not {n}.")
     values = np.array([[one.similarity(other) for other in texts] for one in texts])
-    lines = [shorten(" ".join(text.text.split()), TEXT_CHARACTERS) for text in texts]
+    lines = [cut(" ".join(text.text.split()), TEXT_CHARACTERS) for text in texts]
     pairs = values[~np.eye(n, dtype=bool)]
     caption = (
         f"Cosines of the vectors of {n} texts, from {pairs.min():.2f} (light) to {pairs.max():.2f} "

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..pretraining.run.log import LOG, find_log, read_log
-from .figure import COLOURS, MARKERS, in_style, new_figure, shorten_start
+from .figure import COLOURS, MARKERS, cut_start, in_style, new_figure
 from .page import replace_controls
 from .picture import Picture
 
@@ -86,7 +86,7 @@ def draw_curves(panel: Any, curves: dict[str, list[Value]]) -> None:
 
 def label_of(name: str) -> str:
     """The name of a run or a direction, in a legend; the ends of paths differ."""
-    return shorten_start(replace_controls(name), NAME_CHARACTERS)
+    return cut_start(replace_controls(name), NAME_CHARACTERS)
 
 
 def describe(run: RunCurves) -> str:

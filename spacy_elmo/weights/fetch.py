@@ -23,7 +23,7 @@ from .downloads import NAME, PUBLISHED, cache_folder
 from .find import EMBEDDED, GROUP, find_weights, names_in_zip, refuse_others
 from .layout import CONFIG, FILES, HDF5, META, OPTIONS
 from .published.hdf5 import import_h5py
-from .published.weights import refuse_bomb
+from .published.weights import folder_in_zip, unpack
 
 BROKEN_OFF = (
     requests.ConnectionError,
@@ -194,18 +194,10 @@ def _unpack(url: str, archive: Path, folder: Path) -> None:
         raise ValueError(f"{url} is no zip, or a damaged one.")
     refuse_others(url, names_in_zip(archive))
     try:
-        with zipfile.ZipFile(archive) as opened:
-            members = [(name.rpartition("/"), opened.getinfo(name)) for name in opened.namelist()]
-            tops = [top for (top, _, name), _ in members if name in (CONFIG, OPTIONS)]
-            if len(tops) != 1:
-                raise ValueError(
-                    f"{url}: the zip must have one {CONFIG} or {OPTIONS}, found {len(tops)}."
-                )
-            for (top, _, name), member in members:
-                if top == tops[0] and (name in FILES or name.endswith(HDF5)):
-                    refuse_bomb(member)
-                    with opened.open(member) as packed, open(folder / name, "wb") as unpacked:
-                        shutil.copyfileobj(packed, unpacked, 2**20)
+        for member in folder_in_zip(archive, CONFIG, OPTIONS).iterdir():
+            if member.is_file() and (member.name in FILES or member.name.endswith(HDF5)):
+                with open(folder / member.name, "wb") as file:
+                    unpack(member, file)
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{url}: the zip is damaged ({error}).") from error
 

@@ -12,7 +12,7 @@ from ..bilm.model import BiLM
 from ..util.files import present_directory, reading
 from .downloads import download_hint, downloaded_names, find_downloaded
 from .layout import CONFIG, HDF5, OPTIONS, WEIGHTS, Weights
-from .native import OwnWeights
+from .native import NativeWeights
 
 GROUP = "spacy_elmo_weights"  # of entry points
 EMBEDDED = Path(__file__).parent.parent / "models"
@@ -57,7 +57,7 @@ def _find(setting: str | Path | Sequence[str | Path]) -> Weights:
     name = str(setting)
     embedded = {file.parent.name: file.parent for file in EMBEDDED.glob(f"*/{CONFIG}")}
     if name in embedded:
-        return OwnWeights(embedded[name])
+        return NativeWeights(embedded[name])
     installed = {point.name: point.value for point in entry_points(group=GROUP)}
     if name in installed:
         return _installed(name, installed[name])
@@ -97,13 +97,13 @@ def _installed(name: str, module: str) -> Weights:
             f"The package that brings the ELMo weights '{name}' is damaged: it has no module "
             f"'{module}'. Reinstall it."
         )
-    return OwnWeights(Path(spec.origin).parent)
+    return NativeWeights(Path(spec.origin).parent)
 
 
 def _in_directory(path: Path) -> Weights:
     refuse_others(str(path), [file.name for file in path.iterdir()])
     if (path / CONFIG).is_file():
-        return OwnWeights(path)
+        return NativeWeights(path)
     from .published.weights import PublishedWeights  # few need it
 
     if (path / OPTIONS).is_file():

@@ -36,7 +36,7 @@ CHARACTERS = (
 )
 
 
-class OwnWeights(Weights):
+class NativeWeights(Weights):
     """A directory with ``config.json`` and ``weights.safetensors``.
 
     Args:

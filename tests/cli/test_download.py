@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 from spacy_elmo.cli import app
 from spacy_elmo.weights.downloads import CACHE_VARIABLE, PUBLISHED, Published, cache_folder
 from spacy_elmo.weights.find import WeightsNotFoundError, find_weights
-from spacy_elmo.weights.native import OwnWeights
+from spacy_elmo.weights.native import NativeWeights
 
 from ..pipeline.helpers import write_weights
 
@@ -222,7 +222,7 @@ def test_own_zip(server, cache, tmp_path) -> None:
     output = succeed(server.serve("/v1/mine.zip", whole(make_zip(files))) + "?version=/2")
     assert '"weights": "mine"' in output
     found = find_weights("mine")
-    assert isinstance(found, OwnWeights) and found.where == str(cache / "mine")
+    assert isinstance(found, NativeWeights) and found.where == str(cache / "mine")
     found.load()
 
 
@@ -362,8 +362,11 @@ def test_full_disk(server, cache, room, h5py) -> None:
     [
         ({"encoder.pkl": b"", "token_embedder.pkl": b""}, "ELMoForManyLangs"),
         ({"../options.json": OPTIONS, "model.hdf5": HDF5}, "leads out of it"),
-        ({"readme.txt": b"hello"}, "found 0"),
-        ({"a/options.json": OPTIONS, "b/options.json": OPTIONS}, "found 2"),
+        ({"readme.txt": b"hello"}, "has no config.json"),
+        (
+            {"a/options.json": OPTIONS, "b/options.json": OPTIONS},
+            "has several config.json",
+        ),
         ({"config.json": b"{}"}, ".zip/weights.safetensors: there is no such file"),
     ],
 )

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import spacy_elmo
 from spacy_elmo.cli import app
-from spacy_elmo.encoding import corpus, job
+from spacy_elmo.encoding import job, rows
 from spacy_elmo.encoding.block import Block
 
 from ..pipeline.helpers import write_weights
@@ -30,7 +30,7 @@ N_ROWS = 20 * PART - 7
 @pytest.fixture
 def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Rows for twenty parts."""
-    monkeypatch.setattr(corpus, "MAX_ROWS", PART)
+    monkeypatch.setattr(rows, "MAX_ROWS", PART)
     path = tmp_path / "many.txt"
     lines = [" ".join(f"w{i * j % 97}" for j in range(i % 6)) for i in range(N_ROWS)]
     path.write_text("\n".join(lines) + "\n")

@@ -26,7 +26,7 @@ from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.bilm.word_cache import WordCache
 from spacy_elmo.pipeline.layer_cache import LayerCache
 from spacy_elmo.weights.find import load_bilm
-from spacy_elmo.weights.native import OwnWeights
+from spacy_elmo.weights.native import NativeWeights
 
 from ..pipeline.helpers import (
     CONFIG,
@@ -50,8 +50,10 @@ def test_the_first_texts_of_several_threads(
     weights = write_weights(tmp_path / "weights")
     expected = vectors_of([make_nlp(weights)(text) for text in TEXTS])
     loads: list[str] = []
-    load = OwnWeights.load
-    monkeypatch.setattr(OwnWeights, "load", lambda self: (loads.append(self.where), load(self))[1])
+    load = NativeWeights.load
+    monkeypatch.setattr(
+        NativeWeights, "load", lambda self: (loads.append(self.where), load(self))[1]
+    )
     for number in range(10):
         nlp, start = make_nlp(weights), threading.Barrier(N_THREADS)
 
@@ -100,8 +102,10 @@ def test_a_language_model_is_loaded_once(tmp_path: Path, monkeypatch: pytest.Mon
     nlp, start = spacy.blank("en"), threading.Barrier(N_THREADS)
     component = nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
     loads: list[str] = []
-    load = OwnWeights.load
-    monkeypatch.setattr(OwnWeights, "load", lambda self: (loads.append(self.where), load(self))[1])
+    load = NativeWeights.load
+    monkeypatch.setattr(
+        NativeWeights, "load", lambda self: (loads.append(self.where), load(self))[1]
+    )
 
     def read(number: int) -> object:
         start.wait()
@@ -116,7 +120,7 @@ def test_a_language_model_is_loaded_once(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 @pytest.mark.parametrize(
     ("place", "method"),
-    [(OwnWeights, "load"), (WordCache, "_store"), (LayerCache, "_evict")],
+    [(NativeWeights, "load"), (WordCache, "_store"), (LayerCache, "_evict")],
     ids=["weights", "words", "layers"],
 )
 def test_a_fork_while_another_thread_holds_a_lock(
@@ -126,7 +130,7 @@ def test_a_fork_while_another_thread_holds_a_lock(
     weights = write_weights(tmp_path / "weights")
     expected = vectors_of([make_nlp(weights)(TEXTS[0])])
     nlp = make_nlp(weights)
-    if place is not OwnWeights:
+    if place is not NativeWeights:
         nlp("This loads the weights.")
         nlp.get_pipe("elmo").shim.cache.enable()
     inside, leave = threading.Event(), threading.Event()

@@ -17,7 +17,7 @@ from spacy_elmo.cli import app
 from spacy_elmo.pipeline.mixes import Mix
 from spacy_elmo.senses.clusters import center, distances, divide, project
 from spacy_elmo.senses.occurrences import find_senses
-from spacy_elmo.viz.figure import shorten
+from spacy_elmo.viz.figure import cut
 from spacy_elmo.viz.mixes import draw_mixes
 from spacy_elmo.viz.surprisal import shade, text_on
 
@@ -65,8 +65,8 @@ def test_groups_that_are_far_apart() -> None:
 
 
 def test_labels_are_shortened_to_their_width() -> None:
-    assert [shorten("crane", most) for most in (5, 4, 1)] == ["crane", "cra…", "…"]
-    assert [shorten("두루미", most) for most in (6, 5, 4)] == ["두루미", "두루…", "두…"]
+    assert [cut("crane", most) for most in (5, 4, 1)] == ["crane", "cra…", "…"]
+    assert [cut("두루미", most) for most in (6, 5, 4)] == ["두루미", "두루…", "두…"]
 
 
 @pytest.mark.parametrize("value", np.linspace(0, 1, 21).tolist())

@@ -19,7 +19,7 @@ from torch import nn
 from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM
 from ...util.files import read_json, reading, write_json
-from ..layout import DOCUMENTS, HDF5, META, MODEL, OPTIONS, STATISTICS, VOCAB, Weights
+from ..layout import DOCUMENTS, HDF5, META, MODEL, OPTIONS, STATISTICS, VOCAB, WEIGHTS, Weights
 from ..native import build
 from .datasets import (
     check_dataset,
@@ -93,15 +93,7 @@ class PublishedWeights(Weights):
         Raises:
             ValueError: the files are not in it.
         """
-        root = zipfile.Path(path)
-        folders = [root, *(folder for folder in root.iterdir() if folder.is_dir())]
-        complete = [folder for folder in folders if folder.joinpath(OPTIONS).is_file()]
-        if len(complete) != 1:
-            raise ValueError(
-                f"'{path}' has {'several' if complete else 'no'} {OPTIONS}, at its top or in a "
-                f"folder there; a zip of weights has one, and a {MODEL}."
-            )
-        return cls.in_folder(complete[0], str(path))
+        return cls.in_folder(folder_in_zip(path, OPTIONS), str(path))
 
     def config(self) -> BiLMConfig:
         options = read_json(self.options)
@@ -161,23 +153,45 @@ class PublishedWeights(Weights):
         if self._unpacked is None:
             file = tempfile.TemporaryFile()  # noqa: SIM115
             with reading("the HDF5 file", self.hdf5):
-                member = self.hdf5.root.getinfo(self.hdf5.at)  # type: ignore[attr-defined]
-                refuse_bomb(member)
-                with self.hdf5.open("rb") as packed:
-                    shutil.copyfileobj(packed, file, 2**20)
+                assert isinstance(self.hdf5, zipfile.Path)
+                unpack(self.hdf5, file)
                 file.flush()
             self._unpacked = file
             weakref.finalize(self, file.close)
         return self._unpacked
 
 
-def refuse_bomb(member: zipfile.ZipInfo) -> None:
-    """Raise a ValueError for a file in a zip that is packed better than weights can be."""
-    if member.file_size > MAX_UNPACKED + MAX_PACKED_RATIO * member.compress_size:
+def folder_in_zip(path: Path, *names: str) -> zipfile.Path:
+    """The folder in a zip, or its top, that has a file of one of these names.
+
+    Raises:
+        ValueError: there is none, or there are several.
+    """
+    root = zipfile.Path(path)
+    folders = [root, *(folder for folder in root.iterdir() if folder.is_dir())]
+    found = [f for f in folders if any(f.joinpath(name).is_file() for name in names)]
+    if len(found) != 1:
         raise ValueError(
-            f"'{member.filename}' would unpack to {member.file_size:,} bytes, far more than its "
-            f"{member.compress_size:,} can contain. Unpack it yourself to use it anyway"
+            f"'{path}' has {'several' if found else 'no'} {' or '.join(names)}, at its top or in a "
+            f"folder there; a zip of weights has one, beside {MODEL} or {WEIGHTS}."
         )
+    return found[0]
+
+
+def unpack(member: zipfile.Path, to: IO[bytes]) -> None:
+    """Write the content of a file in a zip.
+
+    Raises:
+        ValueError: it is packed better than weights can be.
+    """
+    info = member.root.getinfo(member.at)
+    if info.file_size > MAX_UNPACKED + MAX_PACKED_RATIO * info.compress_size:
+        raise ValueError(
+            f"'{info.filename}' would unpack to {info.file_size:,} bytes, far more than its "
+            f"{info.compress_size:,} can contain. Unpack it yourself to use it anyway"
+        )
+    with member.open("rb") as packed:
+        shutil.copyfileobj(packed, to, 2**20)
 
 
 def write_published(
