@@ -205,15 +205,15 @@ def check_tensors(
 
 def compact(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The tensors, in half precision where that is exact; tables of subwords in 8 bits."""
-    found = {n: pack_table(n, t) for n, t in tensors.items() if n.endswith(SUBWORDS)}
-    packed = {name: tensor for each in found.values() for name, tensor in (each or {}).items()}
-    halves = {name: halved(t) for name, t in tensors.items() if name not in packed}
-    return packed | {
-        name: (
-            half if torch.equal(half.to(tensors[name].dtype), tensors[name]) else tensors[name]
-        ).contiguous()
-        for name, half in halves.items()
-    }
+    found: dict[str, torch.Tensor] = {}
+    for name, tensor in tensors.items():
+        packed = pack_table(name, tensor) if name.endswith(SUBWORDS) else None
+        if packed is None:
+            half = halved(tensor)
+            is_exact = torch.equal(half.to(tensor.dtype), tensor)
+            packed = {name: (half if is_exact else tensor).contiguous()}
+        found |= packed
+    return found
 
 
 def halved(tensor: torch.Tensor) -> torch.Tensor:
@@ -273,4 +273,4 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
 def save_statistics(statistics: Statistics, path: Path) -> None:
     """Write statistics into a directory that exists."""
     with atomic_file(path / STATISTICS) as temporary:
-        write_tensors(statistics.to_tensors(), temporary)
+        temporary.write_bytes(statistics.to_bytes())

@@ -14,8 +14,6 @@ from ..util.files import reading
 from ..util.threads import threads_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..bilm.config import BiLMConfig
     from ..bilm.model import BiLM
     from ..bilm.sentence_batches import IndexedSentences
@@ -56,17 +54,13 @@ class Statistics:
         with threads_for(words.numel() * len(whitening)), torch.autocast("cpu", enabled=False):
             return (words @ whitening).numpy()
 
-    def to_tensors(self) -> dict[str, torch.Tensor]:
-        """As they are stored; the words are joined by line feeds, in UTF-8."""
+    def to_bytes(self) -> bytes:
+        """The safetensors format; the words are joined by line feeds, in UTF-8."""
         text = np.frombuffer("\n".join(self.words).encode("utf-8"), dtype=np.uint8)
         tensors = {"words": torch.tensor(text), "whitening": torch.tensor(self.whitening).half()}
         for name in ("frequencies", "word_mean", "mean", "std"):
             tensors[name] = torch.tensor(getattr(self, name))
-        return tensors
-
-    def to_bytes(self) -> bytes:
-        """The tensors in the safetensors format."""
-        return save_tensors(self.to_tensors())
+        return save_tensors(tensors)
 
     @classmethod
     def from_bytes(
@@ -80,30 +74,13 @@ class Statistics:
             source: where the data come from, for errors.
 
         Raises:
-            ValueError: see `from_tensors`.
-        """
-        with reading("the statistics", source):
-            tensors = load_tensors(data)
-        return cls.from_tensors(tensors, config, source)
-
-    @classmethod
-    def from_tensors(
-        cls, tensors: Mapping[str, torch.Tensor], config: BiLMConfig, source: str
-    ) -> Statistics:
-        """Read what `to_tensors` returned.
-
-        Args:
-            tensors: by name.
-            config: the shape of the biLM.
-            source: where they come from, for errors.
-
-        Raises:
             ValueError: something is missing, has the wrong shape or values, or belongs to a biLM
                 of another shape.
         """
         size, layers = config.projection_dim, (config.n_layers + 1, config.width)
         shapes = {"word_mean": (size,), "whitening": (size, size), "mean": layers, "std": layers}
         with reading("the statistics", source):
+            tensors = load_tensors(data)
             text = bytes(tensors["words"].to(torch.uint8).numpy()).decode("utf-8")
             words = text.split("\n") if text else []
             shapes["frequencies"] = (len(words),)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load, save
 
 from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.weights.find import find_weights
@@ -102,7 +103,7 @@ def test_statistics_of_another_bilm(weights, statistics):
 @pytest.mark.parametrize("damage", ["missing", "shape", "nan", "text"])
 def test_damaged_statistics(weights, statistics, damage):
     config = find_weights(weights).config()
-    tensors = statistics.to_tensors()
+    tensors = load(statistics.to_bytes())
     if damage == "missing":
         del tensors["std"]
     elif damage == "shape":
@@ -112,7 +113,7 @@ def test_damaged_statistics(weights, statistics, damage):
     else:
         tensors["words"] = torch.tensor([255, 255], dtype=torch.uint8)
     with pytest.raises(ValueError, match=r"^Cannot read the statistics FILE: "):
-        Statistics.from_tensors(tensors, config, "FILE")
+        Statistics.from_bytes(save(tensors), config, "FILE")
 
 
 def test_a_text_of_one_word():
