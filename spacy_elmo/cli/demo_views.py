@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import numpy as np
 from spacy.language import Language
@@ -78,12 +77,14 @@ def show_score(found: Found) -> None:
         f"all. In layer 0, the static vectors, all are equally near, and one is picked at random. "
         f"The surroundings of a word are what is compared above.",
     )
-    layers = range(len(next(iter(found.values()))[0].layers))
-    ways: dict[str, Callable[[list[Context]], np.ndarray]]
-    ways = {f"layer {i}": partial(layer_cosines, layers=[i]) for i in layers}
     echo()
-    for name, compare in {**ways, "surroundings": similarities}.items():
-        right = sum(accuracy(contexts, compare(contexts)).sum() for contexts in found.values())
+    n_layers = len(next(iter(found.values()))[0].layers)
+    for layer in [*range(n_layers), None]:
+        name = "surroundings" if layer is None else f"layer {layer}"
+        right = sum(
+            accuracy(c, similarities(c) if layer is None else layer_cosines(c, [layer])).sum()
+            for c in found.values()
+        )
         bar = style("█" * round(right / total * (WIDTH - 25)), fg="green")
         echo(f"  {name:15}{right / total:4.0%}  {bar}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ from ..util.settings import Settings, one_of
 from ..util.threads import threads
 from ..weights.find import find_weights
 from .block import Block
-from .rows import Row, make_sentence
+from .rows import Row, make_doc
 
 
 @dataclass(frozen=True)
@@ -184,34 +184,21 @@ class Encoder(Settings):
                 arrays += [np.array(np.moveaxis(a, -2, 0)) for a in self._select(outputs)]
                 if self.docs:
                     compared += [output.compared for output in outputs]
-            if self.docs:
-                data = self._store(docs, arrays, compared)
-                texts = [[token.text for token in doc] for doc in docs]
-                return Block(
-                    list(ids), texts, np.empty((0, *self.shape), self.dtype), data, id_type
-                )
+            data = self._store(docs, arrays, compared) if self.docs else b""
             pooled = [self._pool(doc, array) for doc, array in zip(docs, arrays, strict=True)]
-        texts = [text for text, _ in pooled]
-        vectors = [array.astype(self.dtype, copy=False) for _, array in pooled]
-        empty = np.empty((0, *self.shape), self.dtype)
-        return Block(list(ids), texts, np.concatenate([empty, *vectors]), id_type=id_type)
+        texts, vectors = [text for text, _ in pooled], [np.empty((0, *self.shape), self.dtype)]
+        if not self.docs:  # which have the vectors
+            vectors += [array.astype(self.dtype, copy=False) for _, array in pooled]
+        return Block(list(ids), texts, np.concatenate(vectors), data, id_type)
 
     def read(self, rows: Sequence[Row] | StoredDocs) -> list[Doc]:
         """Docs of rows, as the elmo component gets them in its pipeline."""
         names = self.nlp.pipe_names
         later = names[names.index(self.elmo.name) :]
         with self.nlp.select_pipes(disable=later):
-            return list(self.nlp.pipe(self._make_docs(rows)))
-
-    def _make_docs(self, rows: Sequence[Row] | StoredDocs) -> Iterator[Doc]:
-        if isinstance(rows, StoredDocs):
-            yield from rows.read(self.nlp.vocab)
-            return
-        for row in rows:
-            if isinstance(row, str):
-                yield self.nlp.make_doc(row)
-            else:
-                yield make_sentence(self.nlp.vocab, row)
+            if isinstance(rows, StoredDocs):
+                return list(self.nlp.pipe(rows.read(self.nlp.vocab)))
+            return list(self.nlp.pipe(make_doc(self.nlp, row) for row in rows))
 
     def _has_own_mix(self) -> bool:
         """Tell whether the mix is the component's own."""

@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
@@ -137,6 +138,11 @@ def make_sentence(vocab: Vocab, words: list[str], spaces: list[bool] | None = No
     """A Doc that is a single sentence."""
     starts: list[Any] = [i == 0 for i in range(len(words))]
     return Doc(vocab, words=words, spaces=spaces, sent_starts=starts)
+
+
+def make_doc(nlp: Language, row: Row) -> Doc:
+    """A Doc of a text, or of words that are one sentence; no component runs."""
+    return nlp.make_doc(row) if isinstance(row, str) else make_sentence(nlp.vocab, row)
 
 
 def is_shard(file: Path) -> bool:

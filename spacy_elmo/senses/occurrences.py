@@ -13,7 +13,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import to_numpy
 
-from ..encoding.rows import Row, RowFiles, make_sentence
+from ..encoding.rows import Row, RowFiles, make_doc, make_sentence
 from ..pipeline.compared_vectors import occurrence_vector, unit
 from ..pipeline.doc_vectors import get_compared
 from ..text.readers import StoredDocs, blank_pipeline
@@ -208,11 +208,8 @@ def read_docs(
         yield from zip(ids, rows.read(nlp.vocab), strict=True)
         return
     for name, row in zip(ids, rows, strict=True):
-        if isinstance(row, str):
-            if word in row.lower():
-                yield name, nlp.make_doc(row)
-        elif any(token.lower() == word for token in row):
-            yield name, make_sentence(nlp.vocab, row)
+        if word in (row.lower() if isinstance(row, str) else map(str.lower, row)):
+            yield name, make_doc(nlp, row)
 
 
 def split_sentences(doc: Doc) -> Iterator[Doc]:
