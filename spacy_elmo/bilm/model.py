@@ -103,9 +103,10 @@ class BiLM(nn.Module):
         """
         version = weights_version(self)
         with LOADING:
-            if name not in self._derived or self._derived[name][0] != version:
-                self._derived[name] = version, compute()
-            return self._derived[name][1]
+            kept = self._derived.get(name)
+            if kept is None or kept[0] != version:
+                kept = self._derived[name] = version, compute()
+            return kept[1]
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles derive anew."""
@@ -301,7 +302,7 @@ class BiLM(nn.Module):
             flat = to_device(tokens.astype(np.int64), self.device)
             with threads_for(packing.mean_size * self.layer_size, self.n_threads):
                 layers = self._layers(types, flat, packing, select_state(state, batch), ends)
-                parts = by_sentence(layers, len(self.lstm) + 1, packing, lengths)
+                parts = by_sentence(layers, len(self.lstm), packing, lengths)
             for i, part in zip(batch, parts, strict=True):
                 results[i] = part
             if ends is not None:

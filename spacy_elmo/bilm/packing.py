@@ -99,7 +99,8 @@ def by_sentence(
 ) -> list[torch.Tensor]:
     """Packed layers of a batch as ``(L + 1, n_words, 2P)`` of each sentence, without boundaries.
 
-    All are parts of one tensor. Without gradients, each layer goes there once it is computed.
+    ``n_layers`` is L, as in the config. All are parts of one tensor. Without gradients, each layer
+    goes there once it is computed.
     """
     ends = np.cumsum(lengths)
     words = np.delete(np.arange(ends[-1]), [ends - lengths, ends - 1])
@@ -109,7 +110,7 @@ def by_sentence(
     else:
         for j, x in enumerate(layers):
             if j == 0:
-                block = x.new_empty(n_layers, target.shape[1], 2 * x.shape[2])
+                block = x.new_empty(n_layers + 1, target.shape[1], 2 * x.shape[2])
             for each, rows, half in zip(x, target, block[j].chunk(2, dim=1), strict=True):
                 torch.index_select(each, 0, rows, out=half)
     return list(block.split([n - 2 for n in lengths], dim=1))

@@ -6,7 +6,7 @@ Every ``spacy`` command imports it: what is heavy is imported inside the command
 from __future__ import annotations
 
 import typer
-from spacy.cli._util import app as spacy_app
+from spacy.cli import app as spacy_app
 
 from .add import add_cli
 from .convert import convert_cli

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from spacy.cli._util import COMMAND, import_code, parse_config_overrides
+from spacy.cli._util import parse_config_overrides
 from wasabi import msg
 
 from . import options
@@ -32,7 +32,7 @@ def add_cli(
     it is. Settings of the config can be given as options, as to `spacy train`: with `--paths.vectors
     null` the recipes are without static vectors.
     """
-    from spacy.util import load_config
+    from spacy.util import import_file, load_config
 
     from ..pipeline.add import add_elmo
     from ..util.files import write_text
@@ -41,7 +41,8 @@ def add_cli(
     with options.report_errors("Cannot add ELMo", as_json=is_stdout):
         if out.exists() and not force:
             raise ValueError(f"'{out}' already exists. Use --force to overwrite it.")
-        import_code(code)
+        if code is not None:
+            import_file("python_code", code)
         path = config / "config.cfg" if config.is_dir() else config
         if str(path) != "-" and not path.is_file():
             raise ValueError(f"There is no config '{path}'.")
@@ -58,6 +59,8 @@ def add_cli(
         if not is_stdout:
             write_text(out, made.to_str())
             msg.good("Saved config", out)
-            print(f"{COMMAND} train {out} --paths.train ./train.spacy --paths.dev ./dev.spacy")
+            print(
+                f"python -m spacy train {out} --paths.train ./train.spacy --paths.dev ./dev.spacy"
+            )
     if is_stdout:
         print(made.to_str())

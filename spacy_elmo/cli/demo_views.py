@@ -78,8 +78,8 @@ def show_score(found: Found) -> None:
         f"The surroundings of a word are what is compared above.",
     )
     echo()
-    n_layers = len(next(iter(found.values()))[0].layers)
-    for layer in [*range(n_layers), None]:
+    [first, *_], *_ = found.values()
+    for layer in [*range(len(first.layers)), None]:
         name = "surroundings" if layer is None else f"layer {layer}"
         right = sum(
             accuracy(c, similarities(c) if layer is None else layer_cosines(c, [layer])).sum()
