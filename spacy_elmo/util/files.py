@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import IO, TYPE_CHECKING, Any, AnyStr
 
+from .locks import locked
+
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
@@ -202,31 +204,6 @@ def _workplace(parent: Path) -> Iterator[Path]:
             stack.callback(shutil.rmtree, place, ignore_errors=True)
             stack.enter_context(locked(place / LOCK))
         yield place
-
-
-@contextmanager
-def locked(path: Path, wait: bool = True) -> Iterator[bool]:
-    """Lock a file, which is created, or a directory; the lock ends with the process at the latest.
-
-    Yields:
-        Whether it is locked. Windows and some network file systems cannot do that: they keep what
-        killed processes leave, and nobody waits.
-    """
-    file: Any = None
-    is_locked = False
-    with suppress(ImportError, OSError):
-        import fcntl
-
-        file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        is_locked = True
-    try:
-        yield is_locked
-    finally:
-        if is_locked:
-            fcntl.flock(file, fcntl.LOCK_UN)  # closed alone, it would last in forked processes
-        if file is not None:
-            os.close(file)
 
 
 def _flush(path: Path) -> None:

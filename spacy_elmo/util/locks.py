@@ -1,13 +1,18 @@
-"""The locks of threads that share a biLM; a process forked meanwhile finds them free.
+"""Locks: of threads that share a biLM, and of processes, by files.
 
-A child has only the thread that forked it: a lock that another thread held would stay locked
-there forever, and what it protects could be half changed. So a fork waits until both are free.
+A process forked meanwhile finds those of threads free. A child has only the thread that forked it:
+a lock that another thread held would stay locked there forever, and what it protects could be half
+changed. So a fork waits until both are free.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import RLock
+from typing import Any
 
 LOADING = RLock()  # while weights are loaded; threads that need both take it first
 CACHES = RLock()  # while the entries of any cache are read or changed, not while they are computed
@@ -25,3 +30,28 @@ def _release() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows, where nothing is forked
     os.register_at_fork(before=_acquire, after_in_parent=_release, after_in_child=_release)
+
+
+@contextmanager
+def locked(path: Path, wait: bool = True) -> Iterator[bool]:
+    """Lock a file, which is created, or a directory; the lock ends with the process at the latest.
+
+    Yields:
+        Whether it is locked. Windows and some network file systems cannot do that: they keep what
+        killed processes leave, and nobody waits.
+    """
+    file: Any = None
+    is_locked = False
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        is_locked = True
+    try:
+        yield is_locked
+    finally:
+        if is_locked:
+            fcntl.flock(file, fcntl.LOCK_UN)  # closed alone, it would last in forked processes
+        if file is not None:
+            os.close(file)
