@@ -54,7 +54,7 @@ def flatten(vectors: Any) -> np.ndarray:
 
 def test_page_on_pipelines(texts: list[str]) -> None:
     vectors = run_section("In a spaCy pipeline")["vectors"]
-    expected = Encoder()([f"{text}\n" for text in texts])
+    expected = Encoder()(texts)
     assert max_difference(vectors, expected) <= TOLERANCE
 
 
