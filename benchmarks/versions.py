@@ -25,7 +25,7 @@ TESTS = (
     "bilm/test_config.py", "bilm/test_model.py", "weights/test_native.py",
     "weights/test_published.py", "util/test_threads.py", "cli/test_convert.py",
     "encoding/test_formats.py", "lm/test_softmax.py", "pipeline/test_component.py",
-    "pipeline/test_listener.py", "pipeline/test_saved.py", "pipeline/test_serialization.py",
+    "pipeline/test_listener.py", "pipeline/test_serialization.py",
     "pretraining/test_checkpoint.py", "pretraining/test_fixture.py",
     "pretraining/test_train_step.py",
 )  # fmt: skip
