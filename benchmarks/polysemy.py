@@ -19,7 +19,7 @@ from similarity import get_statistics, make_nlp
 from spacy.language import Language
 
 from spacy_elmo.encoding.rows import RowFiles
-from spacy_elmo.pipeline.compared_vectors import unit
+from spacy_elmo.pipeline.similarity import unit
 from spacy_elmo.senses.clusters import center
 from spacy_elmo.senses.occurrences import Context, contexts, make_context
 from spacy_elmo.text.segments import sentence_bounds

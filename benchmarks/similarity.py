@@ -27,8 +27,8 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_elmo.pipeline.compared_vectors import occurrence_vector
-from spacy_elmo.pipeline.doc_vectors import get_compared
+from spacy_elmo.pipeline.similarity import occurrence_vector
+from spacy_elmo.pipeline.stored_vectors import get_compared
 from spacy_elmo.text.readers import blank_pipeline
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.statistics import Statistics

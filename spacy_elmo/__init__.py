@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 from .about import __version__
 
 if TYPE_CHECKING:
-    from spacy.language import Language
-    from spacy.tokens import Doc
-
     from .encoding.encoder import Encoder
     from .encoding.job import encode
     from .lm.language_model import LanguageModel
-    from .pipeline.add import add_elmo
-    from .pipeline.mixes import Mix
+    from .pipeline.add_elmo import add_elmo
+    from .pipeline.mixes import mixes
     from .pipeline.save_pipeline import save_pipeline
+    from .pipeline.similarity import set_vector_hooks
 
 __all__ = [
     "Encoder", "LanguageModel", "__version__", "add_elmo", "encode", "mixes", "save_pipeline",
@@ -30,24 +28,12 @@ __all__ = [
 LAZY = {
     "Encoder": "encoding.encoder",
     "LanguageModel": "lm.language_model",
-    "add_elmo": "pipeline.add",
+    "add_elmo": "pipeline.add_elmo",
     "encode": "encoding.job",
+    "mixes": "pipeline.mixes",
     "save_pipeline": "pipeline.save_pipeline",
+    "set_vector_hooks": "pipeline.similarity",
 }
-
-
-def mixes(nlp: Language) -> list[Mix]:
-    """See `spacy_elmo.pipeline.mixes.mixes`."""
-    from .pipeline.mixes import mixes
-
-    return mixes(nlp)
-
-
-def set_vector_hooks(doc: Doc) -> None:
-    """See `spacy_elmo.pipeline.extensions.set_vector_hooks`."""
-    from .pipeline.extensions import set_vector_hooks
-
-    set_vector_hooks(doc)
 
 
 def __getattr__(name: str) -> Any:

@@ -146,6 +146,11 @@ class BiLMConfig(Settings):
         return 2 * self.projection_dim
 
     @property
+    def depth(self) -> int:
+        """Layers that a token gets, L + 1: the token layer, and one of each LSTM layer."""
+        return self.n_layers + 1
+
+    @property
     def projects_characters(self) -> bool:
         """True if the char-CNN ends in a projection (none where the sizes agree already)."""
         return self.token_encoder == "char_word_cnn" or self.n_filters != self.projection_dim

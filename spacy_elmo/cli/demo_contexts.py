@@ -10,7 +10,7 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..pipeline.compared_vectors import unit
+from ..pipeline.similarity import unit
 from ..senses.occurrences import Context, make_context, split_sentences
 from ..text.segments import sentence_bounds
 

@@ -63,7 +63,7 @@ def describe(setting: str | list[str]) -> dict[str, dict[str, Any]]:
             "bytes": sum(file.stat().st_size for file in weights.files()),
         },
         "parameters": {**parts, "together": sum(parts.values())},
-        "vectors": {"width": config.width, "layers": config.n_layers + 1, "initial_state": state},
+        "vectors": {"width": config.width, "layers": config.depth, "initial_state": state},
         "architecture": {
             name: value for name, value in config.to_dict().items() if name != "initial_state"
         },

@@ -15,11 +15,11 @@ from spacy.tokens import Doc, DocBin
 from thinc.api import to_numpy
 
 from ..pipeline.component import Elmo
-from ..pipeline.doc_vectors import set_vectors
 from ..pipeline.extensions import set_layers
 from ..pipeline.listener import ElmoListener
-from ..pipeline.long_docs import Output, tokens_at_once
-from ..pipeline.model_nodes import list_components, model_nodes
+from ..pipeline.pipeline_parts import list_components, model_nodes
+from ..pipeline.predictions import Output, tokens_at_once
+from ..pipeline.stored_vectors import Rows, set_vectors
 from ..text.readers import StoredDocs, blank_pipeline
 from ..text.segments import chunks, sentence_bounds
 from ..util.settings import Settings, one_of
@@ -138,7 +138,7 @@ class Encoder(Settings):
     def shape(self) -> tuple[int, ...]:
         """Of a vector: ``(2P,)``, or with all layers ``(L + 1, 2P)``."""
         config = self.elmo.shim.config
-        return (config.n_layers + 1, config.width) if self.layers == "all" else (config.width,)
+        return (config.depth, config.width) if self.layers == "all" else (config.width,)
 
     def checksum(self) -> int:
         """Changes with the biLM, the state that sentences start from, the mix and all settings."""
@@ -177,7 +177,7 @@ class Encoder(Settings):
         with self.nlp.memory_zone():  # the vocab drops their words at its end
             docs = self.read(rows)
             arrays: list[np.ndarray] = []
-            compared: list[np.ndarray | None] = []
+            compared: list[Rows] = []
             for batch in chunks(docs, tokens_at_once(self.elmo.shim), len(docs)):
                 # Copies of what is needed; the layers of one batch are in memory at a time.
                 outputs = self._predict(batch)
@@ -237,9 +237,7 @@ class Encoder(Settings):
         means = [vectors[words[start:end]].mean(axis=0) for start, end in bounds]
         return texts, np.array(means, dtype="float32").reshape(-1, *self.shape)
 
-    def _store(
-        self, docs: list[Doc], arrays: list[np.ndarray], compared: list[np.ndarray | None]
-    ) -> bytes:
+    def _store(self, docs: list[Doc], arrays: list[np.ndarray], compared: list[Rows]) -> bytes:
         """A DocBin of Docs with ``._.elmo``, or ``._.elmo_layers`` if these are all layers.
 
         Args:

@@ -55,24 +55,24 @@ def convert_outputs(
     """Put the layers of windows in the rows of their tokens, and gradients back."""
     docs, encoded = docs_encoded
     shim = cast(BiLMShim, model.shims[0])
-    n_layers, width = shim.config.n_layers + 1, shim.config.width
+    shape = shim.config.depth, shim.config.width
     outputs = []
-    for doc, parts in zip(docs, encoded, strict=True):
-        if not is_train and not shim.cache.is_on and _is_whole(parts, len(doc)):
-            output = parts[0][1]  # no copy, unless they may be the cache's own
+    for doc, windows in zip(docs, encoded, strict=True):
+        if not is_train and not shim.cache.is_on and _is_whole(windows, len(doc)):
+            output = windows[0][1]  # no copy, unless they may be the cache's own
         else:
-            output = torch.zeros(n_layers, len(doc), width, device=shim.device)
-            for window, layers in parts:
+            output = torch.zeros(shape[0], len(doc), shape[1], device=shim.device)
+            for window, layers in windows:
                 output[:, window.rows] = layers[:, window.used].detach()
         if not is_train:
-            parts.clear()  # a batch's layers are freed with the last of its Docs
+            windows.clear()  # a batch's layers are freed with the last of its Docs
         outputs.append(cast(Floats3d, torch2xp(output)))
 
     @threads_for(0)
     def get_d_layers(d_outputs: list[Floats3d]) -> ArgsKwargs:
         every, gradients = [], []
-        for d_output, parts in zip(d_outputs, encoded, strict=True):
-            for window, layers in parts:
+        for d_output, windows in zip(d_outputs, encoded, strict=True):
+            for window, layers in windows:
                 if layers.requires_grad:
                     gradient = torch.zeros_like(layers)
                     rows = xp2torch(d_output, device=shim.device)[:, window.rows]
@@ -84,6 +84,6 @@ def convert_outputs(
     return outputs, get_d_layers
 
 
-def _is_whole(parts: EncodedDoc, n_tokens: int) -> bool:
-    """Whether one window has all tokens and nothing else."""
-    return len(parts) == 1 and len(parts[0][0].tokens) == parts[0][1].shape[1] == n_tokens
+def _is_whole(windows: EncodedDoc, n_tokens: int) -> bool:
+    """Return whether one window has all tokens and nothing else."""
+    return len(windows) == 1 and len(windows[0][0].tokens) == windows[0][1].shape[1] == n_tokens

@@ -1,14 +1,12 @@
-"""The shim around the biLM: loads it when it is needed, runs it, and serializes it."""
+"""The shim around the biLM: loads it when it is needed, runs it, and trains it."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import asdict
 from typing import Any
 
-import srsly
 import torch
 from thinc.api import ArgsKwargs, Optimizer, PyTorchShim, get_torch_default_device, xp2torch
 from thinc.types import FloatsXd
@@ -20,15 +18,13 @@ from ..bilm.torch_precision import rounding
 from ..text.segments import Window
 from ..util.locks import LOADING
 from ..util.threads import threads_for
-from ..weights import native as bilm_weights
 from ..weights.find import find_weights
 from ..weights.layout import Card
-from ..weights.statistics import Statistics
-from .check_settings import warn_of_language
-from .compared_vectors import Comparison
+from .errors import warn_of_language
 from .layer_cache import LayerCache
-from .learn_rate import scaled_learn_rate
+from .loaded_bilm import LoadedBiLM
 from .settings import BiLMSettings
+from .similarity import Comparison
 
 EncodedDoc = list[tuple[Window, torch.Tensor]]  # windows with their layers (L + 1, n_words, 2P)
 
@@ -38,6 +34,7 @@ class BiLMShim(PyTorchShim):
 
     Attributes:
         settings: how the biLM is found, run and trained.
+        device: what it computes on.
         cache: layers of a frozen biLM, while something is trained on them.
         comparison: makes the vectors that are compared; None if there are no statistics (yet).
     """
@@ -48,10 +45,10 @@ class BiLMShim(PyTorchShim):
         self._device = get_torch_default_device()
         self.settings = settings
         self.cache = LayerCache(settings.cache_mb, settings.cache_half)
+        self.comparison: Comparison | None = None
         self._n_trainable: int | None = None  # topmost parts of the biLM; None for all
         self._config: BiLMConfig | None = None
         self._card: Card | None = None
-        self.comparison: Comparison | None = None
         self._warned_of_language = False
 
     @property
@@ -62,8 +59,7 @@ class BiLMShim(PyTorchShim):
     def config(self) -> BiLMConfig:
         """The biLM's shape, from its config file alone if it is not loaded yet."""
         if self._config is None:
-            self._set_config(find_weights(self.settings.weights).config())
-        assert self._config is not None
+            self._config = self._fitting(find_weights(self.settings.weights).config())
         return self._config
 
     @property
@@ -74,8 +70,16 @@ class BiLMShim(PyTorchShim):
         return self._card
 
     @property
+    def is_loaded(self) -> bool:
+        return self._model is not None
+
+    @property
     def bilm(self) -> BiLM:
-        """The biLM, loaded now if it was not.
+        """The biLM, see `load`."""
+        return self.load()
+
+    def load(self) -> BiLM:
+        """Load the biLM, if it is not loaded.
 
         Raises:
             ValueError: the weights are missing or damaged, or not of the expected width.
@@ -83,40 +87,42 @@ class BiLMShim(PyTorchShim):
         if self._model is None:
             with LOADING, threads_for(0):
                 if self._model is None:  # no other thread has loaded it meanwhile
-                    weights = find_weights(self.settings.weights)
-                    self._set_config(weights.config())
-                    self._card = weights.card()
-                    self._set_model(weights.load(), weights.statistics())
+                    self._take(LoadedBiLM.find(self.settings.weights))
         return self._model
 
-    @property
-    def is_loaded(self) -> bool:
-        return self._model is not None
+    def _take(self, loaded: LoadedBiLM) -> None:
+        """Use a biLM from now on, as the settings say."""
+        bilm, self._card, statistics = loaded
+        self._config = self._fitting(bilm.config)
+        self.comparison = None if statistics is None else Comparison(statistics)
+        bilm.set_precision(self.settings.precision, self.settings.compiled)
+        bilm.n_threads = self.settings.threads
+        self.cache = LayerCache(self.settings.cache_mb, self.settings.cache_half)
+        self._model = bilm.to(self._device)
+        self._set_requires_grad()
 
-    def _set_config(self, config: BiLMConfig) -> None:
-        if self.settings.width is not None and self.settings.width != config.width:
+    def _fitting(self, config: BiLMConfig) -> BiLMConfig:
+        if self.settings.width not in (None, config.width):
             raise ValueError(
                 f"The elmo model's setting width = {self.settings.width} does not fit the weights "
                 f"'{self.settings.weights}', whose vectors are {config.width}-dimensional. Remove "
                 f"the setting (width = null) or set it to {config.width}."
             )
-        self._config = config
+        return config
 
     def state(self) -> State:
-        """What each sentence starts from, h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``."""
+        """The state that each sentence starts from, h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``."""
         if self.settings.initial_state == "auto":
             return self.bilm.initial_state()
         if self.settings.initial_state == "warm":
             return self.bilm.warm_state()
         return self.bilm.zero_state()
 
-    def _set_model(self, model: BiLM, statistics: Statistics | None) -> None:
-        self.comparison = None if statistics is None else Comparison(statistics)
-        model.set_precision(self.settings.precision, self.settings.compiled)
-        model.n_threads = self.settings.threads
-        self.cache = LayerCache(self.settings.cache_mb, self.settings.cache_half)
-        self._model = model.to(self._device)
-        self._set_requires_grad()
+    def check_language(self, lang: str) -> None:
+        """Warn once if the weights are of another language than the pipeline."""
+        if not self._warned_of_language:
+            weights, block = self.settings.weights, "[components.elmo.model]"
+            self._warned_of_language = warn_of_language(lang, self.card, weights, block)
 
     # The forward and backward pass
 
@@ -172,7 +178,7 @@ class BiLMShim(PyTorchShim):
         version = weights_version(self.bilm), self.bilm.precision, rounding(self.device)
         return self.cache.lookup(sentences, self._read, version)
 
-    # What is trained
+    # Training
 
     @property
     def is_trainable(self) -> bool:
@@ -201,10 +207,23 @@ class BiLMShim(PyTorchShim):
                 parameter.grad = None  # with a gradient of zeros, too, an optimizer would move it
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        if not self.settings.frozen and self._model is not None:
-            with scaled_learn_rate(optimizer, self.settings.learn_rate_factor):
+        """Make a step, at a learning rate of its own.
+
+        Scaling the gradients would not do: the size of Adam's steps does not depend on theirs.
+        """
+        if self.settings.frozen or self._model is None:
+            return
+        factor = self.settings.learn_rate_factor
+        if factor == 1:
+            super().finish_update(optimizer)
+        else:
+            learn_rate = optimizer.learn_rate
+            optimizer.learn_rate = learn_rate * factor
+            try:
                 super().finish_update(optimizer)
-            self._clear_caches()
+            finally:
+                optimizer.learn_rate = learn_rate
+        self._clear_caches()
 
     @contextlib.contextmanager
     def use_params(self, params: dict[tuple[int, str], FloatsXd]) -> Iterator[None]:
@@ -235,12 +254,6 @@ class BiLMShim(PyTorchShim):
         self._model.clear_caches()
         self.cache.disable()
 
-    def check_language(self, lang: str) -> None:
-        """Warn once if the weights are of another language than the pipeline."""
-        if not self._warned_of_language:
-            weights, block = self.settings.weights, "[components.elmo.model]"
-            self._warned_of_language = warn_of_language(lang, self.card, weights, block)
-
     # Copies, devices and serialization, also before the biLM was loaded
 
     def to_device(self, device_type: str, device_id: int) -> None:
@@ -267,32 +280,19 @@ class BiLMShim(PyTorchShim):
     def to_bytes(self) -> bytes:
         """The biLM with its initial state, config and card; it is loaded for that if it was not."""
         self.state()  # a warm state is computed now, so that it is serialized too
-        state: dict[str, Any] = {"config": self.config.to_dict(), "card": asdict(self.card)}
-        state["weights"] = bilm_weights.to_bytes(self.bilm)
-        if self.comparison is not None:
-            state["statistics"] = self.comparison.statistics.to_bytes()
-        return srsly.msgpack_dumps(state)
+        statistics = None if self.comparison is None else self.comparison.statistics
+        return LoadedBiLM(self.bilm, self.card, statistics).to_bytes()
 
     def from_bytes(self, bytes_data: bytes) -> BiLMShim:
-        try:
-            state = srsly.msgpack_loads(bytes_data)
-            config, card = BiLMConfig.from_dict(state["config"]), Card(**state["card"])
-            model = bilm_weights.from_bytes(config, state["weights"])
-            if (statistics := state.get("statistics")) is not None:
-                statistics = Statistics.from_bytes(statistics, config)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise ValueError(f"The serialized elmo component is damaged: {error}") from error
-        self._set_config(config)
-        self._card = card
-        self._set_model(model, statistics)
+        self._take(LoadedBiLM.from_bytes(bytes_data))
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> Any:
         """For pickle: the settings, and the biLM as bytes."""
-        warned = self._warned_of_language
-        return {"settings": self.settings, "warned": warned, "bytes": self.to_bytes()}
+        return _unpickle, (self.settings, self._warned_of_language, self.to_bytes())
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["settings"])  # type: ignore[misc]
-        self._warned_of_language = state["warned"]
-        self.from_bytes(state["bytes"])
+
+def _unpickle(settings: BiLMSettings, warned_of_language: bool, data: bytes) -> BiLMShim:
+    shim = BiLMShim(settings).from_bytes(data)
+    shim._warned_of_language = warned_of_language
+    return shim

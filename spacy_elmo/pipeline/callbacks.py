@@ -17,7 +17,7 @@ from .bilm_shim import BiLMShim
 from .component import Elmo
 from .layer_cache import LayerCache
 from .mixes import Mix, mixes
-from .model_nodes import list_components, model_nodes
+from .pipeline_parts import list_components, model_nodes
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045

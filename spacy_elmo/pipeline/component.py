@@ -1,11 +1,12 @@
 """The pipeline component: runs a biLM over Docs and writes contextual vectors to them."""
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Union  # noqa: UP035
 
+import srsly
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
@@ -15,26 +16,22 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 
 from ..text.segments import chunks
+from ..util.settings import check_choice
 from ..weights.find import WeightsNotFoundError
-from . import extensions
+from ..weights.layout import META, Card
+from . import errors, extensions
 from .bilm_shim import BiLMShim
-from .check_settings import (
-    check_settings,
-    check_widths,
-    damage_reported,
-    warn_of_settings_without_effect,
-)
 from .doc_layers import DocLayers
-from .doc_vectors import get_owners, set_vectors
 from .elmo_model import ReplacedConfig
-from .gradients import Batch, add_loss
+from .gradients import BatchGradients
 from .learned_from import begin_to_learn, check_tensor_listeners, take_along
 from .listener import ElmoListener
-from .long_docs import Output, predict_docs, tokens_at_once
-from .model_nodes import model_nodes
-from .scalar_mix import set_up
-from .sources import add_sources, update_saved_sources
-from .tensor_conflicts import TensorConflicts
+from .pipeline_parts import model_nodes
+from .predictions import Output, predict_docs, tokens_at_once
+from .scalar_mix import check_parameters, set_up
+from .similarity import set_vector_hooks
+from .stored_vectors import get_owners, set_vectors
+from .tensor_listeners import TensorListeners
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
@@ -58,9 +55,8 @@ class Elmo(Tok2Vec):
         ValueError: a setting is unknown, or the model is not `spacy-elmo.Elmo.v1`.
 
     Attributes:
-        doc_layers: what it shares with its `ElmoListener`s.
-        tensor_conflicts: finds listeners that would read the wrong ``doc.tensor``; knows the
-            pipeline.
+        doc_layers: shared with its `ElmoListener`s; knows the pipeline.
+        tensor_listeners: finds listeners that would read the wrong ``doc.tensor``.
     """
 
     hide_labels = True  # there are none, and nlp.meta should not list them
@@ -74,13 +70,19 @@ class Elmo(Tok2Vec):
         store_layers: bool = False,
         vectors: str = "auto",
     ):
-        check_settings(vectors, model)
+        check_choice("The elmo component's setting vectors", vectors, ("auto", "elmo", "vocab"))
+        if not {"bilm", "mix"} <= set(model.ref_names):
+            raise ValueError(
+                f"The elmo component's model must be the architecture spacy-elmo.Elmo.v1, found "
+                f"'{model.name}'."
+            )
         super().__init__(vocab, model, name)
         model.attrs["replace_listener_cfg"] = ReplacedConfig(name)
         self.store_layers = store_layers
         self.vectors = vectors
         self.doc_layers = DocLayers(name)
-        self.tensor_conflicts = TensorConflicts()
+        self.tensor_listeners = TensorListeners()
+        self._card: Optional[Card] = None  # whose sources the pipeline has
 
     @property
     def shim(self) -> BiLMShim:
@@ -98,6 +100,8 @@ class Elmo(Tok2Vec):
         """spaCy's listeners, which get ``doc.tensor`` and share the component's mix."""
         return [listener for listener in self.listeners if isinstance(listener, Tok2VecListener)]
 
+    # Listeners
+
     def find_listeners(self, component: Any) -> None:
         """Link the listeners in a component's model that name this one; spaCy calls this.
 
@@ -108,18 +112,20 @@ class Elmo(Tok2Vec):
         Raises:
             ValueError: the weights do not fit a setting, or their config is damaged.
         """
-        self.doc_layers.describe(self)
+        self.doc_layers.describe(self.name, self.shim)
         self.model.attrs["replace_listener_cfg"].component = self.name  # it may have another now
-        names = ("*", self.name) if self.tensor_conflicts.writes_last(self) else (self.name,)
+        self.tensor_listeners.start(self)
+        is_last = len(self.tensor_listeners.linked.writers) == 1
         for listener in model_nodes(component, Tok2VecListener):
-            if listener.upstream_name in names:
+            if listener.upstream_name == self.name or (is_last and listener.upstream_name == "*"):
                 self.add_listener(listener, component.name)
         for own in model_nodes(component, ElmoListener):
-            if own.accepts(self.doc_layers):
+            own.follow(self.doc_layers)
+            if own.upstream == self.name:
                 self.add_listener(own, component.name)  # type: ignore[arg-type]
                 with contextlib.suppress(WeightsNotFoundError):
-                    own.set_shape(self.shim.config.n_layers + 1, self.shim.config.width)
-        self.tensor_conflicts.link(self, component)
+                    own.set_shape(self.shim.config.depth, self.shim.config.width)
+        self.tensor_listeners.link(component, self.doc_layers.nlp)
 
     def remove_listener(self, listener: Any, component_name: str) -> bool:
         """Unlink a listener; spaCy calls this while it goes over the component's list of them."""
@@ -130,6 +136,8 @@ class Elmo(Tok2Vec):
         if isinstance(listener, ElmoListener):
             listener.unlink(self.doc_layers)
         return len(others) < len(before)
+
+    # Reading Docs
 
     def predict(self, docs: Iterable[Doc]) -> List[Output]:
         """Vectors of Docs, which are not changed.
@@ -146,12 +154,9 @@ class Elmo(Tok2Vec):
         """
         docs = list(docs)
         if docs:
-            self.tensor_conflicts.check(self, docs[0].vocab)
-        if self.model.has_dim("nO") is None:
-            self.model.set_dim("nO", self.shim.config.width)
-        check_widths(self)
+            self.tensor_listeners.check(self, docs[0].vocab)
         with_layers = self.store_layers or bool(self.doc_layers.listeners)
-        outputs = predict_docs(docs, self.model, with_layers)
+        outputs = list(predict_docs(docs, self.model, with_layers))
         check_tensor_listeners(self)
         self._add_sources()
         return outputs
@@ -174,18 +179,20 @@ class Elmo(Tok2Vec):
 
     def set_annotations(self, docs: Sequence[Doc], outputs: Sequence[Output]) -> None:
         """Write the outputs of `predict` to Docs: vectors, and layers if they are stored."""
-        self.doc_layers.describe(self)
+        self.doc_layers.describe(self.name, self.shim)
+        is_cleaned = self.tensor_listeners.linked.is_cleaned
         for doc, output in zip(docs, outputs, strict=True):
             doc.tensor = output.tensor  # type: ignore[assignment]
             owners = dict.fromkeys([self.doc_layers, *get_owners(doc)])
-            weak = self.tensor_conflicts.is_cleaned
-            set_vectors(doc, output.tensor, tuple(owners), weak, output.compared)
+            set_vectors(doc, output.tensor, tuple(owners), is_cleaned, output.compared)
             if self.store_layers:
                 extensions.set_layers(doc, output.layers, self.name)  # type: ignore[arg-type]
             if output.layers is not None and self.doc_layers.listeners:
                 self.doc_layers.add(doc, output.layers)
             if self.vectors == "elmo" or (self.vectors == "auto" and not doc.vocab.vectors.size):
-                extensions.set_vector_hooks(doc)
+                set_vector_hooks(doc)
+
+    # Learning
 
     def update(
         self,
@@ -214,16 +221,15 @@ class Elmo(Tok2Vec):
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
-        check_widths(self)
-        self.doc_layers.batch.backprop()
-        self.doc_layers.batch.close()  # also where no listener had a gradient
+        self.doc_layers.end_batch()
         docs = [example.predicted for example in examples]
-        layers, backprop_layers = self.model.get_ref("bilm").begin_update(docs)
+        layers, backprop = self.model.get_ref("bilm").begin_update(docs)
         check_tensor_listeners(self)
-        backprop = backprop_layers if self.shim.is_trainable else None
-        batch = Batch(docs, layers, backprop, partial(add_loss, losses, self.name))
+        batch = BatchGradients(
+            docs, layers, backprop if self.shim.is_trainable else None, losses, self.name
+        )
         batch.send_tensors(self.tok2vec_listeners, self.model.get_ref("mix"))
-        self.doc_layers.describe(self)
+        self.doc_layers.describe(self.name, self.shim)
         self.doc_layers.start(batch)
         if sgd:
             self.finish_update(sgd)
@@ -231,7 +237,8 @@ class Elmo(Tok2Vec):
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Make a step by the gradients of all batches since the last one."""
-        self.doc_layers.batch.backprop()
+        if self.doc_layers.batch.are_there:
+            self.doc_layers.end_batch()
         take_along(self)
         super().finish_update(sgd)
 
@@ -253,21 +260,38 @@ class Elmo(Tok2Vec):
                 another biLM.
         """
         if nlp is not None:
-            self.tensor_conflicts.nlp = nlp
-            self.tensor_conflicts.check(self, nlp.vocab)
-        self.shim.bilm  # noqa: B018  # now rather than in the middle of the training
+            self.doc_layers.nlp, self._card = nlp, None
+            self.tensor_listeners.check(self, nlp.vocab)
+        self.shim.load()  # now rather than in the middle of the training
         self.shim.unfreeze_top(None)  # what an earlier training has frozen
-        self.doc_layers.batch.close()  # and its gradients
+        self.doc_layers.end_batch(with_gradients=False)
+        self.doc_layers.describe(self.name, self.shim)
+        config = self.shim.config
         for own in self.elmo_listeners:
-            own.set_shape(self.shim.config.n_layers + 1, self.shim.config.width)
-            set_up(own.layers[0], own.n_layers, own.get_dim("nO"))
-        check_widths(self)
-        warn_of_settings_without_effect(self)
-        self.doc_layers.describe(self)
+            own.set_shape(config.depth, config.width)
+            set_up(own.layers[0], config.depth, own.get_dim("nO"))
         if nlp is not None:
             begin_to_learn(self, nlp)
+        self._warn_of_settings_without_effect()
         self._add_sources()
         super().initialize(get_examples, nlp=nlp)
+
+    def _warn_of_settings_without_effect(self) -> None:
+        problems = []
+        # Those of doc_layers may be disabled, or in another pipeline.
+        if not (self.shim.settings.frozen or self.listener_map or self.doc_layers.listeners):
+            problems.append(errors.nobody_listens(self.name))
+        if not self.tok2vec_listeners:
+            mix = self.model.get_ref("mix").attrs["settings"]
+            problems += [
+                errors.mix_not_learned(self.name, name, getattr(mix, name))
+                for name in ("dropout", "l2")
+                if getattr(mix, name)
+            ]
+        for problem in problems:
+            warnings.warn(problem, UserWarning, stacklevel=3)
+
+    # Files
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
         """Save the component, its weights included, and their card and licence beside it."""
@@ -276,9 +300,12 @@ class Elmo(Tok2Vec):
             return
         for name, text in self.shim.card.documents.items():
             (Path(path) / name).write_text(text, encoding="utf-8")
-        nlp = self.tensor_conflicts.nlp
-        if nlp is not None and self._add_sources():  # of weights that nothing has needed before
-            update_saved_sources(Path(path).parent / "meta.json", nlp, self.name)
+        nlp, meta_json = self.doc_layers.nlp, Path(path).parent / META
+        if self._add_sources() and nlp is not None and meta_json.is_file():
+            # Weights that nothing has needed before: spaCy has written its meta already.
+            meta = srsly.read_json(meta_json)
+            if self.name in meta.get("components", ()):
+                srsly.write_json(meta_json, {**meta, "sources": nlp.meta["sources"]})
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load the component with its weights; a ValueError if a file is missing or damaged."""
@@ -294,12 +321,33 @@ class Elmo(Tok2Vec):
 
     @contextlib.contextmanager
     def _loading(self, source: str, exclude: Iterable[str]) -> Iterator[None]:
-        with damage_reported(self.name, source, None if "model" in exclude else self.model):
+        """Report what thinc does not notice, too: it leaves the parts as they are that the data
+        lack."""
+        with errors.damage_reported(self.name, source):
+            mix, shim, bilm = self._parts()
             yield
+            if "model" not in exclude:
+                found = self._parts()
+                if found[:2] != (mix, shim) or found[2] in (None, bilm):
+                    raise ValueError("a part of its model is missing")
+                check_parameters(mix, shim.config.depth)
         self.doc_layers.are_known = False
         self._add_sources()
 
+    def _parts(self) -> Any:
+        """The mix and the biLM's shim, which stay the same, and the biLM, which does not."""
+        shim = self.shim
+        return self.model.get_ref("mix"), shim, shim.bilm if shim.is_loaded else None
+
     def _add_sources(self) -> bool:
-        """Add the sources of loaded weights to the pipeline's; whether there are new ones."""
-        nlp = self.tensor_conflicts.nlp
-        return nlp is not None and self.shim.is_loaded and add_sources(nlp, self.shim.card)
+        """Add the sources of loaded weights, once, to the pipeline's meta, and return whether
+        there were new ones."""
+        nlp = self.doc_layers.nlp
+        if nlp is None or not self.shim.is_loaded or self._card is self.shim.card:
+            return False
+        self._card = self.shim.card
+        sources = nlp.meta.get("sources") or []
+        new = [source for source in self._card.meta.get("sources", []) if source not in sources]
+        if new:
+            nlp.meta["sources"] = [*sources, *new]
+        return bool(new)

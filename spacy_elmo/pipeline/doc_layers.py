@@ -11,7 +11,8 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.types import Floats3d
 
-from .gradients import Batch
+from .errors import retokenized
+from .gradients import BatchGradients
 
 if TYPE_CHECKING:
     from .bilm_shim import BiLMShim
@@ -28,7 +29,7 @@ class DocLayers:
         name: the component's.
 
     Attributes:
-        batch: the last batch that the component was updated with.
+        batch: the last batch that the component was updated with, until it is backpropagated.
         listeners: the `ElmoListener`s linked to the component, in any pipeline that it is in.
         are_known: what they have learned from was looked at since they were linked or loaded.
     """
@@ -36,7 +37,7 @@ class DocLayers:
     def __init__(self, name: str = "") -> None:
         self._layers: WeakKeyDictionary[Doc, tuple[Floats3d, bytes]] = WeakKeyDictionary()
         self.name = name
-        self.batch = Batch()
+        self.batch = BatchGradients()
         self.listeners: WeakSet[Any] = WeakSet()
         self.are_known = False
         self._nlp: ref[Language] | None = None
@@ -45,37 +46,44 @@ class DocLayers:
     def __reduce__(self) -> tuple[type[DocLayers], tuple[str]]:
         return DocLayers, (self.name,)
 
-    def describe(self, elmo: Any) -> None:
-        """Note the component's name, its pipeline if that is known, and its shim; none is held."""
-        nlp = elmo.tensor_conflicts.nlp
-        self.name, self._shim = elmo.name, ref(elmo.shim)
-        self._nlp = None if nlp is None else ref(nlp)
+    def describe(self, name: str, shim: BiLMShim) -> None:
+        """Note the component's name and shim as they are now."""
+        self.name, self._shim = name, ref(shim)
 
     @property
     def nlp(self) -> Language | None:
-        """The pipeline that it is in; None if that is not known."""
+        """The pipeline of the component, as long as it exists.
+
+        A component that was sourced, copied or unpickled does not know the one that it is in.
+        """
         return None if self._nlp is None else self._nlp()
+
+    @nlp.setter
+    def nlp(self, nlp: Language) -> None:
+        self._nlp = ref(nlp)
 
     @property
     def shim(self) -> BiLMShim | None:
         """The component's shim, as long as it exists."""
         return None if self._shim is None else self._shim()
 
-    def is_called(self, name: str) -> bool:
-        """Whether the component of that name in the pipeline is this one."""
-        component = None if self.nlp is None else dict(self.nlp.components).get(name)
-        return getattr(component, "doc_layers", None) is self
-
     @property
     def is_gone(self) -> bool:
         """Whether the component does not exist any more."""
         return self._shim is not None and self._shim() is None
 
-    def start(self, batch: Batch) -> None:
+    def start(self, batch: BatchGradients) -> None:
         """Take over a batch that the component has just been updated with."""
         self.batch = batch
         for doc in batch.docs:
             self.add(doc, batch.layers(doc))
+
+    def end_batch(self, with_gradients: bool = True) -> None:
+        """Backpropagate the gradients of the batch, unless they are to be dropped."""
+        batch, self.batch = self.batch, BatchGradients()  # one that fails can be skipped
+        batch.close()
+        if with_gradients:
+            batch.backprop()
 
     def add(self, doc: Doc, layers: Floats3d) -> None:
         """Store the layers ``(L + 1, n_tokens, 2P)`` of a Doc, for as long as it exists."""
@@ -92,21 +100,12 @@ class DocLayers:
         """
         layers, read = self._layers.get(doc, (None, b""))
         if layers is not None and read != token_hash(doc):
-            raise ValueError(
-                f"A Doc was retokenized since the elmo component '{self.name}' has read it, so its "
-                f"layers no longer fit its tokens. Put the component that retokenizes before "
-                f"'{self.name}'."
-            )
+            raise ValueError(retokenized(self.name))
         return layers
 
     def remove(self, doc: Doc) -> None:
         """Drop the layers of a Doc, if there are any."""
         self._layers.pop(doc, None)
-
-    def turn_on_cache(self) -> None:
-        """Something learns from the layers; a component frozen in a training does not know."""
-        if self.shim is not None:
-            self.shim.cache.enable()
 
 
 def token_hash(doc: Doc) -> bytes:

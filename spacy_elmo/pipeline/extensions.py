@@ -1,34 +1,20 @@
-"""What users read off a Doc: ``._.elmo``, ``._.elmo_layers``, and spaCy's own vectors.
+"""The extensions ``._.elmo`` and ``._.elmo_layers`` of Docs, Spans and Tokens.
 
 All functions are at module level, because Docs that refer to them are pickled.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import warnings
-from collections.abc import Callable
-from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
 from spacy.attrs import IS_SPACE
-from spacy.lexeme import Lexeme
 from spacy.tokens import Doc, Span, Token
-from thinc.api import get_array_module, to_numpy
+from thinc.api import get_array_module
 from thinc.types import Floats1d, Floats2d, Floats3d
 
-from .compared_vectors import compared_vector
 from .doc_layers import token_hash
-from .doc_vectors import (
-    HOOK,
-    KEY,
-    NotOnDocError,
-    clear_vectors,
-    get_compared,
-    get_owners,
-    get_vectors,
-)
+from .stored_vectors import NotOnDocError, clear_vectors, get_owners, get_vectors
 
 # Where spaCy itself keeps the values of a Doc's extensions.
 LAYERS: Any = ("._.", "elmo_layers", None, None)
@@ -86,25 +72,6 @@ def _mean(doc: Doc, start: int, end: int) -> Any:
     if len(words) == 0:
         return get_array_module(vectors).zeros(vectors.shape[1], dtype="float32")
     return vectors[words].mean(axis=0)
-
-
-def compared_doc_vector(doc: Doc) -> Any:
-    """``doc.vector``: by which Docs are compared, ``(3P,)``, see `pipeline.comparison`; without
-    statistics ``doc._.elmo``."""
-    rows = get_compared(doc)
-    return doc_mean(doc) if rows is None else compared_vector(rows)
-
-
-def compared_span_vector(span: Span) -> Any:
-    """``span.vector``, as `compared_doc_vector`."""
-    rows = get_compared(span.doc)
-    return span_mean(span) if rows is None else compared_vector(rows[span.start : span.end])
-
-
-def compared_token_vector(token: Token) -> Any:
-    """``token.vector``, as `compared_doc_vector`."""
-    rows = get_compared(token.doc)
-    return token_vector(token) if rows is None else compared_vector(rows[token.i : token.i + 1])
 
 
 def set_layers(doc: Doc, layers: Floats3d, component: str) -> None:
@@ -169,79 +136,6 @@ def clear_layers(doc: Doc, value: Any) -> None:
         owner.remove(doc)
     if doc.tensor is None:  # the vectors were removed, too
         clear_vectors(doc)  # type: ignore[unreachable]
-
-
-def set_vector_hooks(doc: Doc) -> None:
-    """Take ``vector``, ``has_vector``, ``vector_norm`` and ``similarity`` from ELMo.
-
-    The component does it; a Doc that comes back from bytes (of a `DocBin`, or of a process of
-    ``nlp.pipe(n_process=2)``) has lost its hooks, and gets them again by a call of this.
-
-    Raises:
-        NotOnDocError, ValueError: the Doc has no vectors, see `get_vectors`.
-    """
-    get_vectors(doc)
-    hooks: list[tuple[dict[str, Callable[..., Any]], Callable[..., Any]]] = [
-        (doc.user_hooks, compared_doc_vector),
-        (doc.user_span_hooks, compared_span_vector),
-        (doc.user_token_hooks, compared_token_vector),
-    ]
-    for hook, vector in hooks:
-        hook.update(vector=vector, has_vector=has_vector, similarity=similarity)
-    # Spans and Tokens compute it from `vector` (and Spans would call the wrong hook for it).
-    doc.user_hooks["vector_norm"] = vector_norm
-    doc.user_hooks[HOOK] = doc.user_data[KEY]
-    if multiprocessing.parent_process() is not None:
-        ignore_hook_warning()
-
-
-@cache  # once in a process
-def ignore_hook_warning() -> None:
-    """Workers send their Docs back as bytes, without the hooks; spaCy would warn for every Doc."""
-    warnings.filterwarnings("ignore", message=r"\[W109\]")
-
-
-def has_vector(obj: Doc | Span | Token) -> bool:
-    """Whether there is a vector that is not all zeros."""
-    return bool(obj.vector.any())
-
-
-def vector_norm(doc: Doc) -> float:
-    """The vector's Euclidean length."""
-    return _norm(doc.vector)
-
-
-def similarity(obj: Doc | Span | Token, other: Any) -> float:
-    """Cosine of two vectors, 0 if one of them is all zeros.
-
-    If one of them has no context (a Doc's, a sentence's), the words alone are compared.
-
-    Raises:
-        ValueError: the other object's vector has another size, or it is a Lexeme.
-    """
-    if isinstance(other, Lexeme):
-        raise ValueError(
-            f"Cannot compare an ELMo vector with the lexeme '{other.text}', which has no context. "
-            f"Run the word through the pipeline, nlp({other.text!r})[0], or set the elmo "
-            f"component's vectors = \"vocab\" to compare by the vocab's static vectors."
-        )
-    a, b = to_numpy(obj.vector), to_numpy(other.vector)
-    if not a.any() or not b.any():
-        return 0.0
-    if a.shape != b.shape:
-        raise ValueError(
-            f"Cannot compare a {a.shape[0]}-dimensional ELMo vector with a "
-            f"{b.shape[0]}-dimensional one: run both texts through the same pipeline. If one comes "
-            f"from bytes, call spacy_elmo.set_vector_hooks(doc) on its Doc."
-        )
-    n_words = len(a) // 3  # dimensions; two thirds are context, see `compared_vector`
-    if not a[n_words:].any() or not b[n_words:].any():
-        a, b = a[:n_words], b[:n_words]
-    return float(a.dot(b)) / (_norm(a) * _norm(b))
-
-
-def _norm(vector: Any) -> float:
-    return float(vector.dot(vector)) ** 0.5
 
 
 register()  # at import, so that unpickled pipelines and Docs have them too

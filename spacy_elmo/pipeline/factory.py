@@ -46,5 +46,5 @@ def make_elmo(
             f'nlp.add_pipe("elmo", config={{"model": {{"weights": {json.dumps(weights)}}}}}).'
         )
     elmo = Elmo(nlp.vocab, model, name, store_layers=store_layers, vectors=vectors)
-    elmo.tensor_conflicts.nlp = nlp
+    elmo.doc_layers.nlp = nlp
     return elmo

@@ -14,10 +14,10 @@ from thinc.types import Floats2d, Floats3d
 
 from .scalar_mix import penalty
 
-AddLoss = Callable[[Any], None]
+Mix = Model[list[Floats3d], list[Floats2d]]
 
 
-class Batch:
+class BatchGradients:
     """The gradients of a batch's listeners, until the component backpropagates their sum.
 
     It does not matter which listeners compute gradients, or in which order. Copies and pickles
@@ -27,9 +27,13 @@ class Batch:
         docs: the Docs of the batch.
         layers: ``(L + 1, n_tokens, 2P)`` for each Doc.
         backprop_layers: backpropagates through the biLM; None if it is not trained.
-        add_loss: adds a number to the component's loss: for each listener the penalty of its mix,
-            and the sum of its squared gradients if the component learns from them. They may be
-            arrays on a GPU, which it should not wait for.
+        losses: those of the training.
+        name: the component's in these, to which each listener adds the penalty of its mix, and
+            the sum of its squared gradients if the component learns from them.
+
+    Attributes:
+        are_there: a listener has computed some.
+        trains_bilm: the biLM needs the gradients of its layers.
     """
 
     def __init__(
@@ -37,54 +41,42 @@ class Batch:
         docs: Sequence[Doc] = (),
         layers: Sequence[Any] = (),
         backprop_layers: Callable[[list[Floats3d]], list[Doc]] | None = None,
-        add_loss: AddLoss = lambda loss: None,
+        losses: dict[str, Any] | None = None,
+        name: str = "",
     ):
         self.docs, self._layers, self._backprop_layers = docs, layers, backprop_layers
-        self._add_loss = add_loss
+        self.trains_bilm = backprop_layers is not None
+        self._losses, self._name = {} if losses is None else losses, name
+        self.are_there = False
         self._index = {id(doc): i for i, doc in enumerate(docs)}
-        self._has_gradients = False
         self._d_layers: dict[int, Any] = {}
         self._listeners: Sequence[Tok2VecListener] = ()
         self._tensors: Sequence[Any] = ()
         self._backprop_tensors: Callable[..., list[Floats3d]] | None = None
         self._d_tensors: dict[int, Any] = {}
 
-    def __reduce__(self) -> tuple[type[Batch], tuple[()]]:
-        return Batch, ()
+    def __reduce__(self) -> tuple[type[BatchGradients], tuple[()]]:
+        return BatchGradients, ()
 
     def __contains__(self, doc: Doc) -> bool:
         return id(doc) in self._index
-
-    @property
-    def trains_bilm(self) -> bool:
-        """Whether the biLM needs the gradients of its layers."""
-        return self._backprop_layers is not None
 
     def layers(self, doc: Doc) -> Floats3d:
         """The layers of a Doc of the batch."""
         return self._layers[self._index[id(doc)]]
 
-    def add_d_layers(
-        self,
-        docs: Sequence[Doc],
-        d_layers: Sequence[Floats3d],
-        mix: Model[list[Floats3d], list[Floats2d]],
-    ) -> None:
+    def add_d_layers(self, docs: Sequence[Doc], d_layers: Sequence[Floats3d], mix: Mix) -> None:
         """Accumulate an ElmoListener's gradients of the layers of some Docs, and its loss.
 
         Without `trains_bilm` there need to be no gradients.
         """
-        self._has_gradients = True
+        self.are_there = True
         self._add_loss(penalty(mix))
         if self.trains_bilm:
             self._add_loss(_sum_of_squares(d_layers))
             _add(self._d_layers, [self._index[id(doc)] for doc in docs], d_layers)
 
-    def send_tensors(
-        self,
-        listeners: Sequence[Tok2VecListener],
-        mix: Model[list[Floats3d], list[Floats2d]],
-    ) -> None:
+    def send_tensors(self, listeners: Sequence[Tok2VecListener], mix: Mix) -> None:
         """Give spaCy's listeners the component's own mix of the layers, which learns with them."""
         if not listeners:
             return
@@ -95,9 +87,9 @@ class Batch:
             add: Any = partial(self._add_d_tensors, listener, mix)
             listener.receive(batch_id, self._tensors, add)
 
-    def _add_d_tensors(self, listener: Any, mix: Model, d_tensors: Sequence[Any]) -> list[Floats2d]:
+    def _add_d_tensors(self, listener: Any, mix: Mix, d_tensors: Sequence[Any]) -> list[Floats2d]:
         """Accumulate a Tok2VecListener's gradients, after which it is done with the batch."""
-        self._has_gradients = True
+        self.are_there = True
         if self.trains_bilm or mix.attrs["settings"].trainable:
             self._add_loss(_sum_of_squares(d_tensors))
         if not self._d_tensors:  # once, though several listeners share the mix
@@ -106,30 +98,23 @@ class Batch:
         listener.receive(None, None, None)
         return []
 
+    def _add_loss(self, loss: Any) -> None:
+        """CuPy scalars stay on the GPU until they are printed."""
+        self._losses[self._name] += float(loss) if isinstance(loss, np.generic) else loss
+
     def backprop(self) -> None:
-        """Backpropagate the sum of the gradients and close the batch; nothing without any."""
-        if not self._has_gradients:
-            return
-        try:
-            if self._d_tensors and self._backprop_tensors is not None:
-                d_tensors = _fill(self._d_tensors, self._tensors)
-                d_layers = self._backprop_tensors(d_tensors, self.trains_bilm)
-                _add(self._d_layers, range(len(d_layers)), d_layers)
-            if self._d_layers and self._backprop_layers is not None:
-                self._backprop_layers(_fill(self._d_layers, self._layers))
-        finally:  # a batch that did not fit into memory can be skipped
-            self.close()
+        """Backpropagate the sum of the gradients."""
+        if self._d_tensors and self._backprop_tensors is not None:
+            d_tensors = _fill(self._d_tensors, self._tensors)
+            d_layers = self._backprop_tensors(d_tensors, self.trains_bilm)
+            _add(self._d_layers, range(len(d_layers)), d_layers)
+        if self._d_layers and self._backprop_layers is not None:
+            self._backprop_layers(_fill(self._d_layers, self._layers))
 
     def close(self) -> None:
-        """Empty the batch; spaCy's listeners that have not used it lose it too."""
+        """Let spaCy's listeners that have not used the batch forget it."""
         for listener in self._listeners:
             listener.receive(None, None, None)  # type: ignore[arg-type]
-        self.__init__()  # type: ignore[misc]
-
-
-def add_loss(losses: dict[str, Any], name: str, loss: Any) -> None:
-    """Add to a component's loss; CuPy scalars stay on the GPU until they are printed."""
-    losses[name] = losses[name] + (float(loss) if isinstance(loss, np.generic) else loss)
 
 
 def _sum_of_squares(arrays: Sequence[Any]) -> Any:

@@ -1,6 +1,6 @@
-"""What a listener has learned from, so that it never reads the vectors of another biLM unnoticed.
+"""Keeps listeners from reading the vectors of another biLM than they have learned from.
 
-It is an attribute of the listener's node, which thinc saves with the model.
+What a listener has learned from is an attribute of its node, which thinc saves with the model.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import srsly
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2VecListener
 from thinc.api import Model, to_numpy
-from thinc.model import deserialize_attr, serialize_attr
+from thinc.model import serialize_attr
 
 from ..bilm.fingerprint import fingerprint
+from . import errors
 from .bilm_shim import BiLMShim
 from .scalar_mix import set_up
 
@@ -50,11 +51,6 @@ def _serialize(_: LearnedFrom, value: LearnedFrom, name: str, model: Model) -> b
     return srsly.msgpack_dumps(value.facts())
 
 
-@deserialize_attr.register
-def _deserialize(_: LearnedFrom, value: bytes, name: str, model: Model) -> Any:
-    return srsly.msgpack_loads(value)
-
-
 def _mix_fingerprint(mix: Any) -> str:
     settings = mix.attrs["settings"]
     found = blake2b(f"{settings.layers} {settings.layer_norm}".encode(), digest_size=16)
@@ -68,28 +64,86 @@ def forget(listener: Model) -> None:
     listener.attrs.pop(ATTRIBUTE, None)
 
 
-def is_learned_from(listener: Model, shim: BiLMShim, mix: Model | None = None) -> bool:
-    """Whether a listener may read the vectors of a biLM.
+def mismatch(
+    listener: Model, shim: BiLMShim, mix: Model | None = None
+) -> tuple[Any, dict[str, str]] | None:
+    """What a listener has learned from, and what it would read, if they differ.
 
-    It may if it has learned from the same weights. One that does not know, because it is new or
-    was saved without a fingerprint, takes these for its own.
+    One that does not know, because it is new or was saved without a fingerprint, takes what it
+    reads for its own.
 
     Args:
         listener: of either kind.
         shim, mix: see `LearnedFrom`.
+
+    Returns:
+        The `facts` of both, or None.
     """
     known = listener.attrs.get(ATTRIBUTE)
     if isinstance(known, LearnedFrom):
         if known.bilm is shim.bilm and known.mix is mix:
-            return True
+            return None
         known = known.facts()
     now = LearnedFrom(shim, mix)
     if known is not None:
         own = now.facts()
         if not isinstance(known, dict) or any(known.get(n) != own[n] for n in ("bilm", "mix")):
-            return False
+            return known, own
     listener.attrs[ATTRIBUTE] = now  # as it is now and as it learns with the listener
-    return True
+    return None
+
+
+def check_listener(elmo: Any, component: str, listener: Model) -> None:
+    """Raise a ValueError if a listener does not fit the vectors of an elmo component.
+
+    Args:
+        elmo: the elmo component; any biLM fits as long as its weights are not loaded.
+        component: name of the listener's.
+        listener: of either kind.
+    """
+    width = elmo.shim.config.width
+    if isinstance(listener, Tok2VecListener) and listener.get_dim("nO") != width:
+        raise ValueError(errors.other_width(component, listener, elmo.name, width))
+    if elmo.shim.is_loaded:
+        differ = mismatch(listener, elmo.shim, _own_mix(elmo, listener))
+        if differ is not None:
+            raise ValueError(errors.other_bilm(component, elmo.name, *differ))
+
+
+def _own_mix(elmo: Any, listener: Model) -> Model | None:
+    """The component's mix, if the listener reads it."""
+    if not isinstance(listener, Tok2VecListener):
+        return None
+    mix, config = elmo.model.get_ref("mix"), elmo.shim.config
+    set_up(mix, config.depth, config.width)
+    return mix
+
+
+def check_tensor_listeners(elmo: Any) -> None:
+    """Check the enabled listeners of spaCy's, see `check_listener`; ours check what they read."""
+    nlp = elmo.doc_layers.nlp
+    disabled = () if nlp is None else nlp.disabled
+    for component, listeners in elmo.listener_map.items():
+        for listener in listeners:
+            if isinstance(listener, Tok2VecListener) and component not in disabled:
+                check_listener(elmo, component, listener)
+
+
+def begin_to_learn(elmo: Any, nlp: Language) -> None:
+    """Let listeners of spaCy's that are initialized with an elmo component begin anew.
+
+    Raises:
+        ValueError: one that is not, such as that of a frozen component, has learned from another
+            biLM.
+    """
+    for component, listeners in elmo.listener_map.items():
+        for listener in listeners:
+            is_initialized = component in nlp.pipe_names
+            is_spacys = isinstance(listener, Tok2VecListener)
+            if is_initialized and is_spacys:
+                forget(listener)
+            if is_spacys or not is_initialized:
+                check_listener(elmo, component, listener)
 
 
 def take_along(elmo: Any) -> None:
@@ -99,79 +153,5 @@ def take_along(elmo: Any) -> None:
     """
     if not elmo.doc_layers.are_known:
         for listener in (*elmo.doc_layers.listeners, *elmo.tok2vec_listeners):
-            is_learned_from(listener, elmo.shim, _mix(elmo, listener))
+            mismatch(listener, elmo.shim, _own_mix(elmo, listener))
         elmo.doc_layers.are_known = True
-
-
-def begin_to_learn(elmo: Any, nlp: Language) -> None:
-    """Note the biLM of an elmo component that is initialized for spaCy's listeners beside it.
-
-    Raises:
-        ValueError: a component that is not initialized with it, such as a frozen one, has learned
-            from another biLM.
-    """
-    for component, listeners in elmo.listener_map.items():
-        for listener in listeners:
-            if component in nlp.pipe_names and isinstance(listener, Tok2VecListener):
-                forget(listener)
-            if component not in nlp.pipe_names or isinstance(listener, Tok2VecListener):
-                check_listener(elmo, component, listener)
-
-
-def check_tensor_listeners(elmo: Any) -> None:
-    """Raise a ValueError if an enabled listener of spaCy's has learned from another biLM or mix
-    than an elmo component's."""
-    nlp = elmo.tensor_conflicts.nlp
-    disabled = () if nlp is None else nlp.disabled
-    for component, listeners in elmo.listener_map.items():
-        for listener in listeners:
-            if isinstance(listener, Tok2VecListener) and component not in disabled:
-                check_listener(elmo, component, listener)
-
-
-def check_listener(elmo: Any, component: str, listener: Model) -> None:
-    """Raise a ValueError if a listener has learned from another biLM or mix than a component's.
-
-    Args:
-        elmo: the elmo component; nothing is wrong as long as its weights are not loaded.
-        component: name of the listener's.
-        listener: of either kind.
-    """
-    mix = _mix(elmo, listener)
-    if elmo.shim.is_loaded and not is_learned_from(listener, elmo.shim, mix):
-        raise ValueError(other_bilm(listener, component, elmo.name, LearnedFrom(elmo.shim, mix)))
-
-
-def _mix(elmo: Any, listener: Model) -> Model | None:
-    """The component's mix, if the listener reads it."""
-    if not isinstance(listener, Tok2VecListener):
-        return None
-    mix, config = elmo.model.get_ref("mix"), elmo.shim.config
-    set_up(mix, config.n_layers + 1, config.width)
-    return mix
-
-
-def other_bilm(listener: Model, component: str, upstream: str, now: LearnedFrom) -> str:
-    """The error that a listener has learned from another biLM.
-
-    Args:
-        listener: the listener.
-        component: name of the component that it is in, empty if that is not known.
-        upstream: name of the elmo component.
-        now: what that has.
-    """
-    known = listener.attrs[ATTRIBUTE]
-    learned = _label(known.facts() if isinstance(known, LearnedFrom) else known)
-    who = f"The component '{component}'" if component else "A component that listens to it"
-    return (
-        f"{who} has learned from {learned}, but '{upstream}' has {_label(now.facts())}. Source "
-        f"'{upstream}' from the pipeline of the component too; or give the component a copy before "
-        f"it is sourced: source.replace_listeners('{upstream}', '{component or '…'}', "
-        f"['model.tok2vec']); or train it again, from nlp.initialize() on."
-    )
-
-
-def _label(facts: Any) -> str:
-    facts = facts if isinstance(facts, dict) else {}
-    mix = f", mix {str(facts['mix'])[:8]}" if facts.get("mix") else ""
-    return f"the biLM '{facts.get('name')}' ({str(facts.get('bilm'))[:8]}{mix})"

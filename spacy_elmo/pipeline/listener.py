@@ -10,11 +10,11 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from . import extensions
+from . import errors, extensions
 from .doc_layers import DocLayers
-from .doc_vectors import get_owners
-from .learned_from import LearnedFrom, forget, is_learned_from, other_bilm
-from .listener_errors import find_pipeline, not_linked, not_read, sourced_as
+from .learned_from import forget, mismatch
+from .pipeline_parts import find_component
+from .stored_vectors import get_owners
 
 
 class ElmoListener(Model[list[Doc], list[Floats2d]]):
@@ -32,15 +32,32 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         links: those of the components of that name that it is linked to.
         before: those of all elmo components that were before it in a pipeline.
         samples: Docs that shapes are inferred with, which no component has read.
+        depth: number L + 1 of the component's layers.
     """
 
     def __init__(self, upstream: str, mix: Model[list[Floats3d], list[Floats2d]]):
         super().__init__("elmo-listener", forward, init=init, layers=[mix], dims={"nO": None})
         self.upstream = upstream
-        self.n_layers = 0
+        self.depth = 0
         self.links: list[DocLayers] = []
         self.before: list[DocLayers] = []
         self.samples: list[Doc] = []
+
+    def follow(self, doc_layers: DocLayers) -> None:
+        """Take note of an elmo component before the listener, and link to it if it is named."""
+        self.before = [each for each in self.before if not (each is doc_layers or each.is_gone)]
+        self.before.append(doc_layers)
+        if self.upstream == doc_layers.name:
+            self.link(doc_layers)
+            self.samples.clear()  # spaCy links again when all components are initialized
+        elif doc_layers in self.links:
+            nlp = doc_layers.nlp
+            named = None if nlp is None else dict(nlp.components).get(self.upstream)
+            if getattr(named, "doc_layers", None) is doc_layers:
+                said = errors.sourced_as(self.upstream, doc_layers.name)
+                warnings.warn(said, UserWarning, stacklevel=5)
+            else:
+                self.unlink(doc_layers)  # it was renamed
 
     def link(self, doc_layers: DocLayers) -> None:
         """Take the layers of Docs that a component has read."""
@@ -54,26 +71,12 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         self.links = [each for each in self.links if each is not doc_layers]
         doc_layers.listeners.discard(self)
 
-    def accepts(self, doc_layers: DocLayers) -> bool:
-        """Link the listener to a component before it if it names it, and return whether it does."""
-        self.before = [each for each in self.before if not (each is doc_layers or each.is_gone)]
-        self.before.append(doc_layers)
-        if self.upstream == doc_layers.name:
-            self.link(doc_layers)
-            self.samples.clear()  # spaCy links again when all components are initialized
-            return True
-        if doc_layers in self.links and not doc_layers.is_called(self.upstream):
-            self.unlink(doc_layers)  # it was renamed
-        elif doc_layers in self.links:
-            warnings.warn(sourced_as(self.upstream, doc_layers.name), UserWarning, stacklevel=5)
-        return False
-
     def _copy(self, seen: dict[int, Any] | None = None) -> ElmoListener:
         # What `Model.copy` calls, also for the parts of a larger model.
         copied = ElmoListener(self.upstream, self.layers[0]._copy(seen))
         if self.has_dim("nO"):
             copied.set_dim("nO", self.get_dim("nO"))
-        copied.n_layers, copied.before = self.n_layers, list(self.before)
+        copied.depth, copied.before = self.depth, list(self.before)
         copied.attrs.update(self.attrs)
         for doc_layers in self.links:
             copied.link(doc_layers)
@@ -91,12 +94,12 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         """As thinc's, but the width can change until the mix has weights."""
         super().set_dim(name, value, force=force or not self.layers[0].has_param("w"))
 
-    def set_shape(self, n_layers: int, width: int) -> None:
+    def set_shape(self, depth: int, width: int) -> None:
         """Set the shape of the component's layers, if the mix has no weights yet.
 
         Other weights may be loaded after that, so the mix gets its own when it sees layers.
         """
-        self.n_layers = n_layers
+        self.depth = depth
         if not self.layers[0].has_param("w"):
             self.set_dim("nO", width)
 
@@ -124,20 +127,14 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             layers = extensions.get_layers(doc)
         if layers is None and any(doc is sample for sample in self.samples):
             # Shapes are being inferred; the values do not matter.
-            layers = self.ops.alloc3f(self.n_layers, len(doc), self.get_dim("nO"))
+            layers = self.ops.alloc3f(self.depth, len(doc), self.get_dim("nO"))
         if layers is None:
-            raise ValueError(not_read(self, doc.vocab, is_train))
-        if layers.shape[1] != len(doc):
-            raise ValueError(
-                f"A Doc has {len(doc)} tokens, but the elmo component '{self.upstream}' has "
-                f"read {layers.shape[1]}: it was retokenized since. Put the component that "
-                f"retokenizes before '{self.upstream}'."
-            )
+            raise ValueError(errors.not_read(self, doc.vocab, is_train))
         return self.ops.asarray3f(layers)  # from bytes they are NumPy's
 
     def _may_be_own(self, doc: Doc) -> bool:
-        """Whether the layers stored on a Doc are its component's; of another process's Docs only
-        the name is known."""
+        """Return whether the layers stored on a Doc are its component's; of another process's Docs
+        only the name is known."""
         owners = get_owners(doc)
         is_owner = not owners or any(owner in self.links for owner in owners)
         return is_owner and extensions.stored_by(doc) == self.upstream
@@ -153,55 +150,16 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             if are_in_batch == {True}:
                 return doc_layers
             if True in are_in_batch:
-                raise ValueError(
-                    f"A component learns from Docs that are not in the batch that "
-                    f"'{self.upstream}' was updated with. Let it learn from the Docs of that batch "
-                    f"only."
-                )
+                raise ValueError(errors.not_in_batch(self.upstream))
         return None
 
-    def check_shape(self, layers: Sequence[Floats3d]) -> None:
-        """Raise a ValueError if the mix was made for layers of another number or width."""
-        mix = self.layers[0]
-        if not mix.has_param("w"):
-            return
-        expected = (len(mix.get_param("w")), mix.get_dim("nO"))
-        for found in layers:
-            if found.shape[::2] != expected:
-                raise ValueError(
-                    f"A listener was trained with a biLM of {expected[0]} layers, "
-                    f"{expected[1]}-dimensional, but '{self.upstream}' has {found.shape[0]} "
-                    f"layers, {found.shape[2]}-dimensional. Use the weights that it was trained "
-                    f"with, or train it again."
-                )
-
-    def check_bilm(self, source: DocLayers) -> None:
+    def check(self, source: DocLayers) -> None:
         """Raise a ValueError if the listener has learned from another biLM than a component's."""
         shim = source.shim
-        if shim is not None and shim.is_loaded and not is_learned_from(self, shim):
-            nlp = source.nlp
-            component = "" if nlp is None else find_pipeline(self, [source], nlp.vocab)[1]
-            raise ValueError(other_bilm(self, component, self.upstream, LearnedFrom(shim)))
-
-
-def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
-    """Begin to learn: note the Docs of this call as samples, which no component has read, and the
-    biLM."""
-    forget(model)
-    if not X:
-        return
-    if model.has_dim("nO") is None:
-        if not model.links:
-            raise ValueError(not_linked(model, X[0].vocab))
-        raise ValueError(
-            f"A component listens to '{model.upstream}', whose weights cannot be found. Set "
-            f"'weights' in [components.{model.upstream}.model] to weights that are there."
-        )
-    model.samples = list(X)
-    vocab = X[0].vocab
-    own = [each for each in model.links if each.nlp is not None and each.nlp.vocab is vocab]
-    for source in (own or model.links)[-1:]:
-        model.check_bilm(source)
+        differ = mismatch(self, shim) if shim is not None and shim.is_loaded else None
+        if differ is not None:
+            _, component = find_component(self, [] if source.nlp is None else [source.nlp])
+            raise ValueError(errors.other_bilm(component, self.upstream, *differ))
 
 
 def forward(
@@ -211,11 +169,15 @@ def forward(
     updated: DocLayers | None = model.find_updated(docs) if is_train else None
     sources = [updated or model.source(doc) for doc in docs]
     layers = [model.find(doc, source, is_train) for doc, source in zip(docs, sources, strict=True)]
-    model.check_shape(layers)
+    if mix.has_param("w"):
+        expected = len(mix.get_param("w")), mix.get_dim("nO")
+        for found in layers:
+            if found.shape[::2] != expected:
+                raise ValueError(errors.other_shape(model.upstream, expected, found.shape[::2]))
     for source in dict.fromkeys(each for each in sources if each is not None):
-        model.check_bilm(source)
-        if is_train and updated is None:
-            source.turn_on_cache()
+        model.check(source)
+        if is_train and updated is None and source.shim is not None:
+            source.shim.cache.enable()  # a component frozen in the training does not know
     batch = None if updated is None else updated.batch
     Y, backprop_mix = mix(layers, is_train)
 
@@ -226,3 +188,20 @@ def forward(
         return []
 
     return Y, backprop
+
+
+def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
+    """Begin to learn: note the Docs of this call as samples, which no component has read, and the
+    biLM."""
+    forget(model)
+    if not X:
+        return
+    vocab = X[0].vocab
+    if model.has_dim("nO") is None:
+        if not model.links:
+            raise ValueError(errors.not_linked(model, vocab))
+        raise ValueError(errors.no_weights(model.upstream))
+    model.samples = list(X)
+    own = [each for each in model.links if each.nlp is not None and each.nlp.vocab is vocab]
+    for source in (own or model.links)[-1:]:
+        model.check(source)

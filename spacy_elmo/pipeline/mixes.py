@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from spacy.language import Language
 from thinc.api import Model
 
-from .model_nodes import model_nodes
+from .pipeline_parts import model_nodes
 from .scalar_mix import NAME, layer_weights
 
 

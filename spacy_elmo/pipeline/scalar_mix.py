@@ -4,59 +4,21 @@ Peters et al. 2018, equation 1. A native thinc layer, because it is what a task 
 averaging reaches thinc's parameters only.
 """
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, List, Optional, Tuple, Union  # noqa: UP035
 
 from thinc.api import Model, Ops
 from thinc.types import Floats2d, Floats3d
 
-from ..util.settings import Settings, below_one, setting
+from .settings import MAX_GAMMA, MixSettings
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
 
 NAME = "elmo-scalar-mix"
 EPSILON = 1e-5  # in the layer normalization
-MAX_GAMMA = 1e6  # times a biLM's layers it stays finite
 
-
-@dataclass(frozen=True)
-class MixSettings(Settings):
-    """The arguments of `ScalarMix`; not serialized with the model, so a config can change them."""
-
-    title = "The mix's setting"
-    initial_weights: Optional[List[float]]
-    layer_norm: bool
-    trainable: bool
-    gamma: float = setting(
-        lambda x: abs(x) <= MAX_GAMMA, f"give a number from {-MAX_GAMMA:,.0f} to {MAX_GAMMA:,.0f}"
-    )
-    dropout: float = below_one()
-    l2: float = setting(lambda x: x >= 0, "give 0 or more (a listener's setting mix_l2)")
-    layers: Union[int, str] = setting(
-        lambda x: x in ("all", "top") or (isinstance(x, int) and x >= 0),
-        'give "all", "top", or the index of a layer, from 0, the token layer',
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.layers != "all" and self.initial_weights is not None:
-            raise self.error(
-                "initial_weights",
-                f"it has no effect, because layers = {json.dumps(self.layers)} takes one layer "
-                f"alone. Remove one of the two",
-            )
-
-    def check_layers(self, n_layers: int) -> None:
-        """Raise a ValueError if there is no layer of that index among so many."""
-        if isinstance(self.layers, int) and self.layers >= n_layers:
-            raise self.error(
-                "layers",
-                f"the layers of this biLM are numbered from 0, the token layer, to {n_layers - 1}, "
-                f"the top",
-            )
+Mix = Model[List[Floats3d], List[Floats2d]]
 
 
 class Checked:
@@ -66,12 +28,7 @@ class Checked:
     and not in training. thinc does not save it with the mix.
     """
 
-    parameters: Tuple[Any, ...] = ()
-
-    def are(self, *parameters: Any) -> bool:
-        """Whether they are these arrays."""
-        pairs = zip(self.parameters, parameters, strict=False)
-        return bool(self.parameters) and all(known is found for known, found in pairs)
+    parameters: Tuple[Any, Any] = (None, None)
 
 
 def ScalarMix(
@@ -82,7 +39,7 @@ def ScalarMix(
     l2: float = 0.0,
     trainable: bool = True,
     layers: Union[int, str] = "all",
-) -> Model[List[Floats3d], List[Floats2d]]:
+) -> Mix:
     """``spacy-elmo.ScalarMix.v1``: layers ``(L + 1, n_tokens, 2P)`` to vectors ``(n_tokens, 2P)``.
 
     Args:
@@ -113,37 +70,8 @@ def ScalarMix(
     )
 
 
-def init(
-    model: Model[List[Floats3d], List[Floats2d]],
-    X: Optional[List[Floats3d]] = None,
-    Y: Optional[List[Floats2d]] = None,
-) -> None:
-    if X:
-        set_up(model, X[0].shape[0], X[0].shape[2])
-
-
-def set_up(model: Model[List[Floats3d], List[Floats2d]], n_layers: int, width: int) -> None:
-    """Give the mix its parameters, unless it has them."""
-    settings: MixSettings = model.attrs["settings"]
-    settings.check_layers(n_layers)
-    if not model.has_dim("nO"):
-        model.set_dim("nO", width)
-    if model.has_param("w"):
-        return
-    weights = [0.0] * n_layers
-    if settings.initial_weights is not None:
-        weights = list(settings.initial_weights)
-    if len(weights) != n_layers:
-        raise ValueError(
-            f"The mix's setting initial_weights has {len(weights)} weights, but the biLM has "
-            f"{n_layers} layers (the token layer included). Give one for each, or null."
-        )
-    model.set_param("w", model.ops.asarray1f(weights))
-    model.set_param("gamma", model.ops.asarray1f([settings.gamma]))
-
-
 def forward(
-    model: Model[List[Floats3d], List[Floats2d]], X: List[Floats3d], is_train: bool
+    model: Mix, X: List[Floats3d], is_train: bool
 ) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Floats3d]]]:
     if not X:
         return [], lambda dY, with_dX=True: []
@@ -151,9 +79,10 @@ def forward(
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
     checked: Checked = model.attrs["checked"]
-    if model.ops.device_type == "cpu" or not (is_train or checked.are(w, gamma)):
+    is_known = checked.parameters[0] is w and checked.parameters[1] is gamma
+    if model.ops.device_type == "cpu" or not (is_train or is_known):
         check_parameters(model, X[0].shape[0])
-    checked.parameters = () if is_train else (w, gamma)  # they are about to change
+    checked.parameters = (None, None) if is_train else (w, gamma)  # they are about to change
     s = layer_weights(model)
     settings: MixSettings = model.attrs["settings"]
     normal = [_normalize(model.ops, x) for x in X] if settings.layer_norm else None
@@ -189,7 +118,32 @@ def forward(
     return Y, backprop
 
 
-def check_parameters(model: Model[List[Floats3d], List[Floats2d]], n_layers: int) -> None:
+def init(model: Mix, X: Optional[List[Floats3d]] = None, Y: Any = None) -> None:
+    if X:
+        set_up(model, X[0].shape[0], X[0].shape[2])
+
+
+def set_up(model: Mix, depth: int, width: int) -> None:
+    """Give the mix its parameters for layers ``(depth, n_tokens, width)``, unless it has them."""
+    settings: MixSettings = model.attrs["settings"]
+    settings.check_layers(depth)
+    if not model.has_dim("nO"):
+        model.set_dim("nO", width)
+    if model.has_param("w"):
+        return
+    weights = [0.0] * depth
+    if settings.initial_weights is not None:
+        weights = list(settings.initial_weights)
+    if len(weights) != depth:
+        raise ValueError(
+            f"The mix's setting initial_weights has {len(weights)} weights, but the biLM has "
+            f"{depth} layers (the token layer included). Give one for each, or null."
+        )
+    model.set_param("w", model.ops.asarray1f(weights))
+    model.set_param("gamma", model.ops.asarray1f([settings.gamma]))
+
+
+def check_parameters(model: Mix, depth: int) -> None:
     """Raise a ValueError if a mix has parameters of the wrong shapes, or with which it would
     compute values that are not finite."""
     if not model.has_param("w"):
@@ -197,10 +151,10 @@ def check_parameters(model: Model[List[Floats3d], List[Floats2d]], n_layers: int
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
     are_floats = w.dtype.kind == gamma.dtype.kind == "f"
-    if not (are_floats and w.shape == (n_layers,) and gamma.shape == (1,)):
+    if not (are_floats and w.shape == (depth,) and gamma.shape == (1,)):
         raise ValueError(
             f"A mix of ELMo's layers has parameters of the shapes {w.shape} and {gamma.shape}, but "
-            f"the biLM has {n_layers} layers (the token layer included), and gamma is one number: "
+            f"the biLM has {depth} layers (the token layer included), and gamma is one number: "
             f"the saved pipeline is damaged, or its biLM was replaced."
         )
     if not (model.ops.xp.isfinite(w).all() and (abs(gamma) <= MAX_GAMMA).all()):
@@ -211,7 +165,7 @@ def check_parameters(model: Model[List[Floats3d], List[Floats2d]], n_layers: int
         )
 
 
-def penalty(model: Model[List[Floats3d], List[Floats2d]]) -> Any:
+def penalty(model: Mix) -> Any:
     """``λ‖w‖²`` of a mix, 0 if its weights are not trained."""
     settings: MixSettings = model.attrs["settings"]
     is_trained = settings.trainable and settings.layers == "all" and model.has_param("w")
@@ -221,7 +175,7 @@ def penalty(model: Model[List[Floats3d], List[Floats2d]]) -> Any:
     return settings.l2 * (w * w).sum()
 
 
-def layer_weights(model: Model[List[Floats3d], List[Floats2d]]) -> Any:
+def layer_weights(model: Mix) -> Any:
     """s_j, ``(L + 1,)``: ``exp(w_j) / Σ exp(w_k)``; 1 and zeros for one layer alone."""
     w: Any = model.get_param("w")
     layers = model.attrs["settings"].layers

@@ -1,17 +1,28 @@
-"""The settings of a biLM in a pipeline, and their defaults."""
+"""The settings of a biLM in a pipeline, with their defaults, and those of a mix."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from ..bilm.config import INITIAL_STATES, PRECISIONS
 from ..text.segments import SEGMENTS
-from ..util.settings import Settings, above_zero, at_least, in_range, one_of
+from ..util.settings import (
+    Settings,
+    above_zero,
+    at_least,
+    below_one,
+    in_range,
+    one_of,
+    setting,
+)
+
+MAX_GAMMA = 1e6  # of a mix; times a biLM's layers it stays finite
 
 
 @dataclass(frozen=True)
 class BiLMSettings(Settings):
-    """What `spacy-elmo.BiLM.v1` can be set to; not serialized, so that a config can change it.
+    """The arguments of `spacy-elmo.BiLM.v1`; not serialized, so that a config can change it.
 
     Attributes:
         weights: an embedded or installed name; a directory of weights, our own layout or the
@@ -72,4 +83,45 @@ class BiLMSettings(Settings):
                 "cache_half",
                 "it has no effect, because nothing is cached: set frozen = true and cache_mb above "
                 "0, or remove it",
+            )
+
+
+@dataclass(frozen=True)
+class MixSettings(Settings):
+    """The arguments of `ScalarMix`; not serialized with the model, so a config can change them.
+
+    Raises:
+        ValueError: a setting is out of range, or has no effect with the others.
+    """
+
+    title = "The mix's setting"
+    initial_weights: list[float] | None
+    layer_norm: bool
+    trainable: bool
+    gamma: float = setting(
+        lambda x: abs(x) <= MAX_GAMMA, f"give a number from {-MAX_GAMMA:,.0f} to {MAX_GAMMA:,.0f}"
+    )
+    dropout: float = below_one()
+    l2: float = setting(lambda x: x >= 0, "give 0 or more (a listener's setting mix_l2)")
+    layers: int | str = setting(
+        lambda x: x in ("all", "top") or (isinstance(x, int) and x >= 0),
+        'give "all", "top", or the index of a layer, from 0, the token layer',
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.layers != "all" and self.initial_weights is not None:
+            raise self.error(
+                "initial_weights",
+                f"it has no effect, because layers = {json.dumps(self.layers)} takes one layer "
+                f"alone. Remove one of the two",
+            )
+
+    def check_layers(self, depth: int) -> None:
+        """Raise a ValueError if there is no layer of that index among so many."""
+        if isinstance(self.layers, int) and self.layers >= depth:
+            raise self.error(
+                "layers",
+                f"the layers of this biLM are numbered from 0, the token layer, to {depth - 1}, "
+                f"the top",
             )

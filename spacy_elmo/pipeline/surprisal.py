@@ -15,7 +15,7 @@ from thinc.api import get_torch_default_device
 from ..text.segments import sentence_bounds
 from ..util.locks import LOADING
 from ..util.settings import check_choice
-from .check_settings import damage_reported, warn_of_language
+from .errors import damage_reported, warn_of_language
 
 if TYPE_CHECKING:
     import torch

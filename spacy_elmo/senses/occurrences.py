@@ -14,8 +14,8 @@ from spacy.tokens import Doc
 from thinc.api import to_numpy
 
 from ..encoding.rows import Row, RowFiles, make_doc, make_sentence
-from ..pipeline.compared_vectors import occurrence_vector, unit
-from ..pipeline.doc_vectors import get_compared
+from ..pipeline.similarity import occurrence_vector, unit
+from ..pipeline.stored_vectors import get_compared
 from ..text.readers import StoredDocs, blank_pipeline
 from ..text.segments import sentence_bounds
 from ..util.progress import ProgressBar

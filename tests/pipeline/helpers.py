@@ -26,7 +26,7 @@ TOLERANCE = 1e-5
 CONFIG = BiLMConfig(
     filters=((1, 4), (2, 4), (3, 8)), projection_dim=8, dim=16, n_layers=2, char_dim=4
 )
-WIDTH, N_LAYERS = CONFIG.width, CONFIG.n_layers + 1
+WIDTH, N_LAYERS = CONFIG.width, CONFIG.depth
 CARD = Card(
     {
         "name": "tiny",

@@ -77,7 +77,7 @@ def test_the_width_is_set_by_the_component(weights: Path) -> None:
     nlp = make_pipeline(weights, listening())
     [listener] = listeners_of(nlp, "tagger")
     assert listener.get_dim("nO") == WIDTH
-    assert listener.n_layers == N_LAYERS
+    assert listener.depth == N_LAYERS
     assert not nlp.get_pipe("elmo").shim.is_loaded  # its config file alone was read
     assert nlp.get_pipe("elmo").listening_components == ["tagger"]
 
@@ -217,7 +217,7 @@ def test_a_batch_without_gold_for_some(weights: Path, last: str) -> None:
         nlp.update(examples, sgd=False)
         noted: dict[str, np.ndarray] = {}
         elmo = nlp.get_pipe("elmo")
-        elmo.doc_layers.batch.backprop()
+        elmo.doc_layers.end_batch()
         for parameter, value in bilm_of(elmo.model).named_parameters():
             assert value.grad is not None, parameter
             noted[parameter] = value.grad.numpy().copy()
@@ -259,7 +259,7 @@ def test_every_parameter_of_the_biLM_gets_its_gradient(weights: Path) -> None:
     Y, backprop = tok2vec.begin_update(docs)
     dY = [rng.normal(size=y.shape).astype("float32") for y in Y]
     backprop(dY)
-    elmo.doc_layers.batch.backprop()
+    elmo.doc_layers.end_batch()
 
     def loss() -> float:
         elmo.set_annotations(docs, elmo.predict(docs))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from traceback import walk_stack
+from typing import Any, NoReturn
 from weakref import ref
 
 import numpy as np
@@ -19,7 +19,9 @@ from .doc_layers import DocLayers
 # The key of an extension of the Doc's first token: only such values does `Doc.from_docs` move to
 # where each Doc starts in the joined Doc, without a warning.
 KEY: Any = ("._.", "elmo", 0, None)
-HOOK = "elmo"  # `Span.as_doc` copies no user data, but hooks
+HOOK = "elmo"  # of `slice_vectors`: `Span.as_doc` copies no user data, but hooks
+
+Rows = np.ndarray | Callable[[], np.ndarray] | None  # or what computes them when they are needed
 
 
 class NotOnDocError(ValueError, AttributeError):
@@ -37,7 +39,8 @@ class DocVectors:
         vectors: ``(n_tokens, 2P)``.
         owners: the `DocLayers` of the components that have read the Doc.
         weak: let the arrays go with ``doc.tensor``.
-        compared: the rows of a `Comparison`, None without one.
+        compared: the rows of compared vectors, see `similarity.ComparedRows`; None without
+            statistics.
     """
 
     def __init__(
@@ -46,9 +49,9 @@ class DocVectors:
         vectors: Floats2d,
         owners: Sequence[DocLayers] = (),
         weak: bool = False,
-        compared: np.ndarray | None = None,
+        compared: Rows = None,
     ):
-        self.compared = compared
+        self._compared = compared
         self.owners = tuple(owners)
         self.ends = _token_ends(doc)
         self._doc = ref(doc)
@@ -61,6 +64,13 @@ class DocVectors:
     def vectors(self) -> Any:
         """The array ``(n_tokens, 2P)``; None if it was freed with the tensor."""
         return self._vectors()
+
+    def compared(self) -> np.ndarray | None:
+        """The rows of compared vectors, ``(n_tokens, 3P)``; None without statistics."""
+        rows = self._compared
+        if callable(rows):
+            self._compared = rows = rows()
+        return rows
 
     def fits(self, doc: Doc) -> bool:
         """Whether these are the vectors of a Doc, row by row, as when they were written."""
@@ -80,9 +90,9 @@ class DocVectors:
 
     def state(self) -> dict[str, Any]:
         """``ends``, ``vectors``, ``sums`` of their rows, ``compared``; None for what was freed."""
-        vectors = self.vectors
+        vectors, compared = self.vectors, self.compared()
         sums = None if vectors is None else _row_sums(vectors)
-        return {"ends": self.ends, "sums": sums, "vectors": vectors, "compared": self.compared}
+        return {"ends": self.ends, "sums": sums, "vectors": vectors, "compared": compared}
 
     def to_dict(self) -> dict[str, Any]:
         """The state as it is serialized, without vectors that are serialized with the Doc."""
@@ -102,7 +112,7 @@ class DocVectors:
 
 def _drop_compared(entry: DocVectors | None) -> None:
     if entry is not None:
-        entry.compared = None
+        entry._compared = None
 
 
 @srsly.msgpack_encoders("spacy-elmo.DocVectors")
@@ -132,8 +142,8 @@ def get_vectors(doc: Doc) -> Any:
         )
     if isinstance(entry, DocVectors) and entry.overlaps(doc.tensor) and len(doc.tensor) == len(doc):
         return doc.tensor  # on a GPU spaCy merges the rows of tokens in place
-    keys: list[Any] = sorted(key for key in doc.user_data if _is_entry(key))
-    vectors, compared = _join(doc, keys) if keys else _slice(doc)
+    keys = _entry_keys(doc)
+    vectors, compared = _join(doc, keys) if keys else doc.user_hooks.get(HOOK, _refuse)(doc)
     set_vectors(doc, vectors, get_owners(doc), compared=compared)
     return vectors
 
@@ -146,9 +156,10 @@ def get_compared(doc: Doc) -> np.ndarray | None:
     """
     get_vectors(doc)
     entry = doc.user_data[KEY]
-    if entry.compared is None or np.array_equal(entry.ends, _token_ends(doc)):
-        return entry.compared
-    return entry.compared[np.searchsorted(entry.ends, _token_ends(doc))]  # tokens were merged
+    rows, ends = entry.compared(), _token_ends(doc)
+    if rows is None or np.array_equal(entry.ends, ends):
+        return rows
+    return rows[np.searchsorted(entry.ends, ends)]  # tokens were merged
 
 
 def set_vectors(
@@ -156,23 +167,22 @@ def set_vectors(
     vectors: Floats2d,
     owners: Sequence[DocLayers] = (),
     weak: bool = False,
-    compared: np.ndarray | None = None,
+    compared: Rows = None,
 ) -> None:
     """Write a Doc's entry, see `DocVectors`; it replaces earlier ones."""
     _remove_entries(doc)
     doc.user_data[KEY] = DocVectors(doc, vectors, owners, weak, compared)
 
 
-def _remove_entries(doc: Doc) -> None:
-    """Its entry, and those of the Docs that it was joined from."""
-    for key in [key for key in doc.user_data if _is_entry(key)]:
-        del doc.user_data[key]
-
-
 def clear_vectors(doc: Doc) -> None:
     """Remove a Doc's vectors; its tensor stays as it is."""
     _remove_entries(doc)
     doc.user_hooks.pop(HOOK, None)
+
+
+def _remove_entries(doc: Doc) -> None:
+    for key in _entry_keys(doc):
+        del doc.user_data[key]
 
 
 def get_owners(doc: Doc) -> tuple[DocLayers, ...]:
@@ -211,39 +221,45 @@ def _join(doc: Doc, keys: Sequence[Any]) -> tuple[Any, np.ndarray | None]:
     return get_array_module(arrays[0]).concatenate(arrays)[rows], compared
 
 
-def _slice(doc: Doc) -> tuple[Any, np.ndarray | None]:
+def slice_vectors(entry: DocVectors | dict[str, Any], doc: Doc) -> tuple[Any, np.ndarray | None]:
     """The tensor and the compared rows of a Doc that `Span.as_doc` made.
 
     The tensor has to be a part of the whole Doc's vectors.
+
+    Args:
+        entry: of the whole Doc.
+        doc: the Doc.
     """
-    entry: Any = doc.user_hooks.get(HOOK)
-    state = entry.state() if isinstance(entry, DocVectors) else entry or {}
-    sums, compared = state.get("sums"), state.get("compared")
-    if (
-        sums is None
-        or doc.tensor.ndim != 2
-        or len(doc.tensor) != len(doc)
-        or not np.isin(_row_sums(doc.tensor), sums).all()
-    ):
-        raise NotOnDocError(
-            "This Doc has no ELMo vectors: run it through a pipeline with the 'elmo' component "
-            "first. (If it is a part of one: span.as_doc(copy_user_data=True) has them.)"
-        )
-    if compared is not None and len(doc):
-        own = _row_sums(doc.tensor)
-        matches = (np.lib.stride_tricks.sliding_window_view(sums, len(doc)) == own).all(axis=1)
+    state = entry.state() if isinstance(entry, DocVectors) else entry
+    sums, compared = state["sums"], state["compared"]
+    n_tokens = len(doc)
+    is_part = sums is not None and doc.tensor.ndim == 2 and len(doc.tensor) == n_tokens
+    if not is_part or not np.isin(own := _row_sums(doc.tensor), sums).all():
+        _refuse(doc)
+    if compared is not None and n_tokens:
+        matches = (np.lib.stride_tricks.sliding_window_view(sums, n_tokens) == own).all(axis=1)
         if not matches.any():
             raise ValueError(
                 "This Doc, a part of another one, was retokenized: its ELMo vectors no longer fit "
                 "its tokens. Run the 'elmo' component on it, or make it with "
                 "span.as_doc(copy_user_data=True)."
             )
-        compared = compared[matches.argmax() :][: len(doc)]
+        compared = compared[matches.argmax() :][:n_tokens]
     return doc.tensor, compared
 
 
-def _is_entry(key: Any) -> bool:
-    return isinstance(key, tuple) and len(key) == 4 and key[:2] == KEY[:2] and key[3] is None
+def _refuse(doc: Doc) -> NoReturn:
+    raise NotOnDocError(
+        "This Doc has no ELMo vectors: run it through a pipeline with the 'elmo' component "
+        "first. (If it is a part of one: span.as_doc(copy_user_data=True) has them.)"
+    )
+
+
+def _entry_keys(doc: Doc) -> list[Any]:
+    """Of its entry, or those of the Docs that it was joined from, by where these start in it."""
+    every: Iterable[Any] = doc.user_data  # spaCy's annotation knows strings only
+    keys = (key for key in every if isinstance(key, tuple) and len(key) == 4)
+    return sorted(key for key in keys if key[:2] == KEY[:2] and key[3] is None)
 
 
 def _token_ends(doc: Doc) -> np.ndarray:
@@ -258,11 +274,8 @@ def _row_sums(vectors: Any) -> np.ndarray:
 
 
 def _fills_docbin() -> bool:
-    """Whether a `DocBin`, which leaves out tensors, asks for what is serialized.
+    """Return whether a `DocBin`, which leaves out tensors, asks for what is serialized.
 
     It serializes ``user_data`` exactly as a Doc does; only the call stack shows the difference.
     """
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_code is not DocBin.add.__code__:
-        frame = frame.f_back
-    return frame.f_code is DocBin.add.__code__
+    return any(frame.f_code is DocBin.add.__code__ for frame, _ in walk_stack(None))

@@ -9,9 +9,9 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_elmo import set_vector_hooks
 from spacy_elmo.bilm.sentence_batches import IndexedSentences
-from spacy_elmo.pipeline.compared_vectors import occurrence_vector
-from spacy_elmo.pipeline.doc_vectors import get_compared
-from spacy_elmo.pipeline.long_docs import PASSES
+from spacy_elmo.pipeline.predictions import PASSES
+from spacy_elmo.pipeline.similarity import occurrence_vector
+from spacy_elmo.pipeline.stored_vectors import get_compared
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.native import save_statistics
 from spacy_elmo.weights.statistics import compute_statistics
@@ -134,7 +134,7 @@ def test_parts_of_a_doc_have_the_same_vectors(compared_weights, segments, store_
     outputs = nlp.get_pipe("elmo").predict(docs)
     for output, doc in zip(outputs, expected, strict=True):
         np.testing.assert_allclose(output.tensor, doc.tensor, atol=1e-6)
-        np.testing.assert_allclose(output.compared, get_compared(doc), atol=2e-3)
+        np.testing.assert_allclose(output.compared(), get_compared(doc), atol=2e-3)
         if store_layers:
             np.testing.assert_allclose(output.layers, doc._.elmo_layers, atol=1e-6)
         else:

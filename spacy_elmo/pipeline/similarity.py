@@ -1,0 +1,219 @@
+"""Vectors that are compared, and spaCy's hooks that compare them.
+
+The raw layers compare badly: a few dimensions and frequent words dominate their cosines, and in
+the LSTM layers the word itself hides what its neighbours say about it. The vector compared has
+three parts of P dimensions:
+
+- word: the token layer, whitened over distinct words, so that different words are nearly
+  orthogonal; in a Doc or a Span the sum of them, weighted by rarity, ``a / (a + p(word))`` (SIF,
+  Arora et al. 2017).
+- left and right context: the top layer, standardised, of the forward LSTM at the word before and of
+  the backward LSTM at the word behind, which predict the word that stands here (as in context2vec,
+  Melamud et al. 2016). A Span has the context around it; a sentence and a Doc have none.
+
+Word and context are scaled to length 1, so that they count alike. The hooks are at module level,
+because Docs that refer to them are pickled.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import warnings
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from spacy.attrs import ORTH
+from spacy.lexeme import Lexeme
+from spacy.strings import get_string_id
+from spacy.tokens import Doc, Span, Token
+from thinc.api import to_numpy
+from thinc.types import Floats3d
+
+from ..text.segments import Part
+from ..weights.statistics import Statistics
+from .extensions import doc_mean, span_mean, token_vector
+from .stored_vectors import HOOK, KEY, get_compared, get_vectors, slice_vectors
+
+RARITY = 3e-4  # SIF's a
+
+
+class Comparison:
+    """What the vectors that are compared are made with.
+
+    Args:
+        statistics: of the weights.
+    """
+
+    def __init__(self, statistics: Statistics):
+        self.statistics = statistics
+        hashes = np.array([get_string_id(word) for word in statistics.words], dtype=np.uint64)
+        order = np.argsort(hashes)
+        # A last one that no word has: every hash is found before the end.
+        self._hashes = np.append(hashes[order], np.uint64(2**64 - 1))
+        rarity = RARITY / (RARITY + statistics.frequencies[order])
+        self._rarity = np.append(rarity, 1).astype("float32")
+
+    def rarities(self, orths: np.ndarray) -> np.ndarray:
+        """Of words, ``(n_words,)``; 1 for unknown ones."""
+        found = np.searchsorted(self._hashes, orths)
+        return np.where(self._hashes[found] == orths, self._rarity[found], np.float32(1))
+
+
+class ComparedRows:
+    """The rows of a Doc from which its compared vectors are computed, when they are asked for.
+
+    Args:
+        comparison: of the weights.
+        part: the first of the Doc, or all of it.
+    """
+
+    def __init__(self, comparison: Comparison, part: Part):
+        self._comparison, self._sentences = comparison, part.sentences
+        self._orths = part.doc.to_array([ORTH]).astype(np.uint64)
+        p = len(comparison.statistics.word_mean)
+        self._words = np.zeros((len(part.doc), p), dtype="float32")
+        self._top = np.zeros((len(part.doc), 2 * p), dtype="float16")
+
+    def add(self, part: Part, layers: Floats3d) -> None:
+        """Take over what is needed of the layers ``(L + 1, n_tokens, 2P)`` of a part."""
+        statistics, rows = self._comparison.statistics, slice(part.start, part.end)
+        self._words[rows] = to_numpy(layers[0, :, : self._words.shape[1]])
+        self._top[rows] = (to_numpy(layers[-1]) - statistics.mean[-1]) / statistics.std[-1]
+
+    def __call__(self) -> np.ndarray:
+        """Word, left and right context of each token, ``(n_tokens, 3P)``, in half precision.
+
+        The length of the word's part is its rarity. Contexts end at the sentence's ends;
+        whitespace has zeros.
+        """
+        n_tokens, p = self._words.shape
+        rows = np.zeros((n_tokens, 3 * p), dtype="float16")
+        tokens, bounds = self._sentences
+        if bounds:
+            words = unit(self._comparison.statistics.whiten(self._words[tokens]))
+            rows[tokens, :p] = words * self._comparison.rarities(self._orths[tokens])[:, None]
+            rows[tokens[1:], p : 2 * p] = self._top[tokens[:-1], :p]
+            rows[tokens[:-1], 2 * p :] = self._top[tokens[1:], p:]
+            starts, ends = np.array(bounds).T
+            rows[tokens[starts], p : 2 * p] = rows[tokens[ends - 1], 2 * p :] = 0
+        return rows
+
+
+def compared_vector(rows: np.ndarray) -> np.ndarray:
+    """The vector of a token, a Span or a Doc from the rows of its tokens, ``(3P,)``, float32."""
+    p = rows.shape[1] // 3
+    rows = rows[rows[:, :p].any(axis=1)].astype("float32")  # not whitespace
+    if not len(rows):
+        return np.zeros(3 * p, dtype="float32")
+    context = np.concatenate([rows[0, p : 2 * p], rows[-1, 2 * p :]])
+    return np.concatenate([unit(rows[:, :p].sum(axis=0)), unit(context)])
+
+
+def occurrence_vector(rows: np.ndarray, i: int) -> np.ndarray:
+    """What tells the senses of a word apart, from the rows of its sentence, ``(5P,)``, float32.
+
+    It has three parts of length 1: the context of the word, the sum of the other words, and the
+    mean context of the sentence, which is about its topic.
+
+    Args:
+        rows: of the tokens of one sentence, ``(n_tokens, 3P)``.
+        i: the word's index among them.
+    """
+    rows = rows.astype("float32")
+    p = rows.shape[1] // 3
+    others = rows[:i, :p].sum(axis=0) + rows[i + 1 :, :p].sum(axis=0)
+    return np.concatenate([unit(rows[i, p:]), unit(others), unit(rows[:, p:].mean(axis=0))])
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Vectors scaled to the length 1; zeros stay zeros."""
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.maximum(norms, np.float32(1e-12))
+
+
+def set_vector_hooks(doc: Doc) -> None:
+    """Take ``vector``, ``has_vector``, ``vector_norm`` and ``similarity`` from ELMo.
+
+    The component does it; a Doc that comes back from bytes (of a `DocBin`, or of a process of
+    ``nlp.pipe(n_process=2)``) has lost its hooks, and gets them again by a call of this.
+
+    Raises:
+        NotOnDocError, ValueError: the Doc has no vectors, see `get_vectors`.
+    """
+    get_vectors(doc)
+    shared: dict[str, Any] = {"has_vector": has_vector, "similarity": similarity}
+    doc.user_span_hooks.update(vector=compared_span_vector, **shared)
+    doc.user_token_hooks.update(vector=compared_token_vector, **shared)
+    # Spans and Tokens compute `vector_norm` from `vector` (Spans would call the wrong hook for it).
+    doc.user_hooks.update(vector=compared_doc_vector, vector_norm=vector_norm, **shared)
+    doc.user_hooks[HOOK] = partial(slice_vectors, doc.user_data[KEY])
+    if multiprocessing.parent_process() is not None:
+        ignore_hook_warning()
+
+
+@cache  # once in a process
+def ignore_hook_warning() -> None:
+    """Workers send their Docs back as bytes, without the hooks; spaCy would warn for every Doc."""
+    warnings.filterwarnings("ignore", message=r"\[W109\]")
+
+
+def compared_doc_vector(doc: Doc) -> Any:
+    """``doc.vector``, by which Docs are compared, ``(3P,)``; without statistics ``doc._.elmo``."""
+    rows = get_compared(doc)
+    return doc_mean(doc) if rows is None else compared_vector(rows)
+
+
+def compared_span_vector(span: Span) -> Any:
+    """``span.vector``, as `compared_doc_vector`."""
+    rows = get_compared(span.doc)
+    return span_mean(span) if rows is None else compared_vector(rows[span.start : span.end])
+
+
+def compared_token_vector(token: Token) -> Any:
+    """``token.vector``, as `compared_doc_vector`."""
+    rows = get_compared(token.doc)
+    return token_vector(token) if rows is None else compared_vector(rows[token.i : token.i + 1])
+
+
+def has_vector(obj: Doc | Span | Token) -> bool:
+    """Return whether there is a vector that is not all zeros."""
+    return bool(obj.vector.any())
+
+
+def vector_norm(doc: Doc) -> float:
+    """The vector's Euclidean length."""
+    return _norm(doc.vector)
+
+
+def similarity(obj: Doc | Span | Token, other: Any) -> float:
+    """Cosine of two vectors, 0 if one of them is all zeros.
+
+    If one of them has no context (a Doc's, a sentence's), the words alone are compared.
+
+    Raises:
+        ValueError: the other object's vector has another size, or it is a Lexeme.
+    """
+    if isinstance(other, Lexeme):
+        raise ValueError(
+            f"Cannot compare an ELMo vector with the lexeme '{other.text}', which has no context. "
+            f"Run the word through the pipeline, nlp({other.text!r})[0], or set the elmo "
+            f"component's vectors = \"vocab\" to compare by the vocab's static vectors."
+        )
+    a, b = to_numpy(obj.vector), to_numpy(other.vector)
+    if not a.any() or not b.any():
+        return 0.0
+    if a.shape != b.shape:
+        raise ValueError(
+            f"Cannot compare a {a.shape[0]}-dimensional ELMo vector with a "
+            f"{b.shape[0]}-dimensional one: run both texts through the same pipeline. If one comes "
+            f"from bytes, call spacy_elmo.set_vector_hooks(doc) on its Doc."
+        )
+    p = len(a) // 3
+    if not a[p:].any() or not b[p:].any():
+        a, b = a[:p], b[:p]
+    return float(a.dot(b)) / (_norm(a) * _norm(b))
+
+
+def _norm(vector: Any) -> float:
+    return float(vector.dot(vector)) ** 0.5
