@@ -1,9 +1,6 @@
 """Every registered name, a cheap constructor each: none of them opens a file."""
 
-from collections.abc import Callable
-from dataclasses import fields
-from inspect import Parameter, Signature, signature
-from typing import Any, List, Optional, TypeVar, Union, get_type_hints
+from typing import Any, List, Optional, Union
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -25,57 +22,67 @@ __all__ = [
     "Texts", "Tok2Vec", "gradual_unfreezing",
 ]  # fmt: skip
 
-Constructor = TypeVar("Constructor", bound=Callable[..., Any])
+# Two constructors have the settings of `BiLMSettings`; a test compares names and defaults.
 
 
-def with_bilm_settings(constructor: Constructor) -> Constructor:
-    """Give a constructor a biLM's settings as arguments, before its own.
-
-    spaCy reads arguments, types and defaults from signatures; those of the settings stand in
-    `BiLMSettings` alone.
-    """
-    types = get_type_hints(BiLMSettings)
-    settings = [
-        Parameter(
-            item.name, Parameter.KEYWORD_ONLY, default=item.default, annotation=types[item.name]
-        )
-        for item in fields(BiLMSettings)
-    ]
-    own = signature(constructor).parameters.values()
-    arguments = [*settings, *(p for p in own if p.kind is not Parameter.VAR_KEYWORD)]
-    constructor.__annotations__ = {p.name: p.annotation for p in arguments}
-    constructor.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
-    return constructor
-
-
-@with_bilm_settings
-def BiLM(**settings: Any) -> Model[List[Doc], List[Floats3d]]:
+def BiLM(
+    *,
+    weights: Union[str, List[str]] = "en_sm",
+    frozen: bool = True,
+    width: Optional[int] = None,
+    initial_state: str = "auto",
+    segments: str = "auto",
+    max_words: int = 400,
+    batch_words: int = 4096,
+    learn_rate_factor: float = 1.0,
+    cache_mb: int = 1024,
+    cache_half: bool = False,
+    precision: str = "float32",
+    compiled: bool = False,
+    threads: Optional[int] = None,
+) -> Model[List[Doc], List[Floats3d]]:
     """``spacy-elmo.BiLM.v1``: all layers of a biLM (Peters et al. 2018), a PyTorchWrapper of thinc.
 
     Also a layer of thinc's registry, under the same name.
 
     Args:
-        settings: keyword arguments, see `spacy_elmo.pipeline.settings.BiLMSettings`.
+        weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
+            cache_mb, cache_half, precision, compiled, threads: see
+            `spacy_elmo.pipeline.settings.BiLMSettings`.
 
     Returns:
-        ``List[Doc]`` to one array ``(n_layers + 1, n_tokens, 2P)`` each, layer 0 being the token
-        layer.
+        ``List[Doc]`` to one array ``(L + 1, n_tokens, 2P)`` each, layer 0 being the token layer.
 
     Raises:
         ValueError: a setting is out of range.
     """
-    return BiLMLayer(BiLMSettings(**settings))
+    return BiLMLayer(BiLMSettings(**locals()))
 
 
-@with_bilm_settings
 def Elmo(
-    *, mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None, **settings: Any
+    *,
+    weights: Union[str, List[str]] = "en_sm",
+    frozen: bool = True,
+    width: Optional[int] = None,
+    initial_state: str = "auto",
+    segments: str = "auto",
+    max_words: int = 400,
+    batch_words: int = 4096,
+    learn_rate_factor: float = 1.0,
+    cache_mb: int = 1024,
+    cache_half: bool = False,
+    precision: str = "float32",
+    compiled: bool = False,
+    threads: Optional[int] = None,
+    mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None,
 ) -> Model[List[Doc], List[Floats2d]]:
     """``spacy-elmo.Elmo.v1``: a biLM and a mix of its layers (Peters et al. 2018).
 
     Args:
+        weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
+            cache_mb, cache_half, precision, compiled, threads: see
+            `spacy_elmo.pipeline.settings.BiLMSettings`.
         mix: how the layers become one vector, `spacy-elmo.ScalarMix.v1`; None for its defaults.
-        settings: keyword arguments, see `spacy_elmo.pipeline.settings.BiLMSettings`.
 
     Returns:
         ``List[Doc]`` to one array ``(n_tokens, 2P)`` each.
@@ -83,6 +90,7 @@ def Elmo(
     Raises:
         ValueError: a setting is out of range.
     """
+    settings = {name: value for name, value in locals().items() if name != "mix"}
     return elmo_model(BiLM(**settings), mix if mix is not None else ScalarMix())
 
 

@@ -13,9 +13,16 @@ from thinc.api import Config
 
 from ..weights.find import WeightsNotFoundError, find_weights
 from .config_blocks import Block, find_blocks, get_block, rename_variables, replace_variables
+from .config_token_vectors import (
+    Place,
+    find_bags_of_words,
+    find_elmo,
+    find_listened_to,
+    find_places,
+    has_elmo,
+)
 from .elmo_model import ELMO_MODEL
 from .errors import warn_of_language
-from .places import Place, find_bags_of_words, find_elmo, find_listened_to, find_places, has_elmo
 from .recipes import EMBED_AND_ENCODE, FINE_TUNING_RATE, PARTS_OF_DOCS, make_recipe
 from .settings import BiLMSettings
 

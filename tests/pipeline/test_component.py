@@ -1,3 +1,5 @@
+import dataclasses
+import inspect
 import os
 import random
 import signal
@@ -13,8 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
+from spacy_elmo.architectures import BiLM
+from spacy_elmo.architectures import Elmo as make_model
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.pipeline.component import Elmo
+from spacy_elmo.pipeline.settings import BiLMSettings
 from spacy_elmo.weights.layout import Card
 
 from .helpers import (
@@ -35,6 +40,14 @@ with_nlp = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     max_examples=60,
 )
+
+
+def test_settings_are_those_of_the_constructors():
+    expected = {item.name: item.default for item in dataclasses.fields(BiLMSettings)}
+    for constructor, own in ((BiLM, set()), (make_model, {"mix"})):
+        arguments = inspect.signature(constructor).parameters
+        assert set(arguments) - set(expected) == own
+        assert {name: arguments[name].default for name in expected} == expected
 
 
 @pytest.mark.parametrize("text", TEXTS)
