@@ -160,9 +160,7 @@ class BiLMShim(PyTorchShim):
 
     @threads_for(0)
     def _encode(
-        self,
-        inputs: ArgsKwargs,
-        read: Callable[[Sequence[Sequence[str]]], list[torch.Tensor]],
+        self, inputs: ArgsKwargs, read: Callable[[Sequence[Sequence[str]]], list[torch.Tensor]]
     ) -> list[EncodedDoc]:
         docs: list[list[Window]] = inputs.args[0]
         sentences = [window.words for windows in docs for window in windows]
@@ -182,7 +180,7 @@ class BiLMShim(PyTorchShim):
 
     @property
     def is_trainable(self) -> bool:
-        """Whether any of the parameters is trained."""
+        """Return whether any of the parameters is trained."""
         return not self.settings.frozen and self._n_trainable != 0
 
     def unfreeze_top(self, n_parts: int | None) -> None:

@@ -170,13 +170,13 @@ def _caches(shims: List[BiLMShim]) -> List[LayerCache]:
 
 
 def _is_trained(nlp: Language, mix: Mix) -> bool:
-    """Whether a listener trains a mix; an elmo component's own may have none."""
+    """Return whether a listener trains a mix; an elmo component's own may have none."""
     pipe = dict(nlp.components)[mix.component]
     return not isinstance(pipe, Elmo) or bool(pipe.tok2vec_listeners)
 
 
 def _lines(entry: Dict[str, Any]) -> List[str]:
-    """What is printed below the scores: a line for each mix, and the cache's hit rate."""
+    """Lines below the scores: one for each mix, and the cache's hit rate."""
     lines = []
     for mix in entry["mixes"]:
         name = f"{mix['component']} {mix['listener']}"

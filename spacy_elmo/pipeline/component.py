@@ -90,12 +90,6 @@ class Elmo(Tok2Vec):
         return self.model.get_ref("bilm").shims[0]  # type: ignore[return-value]
 
     @property
-    def elmo_listeners(self) -> List[ElmoListener]:
-        """Listeners that get the layers, each with a mix of its own."""
-        every: List[Any] = self.listeners  # spaCy's annotation knows its own kind only
-        return [listener for listener in every if isinstance(listener, ElmoListener)]
-
-    @property
     def tok2vec_listeners(self) -> List[Tok2VecListener]:
         """spaCy's listeners, which get ``doc.tensor`` and share the component's mix."""
         return [listener for listener in self.listeners if isinstance(listener, Tok2VecListener)]
@@ -129,13 +123,11 @@ class Elmo(Tok2Vec):
 
     def remove_listener(self, listener: Any, component_name: str) -> bool:
         """Unlink a listener; spaCy calls this while it goes over the component's list of them."""
-        before = self.listener_map.pop(component_name, [])
-        others = [other for other in before if other is not listener]
-        if others:
-            self.listener_map[component_name] = others
+        if component_name in self.listener_map:
+            self.listener_map[component_name] = list(self.listener_map[component_name])
         if isinstance(listener, ElmoListener):
             listener.unlink(self.doc_layers)
-        return len(others) < len(before)
+        return super().remove_listener(listener, component_name)
 
     # Reading Docs
 
@@ -243,10 +235,7 @@ class Elmo(Tok2Vec):
         super().finish_update(sgd)
 
     def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Optional[Language] = None,
+        self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
         """Load the weights and set up the mix.
 
@@ -267,9 +256,11 @@ class Elmo(Tok2Vec):
         self.doc_layers.end_batch(with_gradients=False)
         self.doc_layers.describe(self.name, self.shim)
         config = self.shim.config
-        for own in self.elmo_listeners:
-            own.set_shape(config.depth, config.width)
-            set_up(own.layers[0], config.depth, own.get_dim("nO"))
+        own: Any
+        for own in self.listeners:  # spaCy's annotation knows its own kind only
+            if isinstance(own, ElmoListener):
+                own.set_shape(config.depth, config.width)
+                set_up(own.layers[0], config.depth, own.get_dim("nO"))
         if nlp is not None:
             begin_to_learn(self, nlp)
         self._warn_of_settings_without_effect()

@@ -1,4 +1,4 @@
-"""Where the components of a config have token vectors, and where these come from."""
+"""Token vectors of the components of a config: where they are, and where they come from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
     @property
     def is_shared(self) -> bool:
-        """Whether another component makes them."""
+        """Return whether another component makes them."""
         return self.source != self.component
 
     @property
@@ -73,7 +73,7 @@ def find_upstream(config: Block, component: str, listener: Block) -> str:
 
 
 def has_elmo(config: Block, component: str, block: Block) -> bool:
-    """Whether a block in a component's model has ELMo in it, or listens to what has."""
+    """Return whether a block in a component's model has ELMo in it, or listens to what has."""
     for _, found in find_blocks(block):
         if found.get("@architectures") in ELMO:
             return True

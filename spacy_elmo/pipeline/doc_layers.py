@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class DocLayers:
-    """What one elmo component shares with its listeners: layers of Docs, and the current batch.
+    """State that one elmo component shares with its listeners: layers of Docs, the current batch.
 
     Layers live as long as their Doc. They are not stored on the Doc, where they would be copied
     and serialized with it. For the same reason copies and pickles of a DocLayers are empty; the
@@ -69,7 +69,7 @@ class DocLayers:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the component does not exist any more."""
+        """Return whether the component does not exist any more."""
         return self._shim is not None and self._shim() is None
 
     def start(self, batch: BatchGradients) -> None:

@@ -11,6 +11,7 @@ from thinc.types import Floats2d, Floats3d
 from .config_blocks import find_blocks
 from .learned_from import ATTRIBUTE, check_listener
 from .listener import ElmoListener
+from .scalar_mix import MixModel
 
 ELMO_MODEL, MIX = "spacy-elmo.Elmo.v1", "spacy-elmo.ScalarMix.v1"
 LISTENER = "spacy-elmo.ElmoListener.v1"
@@ -18,7 +19,7 @@ SPACYS_LISTENER = "spacy.Tok2VecListener.v1"
 
 
 def elmo_model(
-    bilm: Model[list[Doc], list[Floats3d]], mix: Model[list[Floats3d], list[Floats2d]]
+    bilm: Model[list[Doc], list[Floats3d]], mix: MixModel
 ) -> Model[list[Doc], list[Floats2d]]:
     """A biLM and a mix of its layers, with what spaCy's ``replace_listeners`` looks for."""
     model: Model[list[Doc], list[Floats2d]] = chain(bilm, mix)

@@ -98,15 +98,6 @@ def not_in_batch(upstream: str) -> str:
     )
 
 
-def other_shape(upstream: str, expected: tuple[int, int], found: tuple[int, int]) -> str:
-    """A mix was made for layers of another number or width, ``(depth, width)``."""
-    return (
-        f"A listener was trained with a biLM of {expected[0]} layers, {expected[1]}-dimensional, "
-        f"but '{upstream}' has {found[0]} layers, {found[1]}-dimensional. Use the weights that it "
-        f"was trained with, or train it again."
-    )
-
-
 def other_bilm(component: str, upstream: str, known: Any, now: dict[str, str]) -> str:
     """A listener has learned from another biLM.
 
@@ -205,26 +196,21 @@ def tensor_replaced(component: str, upstream: str, elmo: str, last: str) -> str:
     )
 
 
-def no_effect(elmo: str, problem: str) -> str:
-    """A setting of an elmo component for learning where nothing learns."""
-    return f"A setting of the component '{elmo}' has no effect: {problem}."
-
-
 def nobody_listens(elmo: str) -> str:
     """A biLM is to be trained, and has no listeners."""
-    return no_effect(
-        elmo,
-        "model.frozen = false: no component listens to this one. Give the model of one a "
-        "spacy-elmo.ElmoListener.v1, or set frozen = true",
+    return (
+        f"A setting of the component '{elmo}' has no effect: model.frozen = false: no component "
+        f"listens to this one. Give the model of one a spacy-elmo.ElmoListener.v1, or set frozen = "
+        f"true."
     )
 
 
 def mix_not_learned(elmo: str, setting: str, value: float) -> str:
     """A setting of the component's own mix, with which no listener learns."""
-    return no_effect(
-        elmo,
-        f"model.mix.{setting} = {value}: no spacy.Tok2VecListener.v1 learns from this mix. A "
-        f"spacy-elmo.ElmoListener.v1 has a mix of its own, and such settings",
+    return (
+        f"A setting of the component '{elmo}' has no effect: model.mix.{setting} = {value}: no "
+        f"spacy.Tok2VecListener.v1 learns from this mix. A spacy-elmo.ElmoListener.v1 has a mix of "
+        f"its own, and such settings."
     )
 
 

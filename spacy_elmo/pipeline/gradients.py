@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
-from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from .scalar_mix import penalty
-
-Mix = Model[list[Floats3d], list[Floats2d]]
+from .scalar_mix import MixModel, penalty
 
 
 class BatchGradients:
@@ -65,7 +62,9 @@ class BatchGradients:
         """The layers of a Doc of the batch."""
         return self._layers[self._index[id(doc)]]
 
-    def add_d_layers(self, docs: Sequence[Doc], d_layers: Sequence[Floats3d], mix: Mix) -> None:
+    def add_d_layers(
+        self, docs: Sequence[Doc], d_layers: Sequence[Floats3d], mix: MixModel
+    ) -> None:
         """Accumulate an ElmoListener's gradients of the layers of some Docs, and its loss.
 
         Without `trains_bilm` there need to be no gradients.
@@ -76,7 +75,7 @@ class BatchGradients:
             self._add_loss(_sum_of_squares(d_layers))
             _add(self._d_layers, [self._index[id(doc)] for doc in docs], d_layers)
 
-    def send_tensors(self, listeners: Sequence[Tok2VecListener], mix: Mix) -> None:
+    def send_tensors(self, listeners: Sequence[Tok2VecListener], mix: MixModel) -> None:
         """Give spaCy's listeners the component's own mix of the layers, which learns with them."""
         if not listeners:
             return
@@ -87,7 +86,9 @@ class BatchGradients:
             add: Any = partial(self._add_d_tensors, listener, mix)
             listener.receive(batch_id, self._tensors, add)
 
-    def _add_d_tensors(self, listener: Any, mix: Mix, d_tensors: Sequence[Any]) -> list[Floats2d]:
+    def _add_d_tensors(
+        self, listener: Any, mix: MixModel, d_tensors: Sequence[Any]
+    ) -> list[Floats2d]:
         """Accumulate a Tok2VecListener's gradients, after which it is done with the batch."""
         self.are_there = True
         if self.trains_bilm or mix.attrs["settings"].trainable:

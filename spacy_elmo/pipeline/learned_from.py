@@ -67,7 +67,7 @@ def forget(listener: Model) -> None:
 def mismatch(
     listener: Model, shim: BiLMShim, mix: Model | None = None
 ) -> tuple[Any, dict[str, str]] | None:
-    """What a listener has learned from, and what it would read, if they differ.
+    """Compare what a listener has learned from with what it would read.
 
     One that does not know, because it is new or was saved without a fingerprint, takes what it
     reads for its own.
@@ -77,7 +77,7 @@ def mismatch(
         shim, mix: see `LearnedFrom`.
 
     Returns:
-        The `facts` of both, or None.
+        The `facts` of both if they differ, else None.
     """
     known = listener.attrs.get(ATTRIBUTE)
     if isinstance(known, LearnedFrom):

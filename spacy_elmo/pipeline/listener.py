@@ -14,6 +14,7 @@ from . import errors, extensions
 from .doc_layers import DocLayers
 from .learned_from import forget, mismatch
 from .pipeline_parts import find_component
+from .scalar_mix import MixModel
 from .stored_vectors import get_owners
 
 
@@ -35,7 +36,7 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         depth: number L + 1 of the component's layers.
     """
 
-    def __init__(self, upstream: str, mix: Model[list[Floats3d], list[Floats2d]]):
+    def __init__(self, upstream: str, mix: MixModel):
         super().__init__("elmo-listener", forward, init=init, layers=[mix], dims={"nO": None})
         self.upstream = upstream
         self.depth = 0
@@ -91,7 +92,7 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             doc_layers.listeners.add(self)
 
     def set_dim(self, name: str, value: int, *, force: bool = False) -> None:
-        """As thinc's, but the width can change until the mix has weights."""
+        """Set a dimension as thinc does, but the width can change until the mix has weights."""
         super().set_dim(name, value, force=force or not self.layers[0].has_param("w"))
 
     def set_shape(self, depth: int, width: int) -> None:
@@ -165,15 +166,10 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
 def forward(
     model: Any, docs: Sequence[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
-    mix: Model[list[Floats3d], list[Floats2d]] = model.layers[0]
+    mix: MixModel = model.layers[0]
     updated: DocLayers | None = model.find_updated(docs) if is_train else None
     sources = [updated or model.source(doc) for doc in docs]
     layers = [model.find(doc, source, is_train) for doc, source in zip(docs, sources, strict=True)]
-    if mix.has_param("w"):
-        expected = len(mix.get_param("w")), mix.get_dim("nO")
-        for found in layers:
-            if found.shape[::2] != expected:
-                raise ValueError(errors.other_shape(model.upstream, expected, found.shape[::2]))
     for source in dict.fromkeys(each for each in sources if each is not None):
         model.check(source)
         if is_train and updated is None and source.shim is not None:

@@ -1,4 +1,4 @@
-"""How components learn from ELMo: the blocks that `add_elmo` writes into a config.
+"""The blocks that `add_elmo` writes into a config, with which components learn from ELMo.
 
 What each choice was measured by: docs/evidence.md. This file alone decides.
 """

@@ -18,7 +18,7 @@ from .settings import MAX_GAMMA, MixSettings
 NAME = "elmo-scalar-mix"
 EPSILON = 1e-5  # in the layer normalization
 
-Mix = Model[List[Floats3d], List[Floats2d]]
+MixModel = Model[List[Floats3d], List[Floats2d]]
 
 
 class Checked:
@@ -39,7 +39,7 @@ def ScalarMix(
     l2: float = 0.0,
     trainable: bool = True,
     layers: Union[int, str] = "all",
-) -> Mix:
+) -> MixModel:
     """``spacy-elmo.ScalarMix.v1``: layers ``(L + 1, n_tokens, 2P)`` to vectors ``(n_tokens, 2P)``.
 
     Args:
@@ -71,7 +71,7 @@ def ScalarMix(
 
 
 def forward(
-    model: Mix, X: List[Floats3d], is_train: bool
+    model: MixModel, X: List[Floats3d], is_train: bool
 ) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Floats3d]]]:
     if not X:
         return [], lambda dY, with_dX=True: []
@@ -118,12 +118,12 @@ def forward(
     return Y, backprop
 
 
-def init(model: Mix, X: Optional[List[Floats3d]] = None, Y: Any = None) -> None:
+def init(model: MixModel, X: Optional[List[Floats3d]] = None, Y: Any = None) -> None:
     if X:
         set_up(model, X[0].shape[0], X[0].shape[2])
 
 
-def set_up(model: Mix, depth: int, width: int) -> None:
+def set_up(model: MixModel, depth: int, width: int) -> None:
     """Give the mix its parameters for layers ``(depth, n_tokens, width)``, unless it has them."""
     settings: MixSettings = model.attrs["settings"]
     settings.check_layers(depth)
@@ -143,7 +143,7 @@ def set_up(model: Mix, depth: int, width: int) -> None:
     model.set_param("gamma", model.ops.asarray1f([settings.gamma]))
 
 
-def check_parameters(model: Mix, depth: int) -> None:
+def check_parameters(model: MixModel, depth: int) -> None:
     """Raise a ValueError if a mix has parameters of the wrong shapes, or with which it would
     compute values that are not finite."""
     if not model.has_param("w"):
@@ -165,7 +165,7 @@ def check_parameters(model: Mix, depth: int) -> None:
         )
 
 
-def penalty(model: Mix) -> Any:
+def penalty(model: MixModel) -> Any:
     """``λ‖w‖²`` of a mix, 0 if its weights are not trained."""
     settings: MixSettings = model.attrs["settings"]
     is_trained = settings.trainable and settings.layers == "all" and model.has_param("w")
@@ -175,7 +175,7 @@ def penalty(model: Mix) -> Any:
     return settings.l2 * (w * w).sum()
 
 
-def layer_weights(model: Mix) -> Any:
+def layer_weights(model: MixModel) -> Any:
     """s_j, ``(L + 1,)``: ``exp(w_j) / Σ exp(w_k)``; 1 and zeros for one layer alone."""
     w: Any = model.get_param("w")
     layers = model.attrs["settings"].layers

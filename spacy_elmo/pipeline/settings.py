@@ -7,15 +7,7 @@ from dataclasses import dataclass
 
 from ..bilm.config import INITIAL_STATES, PRECISIONS
 from ..text.segments import SEGMENTS
-from ..util.settings import (
-    Settings,
-    above_zero,
-    at_least,
-    below_one,
-    in_range,
-    one_of,
-    setting,
-)
+from ..util.settings import Settings, above_zero, at_least, below_one, in_range, one_of, setting
 
 MAX_GAMMA = 1e6  # of a mix; times a biLM's layers it stays finite
 

@@ -39,7 +39,7 @@ RARITY = 3e-4  # SIF's a
 
 
 class Comparison:
-    """What the vectors that are compared are made with.
+    """Statistics of the layers and words, as vectors that are compared need them.
 
     Args:
         statistics: of the weights.
@@ -111,7 +111,7 @@ def compared_vector(rows: np.ndarray) -> np.ndarray:
 
 
 def occurrence_vector(rows: np.ndarray, i: int) -> np.ndarray:
-    """What tells the senses of a word apart, from the rows of its sentence, ``(5P,)``, float32.
+    """A vector that tells the senses of a word apart, from the rows of its sentence, ``(5P,)``.
 
     It has three parts of length 1: the context of the word, the sum of the other words, and the
     mean context of the sentence, which is about its topic.

@@ -73,7 +73,7 @@ class DocVectors:
         return rows
 
     def fits(self, doc: Doc) -> bool:
-        """Whether these are the vectors of a Doc, row by row, as when they were written."""
+        """Return whether these are the vectors of a Doc, row by row, as when they were written."""
         vectors = self.vectors
         if vectors is None or doc.tensor is None:
             return False
@@ -82,7 +82,7 @@ class DocVectors:
         return vectors is doc.tensor or np.array_equal(self.ends, _token_ends(doc))
 
     def overlaps(self, tensor: Any) -> bool:
-        """Whether an array is a view of the vectors."""
+        """Return whether an array is a view of the vectors."""
         vectors = self.vectors
         if vectors is None or type(tensor) is not type(vectors):
             return False
@@ -263,7 +263,7 @@ def _entry_keys(doc: Doc) -> list[Any]:
 
 
 def _token_ends(doc: Doc) -> np.ndarray:
-    """Where each token ends, in characters, ``(n_tokens,)``."""
+    """The end of each token, in characters, ``(n_tokens,)``."""
     return doc.to_array([IDX, LENGTH]).reshape(-1, 2).sum(axis=1).astype("int32")
 
 

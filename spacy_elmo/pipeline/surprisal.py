@@ -129,13 +129,10 @@ class ElmoSurprisal(Pipe):
         Raises:
             ValueError: a file is missing or damaged.
         """
-        with damage_reported(self.name, str(path)):
-            self._from_disk(path, exclude)
-        return self
-
-    def _from_disk(self, path: Union[str, Path], exclude: Iterable[str]) -> None:
         if "model" not in exclude:
-            self._language_model = _load(path, self._device)
+            with damage_reported(self.name, str(path)):
+                self._language_model = _load(path, self._device)
+        return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """The files that `to_disk` writes."""
@@ -154,7 +151,8 @@ class ElmoSurprisal(Pipe):
         with damage_reported(self.name, "bytes"), TemporaryDirectory() as directory:
             for name, content in srsly.msgpack_loads(data).items():
                 Path(directory, Path(name).name).write_bytes(content)
-            self._from_disk(directory, exclude)
+            if "model" not in exclude:
+                self._language_model = _load(directory, self._device)
         return self
 
 
