@@ -66,21 +66,6 @@ def as_list(embed: Model[List[Doc], Any]) -> Model[List[Doc], List[Floats2d]]:
     return Model("as-list", forward, init=init, layers=[embed], dims={"nO": width})
 
 
-def init(model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
-    [embed] = model.layers
-    needs_vectors = any(node.name == "static_vectors" for node in embed.walk())
-    if needs_vectors and X and X[0].vocab.vectors_length == 0:
-        raise ValueError(
-            "The model spacy-elmo.Tok2Vec.v1 has static vectors in its 'embed', but the pipeline "
-            "has no vectors. Set initialize.vectors in the config (--paths.vectors where that is "
-            "${paths.vectors}) to a directory that `spacy init vectors` has made, or to a "
-            "pipeline with vectors."
-        )
-    embed.initialize(X=X)
-    if embed.has_dim("nO"):
-        model.set_dim("nO", embed.get_dim("nO"))
-
-
 def forward(
     model: Any, docs: List[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Doc]]]:
@@ -95,3 +80,18 @@ def forward(
         return backprop_embed(Ragged(model.ops.flatten(dY), Y.lengths))
 
     return model.ops.unflatten(Y.dataXd, Y.lengths), backprop
+
+
+def init(model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
+    [embed] = model.layers
+    needs_vectors = any(node.name == "static_vectors" for node in embed.walk())
+    if needs_vectors and X and X[0].vocab.vectors_length == 0:
+        raise ValueError(
+            "The model spacy-elmo.Tok2Vec.v1 has static vectors in its 'embed', but the pipeline "
+            "has no vectors. Set initialize.vectors in the config (--paths.vectors where that is "
+            "${paths.vectors}) to a directory that `spacy init vectors` has made, or to a "
+            "pipeline with vectors."
+        )
+    embed.initialize(X=X)
+    if embed.has_dim("nO"):
+        model.set_dim("nO", embed.get_dim("nO"))

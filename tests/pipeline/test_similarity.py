@@ -10,7 +10,7 @@ from spacy.tokens import Doc, DocBin
 from spacy_elmo import set_vector_hooks
 from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.pipeline.predictions import PASSES
-from spacy_elmo.pipeline.similarity import occurrence_vector
+from spacy_elmo.pipeline.similarity import ComparedRows, occurrence_vector
 from spacy_elmo.pipeline.stored_vectors import get_compared
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.native import save_statistics
@@ -139,6 +139,18 @@ def test_parts_of_a_doc_have_the_same_vectors(compared_weights, segments, store_
             np.testing.assert_allclose(output.layers, doc._.elmo_layers, atol=1e-6)
         else:
             assert output.layers is None
+
+
+def test_rows_are_computed_once_and_when_they_are_asked_for(nlp, monkeypatch):
+    computed = []
+    compute = ComparedRows.__call__
+    monkeypatch.setattr(ComparedRows, "__call__", lambda self: computed.append(1) or compute(self))
+    doc, other = nlp(TEXT), nlp("A river bank.")
+    assert doc.has_extension("elmo") and doc._.elmo.any() and not computed
+    assert doc.similarity(other) == other.similarity(doc) and doc[1].vector.any()
+    assert len(computed) == 2
+    loaded = pickle.loads(pickle.dumps(nlp("The bank.")))
+    assert loaded[1].vector.any() and len(computed) == 3
 
 
 def test_trained_vectors_stay_raw(nlp, compared_weights, tmp_path):
