@@ -292,8 +292,9 @@ class Elmo(Tok2Vec):
         for name, text in self.shim.card.documents.items():
             (Path(path) / name).write_text(text, encoding="utf-8")
         nlp, meta_json = self.doc_layers.nlp, Path(path).parent / META
+        self._card = None  # the user may have written another meta
         if self._add_sources() and nlp is not None and meta_json.is_file():
-            # Weights that nothing has needed before: spaCy has written its meta already.
+            # Such as those of weights that were loaded now: spaCy has written its meta already.
             meta = srsly.read_json(meta_json)
             if self.name in meta.get("components", ()):
                 srsly.write_json(meta_json, {**meta, "sources": nlp.meta["sources"]})
