@@ -213,7 +213,7 @@ def read_pipeline(path: Path) -> torch.Tensor:
 def read_run(text: Path, path: Path) -> torch.Tensor:
     """Read the files of a run, and resume a copy of it for two steps."""
     read_log(path / "log.jsonl")
-    read_config(path / "config.cfg")
+    read_config(path / "pretrain.json")
     resumed = saved_beside(path)
     shutil.copytree(path, resumed)
     settings = run_settings(text, 4)

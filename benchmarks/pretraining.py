@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -37,11 +36,11 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.cli.pretrain_config import read_spacy_config
 from spacy_elmo.lm.encoded_sentences import Batch
 from spacy_elmo.lm.softmax import LogUniformSampler, SoftmaxHead
 from spacy_elmo.lm.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.config_file import read_config, split_overrides
 from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
 from spacy_elmo.pretraining.run.machine import (
     keep_freed_memory,
@@ -196,12 +195,11 @@ def main() -> None:
     parser.add_argument("shard", type=Path)
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    overrides, others = split_overrides(sys.argv[1:])
-    arguments = parser.parse_args(others)
+    arguments, overrides = parser.parse_known_args()
     torch.set_num_threads(arguments.threads)
     limit_kernel_cache()
     keep_freed_memory()
-    config = read_config(arguments.config, overrides)
+    config = read_spacy_config(arguments.config, overrides)
     if config.model.cell_clip is not None or config.model.proj_clip is not None:
         raise SystemExit("nn.LSTM has no clips: give a config without them.")
     text = Shards(arguments.shard)

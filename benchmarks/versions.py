@@ -26,7 +26,7 @@ TESTS = (
     "weights/test_published.py", "util/test_threads.py", "cli/test_convert.py",
     "encoding/test_formats.py", "lm/test_softmax.py", "pipeline/test_component.py",
     "pipeline/test_listener.py", "pipeline/test_serialization.py",
-    "pretraining/test_checkpoint.py", "pretraining/test_fixture.py",
+    "pretraining/test_checkpoint.py",
     "pretraining/test_train_step.py",
 )  # fmt: skip
 

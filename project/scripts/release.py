@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from confection import Config
 from torch.nn import functional as F
 
 from spacy_elmo.lm.head import load_head, save_head
@@ -41,7 +42,7 @@ def fit_unknown(
     run: Path, shards: list[Path], n_words: int, steps: int
 ) -> tuple[SoftmaxHead, Vocabulary]:
     """The head over the first words, with a row of <UNK> that stands for all others."""
-    config = read_config(run / "config.cfg")
+    config = read_config(run / "pretrain.json")
     model = load_bilm(run / "model-best").requires_grad_(False)
     head, vocab = load_head(run / "model-best")
     vocab = Vocabulary(vocab.words[:n_words])
@@ -90,7 +91,7 @@ def main() -> None:
     run, out = arguments.run, arguments.out
 
     head, vocab = fit_unknown(run, find_shards(arguments.train), arguments.words, arguments.steps)
-    config = read_config(run / "config.cfg")
+    config = read_config(run / "pretrain.json")
     entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     with atomic_directory(out) as directory:
         save_bilm(load_bilm(run / "model-best"), directory, half=True)
@@ -98,8 +99,7 @@ def main() -> None:
         statistics = find_weights(run / "model-best").statistics()
         if statistics is not None:
             save_statistics(statistics, directory)
-        text = replace(config, paths=Paths()).to_text()
-        (directory / "training.cfg").write_text(text, encoding="utf-8")
+        Config(replace(config, paths=Paths()).to_dict()).to_disk(directory / "training.cfg")
         lines = [json.dumps(entry) + "\n" for entry in entries]
         (directory / "training.jsonl").write_text("".join(lines), encoding="utf-8")
         for name in COPIED:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +22,7 @@ def pretrain_cli(
     gpu_id: GpuId = -1,
     start: Annotated[str | None, typer.Option("--from", help="Name, directory or zip of a biLM to start from (default: random initialization)", metavar="NAME")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume from the checkpoint in OUT")] = False,
+    config_only: Annotated[bool, typer.Option("--config-only", help="Write the config with all its settings to OUT/pretrain.json, from which `python -m spacy_elmo.pretraining` trains where there is no spaCy, and end")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
@@ -38,25 +38,21 @@ def pretrain_cli(
     text (see project/configs/pretrain_adapt.cfg), and its head too if it has one. OUT gets
     `model-best` and `model-last`, directories that the elmo component can take as its weights.
     """
-    from ..pretraining.config_file import start_from
+    from ..pretraining.config_file import CONFIG
     from ..pretraining.run.distributed import is_first_process
+    from ..pretraining.run.prepare_run import check_new
     from ..pretraining.train import pretrain
+    from ..util.files import write_json
     from .pretrain_config import make_named, read_spacy_config
-    from .pretrain_logger import SpacyLogger
-    from .vectors import read_vectors
 
     device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
     verbose = is_first_process() and not quiet
+    overrides = ctx.args if start is None else [*ctx.args, f"--paths.weights={json.dumps(start)}"]
 
     def read(resumed: Path | None) -> PretrainConfig:
-        config = read_spacy_config(config_path, [*ctx.args, *start_from(start)], resumed)
-        readers, setup_logger, teacher = make_named(config)
-        name, table = config.paths.vectors, None
-        if name is not None and resumed is None and not name.endswith(".safetensors"):
-            table = read_vectors(name, msg.warn if verbose else (lambda text: None))
-        logger = None if setup_logger is None else partial(SpacyLogger, setup_logger, config)
-        named = {"readers": readers, "make_logger": logger, "teacher": teacher}
-        return replace(config, word_table=table, **named)
+        config = read_spacy_config(config_path, overrides, resumed)
+        warn = msg.warn if verbose else (lambda text: None)
+        return make_named(config, resumed is not None, warn)
 
     try:
         with report_errors("Cannot pretrain", as_json=as_json):
@@ -64,6 +60,12 @@ def pretrain_cli(
                 raise ValueError(
                     "Give CONFIG and OUT first, and overrides of the config after them."
                 )
+            if config_only:
+                config = read_spacy_config(config_path, overrides)
+                check_new(out)
+                out.mkdir(parents=True, exist_ok=True)
+                write_json(out / CONFIG, config.to_dict())
+                return
             progress = pretrain(read, out, device=device, resume=resume, quiet=quiet)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None

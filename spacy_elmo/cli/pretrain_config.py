@@ -1,76 +1,90 @@
-"""The config of a pretraining run as spaCy reads configs, and the functions that it names."""
+"""The config of a pretraining run as spaCy reads configs, and what it names."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from confection import Config
-from spacy.cli._util import parse_config_overrides
 from spacy.util import load_config, registry
 
 from ..pretraining.config import PretrainConfig
-from ..pretraining.config_file import REFERENCE, build_config, find_section, parse_overrides
+from ..pretraining.config_file import build_config, override, split_overrides
 from ..text.interface import CorpusReader
-from ..util.files import reading
+from ..util.files import read_json, reading
+from .pretrain_logger import SpacyLogger
+from .vectors import read_vectors
 
 
 def read_spacy_config(
-    path: Path, overrides: Sequence[str] = (), resumed: Path | None = None
+    path: Path, arguments: Sequence[str] = (), resumed: Path | None = None
 ) -> PretrainConfig:
-    """Read a config with spaCy's own reader, and override its settings from the command line.
+    """Read a config and override its settings.
 
     Args:
-        path: the file, ``-`` for the standard input.
-        overrides: ``--section.name value``, as in `parse_overrides`; they win over those of the
-            environment variable SPACY_CONFIG_OVERRIDES.
+        path: a spaCy config, ``-`` for the standard input; or the JSON file of a run.
+        arguments: overrides, ``--section.name value``; they win over those of the environment
+            variable SPACY_CONFIG_OVERRIDES.
         resumed: directory of a run to resume; see `build_config`.
 
     Raises:
         ValueError: the file or a setting cannot be read, or is not a setting.
     """
-    settings = parse_config_overrides([])
-    for section, name, text in parse_overrides(overrides):
-        settings[f"{section}.{name}"] = text if REFERENCE.fullmatch(text) else json.loads(text)
+    variable = shlex.split(os.environ.get("SPACY_CONFIG_OVERRIDES", ""))
+    overrides, others = split_overrides([*variable, *arguments])
+    if others:
+        raise ValueError(
+            f"Unknown argument '{others[0]}'; after CONFIG and OUT, override settings of the "
+            f"config as --section.name value."
+        )
     with reading("the config", str(path)):  # which may be a pipe
-        data: Any = load_config(path)
-    for name, value in settings.items():
-        section, _, setting = name.rpartition(".")
-        find_section(data, section)[setting] = value
+        data: Any = read_json(path) if path.suffix == ".json" else load_config(path)
+    override(data, overrides)
     with reading("the config", str(path)):
         data = Config(data).interpolate()
     return build_config(data, resumed)
 
 
-def make_named(config: PretrainConfig) -> tuple[dict[str, CorpusReader], Any, Any]:
-    """Make what a config names: corpus readers, the set-up function of its logger, its teacher; the
-    last two may be None.
+def make_named(
+    config: PretrainConfig, resumed: bool = False, notify: Callable[[str], None] = print
+) -> PretrainConfig:
+    """Make what a config names: corpus readers, logger, teacher, and the word vectors of a new run.
+
+    Args:
+        config: all settings.
+        resumed: whether the run is resumed; it has its word vectors.
+        notify: prints what is noteworthy about the word vectors.
 
     Raises:
         ValueError: a function is not registered, its settings are wrong, or it makes something
-            else.
+            else; or the word vectors cannot be read.
     """
-    readers = {}
-    for name, block in config.corpora.items():
-        readers[name] = _resolve(f"corpora.{name}", block)
-        if not isinstance(readers[name], CorpusReader):
+    readers = {name: _resolve(f"corpora.{name}", block) for name, block in config.corpora.items()}
+    for name, reader in readers.items():
+        if not isinstance(reader, CorpusReader):
             raise ValueError(
-                f"Config: [corpora.{name}] names '{block['@readers']}', which does not read texts "
-                f"for pretraining; use spacy-elmo.Texts.v1 or spacy-elmo.Shards.v1."
+                f"Config: [corpora.{name}] names '{config.corpora[name]['@readers']}', which does "
+                f"not read texts for pretraining; use spacy-elmo.Texts.v1 or spacy-elmo.Shards.v1."
             )
-    blocks = {"logger": config.training.logger, "teacher": config.training.teacher}
-    logger, teacher = (
-        None if block is None else _resolve(f"training.{name}", block)
-        for name, block in blocks.items()
-    )
+    setup_logger = _resolve("training.logger", config.training.logger)
+    logger = None if setup_logger is None else partial(SpacyLogger, setup_logger, config)
+    teacher = _resolve("training.teacher", config.training.teacher)
     if teacher is not None and not callable(teacher):
         raise config.training.error("teacher", "it must name a function that makes a function")
-    return readers, logger, teacher
+    table, vectors = None, config.paths.vectors
+    if vectors is not None and not resumed and not vectors.endswith(".safetensors"):
+        table = read_vectors(vectors, notify)
+    return replace(config, readers=readers, make_logger=logger, teacher=teacher, word_table=table)
 
 
-def _resolve(name: str, block: dict[str, Any]) -> Any:
+def _resolve(name: str, block: dict[str, Any] | None) -> Any:
+    if block is None:
+        return None
     try:
         return registry.resolve({"block": block})["block"]
     except (ValueError, TypeError, ImportError) as error:

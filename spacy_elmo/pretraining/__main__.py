@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from .config_file import read_config, split_overrides, start_from
+from .config_file import read_config, split_overrides
 from .train import pretrain
 
 
@@ -17,7 +17,7 @@ def main() -> None:
         "Override settings of the config as --section.name VALUE.",
         allow_abbrev=False,
     )
-    parser.add_argument("config", type=Path, help="config file")
+    parser.add_argument("config", type=Path, help="config in JSON, as `elmo pretrain` writes it")
     parser.add_argument("out", type=Path, help="directory for models, checkpoint and log")
     parser.add_argument("--gpu-id", "-g", type=int, default=-1, help="GPU ID or -1 for CPU")
     parser.add_argument("--from", dest="start", metavar="NAME", help="biLM to start from")
@@ -29,7 +29,8 @@ def main() -> None:
         parser.error(str(error))
     options = parser.parse_args(others)
     device = "cpu" if options.gpu_id < 0 else f"cuda:{options.gpu_id}"
-    overrides += start_from(options.start)
+    if options.start is not None:
+        overrides["paths.weights"] = options.start
     try:
         progress = pretrain(
             lambda resumed: read_config(options.config, overrides, resumed),

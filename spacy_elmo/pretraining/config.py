@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..bilm.config import BiLMConfig
 from ..bilm.static_vectors import WordTable
-from ..util.settings import Settings, above_zero, at_least, below_one, one_of
+from ..util.settings import Settings, above_zero, at_least, below_one, one_of, shorten
 from ..weights.find import find_weights
 from ..weights.layout import Weights
 from .model_shape import model_shape, with_subwords
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 STATES = {"zero": "zero", "carried": "warm"}  # [training] state: [model] initial_state
 CORPORA = ("train", "dev")
-BLOCKS = ("logger", "teacher")  # of [training]
 ITS_OWN = "the biLM of [paths] weights has its own; remove one of the two"
 Entries = list[dict[str, Any]]  # of a log
 # From the entries of a resumed run, makes a context that receives those of each further step.
@@ -241,10 +239,6 @@ class PretrainConfig:
         sections = {name: asdict(getattr(self, name)) for name in SECTIONS}
         return {"model": self.model.to_dict(), **sections, "corpora": deepcopy(self.corpora)}
 
-    def to_text(self) -> str:
-        """The config as a file."""
-        return "\n".join(_lines(self.to_dict(), ()))
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Mapping[str, Any]]) -> PretrainConfig:
         """The config of sections of plain types; [paths] weights are found here."""
@@ -252,6 +246,9 @@ class PretrainConfig:
         unknown = sorted(set(data) - set(known))
         if unknown:
             raise ValueError(f"Config: unknown sections {unknown}; known are {known}.")
+        for name, section in data.items():
+            if not isinstance(section, Mapping):
+                raise ValueError(f"Config: [{name}] is {shorten(section)}; give its settings.")
         sections: dict[str, Any] = {}
         for name, kind in SECTIONS.items():
             kind.check_names(data.get(name, {}))
@@ -275,16 +272,3 @@ def needs_spacy(what: str, instead: str) -> ValueError:
 def _check_block(name: str, block: Any, registry: str) -> None:
     if not isinstance(block, dict) or not isinstance(block.get(registry), str):
         raise ValueError(f'Config: [{name}] must be a block with {registry} = "NAME".')
-
-
-def _lines(sections: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[str]:
-    """The lines of a config file, blocks after the settings of the section that they are in."""
-    for name, section in sections.items():
-        path = (*above, name)
-        blocks = {key: value for key, value in section.items() if isinstance(value, dict)}
-        yield f"[{'.'.join(path)}]"
-        for key, value in section.items():
-            if key not in blocks and key not in BLOCKS:  # a block has no line, not even of null
-                yield f"{key} = {json.dumps(value)}"
-        yield ""
-        yield from _lines(blocks, path)

@@ -12,7 +12,7 @@ import torch
 
 from ..lm.encoded_sentences import Batch
 from ..lm.perplexity import Perplexity
-from ..util.files import write_text
+from ..util.files import write_json
 from ..util.threads import steady_threads, threads
 from ..weights.layout import VOCAB
 from .config import PretrainConfig
@@ -95,7 +95,7 @@ def pretrain(
             out.mkdir(parents=True, exist_ok=True)
             group.claim(out)
             run.vocab.write(out / VOCAB)
-            write_text(out / CONFIG, run.config.to_text())
+            write_json(out / CONFIG, run.config.to_dict())
             if not run.resumed:
                 if run.table is not None:
                     write_table(run.table, out / TABLE)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.cli.init_config import MODELS
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.cli.pretrain_config import read_spacy_config
 from spacy_elmo.weights.find import load_bilm
 
 
@@ -24,7 +24,7 @@ def run(*arguments: object) -> tuple[int, str]:
 def test_each_is_a_config(size: str, gpu: bool, tmp_path: Path) -> None:
     out = tmp_path / "config.cfg"
     assert run(out, "--size", size, "--lang", "ko", *(["--gpu"] if gpu else []))[0] == 0
-    config = read_config(out)
+    config = read_spacy_config(out)
     assert config.model.dim == MODELS[size]["dim"]
     text = out.read_text(encoding="utf-8")
     assert "tokenize train.txt corpus/train --lang ko" in text
@@ -36,7 +36,7 @@ def test_the_default_is_the_embedded_model(tmp_path: Path) -> None:
     code, printed = run()
     assert code == 0
     (tmp_path / "config.cfg").write_text(printed, encoding="utf-8")
-    config = read_config(tmp_path / "config.cfg")
+    config = read_spacy_config(tmp_path / "config.cfg")
     model = load_bilm("en_sm")
     assert config.model == model.config
     parameters = sum(p.numel() for p in model.parameters())

@@ -17,7 +17,7 @@ from spacy_elmo.cli.options import print_json
 from spacy_elmo.util import progress
 
 from ..pipeline.helpers import make_nlp, write_language_model
-from ..pretraining.helpers import PROSE, make_config
+from ..pretraining.helpers import PROSE, config_text, make_config
 from ..threads import one_thread  # noqa: F401
 
 # For people alone: a page, a config.
@@ -70,7 +70,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     nlp = make_nlp(weights)
     nlp("It was.")  # makes its mix
     nlp.to_disk(folder / "pipeline")
-    (folder / "config.cfg").write_text(make_config().to_text(), encoding="utf-8")
+    (folder / "config.cfg").write_text(config_text(make_config()), encoding="utf-8")
     (folder / "log.jsonl").write_text('{"step": 1, "words": 40, "loss": 5.5}\n', encoding="utf-8")
     CliRunner().invoke(app, ["tokenize", str(text), str(folder / "shards")])
     names = ("weights", "pipeline", "shards")

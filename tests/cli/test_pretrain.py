@@ -18,7 +18,7 @@ from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.weights.find import find_weights, load_bilm
 
-from ..pretraining.helpers import PROSE, make_config, stop_after
+from ..pretraining.helpers import PROSE, config_text, make_config, stop_after
 
 
 def run(*arguments: Any) -> Result:
@@ -28,7 +28,7 @@ def run(*arguments: Any) -> Result:
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "config.cfg"
-    path.write_text(make_config().to_text(), encoding="utf-8")
+    path.write_text(config_text(make_config()), encoding="utf-8")
     return path
 
 
@@ -49,7 +49,7 @@ def test_from_text_to_a_model(config: Path, shards: Path, tmp_path: Path) -> Non
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "12 steps" in result.output
-    written = read_config(out / "config.cfg")
+    written = read_config(out / "pretrain.json")
     assert (written.training.max_steps, written.softmax.kind) == (12, "sampled")
     head, vocab = load_head(out / "model-best")
     assert load_bilm(out / "model-best").config.projection_dim == head.weight.shape[1]

@@ -15,15 +15,16 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.cli.pretrain_config import make_named, read_spacy_config
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.config_file import CONFIG, read_config
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.text.readers import Texts, blank_pipeline
 from spacy_elmo.text.shards import Shards
+from spacy_elmo.util.files import write_json
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.layout import Card
 
-from ..pretraining.helpers import PROSE, make_config, same_weights
+from ..pretraining.helpers import PROSE, config_text, make_config, same_weights
 
 RECIPES = sorted((Path(__file__).parents[2] / "project" / "configs").glob("pretrain_*.cfg"))
 
@@ -44,7 +45,7 @@ def write(tmp_path: Path) -> Callable[..., Path]:
     def write_config(more: str = "", **changes: Any) -> Path:
         path = tmp_path / "config.cfg"
         config = make_config(changes={k.replace("__", "."): v for k, v in changes.items()})
-        path.write_text(config.to_text().replace("[corpora]\n", "") + more, encoding="utf-8")
+        path.write_text(config_text(config) + more, encoding="utf-8")
         return path
 
     return write_config
@@ -62,20 +63,40 @@ def texts(path: Path) -> str:
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
-def test_both_ways_of_reading_agree(recipe: Path) -> None:
-    arguments = ["--paths.train", "a b", "--training.max_steps=30000", "--training.seed", "7"]
-    config = read_spacy_config(recipe, arguments)
-    assert config == read_config(recipe, arguments)
+def test_a_recipe_as_json_without_spacy(recipe: Path, tmp_path: Path) -> None:
+    """The written config says the same, and gets the same overrides."""
+    arguments = ["--paths.train", "a b", "--training.max_steps=30000"]
+    assert run(recipe, tmp_path / "out", *arguments, "--config-only").exit_code == 0
+    config = read_spacy_config(recipe, [*arguments, "--training.seed", "7"])
+    assert config == read_config(tmp_path / "out" / CONFIG, {"training.seed": 7})
     assert (config.paths.train, config.training.seed) == ("a b", 7)
 
 
-def test_what_is_written_is_read_by_both(write: Callable[..., Path], text: Path) -> None:
+def test_blocks_are_written_and_read(write: Callable[..., Path], text: Path) -> None:
     more = readers(texts(text), texts(text), 'lang = "en"\n')
     path = write(more + '\n[training.logger]\n@loggers = "spacy.ConsoleLogger.v3"\n')
     config = read_spacy_config(path)
     assert config.training.logger == {"@loggers": "spacy.ConsoleLogger.v3"}
-    path.write_text(config.to_text(), encoding="utf-8")
-    assert read_spacy_config(path) == config == read_config(path)
+    write_json(path.with_suffix(".json"), config.to_dict())
+    for read in (read_spacy_config, read_config):
+        assert read(path.with_suffix(".json")) == config
+
+
+def test_a_written_config_starts_a_run_and_does_not_touch_one(
+    write: Callable[..., Path], text: Path, tmp_path: Path
+) -> None:
+    path, out = write(readers(texts(text), texts(text)), training__max_steps=8), tmp_path / "out"
+    for _ in range(2):
+        result = run(path, out, "--config-only")
+        assert result.exit_code == 0, result.output
+    assert [file.name for file in out.iterdir()] == [CONFIG]
+    result = run(out / CONFIG, out)
+    assert result.exit_code == 0, result.output
+    before = (out / CONFIG).read_bytes()
+    result = run(path, out, "--config-only", "--training.seed", 5)
+    assert result.exit_code == 1
+    assert "has the checkpoint of another run" in " ".join(result.output.split())
+    assert (out / CONFIG).read_bytes() == before
 
 
 def test_variables_and_the_environment(
@@ -140,7 +161,7 @@ def test_a_run_from_raw_text_is_resumed(
     assert run(path, tmp_path / "whole").exit_code == 0
     assert run(path, tmp_path / "parts", "--training.max_steps", 8).exit_code == 0
     # The checkpoint of a shorter schedule: the rate of the last steps was another.
-    result = run(tmp_path / "parts" / "config.cfg", tmp_path / "parts", "--resume", "-q")
+    result = run(tmp_path / "parts" / "pretrain.json", tmp_path / "parts", "--resume", "-q")
     assert result.exit_code == 0, result.output
     text.write_text(PROSE)
     result = run(path, tmp_path / "parts", "--resume")
@@ -151,7 +172,7 @@ def test_a_run_from_raw_text_is_resumed(
 def test_without_spacy_readers_are_refused(write: Callable[..., Path], text: Path) -> None:
     from spacy_elmo.pretraining.train import pretrain
 
-    config = read_config(write(readers(texts(text), texts(text))))
+    config = read_spacy_config(write(readers(texts(text), texts(text))))
     with pytest.raises(ValueError, match=r"\[corpora\.train\] names a reader, which only spaCy"):
         pretrain(config, text.parent / "out", quiet=True)
     assert not (text.parent / "out" / CHECKPOINT).exists()
@@ -243,7 +264,7 @@ def test_settings_that_would_be_ignored_are_refused(
             read_spacy_config(path, arguments)
     logger = '\n[training.logger]\n@loggers = "spacy.ConsoleLogger.v3"\n'
     with pytest.raises(ValueError, match=r"\[training\.logger\] names a logger, which only spaCy"):
-        pretrain(read_config(write(logger)), tmp_path / "out", quiet=True)
+        pretrain(read_spacy_config(write(logger)), tmp_path / "out", quiet=True)
 
 
 def test_a_reader_that_has_changed_reads_another_text(

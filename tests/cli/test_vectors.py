@@ -19,7 +19,7 @@ import spacy_elmo.cli  # noqa: F401  # adds its commands to spaCy's
 from spacy_elmo.cli.vectors import read_vectors
 from spacy_elmo.weights.find import load_bilm
 
-from ..pretraining.helpers import PROSE, make_config
+from ..pretraining.helpers import PROSE, config_text, make_config
 
 WORDS = ["the", "The", "bank", "river", "boats", "Größe", "a_b", ".", ","]
 
@@ -139,7 +139,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    text = make_config(changes={"training.max_steps": 12}).to_text()
+    text = config_text(make_config(changes={"training.max_steps": 12}))
     model = text[text.index("[model]") : text.index("[paths]")]
     shape = 'token_encoder = "vectors"\nprojection_dim = 8\ndim = 16\nn_layers = 2\n'
     path = tmp_path / "config.cfg"

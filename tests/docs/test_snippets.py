@@ -22,9 +22,10 @@ import spacy_elmo
 import spacy_elmo.pipeline.surprisal  # also where another version's entry points are installed
 from spacy_elmo.cli import app
 from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.config_file import read_config
 
 from ..pipeline.helpers import WIDTH, write_language_model, write_weights
-from ..pretraining.helpers import PROSE
+from ..pretraining.helpers import PROSE, config_text
 from ..threads import one_thread  # noqa: F401
 from .pages import run_command
 
@@ -209,7 +210,7 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         elmo = spacy.blank("en").add_pipe("elmo", config={"model": model})
         assert elmo is not None
     # The other configs, beside the rest of one.
-    base = Path("training", "config.cfg").read_text(encoding="utf-8").replace("[corpora]\n", "")
+    base = config_text(read_config(Path("training", "pretrain.json")))
     for number, config in enumerate(c for c in configs if "token_encoder" not in c):
         config = config.replace("more/*.jsonl.xz", "more/*.jsonl")
         path = Path(f"config-{number}.cfg")

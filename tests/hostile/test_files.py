@@ -296,17 +296,17 @@ def test_extra_files_without_end(
 
 
 PROGRESS = {
-    "step": 3, "place": {"epoch": 0, "file": 0, "sentence": 0, "batch": 0}, "words": 10,
-    "seconds": 1.0, "best": None, "text": "", "dev_text": "", "n_steps": 9, "held": 0,
-    "n_processes": 1, "before": None, "card": {},
+    "step": 3, "position": {"epoch": 0, "file": 0, "sentence": 0, "batch": 0}, "words": 10,
+    "seconds": 1.0, "best": None, "train_fingerprint": "", "dev_fingerprint": "", "n_steps": 9,
+    "head_first": 0, "world_size": 1, "before": None, "card": {},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"step": "3"}, {"step": -1}, {"step": 1.5}, {"words": None}, {"place": 4},
-        {"place": {"epoch": "0"}}, {"card": {"documents": {"../x": ""}}}, {"card": [1]},
+        {"step": "3"}, {"step": -1}, {"step": 1.5}, {"words": None}, {"position": 4},
+        {"position": {"epoch": "0"}}, {"card": {"documents": {"../x": ""}}}, {"card": [1]},
         {"unknown": 1}, {"seconds": "long"},
     ],
 )  # fmt: skip
@@ -395,8 +395,18 @@ def test_a_full_disk(weights: Path, tmp_path: Path, kind: str) -> None:
         os.system(f"umount {disk}")
 
 
-@pytest.mark.parametrize("text", ["", "[training]\nmax_steps = 3\n", "[model]\ndim = " + NESTED])
-def test_a_run_without_a_model(tmp_path: Path, text: str) -> None:
-    (tmp_path / "config.cfg").write_text(text)
-    with pytest.raises(ValueError, match=r"config\.cfg: there is no \[model\]|\[model\] dim"):
-        read_config(tmp_path / "config.cfg", resumed=tmp_path)
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "Cannot read the JSON file"),
+        ("{}", r"no \[model\]"),
+        ('{"training": {"max_steps": 3}, "model": 3}', r"\[model\] is 3"),
+        ('{"training": 3}', r"no \[model\]"),
+        ('{"model": {}, "training": 3}', r"\[training\] is 3"),
+        ('{"model": {"dim": ' + NESTED + "}}", "Cannot read the JSON file"),
+    ],
+)
+def test_a_run_without_a_model(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "pretrain.json").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_config(tmp_path / "pretrain.json", resumed=tmp_path)

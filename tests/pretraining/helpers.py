@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from confection import Config
 from safetensors.torch import load_file
 
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
@@ -76,6 +77,14 @@ def make_config(
         section, name = key.split(".")
         settings.setdefault(section, {})[name] = value
     return PretrainConfig.from_dict(settings)
+
+
+def config_text(config: PretrainConfig) -> str:
+    """A spaCy config, to which blocks can be added."""
+    data = config.to_dict()
+    blocks = ("logger", "teacher")
+    data["training"] = {k: v for k, v in data["training"].items() if v or k not in blocks}
+    return Config({k: v for k, v in data.items() if v}).to_str() + "\n"
 
 
 def write_text(path: Path, sentences: Iterable[Sequence[str]]) -> Path:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -144,13 +143,7 @@ def test_a_checkpoint_from_before_a_setting_existed_had_its_default() -> None:
         check(before, changes={"corpus.buffer_words": 9})
 
 
-def test_progress_has_the_keys_of_0_1() -> None:
-    data = json.loads(PROGRESS.to_json())
-    assert data["place"] == {"epoch": 1, "file": 2, "sentence": 3, "batch": 4}
-    assert data.keys() == {
-        "step", "place", "words", "seconds", "best", "text", "dev_text", "n_steps", "held",
-        "n_processes", "before", "card",
-    }  # fmt: skip
+def test_progress_as_json() -> None:
     assert Progress.from_json(PROGRESS.to_json()) == PROGRESS
 
 

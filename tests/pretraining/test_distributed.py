@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,11 @@ from torch import distributed
 
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
-from spacy_elmo.pretraining.run.distributed import LAUNCH, ProcessGroup, fresh_store, launcher
+from spacy_elmo.pretraining.run.distributed import LAUNCH, ProcessGroup, launcher
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.run.prepare_run import prepare_run
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.util.files import write_json
 from spacy_elmo.weights.native import save_bilm
 
 from .helpers import make_config, make_model, same_weights
@@ -70,8 +70,8 @@ def a_run(
 
 def start(config: PretrainConfig, out: Path, *, restarts: int = 0, what: str = "") -> Any:
     """Two processes, in the second of which something happens."""
-    file = out.with_name(f"{out.name}.cfg")
-    file.write_text(config.to_text(), encoding="utf-8")
+    file = out.with_name(f"{out.name}.json")
+    write_json(file, config.to_dict())
     program = ["-m", "spacy_elmo.pretraining"]
     if what:
         script = out.with_name(f"{out.name}.py")
@@ -227,27 +227,3 @@ def test_a_directory_is_known_by_who_writes_into_it(
     ProcessGroup(torch.device("cpu")).claim(tmp_path)  # not by torchrun
     assert list(tmp_path.iterdir()) == []
     assert not first.has_claimed(tmp_path)
-
-
-def test_only_processes_that_are_there_meet() -> None:
-    """Though the store holds what those before have left."""
-    store = distributed.HashStore()
-    store.set("first", "gone")
-    store.set("gone/1", "gone too")
-    store.set("gone/gone too", "seen")
-    store.set("key", "old")
-    stores: dict[int, distributed.Store] = {}
-
-    def join(rank: int) -> None:
-        stores[rank] = fresh_store(store, rank, 3)
-
-    threads = [threading.Thread(target=join, args=(rank,), daemon=True) for rank in (2, 1)]
-    for thread in threads:
-        thread.start()
-    time.sleep(0.2)
-    join(0)
-    for thread in threads:
-        thread.join(timeout=60)
-    stores[1].set("key", "new")
-    assert stores[0].get("key") == stores[2].get("key") == b"new"
-    assert not stores[0].check(["first"])

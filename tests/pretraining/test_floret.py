@@ -17,6 +17,7 @@ from spacy_elmo.pretraining.data.floret import floret_settings, read_floret
 from spacy_elmo.pretraining.model_shape import with_subwords
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.util.files import write_json
 from spacy_elmo.weights.find import load_bilm
 
 from .helpers import make_config, prose, same_weights, stop_after, write_text
@@ -88,10 +89,11 @@ def test_a_run_starts_from_it_and_is_resumed_without_it(
         stop_after(patch, 7)
         assert pretrain(config, tmp_path / "parts", quiet=True).step == 7
     path.unlink()
-    user = tmp_path / "user.cfg"
-    with_path = make_config(text, text).to_text().replace("subwords = null", f'subwords = "{path}"')
-    user.write_text(with_path, encoding="utf-8")
-    pretrain(lambda out: read_config(user, [], out), tmp_path / "parts", resume=True, quiet=True)
+    user = tmp_path / "user.json"
+    data = make_config(text, text).to_dict()
+    data["paths"]["subwords"] = str(path)
+    write_json(user, data)
+    pretrain(lambda out: read_config(user, None, out), tmp_path / "parts", resume=True, quiet=True)
     assert same_weights(tmp_path / "whole" / CHECKPOINT, tmp_path / "parts" / CHECKPOINT)
     subwords = load_bilm(tmp_path / "whole" / "model-last").char_cnn.subwords
     assert subwords is not None

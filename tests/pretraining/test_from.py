@@ -12,12 +12,13 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.cli.pretrain_config import read_spacy_config
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.util.files import atomic_directory
+from spacy_elmo.util.files import atomic_directory, write_json
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import HEAD, save_bilm
@@ -162,7 +163,9 @@ def test_what_is_not_there(animals: Path, tmp_path: Path) -> None:
 
 
 def test_the_config_to_adapt_with() -> None:
-    config = read_config(PROJECT / "pretrain_adapt.cfg", ["--paths.train", "a", "--paths.dev", "b"])
+    config = read_spacy_config(
+        PROJECT / "pretrain_adapt.cfg", ["--paths.train", "a", "--paths.dev", "b"]
+    )
     assert config.model == load_bilm("en_sm").config
     assert config.training.max_epochs == 1
 
@@ -179,10 +182,11 @@ def test_resumed_without_what_it_was_started_from(
     pretrain(config, out, quiet=True)
     monkeypatch.undo()
     shutil.rmtree(start)
-    text = config.to_text()
-    without_model = text[text.index("[paths]") :]
-    (tmp_path / "config.cfg").write_text(without_model.replace(str(start), "en_sm"))
-    resumed = read_config(tmp_path / "config.cfg", resumed=out)
+    data = config.to_dict()
+    del data["model"]
+    data["paths"]["weights"] = "en_sm"
+    write_json(tmp_path / "config.json", data)
+    resumed = read_config(tmp_path / "config.json", resumed=out)
     assert resumed.model == config.model
     pretrain(resumed, out, resume=True, quiet=True)
     whole, parts = (numbers(tmp_path / name / "model-last") for name in ("whole", "parts"))

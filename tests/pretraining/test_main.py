@@ -17,6 +17,7 @@ from spacy_elmo.pretraining.config_file import read_config
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.util.files import write_json
 
 from .helpers import SENTENCES, make_config, prose, same_weights, write_text
 
@@ -42,8 +43,8 @@ def config_path(tmp_path: Path) -> Path:
         "training.eval_every": 100,
         "training.log_every": 1,
     }
-    path = tmp_path / "config.cfg"
-    path.write_text(make_config(train, dev, changes).to_text(), encoding="utf-8")
+    path = tmp_path / "config.json"
+    write_json(path, make_config(train, dev, changes).to_dict())
     return path
 
 
@@ -133,13 +134,13 @@ def test_errors_are_one_line(
 def test_an_unknown_option_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["pretraining", "config.cfg", "out", "--steps", "4"])
+    monkeypatch.setattr(sys, "argv", ["pretraining", "config.json", "out", "--steps", "4"])
     with pytest.raises(SystemExit):
         main()
     assert "unrecognized arguments: --steps" in capsys.readouterr().err
 
 
 def test_the_log_is_json(config_path: Path, tmp_path: Path) -> None:
-    pretrain(read_config(config_path, ["--training.max_steps", "7"]), tmp_path / "out", quiet=True)
+    pretrain(read_config(config_path, {"training.max_steps": 7}), tmp_path / "out", quiet=True)
     for line in (tmp_path / "out" / "log.jsonl").read_text(encoding="utf-8").splitlines():
         assert json.loads(line)["step"] <= 7

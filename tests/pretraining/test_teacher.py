@@ -27,6 +27,7 @@ from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import save_bilm
 
 from .helpers import (
+    config_text,
     make_block,
     make_config,
     make_model,
@@ -165,9 +166,9 @@ def test_a_config_names_one(tmp_path: Path) -> None:
     text = write_text(tmp_path / "text.txt", prose())
     path = tmp_path / "user.cfg"
     block = '\n[training.teacher]\n@misc = "spacy-elmo.EncodedVectors.v1"\npath = "vectors.npy"\n'
-    path.write_text(make_config(text, text).to_text().replace("\n[corpora]", block + "\n[corpora]"))
+    path.write_text(config_text(make_config(text, text)) + block)
     config = read_spacy_config(path)
-    _, _, teacher = make_named(config)
+    teacher = make_named(config).teacher
     assert isinstance(teacher, EncodedVectors) and teacher.path == Path("vectors.npy")
     assert PretrainConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     with pytest.raises(ValueError, match=r"the teacher's vectors .*vectors\.npy"):

@@ -42,7 +42,7 @@ from .helpers import (
     write_text,
 )
 
-FILES = ["checkpoint.safetensors", "config.cfg", "log.jsonl", "model-best", "model-last", "vocab.txt"]  # fmt: skip  # noqa: E501
+FILES = ["checkpoint.safetensors", "log.jsonl", "model-best", "model-last", "pretrain.json", "vocab.txt"]  # fmt: skip  # noqa: E501
 
 
 MIXED = {"softmax.kind": "sampled", "softmax.n_candidates": 6, "training.dropout": 0.2}
@@ -93,7 +93,7 @@ def test_what_a_run_leaves(paths: tuple[Path, Path], tmp_path: Path) -> None:
     config = small_run(paths)
     progress = pretrain(config, out, quiet=True)
     assert sorted(path.name for path in out.iterdir()) == FILES
-    assert read_config(out / "config.cfg") == config
+    assert read_config(out / "pretrain.json") == config
     assert read_progress(out / CHECKPOINT)[0] == progress
     assert progress.step == 20
     log = read_log(out / "log.jsonl")
@@ -263,14 +263,14 @@ def test_a_run_killed_before_it_has_written_anything_starts_again(
         (out / name).write_text("half")
     run, _ = prepare_run(config, out, group, True, print)
     assert not run.resumed
-    (out / "config.cfg").write_text("mine")
+    (out / "pretrain.json").write_text("mine")
     for other in (out, tmp_path / "another"):
         with pytest.raises(ValueError, match="There is no checkpoint"):
             prepare_run(config, other, group, True, print)
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(loop, "write_text"), (state_files, "save_checkpoint")]
+    ("module", "name"), [(loop, "write_json"), (state_files, "save_checkpoint")]
 )
 def test_a_run_killed_before_its_first_checkpoint_starts_again(
     paths: tuple[Path, Path],
@@ -334,7 +334,7 @@ def test_a_finished_run_can_be_made_longer(
     longer = small_run(paths, {"training.max_steps": 30})
     assert pretrain(longer, tmp_path / "out", resume=True).step == 30
     assert "Changed since the checkpoint: [training] max_steps: 20 → 30" in capsys.readouterr().err
-    assert read_config(tmp_path / "out" / "config.cfg") == longer
+    assert read_config(tmp_path / "out" / "pretrain.json") == longer
     steps = [e["step"] for e in read_log(tmp_path / "out" / "log.jsonl") if "model" in e]
     assert steps == [20, 20, 30, 30]
 
@@ -488,7 +488,7 @@ def test_another_run_is_not_written_over(paths: tuple[Path, Path], tmp_path: Pat
         pretrain(small_run(paths), out, quiet=True)
     assert contents(out) == before
     (out / CHECKPOINT).unlink()
-    found = "model-best, model-last, config.cfg, vocab.txt, log.jsonl"
+    found = "model-best, model-last, vocab.txt, log.jsonl"
     with pytest.raises(ValueError, match=f"has {found} already, but no checkpoint"):
         pretrain(small_run(paths), out, quiet=True)
     with pytest.raises(ValueError, match="There is no checkpoint"):
@@ -498,7 +498,7 @@ def test_another_run_is_not_written_over(paths: tuple[Path, Path], tmp_path: Pat
         pretrain(small_run(paths), tmp_path / "file", quiet=True)
 
 
-@pytest.mark.parametrize("name", ["config.cfg", "vocab.txt", "log.jsonl"])
+@pytest.mark.parametrize("name", ["vocab.txt", "log.jsonl"])
 def test_a_file_of_the_user_is_not_written_over(
     paths: tuple[Path, Path], tmp_path: Path, name: str
 ) -> None:
@@ -657,7 +657,7 @@ def test_a_small_vocabulary_has_fewer_candidates(
     said = capsys.readouterr().err
     line = f", {n_words // 2} candidates of {n_words} words; cpu, 1 thread\n"
     assert said.count(line) == 1
-    assert read_config(tmp_path / "out" / "config.cfg") == config
+    assert read_config(tmp_path / "out" / "pretrain.json") == config
     with pytest.raises(ValueError, match=r"No word of the training text occurs .*1000"):
         pretrain(small_run(paths, {"vocab.min_count": 1000}), tmp_path / "none", quiet=True)
     (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\n")

@@ -35,7 +35,7 @@ from .helpers import (
 )
 
 WORDS = list(dict.fromkeys(word for words in [*SENTENCES, *prose()] for word in words))[:-3]
-FILES = [CHECKPOINT, "config.cfg", "log.jsonl", "model-best", "model-last", TABLE, "vocab.txt"]
+FILES = [CHECKPOINT, "log.jsonl", "model-best", "model-last", "pretrain.json", TABLE, "vocab.txt"]
 MODEL = {"token_encoder": "vectors", "projection_dim": 8, "dim": 16, "n_layers": 2}
 
 
@@ -101,7 +101,7 @@ def test_what_a_run_says_and_leaves(
     assert missing and f"{missing / len(words):.2%} without a vector" in said
     assert "bytes" not in said
     assert sorted(path.name for path in out.iterdir()) == FILES
-    config = read_config(out / "config.cfg")
+    config = read_config(out / "pretrain.json")
     assert (config.model.n_words, config.model.vector_dim) == (len(WORDS), 6)
     assert config.model == load_bilm(out / "model-last").config
 

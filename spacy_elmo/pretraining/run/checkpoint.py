@@ -32,15 +32,6 @@ MOMENTS = {"optimizer": ("step", "exp_avg", "exp_avg_sq"), "muon": ("momentum",)
 
 STARTS = ("weights", "vectors", "subwords")  # [paths] that matter at the start of a run only
 
-# Attributes of `Progress` whose names in a file are those of version 0.1.
-KEYS = {
-    "position": "place",
-    "train_fingerprint": "text",
-    "dev_fingerprint": "dev_text",
-    "head_first": "held",
-    "world_size": "n_processes",
-}
-
 
 @dataclass
 class Progress(Settings):
@@ -76,12 +67,11 @@ class Progress(Settings):
     card: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        return json.dumps({KEYS.get(name, name): value for name, value in asdict(self).items()})
+        return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Progress:
-        names = {key: name for name, key in KEYS.items()}
-        data = {names.get(key, key): value for key, value in json.loads(text).items()}
+        data = json.loads(text)
         progress = cls(**{**data, "position": CorpusPosition(**data["position"])})
         Card(**progress.card)
         return progress

@@ -8,7 +8,6 @@ import signal
 import socket
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -158,19 +157,18 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
     if not is_launched():
         yield ProcessGroup(find_device(device))
         return
-    rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    if world_size == 1:
+    if os.environ["WORLD_SIZE"] == "1":
         yield ProcessGroup(local_device(device), launchers=(launcher(),))
         return
     on_gpus = device != "cpu" and torch.cuda.is_available()
-    store, _, _ = next(rendezvous("env://", rank, world_size, timeout=TIMEOUT))
-    store.set_timeout(TIMEOUT)
+    store, rank, world_size = next(rendezvous("env://", timeout=TIMEOUT))
+    if os.environ["GROUP_WORLD_SIZE"] == "1":
+        # torchrun keeps its store, with the addresses of processes that are gone, when it restarts
+        # them. On several machines not all learn how often it has.
+        store = distributed.PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"], store)
+    backend = "cpu:gloo,cuda:nccl" if on_gpus else "gloo"
     distributed.init_process_group(
-        "cpu:gloo,cuda:nccl" if on_gpus else "gloo",
-        timeout=TIMEOUT,
-        store=fresh_store(store, rank, world_size),
-        rank=rank,
-        world_size=world_size,
+        backend, timeout=TIMEOUT, store=store, rank=rank, world_size=world_size
     )
     try:
         launchers = tuple(sorted(set(gather(launcher()))))
@@ -190,29 +188,6 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
             raise SystemExit(1) from None
         raise
     distributed.destroy_process_group()
-
-
-def fresh_store(store: distributed.Store, rank: int, world_size: int) -> distributed.Store:
-    """A part of torchrun's store for the processes that are alive, once all have been started.
-
-    torchrun may keep the store when it restarts the processes, and not all of them learn how
-    often it has; so addresses in it may belong to processes that are gone. Here only those that
-    are alive find each other.
-    """
-    own = uuid.uuid4().hex
-    if rank == 0:
-        store.set("first", own)
-        for other in range(1, world_size):
-            name = store.get(f"{own}/{other}").decode()  # waits until it is there
-            store.set(f"{own}/{name}", "seen")
-        return distributed.PrefixStore(own, store)
-    while True:
-        first = store.get("first").decode()  # perhaps of a process that has ended
-        store.set(f"{first}/{rank}", own)
-        for _ in range(20):
-            if store.check([f"{first}/{own}"]):
-                return distributed.PrefixStore(first, store)
-            time.sleep(0.05)
 
 
 def local_device(name: str) -> torch.device:

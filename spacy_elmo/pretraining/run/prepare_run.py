@@ -16,7 +16,6 @@ from ...text.shards import Shards
 from ...util.files import WORKPLACE
 from ...weights.layout import VOCAB, Card
 from ..config import CORPORA, Entries, PretrainConfig, needs_spacy
-from ..config_file import CONFIG
 from ..data.corpus import Corpus
 from ..data.stats import CorpusStats, count_corpus
 from ..data.teacher import vector_size
@@ -93,7 +92,7 @@ def prepare_run(
         notify(f"'{out}' has no checkpoint yet: the run starts from the beginning")
         resume = False
     elif not resume:
-        _check_new(out)
+        check_new(out)
     if settings.logger is not None and config.make_logger is None:
         raise needs_spacy("[training.logger] names a logger", "remove it")
     if settings.teacher is not None and config.teacher is None:
@@ -233,7 +232,8 @@ def _ended_before_checkpoint(out: Path) -> bool:
     return begun and not any(name.startswith(later) for name in names)
 
 
-def _check_new(out: Path) -> None:
+def check_new(out: Path) -> None:
+    """Raise a ValueError if a directory has what a new run would write over."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"'{out}' is a file; give a directory for the run.")
     if (out / CHECKPOINT).exists():
@@ -241,7 +241,7 @@ def _check_new(out: Path) -> None:
             f"'{out}' has the checkpoint of another run; resume it with --resume, or choose "
             f"another directory."
         )
-    found = [name for name in (BEST, LAST, CONFIG, VOCAB, TABLE, LOG) if (out / name).exists()]
+    found = [name for name in (BEST, LAST, VOCAB, TABLE, LOG) if (out / name).exists()]
     if found:
         raise ValueError(
             f"'{out}' has {', '.join(found)} already, but no checkpoint, and a run would "
