@@ -27,7 +27,7 @@ import torch
 from perplexities import LM
 
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
-from spacy_elmo.lm.perplexity import hidden_states, losses
+from spacy_elmo.lm.forward import hidden_states, losses
 from spacy_elmo.lm.vocabulary import UNKNOWN
 from spacy_elmo.text.readers import blank_pipeline
 

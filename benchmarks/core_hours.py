@@ -31,10 +31,10 @@ from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.restricted_head import restrict_head
 from spacy_elmo.lm.softmax import LogUniformSampler
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.data.corpus import Corpus
+from spacy_elmo.pretraining.data.corpus import TrainingCorpus
 from spacy_elmo.pretraining.data.floret import read_floret
 from spacy_elmo.pretraining.run.checkpoint import (
-    Progress,
+    TrainingProgress,
     load_checkpoint,
     read_progress,
     save_checkpoint,
@@ -96,9 +96,9 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
         if checkpoint.exists():
             state.progress, _ = read_progress(checkpoint)
             load_checkpoint(checkpoint, modules, state.optimizers, group.device)
-        progress: Progress = state.progress
+        progress: TrainingProgress = state.progress
         to_ids = model.token_encoder.to_ids
-        corpus = Corpus(Shards(args.shards), vocab, to_ids, config.corpus, training)
+        corpus = TrainingCorpus(Shards(args.shards), vocab, to_ids, config.corpus, training)
         batches = corpus.batches(progress.position)
         # The buffer is made by then: its time is not the arm's.
         batch, position = next(batches)

@@ -37,11 +37,11 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli.pretrain_config import read_spacy_config
-from spacy_elmo.lm.encoded_sentences import Batch
+from spacy_elmo.lm.encoded_sentences import SentenceBatch
 from spacy_elmo.lm.softmax import LogUniformSampler, SoftmaxHead
 from spacy_elmo.lm.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
+from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
 from spacy_elmo.pretraining.run.machine import (
     keep_freed_memory,
     limit_kernel_cache,
@@ -81,7 +81,7 @@ class PlainBiLM(nn.Module):
                     lstm.bias_ih_l0[D : 2 * D] += 1  # what ours adds to the forget gate
                     lstm.bias_hh_l0.zero_()
 
-    def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, batch: SentenceBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Outputs of the top layer, padded ``(B, T, P)``, of both directions."""
         if self.distinct:
             x = self.chars(batch.ids)[batch.tokens]
@@ -136,7 +136,7 @@ class Trainer:
 def plain_loss(
     model: PlainBiLM,
     head: SoftmaxHead,
-    batch: Batch,
+    batch: SentenceBatch,
     sampler: LogUniformSampler,
     rng: np.random.Generator,
 ) -> torch.Tensor:
@@ -151,7 +151,11 @@ def plain_loss(
 
 
 def shares(
-    model: BiLM, head: SoftmaxHead, batch: Batch, sampler: LogUniformSampler, config: PretrainConfig
+    model: BiLM,
+    head: SoftmaxHead,
+    batch: SentenceBatch,
+    sampler: LogUniformSampler,
+    config: PretrainConfig,
 ) -> dict[str, float]:
     """Seconds of the parts of one step of ours, forward and backward together."""
     seconds: dict[str, float] = {}
@@ -206,7 +210,7 @@ def main() -> None:
     counts = Counter(word for sentence in text.sentences() for word in sentence)
     vocab = Vocabulary.from_counts(counts, config.vocab.max_size, 1)
     to_ids = CharacterIds(config.model.max_width, config.model.max_characters_per_token)
-    corpus = Corpus(text, vocab, to_ids, config.corpus, config.training)
+    corpus = TrainingCorpus(text, vocab, to_ids, config.corpus, config.training)
     sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
     torch.manual_seed(0)
     ours = BiLM(config.model, config.training.dropout, config.training.compiled_lstm).train()
@@ -224,7 +228,7 @@ def main() -> None:
 
     our_loss = BiLMLoss(ours, head, config.training.dropout)
 
-    def loss_of(name: str, batch: Batch, step: int) -> torch.Tensor:
+    def loss_of(name: str, batch: SentenceBatch, step: int) -> torch.Tensor:
         trainer, rng = trainers[name], np.random.default_rng(step)
         if name == "ours":
             return our_loss(batch, sampler.sample(rng))

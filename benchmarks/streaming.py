@@ -23,7 +23,7 @@ import numpy as np
 from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.lm.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config import CorpusSettings, TrainingSettings
-from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
+from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
 from spacy_elmo.pretraining.data.stats import count_corpus
 from spacy_elmo.text.shards import Shards, write_shards
 
@@ -118,7 +118,7 @@ def main() -> None:
         found = count_corpus(seen(), max_words=100)
         watch.end()
         vocab = Vocabulary.from_counts(found.counts, 50_000, 2)
-        corpus = Corpus(
+        corpus = TrainingCorpus(
             source, vocab, CharacterIds(6, 50), CorpusSettings(), TrainingSettings(batch_words=1024)
         )
         watch = Watch("batches", arguments.words // ROWS)

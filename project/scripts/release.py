@@ -21,13 +21,13 @@ import torch
 from confection import Config
 from torch.nn import functional as F
 
+from spacy_elmo.lm.forward import hidden_states
 from spacy_elmo.lm.head import load_head, save_head
-from spacy_elmo.lm.perplexity import hidden_states
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import UNKNOWN, Vocabulary
 from spacy_elmo.pretraining.config import Paths, TrainingSettings
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
+from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
 from spacy_elmo.text.shards import Shards, find_shards
 from spacy_elmo.util.files import atomic_directory
 from spacy_elmo.weights.find import find_weights, load_bilm
@@ -48,7 +48,7 @@ def fit_unknown(
     vocab = Vocabulary(vocab.words[:n_words])
     weight, bias = head.weight.detach()[:n_words], head.bias.detach()[:n_words]
     row = torch.cat([weight[UNKNOWN], bias[UNKNOWN, None] + 1.0]).requires_grad_(True)
-    corpus = Corpus(
+    corpus = TrainingCorpus(
         Shards(shards),
         vocab,
         model.token_encoder.to_ids,

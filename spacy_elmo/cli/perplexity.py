@@ -12,6 +12,7 @@ from wasabi import msg
 from . import options
 
 if TYPE_CHECKING:
+    from ..lm.forward import Head
     from ..weights.layout import Weights
 
 
@@ -47,6 +48,7 @@ def perplexity_cli(
     with options.report_errors("Cannot measure the perplexity", as_json=as_json):
         device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
         found = find_weights(weights)
+        head: Head
         head, words = load_head(found)
         if vocab is not None:
             known = [word for word in read_words(vocab) if word]

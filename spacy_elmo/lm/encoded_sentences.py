@@ -17,7 +17,7 @@ ToIds = Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass
-class Batch:
+class SentenceBatch:
     """Sentences that lie one after another, boundaries included; N tokens.
 
     Attributes:
@@ -47,14 +47,14 @@ class Batch:
     def n_predicted(self) -> int:
         return len(self.tokens) - len(self.lengths)
 
-    def to(self, device: torch.device) -> Batch:
+    def to(self, device: torch.device) -> SentenceBatch:
         return self._map(lambda tensor: tensor.to(device, non_blocking=True))
 
-    def pin_memory(self) -> Batch:
+    def pin_memory(self) -> SentenceBatch:
         """In pinned memory, from which it is copied to a GPU while the CPU computes."""
         return self._map(torch.Tensor.pin_memory)
 
-    def _map(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Batch:
+    def _map(self, move: Callable[[torch.Tensor], torch.Tensor]) -> SentenceBatch:
         ids, tokens, targets = map(move, (self.ids, self.tokens, self.targets))
         vectors, of = (None, None) if self.lessons is None else map(move, self.lessons)
         lessons = None if vectors is None or of is None else (vectors, of)
@@ -82,7 +82,7 @@ class EncodedSentences(IndexedSentences):
         self.targets = np.array([vocab[word] for word in self.types], dtype=np.int64)  # by type
         self.ids, self.sizes = to_ids(self.types)
 
-    def batch(self, sentences: np.ndarray, share: tuple[int, int] = (0, 1)) -> Batch:
+    def batch(self, sentences: np.ndarray, share: tuple[int, int] = (0, 1)) -> SentenceBatch:
         """The batch of the given sentences' indices.
 
         Args:
@@ -95,7 +95,7 @@ class EncodedSentences(IndexedSentences):
         n_tokens = int(self.lengths[sentences].sum())
         tokens, lengths = self.select(sentences[rank::n_shares])
         types, tokens = np.unique(tokens, return_inverse=True)
-        return Batch(
+        return SentenceBatch(
             id_tensor(self.ids[types], self.sizes[types]),
             torch.from_numpy(tokens.astype(np.int64)),
             torch.from_numpy(self.targets[types][tokens]),

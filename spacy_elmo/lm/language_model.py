@@ -27,8 +27,8 @@ from ..weights.find import Setting, find_weights
 from ..weights.layout import Card
 from ..weights.native import save_bilm
 from .encoded_sentences import EncodedSentences
+from .forward import MOST_LOGITS, hidden_states, losses
 from .head import load_head, save_head
-from .perplexity import LOGITS_AT_ONCE, hidden_states, losses
 from .softmax import SoftmaxHead, log_uniform
 from .vocabulary import SPECIALS, Vocabulary
 
@@ -238,7 +238,7 @@ class LanguageModel:
         if not words:
             return
         forward, backward = self._hidden(words)
-        at_once = max(1, LOGITS_AT_ONCE // len(self.vocab))
+        at_once = max(1, MOST_LOGITS // len(self.vocab))
         for start in range(0, len(words), at_once):
             part = slice(start, start + at_once)
             *_, rows = self._expected(forward[part], backward[part])

@@ -5,22 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch.nn import functional as F
 
 from ..bilm.lstm_state import State
 from ..bilm.model import BiLM
-from ..bilm.packing import to_device
 from ..util.threads import threads_for
-from .encoded_sentences import Batch, EncodedSentences
-from .softmax import SoftmaxHead
+from .encoded_sentences import EncodedSentences
+from .forward import Head, hidden_states, losses
 from .stream_state import StreamState
 from .vocabulary import UNKNOWN
-
-LOGITS_AT_ONCE = 2**22  # 16 MiB: memory of this size is used again, not asked for anew
 
 
 @dataclass
@@ -52,66 +46,10 @@ class Perplexity:
         return self.n_unknown / self.n_words
 
 
-class HiddenStates(NamedTuple):
-    """What the head of each direction reads, and what it is to predict from it.
-
-    Attributes:
-        hidden_f, hidden_b: ``(M, P)``; each sentence has one prediction fewer than tokens.
-        targets_f, targets_b: ``(M,)`` indices in the vocabulary.
-        state: of each direction at the end of each sentence.
-        layers: ``(L + 1, N, 2P)`` of all tokens.
-    """
-
-    hidden_f: torch.Tensor
-    targets_f: torch.Tensor
-    hidden_b: torch.Tensor
-    targets_b: torch.Tensor
-    state: State
-    layers: torch.Tensor
-
-
-def hidden_states(model: BiLM, batch: Batch, state: State | None = None) -> HiddenStates:
-    """The top layer of a batch and the words to predict from it, for both directions.
-
-    The forward direction predicts every token but the first of a sentence from the one before
-    it, the backward direction every token but the last from the one after it.
-
-    Args:
-        model: the biLM.
-        batch: sentences.
-        state: what they start from; the biLM's own initial state if None.
-    """
-    encode, _ = model.parts()
-    n_sentences = len(batch.tokens) / max(batch.lengths)  # of a step, in the mean
-    with threads_for(n_sentences * model.layer_size, model.n_threads):
-        layers, state = model(encode(batch.ids), batch.tokens, batch.lengths, state)
-    forward, backward = layers[-1].chunk(2, dim=1)  # (N, P) each
-    ends = np.cumsum(batch.lengths)
-    predicts = np.ones(len(batch.tokens), dtype=bool)
-    predicts[ends - 1] = False
-    before = to_device(np.flatnonzero(predicts), model.device)  # all but each last token
-    after = before + 1  # all but each first one
-    targets = batch.targets
-    hidden = forward[before], targets[after], backward[after], targets[before]
-    return HiddenStates(*hidden, state, layers)
-
-
-def losses(head: SoftmaxHead, read: HiddenStates) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cross-entropies in nats of the full softmax, forward and backward ``(M,)``."""
-    rows = max(1, LOGITS_AT_ONCE // len(head.weight))
-
-    def direction(hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        parts = zip(hidden.split(rows), targets.split(rows), strict=True)
-        return torch.cat([F.cross_entropy(head(h), t, reduction="none") for h, t in parts])
-
-    with threads_for(min(rows, len(read.targets_f)) * head.weight.numel()):
-        return direction(read.hidden_f, read.targets_f), direction(read.hidden_b, read.targets_b)
-
-
 @threads_for(0)
 def evaluate(
     model: BiLM,
-    head: SoftmaxHead,
+    head: Head,
     block: EncodedSentences,
     batch_words: int = 4096,
     max_words: int = 0,

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
+from torch import nn
 
-from .softmax import SoftmaxHead
+from .softmax import SoftmaxHead, logits
 from .vocabulary import SPECIALS, UNKNOWN, Vocabulary
 
 NAMED = 5  # missing words in a message
 
 
-class RestrictedHead(SoftmaxHead):
+class RestrictedHead(nn.Module):
     """A head some of whose words count as ``<UNK>``.
 
     Args:
@@ -27,14 +28,15 @@ class RestrictedHead(SoftmaxHead):
     """
 
     def __init__(self, head: SoftmaxHead, order: list[int], n_words: int):
-        super().__init__(*head.weight.shape)
+        super().__init__()
         self.n_words = n_words
-        self.weight.data, self.bias.data = head.weight.data[order], head.bias.data[order]
+        self.weight = nn.Parameter(head.weight.detach()[order])
+        self.bias = nn.Parameter(head.bias.detach()[order])
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits ``(M, n_words)`` of hidden vectors ``(M, P)``."""
-        logits = super().forward(hidden)
-        known, others = logits[:, : self.n_words], logits[:, self.n_words :]
+        every = logits(hidden, self.weight, self.bias)
+        known, others = every[:, : self.n_words], every[:, self.n_words :]
         unknown = torch.cat([known[:, UNKNOWN : UNKNOWN + 1], others], dim=1)
         total = unknown.logsumexp(dim=1, keepdim=True)
         return torch.cat([known[:, :UNKNOWN], total, known[:, UNKNOWN + 1 :]], dim=1)
@@ -42,7 +44,7 @@ class RestrictedHead(SoftmaxHead):
 
 def restrict_head(
     head: SoftmaxHead, vocab: Vocabulary, words: Iterable[str], source: str
-) -> tuple[SoftmaxHead, Vocabulary]:
+) -> tuple[RestrictedHead, Vocabulary]:
     """A head restricted to some of its words.
 
     Args:

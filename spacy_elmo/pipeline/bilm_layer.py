@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from thinc.api import ArgsKwargs, Model, PyTorchWrapper, torch2xp, xp2torch
 from thinc.types import Floats3d
 
-from ..text.segments import Part, doc_parts
+from ..text.segments import DocPart, doc_parts
 from ..util.threads import threads_for
 from .bilm_shim import BiLMShim, EncodedDoc
 from .settings import BiLMSettings
@@ -30,16 +30,16 @@ def BiLMLayer(settings: BiLMSettings) -> Model[list[Doc], list[Floats3d]]:
 
 
 def convert_inputs(
-    model: Model, docs: Sequence[Doc | Part], is_train: bool
-) -> tuple[ArgsKwargs, Callable[[Any], Sequence[Doc | Part]]]:
+    model: Model, docs: Sequence[Doc | DocPart], is_train: bool
+) -> tuple[ArgsKwargs, Callable[[Any], Sequence[Doc | DocPart]]]:
     """The windows of each Doc, which the biLM reads. Docs get no gradient: they come back.
 
-    A `Part` of a Doc can take the place of one.
+    A `DocPart` of a Doc can take the place of one.
     """
     shim = cast(BiLMShim, model.shims[0])
     segments, max_words = shim.settings.segments, shim.settings.max_words
     parts = [
-        doc if isinstance(doc, Part) else next(doc_parts(doc, segments, max_words, 1 + len(doc)))
+        doc if isinstance(doc, DocPart) else next(doc_parts(doc, segments, max_words, 1 + len(doc)))
         for doc in docs
     ]
     read = [part.windows for part in parts]
@@ -50,7 +50,7 @@ def convert_inputs(
 
 @threads_for(0)
 def convert_outputs(
-    model: Model, docs_encoded: tuple[Sequence[Doc | Part], list[EncodedDoc]], is_train: bool
+    model: Model, docs_encoded: tuple[Sequence[Doc | DocPart], list[EncodedDoc]], is_train: bool
 ) -> tuple[list[Floats3d], Callable[[list[Floats3d]], ArgsKwargs]]:
     """Put the layers of windows in the rows of their tokens, and gradients back."""
     docs, encoded = docs_encoded

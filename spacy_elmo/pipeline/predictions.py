@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, get_array_module
 from thinc.types import Floats2d, Floats3d
 
-from ..text.segments import Part, chunks, doc_parts
+from ..text.segments import DocPart, chunks, doc_parts
 from .bilm_shim import BiLMShim
 from .similarity import ComparedRows
 
@@ -76,7 +76,7 @@ def predict_docs(docs: Sequence[Doc], model: Model, with_layers: bool) -> Iterat
                 yield output
 
 
-def _start(part: Part, shim: BiLMShim, layers: Any, vectors: Any, with_layers: bool) -> Output:
+def _start(part: DocPart, shim: BiLMShim, layers: Any, vectors: Any, with_layers: bool) -> Output:
     """The output of a Doc by its first part; empty arrays if that is not all of it."""
     compared = None if shim.comparison is None else ComparedRows(shim.comparison, part)
     xp: Any = get_array_module(layers)

@@ -30,7 +30,7 @@ from spacy.tokens import Doc, Span, Token
 from thinc.api import to_numpy
 from thinc.types import Floats3d
 
-from ..text.segments import Part
+from ..text.segments import DocPart
 from ..weights.statistics import Statistics
 from .extensions import doc_mean, span_mean, token_vector
 from .stored_vectors import HOOK, KEY, get_compared, get_vectors, slice_vectors
@@ -68,14 +68,14 @@ class ComparedRows:
         part: the first of the Doc, or all of it.
     """
 
-    def __init__(self, comparison: Comparison, part: Part):
+    def __init__(self, comparison: Comparison, part: DocPart):
         self._comparison, self._sentences = comparison, part.sentences
         self._orths = part.doc.to_array([ORTH]).astype(np.uint64)
         p = len(comparison.statistics.word_mean)
         self._words = np.zeros((len(part.doc), p), dtype="float32")
         self._top = np.zeros((len(part.doc), 2 * p), dtype="float16")
 
-    def add(self, part: Part, layers: Floats3d) -> None:
+    def add(self, part: DocPart, layers: Floats3d) -> None:
         """Take over what is needed of the layers ``(L + 1, n_tokens, 2P)`` of a part."""
         statistics, rows = self._comparison.statistics, slice(part.start, part.end)
         self._words[rows] = to_numpy(layers[0, :, : self._words.shape[1]])

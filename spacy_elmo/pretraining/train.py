@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from ..lm.encoded_sentences import Batch
+from ..lm.encoded_sentences import SentenceBatch
 from ..lm.perplexity import Perplexity
 from ..util.files import write_json
 from ..util.threads import steady_threads, threads
@@ -20,7 +20,7 @@ from .config_file import CONFIG
 from .data.corpus import CorpusPosition
 from .data.prefetch import batches_for
 from .data.word_table import TABLE, write_table
-from .run.checkpoint import CHECKPOINT, Progress, keep_latest
+from .run.checkpoint import CHECKPOINT, TrainingProgress, keep_latest
 from .run.console import Console
 from .run.distributed import process_group
 from .run.log import LOG, Log, open_log
@@ -49,7 +49,7 @@ def pretrain(
     device: str = "cpu",
     resume: bool = False,
     quiet: bool = False,
-) -> Progress:
+) -> TrainingProgress:
     """Train a biLM; Ctrl-C ends it after the current step, and nothing is lost.
 
     Where torchrun has started several processes, they train it together; if it restarts them,
@@ -75,7 +75,7 @@ def pretrain(
     with process_group(device) as group, threads(steady_threads()):
         console = Console(quiet or not group.is_first)
 
-        def read() -> tuple[Run, Progress]:
+        def read() -> tuple[Run, TrainingProgress]:
             resumed = out if resume and (out / CHECKPOINT).exists() else None
             settings = config(resumed) if callable(config) else config
             return prepare_run(settings, out, group, resume, console.print)
@@ -133,7 +133,7 @@ def pretrain(
 def take_steps(
     run: Run,
     state: TrainState,
-    batches: Iterator[tuple[Batch, CorpusPosition]],
+    batches: Iterator[tuple[SentenceBatch, CorpusPosition]],
     console: Console,
     log: Log,
     stopped: Callable[[], bool],
@@ -163,7 +163,7 @@ def take_steps(
     last_checkpoint = time.monotonic()
     while not schedule.has_ended(progress) and not group.any(stopped()):
         started = time.monotonic()
-        parts: list[Batch] = []
+        parts: list[SentenceBatch] = []
         while len(parts) < settings.accumulate_gradient and not schedule.has_read_all(progress):
             part, progress.position = next(batches)
             parts.append(part)

@@ -11,13 +11,13 @@ from torch import nn
 from torch.nn import functional as F
 
 from ..bilm.model import BiLM
-from ..lm.encoded_sentences import Batch
-from ..lm.perplexity import hidden_states
+from ..lm.encoded_sentences import SentenceBatch
+from ..lm.forward import hidden_states
 from ..lm.softmax import Candidates, LogUniformSampler, SoftmaxHead
 from ..lm.stream_state import StreamState
 from .config import TrainingSettings
 from .muon import Muon
-from .run.checkpoint import Progress
+from .run.checkpoint import TrainingProgress
 from .run.distributed import ProcessGroup
 
 
@@ -50,7 +50,7 @@ class BiLMLoss(nn.Module):
         self.streams = streams
         self.student, self.teacher_weight = student, teacher_weight
 
-    def forward(self, batch: Batch, candidates: Candidates | None) -> torch.Tensor:
+    def forward(self, batch: SentenceBatch, candidates: Candidates | None) -> torch.Tensor:
         """The mean over the predictions of a batch; 0 if it has no sentence.
 
         Args:
@@ -101,10 +101,10 @@ class TrainState:
         group: ProcessGroup,
         sampler: LogUniformSampler | None = None,
         streams: StreamState | None = None,
-        progress: Progress | None = None,
+        progress: TrainingProgress | None = None,
         student: nn.Linear | None = None,
     ):
-        self.settings, self.group, self.progress = settings, group, progress or Progress()
+        self.settings, self.group, self.progress = settings, group, progress or TrainingProgress()
         extra = (streams, student, settings.teacher_weight)
         self.loss = BiLMLoss(model, head, settings.dropout, *extra).to(group.device)
         self.student = student
@@ -141,7 +141,9 @@ def make_optimizers(
     return {"optimizer": adam, **optimizers}
 
 
-def train_step(state: TrainState, parts: Sequence[Batch], learning_rate: float) -> torch.Tensor:
+def train_step(
+    state: TrainState, parts: Sequence[SentenceBatch], learning_rate: float
+) -> torch.Tensor:
     """One optimizer step: zero the gradients, forward and backward, clip, update.
 
     Each micro-batch counts by its share of the step's predictions, so it does not matter how

@@ -92,7 +92,7 @@ def _starts_by_punctuation(attributes: np.ndarray) -> np.ndarray:
 def chunks(
     items: Iterable[Item], limit: int, most: int, size: Callable[[Any], int] = len
 ) -> Iterator[list[Item]]:
-    """Docs, `Part`s or other items in order, in lists of ``most``, or that end with the one that
+    """Docs, `DocPart`s or other items in order, in lists of ``most``, or that end with the one that
     reaches a limit of size: by default the tokens of a Doc, or the characters of a text."""
     chunk: list[Item] = []
     total = 0
@@ -111,7 +111,7 @@ class Window(NamedTuple):
 
     Attributes:
         words: what it reads.
-        tokens: indices of the words that get their vectors from here, in their `Part`.
+        tokens: indices of the words that get their vectors from here, in their `DocPart`.
         first: index in ``words`` of the first of these; the others follow it.
     """
 
@@ -137,7 +137,7 @@ def as_rows(tokens: np.ndarray) -> slice | np.ndarray:
 
 
 @dataclass(frozen=True)
-class Part:
+class DocPart:
     """Consecutive tokens of a Doc, all of them unless it is long.
 
     Attributes:
@@ -161,7 +161,7 @@ class Part:
         return len(self) == len(self.doc)
 
 
-def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterator[Part]:
+def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterator[DocPart]:
     """What the biLM reads of a Doc: its sentences, long ones in overlapping windows.
 
     Every word gets its vectors from exactly one window, one with context on both sides of it.
@@ -190,14 +190,14 @@ def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterato
             )
             part_end = int(rows[-1]) + 1
             if part_end - part_start >= n_tokens:
-                yield Part(doc, part_start, part_end, part, sentences)
+                yield DocPart(doc, part_start, part_end, part, sentences)
                 part_start, part = part_end, []
     # Whitespace has no windows, however much of it there is at the end.
     for start in range(part_start, len(doc), n_tokens):
-        yield Part(doc, start, min(start + n_tokens, len(doc)), part, sentences)
+        yield DocPart(doc, start, min(start + n_tokens, len(doc)), part, sentences)
         part = []
     if len(doc) == 0:
-        yield Part(doc, 0, 0, [], sentences)
+        yield DocPart(doc, 0, 0, [], sentences)
 
 
 def windows(n_words: int, max_words: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:

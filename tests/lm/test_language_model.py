@@ -187,7 +187,7 @@ def test_a_sentence_is_read_by_itself(
 
 @pytest.mark.parametrize("logits_at_once", [1, 2**25])
 def test_surprises(monkeypatch: pytest.MonkeyPatch, logits_at_once: int) -> None:
-    monkeypatch.setattr(language_model, "LOGITS_AT_ONCE", logits_at_once)
+    monkeypatch.setattr(language_model, "MOST_LOGITS", logits_at_once)
     forward, backward = log_probabilities(LM.model, LM.head, SENTENCE)
     shares = np.exp(forward + backward - log_uniform(len(VOCAB)))[:, len(SPECIALS) :]
     found = {surprise.position: surprise for surprise in LM.surprises(SENTENCE, 2)}

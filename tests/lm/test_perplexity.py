@@ -9,8 +9,9 @@ import torch
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import id_tensor
-from spacy_elmo.lm import perplexity
-from spacy_elmo.lm.perplexity import Perplexity, evaluate, hidden_states
+from spacy_elmo.lm import forward as forward_pass
+from spacy_elmo.lm.forward import hidden_states
+from spacy_elmo.lm.perplexity import Perplexity, evaluate
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import Vocabulary
 
@@ -46,7 +47,7 @@ def brute_force(
 def test_against_the_definition(
     monkeypatch: pytest.MonkeyPatch, batch_words: int, logits_at_once: int
 ) -> None:
-    monkeypatch.setattr(perplexity, "LOGITS_AT_ONCE", logits_at_once)
+    monkeypatch.setattr(forward_pass, "MOST_LOGITS", logits_at_once)
     model, head = make_model(len(VOCAB))
     torch.nn.init.normal_(head.weight)  # far from uniform, so that a mistake shows
     sentences = prose()

@@ -11,7 +11,8 @@ import torch
 from torch.nn import functional as F
 
 from spacy_elmo.bilm.warm_state import compute_warm_state
-from spacy_elmo.lm.perplexity import evaluate, hidden_states
+from spacy_elmo.lm.forward import hidden_states
+from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.stream_state import StreamState
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT

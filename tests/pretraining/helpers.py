@@ -18,7 +18,7 @@ from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import id_tensor
-from spacy_elmo.lm.encoded_sentences import Batch, EncodedSentences
+from spacy_elmo.lm.encoded_sentences import EncodedSentences, SentenceBatch
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.config import PretrainConfig
@@ -148,7 +148,7 @@ def same_weights(one: Path, other: Path) -> bool:
     return all(torch.equal(a[name], b[name]) for name in a)
 
 
-def same_batches(one: Batch, other: Batch) -> bool:
+def same_batches(one: SentenceBatch, other: SentenceBatch) -> bool:
     return one.lengths == other.lengths and all(
         torch.equal(getattr(one, name), getattr(other, name))
         for name in ("ids", "tokens", "targets")

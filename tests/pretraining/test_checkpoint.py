@@ -10,7 +10,7 @@ import torch
 from spacy_elmo.pretraining.data.corpus import CorpusPosition
 from spacy_elmo.pretraining.run.checkpoint import (
     CHECKPOINT,
-    Progress,
+    TrainingProgress,
     check_resumable,
     load_checkpoint,
     read_progress,
@@ -21,7 +21,9 @@ from spacy_elmo.pretraining.train import pretrain
 from .helpers import make_config, prose, write_text
 
 CPU = torch.device("cpu")
-PROGRESS = Progress(step=7, position=CorpusPosition(1, 2, 3, 4), words=99, seconds=1.5, best=12.25)
+PROGRESS = TrainingProgress(
+    step=7, position=CorpusPosition(1, 2, 3, 4), words=99, seconds=1.5, best=12.25
+)
 
 
 def make(seed: int, size: int = 3) -> tuple[dict[str, torch.nn.Module], torch.optim.Adam]:
@@ -80,7 +82,7 @@ def test_a_failure_leaves_the_checkpoint_before(
     monkeypatch.setattr("spacy_elmo.pretraining.run.checkpoint.write_tensors", fail)
     modules, optimizer = make(1)
     with pytest.raises(OSError, match="the disk is full"):
-        save_checkpoint(path, Progress(), {}, modules, {"optimizer": optimizer})
+        save_checkpoint(path, TrainingProgress(), {}, modules, {"optimizer": optimizer})
     assert list(path.parent.iterdir()) == [path]
     assert read_progress(path)[0] == PROGRESS
 
@@ -144,7 +146,7 @@ def test_a_checkpoint_from_before_a_setting_existed_had_its_default() -> None:
 
 
 def test_progress_as_json() -> None:
-    assert Progress.from_json(PROGRESS.to_json()) == PROGRESS
+    assert TrainingProgress.from_json(PROGRESS.to_json()) == PROGRESS
 
 
 def test_the_last_few_are_kept_and_can_be_gone_back_to(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
 from spacy_elmo.bilm.sentence_batches import id_tensor
-from spacy_elmo.lm.encoded_sentences import Batch
+from spacy_elmo.lm.encoded_sentences import SentenceBatch
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.config import CorpusSettings, TrainingSettings
-from spacy_elmo.pretraining.data.corpus import Corpus, CorpusPosition
+from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
 from spacy_elmo.text.shards import Shards
 
 from .helpers import make_block, make_vocab, prose, same_batches, write_text
@@ -38,13 +38,13 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     ]
 
 
-def make_corpus(shards: list[Path], buffer_words: int = 250, seed: int = 0) -> Corpus:
+def make_corpus(shards: list[Path], buffer_words: int = 250, seed: int = 0) -> TrainingCorpus:
     settings = CorpusSettings(buffer_words=buffer_words)
     training = TrainingSettings(batch_words=BATCH_WORDS, seed=seed)
-    return Corpus(Shards(shards), VOCAB, CharacterIds(2), settings, training)
+    return TrainingCorpus(Shards(shards), VOCAB, CharacterIds(2), settings, training)
 
 
-def read_words(batch: Batch) -> list[list[str]]:
+def read_words(batch: SentenceBatch) -> list[list[str]]:
     """A batch's sentences with their boundaries, decoded from its bytes."""
     words = []
     for row in batch.ids[batch.tokens].tolist():
@@ -59,7 +59,7 @@ def read_words(batch: Batch) -> list[list[str]]:
     return sentences
 
 
-def epoch_of(corpus: Corpus, epoch: int) -> list[Batch]:
+def epoch_of(corpus: TrainingCorpus, epoch: int) -> list[SentenceBatch]:
     batches = []
     for batch, after in corpus.batches(CorpusPosition(epoch)):
         batches.append(batch)

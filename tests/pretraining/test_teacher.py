@@ -14,7 +14,7 @@ from torch.nn import functional as F
 import spacy_elmo
 from spacy_elmo import Encoder
 from spacy_elmo.cli.pretrain_config import make_named, read_spacy_config
-from spacy_elmo.lm.encoded_sentences import Batch
+from spacy_elmo.lm.encoded_sentences import SentenceBatch
 from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
 from spacy_elmo.pretraining.data.teacher import EncodedVectors, taught, vector_size
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
@@ -57,7 +57,7 @@ def teach(sentences: list[list[str]]) -> list[Any]:
     return results
 
 
-def lesson(sentences: np.ndarray = ALL) -> Batch:
+def lesson(sentences: np.ndarray = ALL) -> SentenceBatch:
     return taught(BLOCK.batch(sentences), BLOCK.words(sentences), teach)
 
 
@@ -81,7 +81,7 @@ def test_each_vector_is_beside_its_token() -> None:
 
 
 def test_shares_and_parts_learn_what_the_whole_batch_would() -> None:
-    def gradients(parts: list[Batch]) -> list[torch.Tensor]:
+    def gradients(parts: list[SentenceBatch]) -> list[torch.Tensor]:
         torch.manual_seed(0)
         state = make_state(max_grad_norm=1e9, teacher_weight=3.0)
         train_step(state, parts, 0.0)

@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
-from spacy_elmo.lm.encoded_sentences import Batch
+from spacy_elmo.lm.encoded_sentences import SentenceBatch
 from spacy_elmo.lm.softmax import LogUniformSampler
 from spacy_elmo.pretraining.config import TrainingSettings
-from spacy_elmo.pretraining.run.checkpoint import Progress
+from spacy_elmo.pretraining.run.checkpoint import TrainingProgress
 from spacy_elmo.pretraining.run.distributed import ProcessGroup
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain
@@ -34,7 +34,7 @@ class Alone(ProcessGroup):
 
 
 def gradients(
-    parts: list[Batch], group: ProcessGroup = ONE, mixed: bool = False
+    parts: list[SentenceBatch], group: ProcessGroup = ONE, mixed: bool = False
 ) -> tuple[float, list[torch.Tensor]]:
     """The loss, and the gradient of each parameter."""
     model, head = make_model(len(VOCAB))
@@ -86,7 +86,9 @@ def test_shares_hold_each_sentence_once() -> None:
 
 def test_the_biLM_is_frozen_while_the_head_is_trained_first() -> None:
     model, head = make_model(len(VOCAB))
-    state = TrainState(model, head, TrainingSettings(), ONE, progress=Progress(head_first=1))
+    state = TrainState(
+        model, head, TrainingSettings(), ONE, progress=TrainingProgress(head_first=1)
+    )
     before = [p.clone() for p in state.parameters]
     train_step(state, [BLOCK.batch(ALL)], 0.1)
     assert all(p.grad is None for p in model.parameters())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...lm.encoded_sentences import Batch, EncodedSentences, ToIds
+from ...lm.encoded_sentences import EncodedSentences, SentenceBatch, ToIds
 from ...lm.vocabulary import Vocabulary
 from ...text.interface import CorpusReader
 from ...util.settings import Settings, at_least
@@ -18,7 +18,7 @@ from .teacher import Teacher, taught
 
 @dataclass(frozen=True)
 class CorpusPosition(Settings):
-    """A position in a `Corpus`: the next batch to be read.
+    """A position in a `TrainingCorpus`: the next batch to be read.
 
     Attributes:
         epoch: complete passes over the text.
@@ -35,7 +35,7 @@ class CorpusPosition(Settings):
 
 
 @dataclass(frozen=True)
-class Corpus:
+class TrainingCorpus:
     """An endless stream of batches from a text of any size, a bounded part of it in memory.
 
     Each epoch takes the files in a new random order and reads them through a buffer: its words
@@ -62,7 +62,7 @@ class Corpus:
 
     def batches(
         self, position: CorpusPosition, share: tuple[int, int] = (0, 1)
-    ) -> Iterator[tuple[Batch, CorpusPosition]]:
+    ) -> Iterator[tuple[SentenceBatch, CorpusPosition]]:
         """Batches from a position on, each with the position after it; never ends.
 
         Args:

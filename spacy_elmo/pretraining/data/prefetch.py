@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import torch
 
-from ...lm.encoded_sentences import Batch
+from ...lm.encoded_sentences import SentenceBatch
 from .corpus import CorpusPosition
 
 N_AHEAD = 4
@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 @contextmanager
 def batches_for(
-    batches: Iterator[tuple[Batch, CorpusPosition]], device: torch.device
-) -> Iterator[Iterator[tuple[Batch, CorpusPosition]]]:
+    batches: Iterator[tuple[SentenceBatch, CorpusPosition]], device: torch.device
+) -> Iterator[Iterator[tuple[SentenceBatch, CorpusPosition]]]:
     """A context in which batches are read: ahead for a GPU, on demand for the CPU.
 
     Each comes with its position, so that a resumed run loses none of those read ahead.
@@ -59,8 +59,8 @@ def prefetch(items: Iterator[T], n_ahead: int = N_AHEAD) -> Iterator[Iterator[T]
 
 
 def _pinned(
-    batches: Iterator[tuple[Batch, CorpusPosition]], device: torch.device
-) -> Iterator[tuple[Batch, CorpusPosition]]:
+    batches: Iterator[tuple[SentenceBatch, CorpusPosition]], device: torch.device
+) -> Iterator[tuple[SentenceBatch, CorpusPosition]]:
     """The batches in pinned memory, which is copied to the GPU asynchronously."""
     torch.cuda.set_device(device)  # of this thread, which would open the first GPU otherwise
     for batch, position in batches:

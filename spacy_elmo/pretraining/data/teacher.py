@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...lm.encoded_sentences import Batch
+from ...lm.encoded_sentences import SentenceBatch
 from ...text.interface import CorpusReader
 from ...util.files import reading
 from ...util.optional_imports import import_extra
@@ -103,7 +103,7 @@ def vector_size(teacher: Teacher, reader: CorpusReader) -> int:
     )
 
 
-def taught(batch: Batch, sentences: list[list[str]], teacher: Teacher) -> Batch:
+def taught(batch: SentenceBatch, sentences: list[list[str]], teacher: Teacher) -> SentenceBatch:
     """A batch with the teacher's vectors of its words.
 
     Args:

@@ -34,7 +34,7 @@ STARTS = ("weights", "vectors", "subwords")  # [paths] that matter at the start 
 
 
 @dataclass
-class Progress(Settings):
+class TrainingProgress(Settings):
     """How far a run has come.
 
     Attributes:
@@ -70,7 +70,7 @@ class Progress(Settings):
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Progress:
+    def from_json(cls, text: str) -> TrainingProgress:
         data = json.loads(text)
         progress = cls(**{**data, "position": CorpusPosition(**data["position"])})
         Card(**progress.card)
@@ -79,7 +79,7 @@ class Progress(Settings):
 
 def save_checkpoint(
     path: Path,
-    progress: Progress,
+    progress: TrainingProgress,
     config: dict[str, Any],
     modules: dict[str, torch.nn.Module],
     optimizers: dict[str, torch.optim.Optimizer],
@@ -138,7 +138,7 @@ def keep_latest(path: Path, step: int, number: int) -> None:
             file.unlink(missing_ok=True)
 
 
-def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
+def read_progress(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
     """A checkpoint's progress and config.
 
     Raises:
@@ -149,7 +149,10 @@ def read_progress(path: Path) -> tuple[Progress, dict[str, Any]]:
     with reading("the checkpoint", path):
         with safe_open(path, "pt") as file:
             metadata = file.metadata()
-        progress, config = Progress.from_json(metadata["progress"]), json.loads(metadata["config"])
+        progress, config = (
+            TrainingProgress.from_json(metadata["progress"]),
+            json.loads(metadata["config"]),
+        )
         if not all(isinstance(settings, dict) for settings in config.values()):
             raise ValueError("its config has a section that is not one")
     return progress, config

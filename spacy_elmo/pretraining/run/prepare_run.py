@@ -16,11 +16,11 @@ from ...text.shards import Shards
 from ...util.files import WORKPLACE
 from ...weights.layout import VOCAB, Card
 from ..config import CORPORA, Entries, PretrainConfig, needs_spacy
-from ..data.corpus import Corpus
+from ..data.corpus import TrainingCorpus
 from ..data.stats import CorpusStats, count_corpus
 from ..data.teacher import vector_size
 from ..data.word_table import TABLE, find_table
-from .checkpoint import CHECKPOINT, Progress, check_resumable, read_progress
+from .checkpoint import CHECKPOINT, TrainingProgress, check_resumable, read_progress
 from .distributed import LAUNCH, ProcessGroup
 from .log import LOG, read_log
 from .schedule import Schedule
@@ -58,7 +58,7 @@ class Run:
     schedule: Schedule
     vocab: Vocabulary
     table: WordTable | None
-    corpus: Corpus
+    corpus: TrainingCorpus
     dev: EncodedSentences
     warm_up_text: list[list[str]]
     log: Entries
@@ -68,7 +68,7 @@ class Run:
 
 def prepare_run(
     config: PretrainConfig, out: Path, group: ProcessGroup, resume: bool, notify: Notify
-) -> tuple[Run, Progress]:
+) -> tuple[Run, TrainingProgress]:
     """Read and check all that a config and a directory name; nothing is written.
 
     Args:
@@ -120,7 +120,7 @@ def prepare_run(
             f"{schedule.n_steps:,} steps: max_epochs is {settings.max_epochs}, and an epoch has "
             f"about {schedule.epoch_steps:,}"
         )
-    progress, log = Progress(), []
+    progress, log = TrainingProgress(), []
     progress.train_fingerprint = train_reader.fingerprint()
     progress.dev_fingerprint = dev_reader.fingerprint()
     if resume:
@@ -159,7 +159,7 @@ def prepare_run(
         schedule=schedule,
         vocab=vocab,
         table=table,
-        corpus=Corpus(train_reader, vocab, to_ids, config.corpus, settings, config.teacher),
+        corpus=TrainingCorpus(train_reader, vocab, to_ids, config.corpus, settings, config.teacher),
         dev=dev,
         warm_up_text=list(islice(train_reader.sentences(), n_warm_up)),
         log=log,
@@ -191,7 +191,9 @@ def _word_ids(config: PretrainConfig, table: WordTable | None) -> CharacterIds |
     return word_ids(config.model)
 
 
-def _read_progress(config: PretrainConfig, now: Progress, out: Path, notify: Notify) -> Progress:
+def _read_progress(
+    config: PretrainConfig, now: TrainingProgress, out: Path, notify: Notify
+) -> TrainingProgress:
     """The progress of the run in a directory.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..config import PretrainConfig, TrainingSettings
 from ..data.stats import CorpusStats
-from .checkpoint import Progress
+from .checkpoint import TrainingProgress
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class Schedule:
         down = (self.n_steps - step) / max(1, self.settings.decay_steps)
         return self.settings.learning_rate * min(1.0, up, down)
 
-    def has_read_all(self, progress: Progress) -> bool:
+    def has_read_all(self, progress: TrainingProgress) -> bool:
         """Whether the run has made all its passes over the text."""
         n_epochs = self.settings.max_epochs
         return bool(n_epochs) and progress.position.epoch >= n_epochs
 
-    def has_ended(self, progress: Progress) -> bool:
+    def has_ended(self, progress: TrainingProgress) -> bool:
         """Whether the run has taken all its steps, or made all its passes over the text."""
         return self.has_read_all(progress) or progress.step >= self.n_steps
 

@@ -23,13 +23,13 @@ from ...weights.native import save_bilm, save_statistics
 from ...weights.statistics import compute_statistics
 from ..data.floret import read_floret, train_floret
 from ..train_step import TrainState
-from .checkpoint import CHECKPOINT, Progress, keep_latest, load_checkpoint, save_checkpoint
+from .checkpoint import CHECKPOINT, TrainingProgress, keep_latest, load_checkpoint, save_checkpoint
 from .distributed import ProcessGroup
 from .machine import matmul_precision
 from .prepare_run import BEST, LAST, Run
 
 
-def create_train_state(run: Run, group: ProcessGroup, progress: Progress) -> TrainState:
+def create_train_state(run: Run, group: ProcessGroup, progress: TrainingProgress) -> TrainState:
     """The biLM and its head at random initialization, and their optimizer."""
     config, settings = run.config, run.config.training
     torch.manual_seed(settings.seed)
