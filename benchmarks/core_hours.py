@@ -41,7 +41,7 @@ from spacy_elmo.pretraining.run.checkpoint import (
 )
 from spacy_elmo.pretraining.run.distributed import process_group
 from spacy_elmo.pretraining.run.machine import keep_freed_memory, matmul_precision
-from spacy_elmo.pretraining.run.state_files import copy_parameters
+from spacy_elmo.pretraining.run.train_state import copy_parameters
 from spacy_elmo.pretraining.train_step import TrainState, train_step
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.weights.find import find_weights, load_bilm
@@ -92,10 +92,9 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
     with process_group("cpu") as group, matmul_precision(training.matmul_precision):
         sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
         state = TrainState(model, head, training, group, sampler)
-        modules: dict[str, torch.nn.Module] = {"bilm": model, "head": head}
         if checkpoint.exists():
             state.progress, _ = read_progress(checkpoint)
-            load_checkpoint(checkpoint, modules, state.optimizers, group.device)
+            load_checkpoint(checkpoint, state.modules, state.optimizers, group.device)
         progress: TrainingProgress = state.progress
         to_ids = model.token_encoder.to_ids
         corpus = TrainingCorpus(Shards(args.shards), vocab, to_ids, config.corpus, training)
@@ -113,7 +112,9 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
                 print(f"{name}: {progress.step} steps, {progress.words:,} words, loss "
                       f"{sum(losses[-20:]) / 20:.3f}, {speed:.0f} words/s", flush=True)  # fmt: skip
             if time.monotonic() - written > 60:
-                save_checkpoint(checkpoint, progress, config.to_dict(), modules, state.optimizers)
+                save_checkpoint(
+                    checkpoint, progress, config.to_dict(), state.modules, state.optimizers
+                )
                 written = time.monotonic()
             batch, position = next(batches)
     save_bilm(model, folder)

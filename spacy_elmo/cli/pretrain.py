@@ -40,7 +40,7 @@ def pretrain_cli(
     """
     from ..pretraining.config_file import CONFIG
     from ..pretraining.run.distributed import is_first_process
-    from ..pretraining.run.prepare_run import check_new
+    from ..pretraining.run.starting_point import check_new
     from ..pretraining.train import pretrain
     from ..util.files import write_json
     from .pretrain_config import make_named, read_spacy_config

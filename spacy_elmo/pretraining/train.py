@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,24 +21,21 @@ from .config_file import CONFIG
 from .data.corpus import CorpusPosition
 from .data.prefetch import batches_for
 from .data.word_table import TABLE, write_table
+from .run import machine
 from .run.checkpoint import CHECKPOINT, TrainingProgress, keep_latest
-from .run.console import Console
+from .run.console import ESTIMATE_STEPS, Console, describe_cost
 from .run.distributed import process_group
+from .run.evaluation import evaluate_models, evaluate_state, update_warm_state
 from .run.log import LOG, Log, open_log
-from .run.machine import keep_freed_memory, limit_kernel_cache, matmul_precision, stop_on_signals
-from .run.prepare_run import BEST, LAST, Run, prepare_run
-from .run.profile import N_STEPS, describe_cost, peak_memory
-from .run.state_files import (
+from .run.prepare_run import Run, prepare_run
+from .run.starting_point import BEST, LAST
+from .run.train_state import (
     check_finite,
     create_train_state,
     describe_state,
-    evaluate_models,
-    evaluate_state,
     load_state,
-    update_warm_state,
     write_checkpoint,
     write_model,
-    write_statistics,
 )
 from .train_step import TrainState, train_step
 
@@ -71,49 +69,37 @@ def pretrain(
             a shard can no longer be read, or the loss is not finite (the last checkpoint and the
             models stay as they were).
     """
-    limit_kernel_cache()
+    machine.limit_kernel_cache()
     with process_group(device) as group, threads(steady_threads()):
         console = Console(quiet or not group.is_first)
 
-        def read() -> tuple[Run, TrainingProgress]:
+        def prepare() -> tuple[Run, TrainState, AbstractContextManager[Any]]:
             resumed = out if resume and (out / CHECKPOINT).exists() else None
             settings = config(resumed) if callable(config) else config
-            return prepare_run(settings, out, group, resume, console.print)
+            run, progress = prepare_run(settings, out, group, resume, console.print)
+            state = create_train_state(run, group, progress)
+            console.print(describe_state(state))
+            load_state(state, run)
+            make_logger = run.config.make_logger if group.is_first else None
+            return run, state, nullcontext() if make_logger is None else make_logger(run.log)
 
-        run, progress = group.run_on_all_ranks(read)
-        state = create_train_state(run, group, progress)
-        console.print(describe_state(state))
-        group.run_on_all_ranks(lambda: load_state(state, run))
+        run, state, logger = group.run_on_all_ranks(prepare)
+        progress, settings = state.progress, run.config.training
         if run.resumed:
             console.print(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
-        make_logger = run.config.make_logger if group.is_first else None
-        logger = group.run_on_all_ranks(
-            lambda: nullcontext() if make_logger is None else make_logger(run.log)
-        )
-        keep_freed_memory()
+        machine.keep_freed_memory()
         if group.is_first:  # nothing is written before this
-            out.mkdir(parents=True, exist_ok=True)
-            group.claim(out)
-            run.vocab.write(out / VOCAB)
-            write_json(out / CONFIG, run.config.to_dict())
-            if not run.resumed:
-                if run.table is not None:
-                    write_table(run.table, out / TABLE)
-                write_checkpoint(state, run)
-            elif progress.step:  # the process may have been killed before it had copied it
-                keep_latest(out / CHECKPOINT, progress.step, run.config.training.keep_checkpoints)
-
+            start_files(run, state)
         log_path = out / LOG if group.is_first else None
+        batches = run.corpus.batches(progress.position, group.share)
         with logger as follow, open_log(log_path, run.log, follow) as log:
             with (
-                matmul_precision(run.config.training.matmul_precision),
+                machine.matmul_precision(settings.matmul_precision),
                 console.steps(run.schedule.n_steps, progress.step),
-                batches_for(
-                    run.corpus.batches(progress.position, group.share), group.device
-                ) as batches,
-                stop_on_signals(console.quiet) as stopped,
+                batches_for(batches, group.device) as ahead,
+                machine.stop_on_signals(console.quiet) as stopped,
             ):
-                take_steps(run, state, batches, console, log, stopped)
+                take_steps(run, state, ahead, console, log, stopped)
                 if group.is_first:
                     update_warm_state(state, run)
                     write_checkpoint(state, run)
@@ -125,9 +111,23 @@ def pretrain(
                 if group.is_first:
                     console.print(f"Finished {progress.step:,} steps; evaluating on the dev text …")
                     write_results(run, state, console, log)
-                    write_statistics(run, state.group.device)
         group.barrier()
         return progress
+
+
+def start_files(run: Run, state: TrainState) -> None:
+    """Write what a run has at its start."""
+    out, step = run.out, state.progress.step
+    out.mkdir(parents=True, exist_ok=True)
+    state.group.claim(out)
+    run.vocab.write(out / VOCAB)
+    write_json(out / CONFIG, run.config.to_dict())
+    if not run.resumed:
+        if run.table is not None:
+            write_table(run.table, out / TABLE)
+        write_checkpoint(state, run)
+    elif step:  # the process may have been killed before it had copied it
+        keep_latest(out / CHECKPOINT, step, run.config.training.keep_checkpoints)
 
 
 def take_steps(
@@ -152,9 +152,7 @@ def take_steps(
         state.progress, state.group, run.config.training, run.schedule
     )  # fmt: skip
     if progress.step == 0 and progress.before is not None and not run.log:
-        before = Perplexity(**progress.before)
-        console.print(f"before: {describe(before)}")
-        log.write(step=0, words=0, **perplexities(before))
+        report("before", Perplexity(**progress.before), progress, console, log)
         log.end_step()
     losses: list[torch.Tensor] = []  # on the device until they are printed
     first_seconds: list[float] = []
@@ -169,11 +167,11 @@ def take_steps(
             parts.append(part)
         rate = schedule.learning_rate(progress.step)
         losses.append(train_step(state, parts, rate))
-        if len(first_seconds) < N_STEPS:
+        if len(first_seconds) < ESTIMATE_STEPS:
             losses[-1].item()  # waits for the GPU
             first_seconds.append(time.monotonic() - started)
-            if len(first_seconds) == N_STEPS:
-                memory = peak_memory(group.device)
+            if len(first_seconds) == ESTIMATE_STEPS:
+                memory = machine.peak_memory(group.device)
                 console.print(describe_cost(first_seconds, memory, n_steps, schedule.epoch_steps))
         progress.seconds += time.monotonic() - started
         console.step()
@@ -203,8 +201,7 @@ def take_steps(
             seconds = time.monotonic() - started
             progress.seconds += seconds
             shown_seconds += seconds
-            console.print(f"step {progress.step:,}: {describe(result)}")
-            log.write(step=progress.step, words=progress.words, **perplexities(result))
+            report(f"step {progress.step:,}", result, progress, console, log)
             if progress.best is None or result.mean < progress.best:
                 progress.best = result.mean
                 write_model(state, run, BEST)
@@ -231,14 +228,14 @@ def write_results(run: Run, state: TrainState, console: Console, log: Log) -> No
     console.print("\n".join(lines))
 
 
-def describe(result: Perplexity) -> str:
-    """One line on a perplexity."""
-    return (
-        f"perplexity {result.mean:.1f} (forward {result.forward:.1f}, backward "
-        f"{result.backward:.1f}), {result.unknown_rate:.2%} <UNK>"
+def report(
+    title: str, result: Perplexity, progress: TrainingProgress, console: Console, log: Log
+) -> None:
+    """Print a perplexity on the dev text in one line, and log it."""
+    forward, backward, mean = result.forward, result.backward, result.mean
+    console.print(
+        f"{title}: perplexity {mean:.1f} (forward {forward:.1f}, backward {backward:.1f}), "
+        f"{result.unknown_rate:.2%} <UNK>"
     )
-
-
-def perplexities(result: Perplexity) -> dict[str, float]:
-    """A perplexity in the log."""
-    return {"forward": result.forward, "backward": result.backward, "mean": result.mean}
+    numbers = {"forward": forward, "backward": backward, "mean": mean}
+    log.write(step=progress.step, words=progress.words, **numbers)

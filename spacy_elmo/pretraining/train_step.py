@@ -81,7 +81,7 @@ class BiLMLoss(nn.Module):
 
 
 class TrainState:
-    """All that the steps of a run change.
+    """State of a training run: all that its steps change.
 
     Args:
         model: the biLM.
@@ -107,25 +107,26 @@ class TrainState:
         self.settings, self.group, self.progress = settings, group, progress or TrainingProgress()
         extra = (streams, student, settings.teacher_weight)
         self.loss = BiLMLoss(model, head, settings.dropout, *extra).to(group.device)
-        self.student = student
         self.model, self.head, self.streams = model.train(), head, streams
         self.sampler = None if sampler is None else sampler.to(group.device)
-        self.parameters = [*model.parameters(), *head.parameters()]
-        if student is not None:
-            self.parameters += student.parameters()
+        modules: dict[str, nn.Module | None] = {"bilm": model, "head": head}
+        modules |= {"carried": streams, "teacher": student}
+        # By their names in a checkpoint. Streams have no parameters.
+        self.modules = {name: module for name, module in modules.items() if module is not None}
+        self.parameters = [p for module in self.modules.values() for p in module.parameters()]
         self.optimizers = make_optimizers(model, self.parameters, settings)
-        self._wrapped: nn.Module | None = None
+        self._module: nn.Module = self.loss
+        self._trains_bilm: bool | None = None
 
     def module(self) -> nn.Module:
         """The loss as a module, of which the ranks average the gradients; with the biLM frozen in
         the steps in which only the head is trained."""
-        trainable = self.progress.step >= self.progress.head_first
-        if self._wrapped is None or any(
-            p.requires_grad != trainable for p in self.model.parameters()
-        ):
-            self.model.requires_grad_(trainable)
-            self._wrapped = self.group.wrap(self.loss)
-        return self._wrapped
+        trains_bilm = self.progress.step >= self.progress.head_first
+        if trains_bilm != self._trains_bilm:
+            self._trains_bilm = trains_bilm
+            self.model.requires_grad_(trains_bilm)
+            self._module = self.group.wrap(self.loss)
+        return self._module
 
 
 def make_optimizers(

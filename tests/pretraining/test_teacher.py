@@ -105,7 +105,7 @@ def test_the_layers_learn_the_vectors() -> None:
         with torch.no_grad():
             model = state.model.eval()
             layers, _ = model(model.char_cnn(batch.ids), batch.tokens, batch.lengths)
-            x = state.student(layers[:, tokens].transpose(0, 1).flatten(1))
+            x = state.loss.student(layers[:, tokens].transpose(0, 1).flatten(1))
             model.train()
             return float(F.cosine_similarity(x, vectors).mean())
 

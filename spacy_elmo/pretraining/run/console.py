@@ -1,14 +1,17 @@
-"""What a run prints: a progress bar on a terminal if tqdm is installed, else plain lines."""
+"""Messages, progress and estimates of a run; a bar on a terminal if tqdm is installed."""
 
 from __future__ import annotations
 
+import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ...util.progress import LINE_SECONDS, duration, make_bar
+
+ESTIMATE_STEPS = 3  # of which time and memory are estimated
 
 
 class Console:
@@ -60,3 +63,24 @@ class Console:
                 f"step {step:,} of {self.total:,}: loss {loss:.3f}, {speed:,.0f} words/s, "
                 f"{duration(left)} left"
             )
+
+
+def describe_cost(
+    seconds: Sequence[float], n_bytes: int | None, n_steps: int, epoch_steps: int | None
+) -> str:
+    """One line on what a run will take.
+
+    Args:
+        seconds: of its first steps; the very first sets up what the others use, and is ignored.
+        n_bytes: of memory; None if unknown.
+        n_steps: of the run.
+        epoch_steps: of an epoch; None if unknown.
+    """
+    step_seconds = statistics.median(seconds[1:])
+    parts = [f"{duration(n_steps * step_seconds)} for {n_steps:,} steps"]
+    if epoch_steps is not None:
+        time = duration(epoch_steps * step_seconds)
+        parts.insert(0, f"{time} for an epoch of {epoch_steps:,} steps")
+    if n_bytes is not None:
+        parts.append(f"{n_bytes / 2**20:,.0f} MB of memory")
+    return f"About {', '.join(parts)}"

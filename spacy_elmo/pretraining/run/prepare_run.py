@@ -1,4 +1,4 @@
-"""All that a run needs before its first step, read and checked before anything is written."""
+"""A run before its first step: read and checked before anything is written."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from ...lm.encoded_sentences import EncodedSentences
 from ...lm.vocabulary import Vocabulary
 from ...text.interface import CorpusReader
 from ...text.shards import Shards
-from ...util.files import WORKPLACE
-from ...weights.layout import VOCAB, Card
 from ..config import CORPORA, Entries, PretrainConfig, needs_spacy
 from ..data.corpus import TrainingCorpus
 from ..data.stats import CorpusStats, count_corpus
 from ..data.teacher import vector_size
-from ..data.word_table import TABLE, find_table
-from .checkpoint import CHECKPOINT, TrainingProgress, check_resumable, read_progress
-from .distributed import LAUNCH, ProcessGroup
+from ..data.word_table import find_table
+from .checkpoint import TrainingProgress
+from .distributed import ProcessGroup
 from .log import LOG, read_log
 from .schedule import Schedule
 from .starting_point import (
     Notify,
+    check_new,
+    ended_before_checkpoint,
+    resumed_progress,
     resumed_vocabulary,
     starting_card,
     starting_vocabulary,
 )
 
-BEST, LAST = "model-best", "model-last"
 WARM_UP_SENTENCES = 64
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run is; nothing of it changes from the first step to the last.
+    """A run; nothing of it changes from the first step to the last.
 
     Attributes:
         out: its directory.
@@ -88,7 +88,7 @@ def prepare_run(
             f'{group.world_size} processes; train with one, or set state = "zero".'
         )
     resume = resume or group.has_claimed(out)
-    if resume and _ended_before_checkpoint(out):
+    if resume and ended_before_checkpoint(out):
         notify(f"'{out}' has no checkpoint yet: the run starts from the beginning")
         resume = False
     elif not resume:
@@ -104,13 +104,16 @@ def prepare_run(
         notify("The language of the training text is unknown, so the card will not name it")
     elif dev_reader.card() not in ({}, meta):
         notify(f"The held-out text is {dev_reader.card()}, but the training text {meta}")
-    max_words, to_ids = config.corpus.max_words, _word_ids(config, table)
-    if table is not None:
+    to_ids: CharacterIds | RowIds
+    if table is None:
+        to_ids = word_ids(config.model)
+    else:
+        to_ids = RowIds(table.words, table.rows)
         n_words, n_vectors, vector_dim = table.sizes().values()
         frozen = "trained" if settings.train_vectors else "frozen"
         notify(f"{n_words:,} words with {n_vectors:,} {vector_dim}-dimensional vectors, {frozen}")
 
-    stats = None
+    max_words, stats = config.corpus.max_words, None
     if not resume or settings.max_epochs:
         stats = count_corpus(train_reader.sentences(), max_words)
         _check_words("train", train_reader, stats)
@@ -120,11 +123,14 @@ def prepare_run(
             f"{schedule.n_steps:,} steps: max_epochs is {settings.max_epochs}, and an epoch has "
             f"about {schedule.epoch_steps:,}"
         )
-    progress, log = TrainingProgress(), []
-    progress.train_fingerprint = train_reader.fingerprint()
-    progress.dev_fingerprint = dev_reader.fingerprint()
+    progress = TrainingProgress(
+        train_fingerprint=train_reader.fingerprint(),
+        dev_fingerprint=dev_reader.fingerprint(),
+        world_size=group.world_size,
+    )
+    log: Entries = []
     if resume:
-        progress = _read_progress(config, progress, out, notify)
+        progress = resumed_progress(config, progress, out, notify)
         if schedule.has_ended(progress):
             advice = "max_steps" if progress.step >= schedule.n_steps else "max_epochs"
             notify(
@@ -134,19 +140,15 @@ def prepare_run(
             schedule = replace(schedule, n_steps=progress.step)
         log = _log_until(read_log(out / LOG), progress.step, schedule.n_steps)
         vocab = resumed_vocabulary(config, out)
-        if progress.world_size != group.world_size:
-            notify(f"Number of processes: {progress.world_size} before, now {group.world_size}")
     elif stats is not None:
         vocab, new_head = starting_vocabulary(config, stats, notify)
-        card = Card(dict(meta))
-        if config.start is not None:
-            card = starting_card(config.start, meta, notify)
-            progress.head_first = schedule.settings.head_first if new_head else 0
+        progress.card = asdict(starting_card(config.start, meta, notify))
+        if config.start is not None and new_head:
+            progress.head_first = schedule.settings.head_first
             if progress.head_first >= schedule.n_steps:
                 notify("The biLM itself stays frozen: head_first takes all steps")
-        progress.card = asdict(card)
         notify(f"train: {stats.describe(vocab, to_ids)}; vocabulary of {len(vocab):,}")
-    progress.n_steps, progress.world_size = schedule.n_steps, group.world_size
+    progress.n_steps = schedule.n_steps
 
     dev_stats = CorpusStats(max_words)
     dev = EncodedSentences(dev_stats.count(dev_reader.sentences()), vocab, max_words, to_ids)
@@ -183,72 +185,6 @@ def find_reader(config: PretrainConfig, name: str) -> CorpusReader:
     if not paths:
         raise ValueError(f"Config: [paths] {name} is not set; give it as --paths.{name} PATH.")
     return Shards(paths)
-
-
-def _word_ids(config: PretrainConfig, table: WordTable | None) -> CharacterIds | RowIds:
-    if table is not None:
-        return RowIds(table.words, table.rows)
-    return word_ids(config.model)
-
-
-def _read_progress(
-    config: PretrainConfig, now: TrainingProgress, out: Path, notify: Notify
-) -> TrainingProgress:
-    """The progress of the run in a directory.
-
-    Args:
-        config: the settings now.
-        now: has the fingerprints of the texts now.
-        out: the directory.
-        notify: prints what has changed.
-
-    Raises:
-        ValueError: there is no complete checkpoint, or the run cannot be resumed from it.
-    """
-    progress, before = read_progress(out / CHECKPOINT)
-    for path in filter(Path.is_symlink, (out / BEST, out / LAST)):
-        raise ValueError(
-            f"Cannot resume: '{path}' is a link, and what it points to would be replaced. Put the "
-            f"directory itself there, or remove the link."
-        )
-    check_resumable(before, config, notify)
-    if progress.train_fingerprint != now.train_fingerprint:
-        raise ValueError(
-            "Cannot resume: the training text is not the one that the run was started with. Its "
-            "files have other names, sizes or another order, or another reader or tokenizer. Put "
-            "it back, or start a new run in another directory."
-        )
-    if progress.dev_fingerprint != now.dev_fingerprint:
-        notify("The held-out text has changed: the best model is chosen again")
-        progress.best, progress.dev_fingerprint = None, now.dev_fingerprint
-    if not (out / BEST).exists():
-        progress.best = None
-    return progress
-
-
-def _ended_before_checkpoint(out: Path) -> bool:
-    """Whether a directory has a run that ended before it could write its checkpoint."""
-    names = {path.name for path in out.iterdir()} if out.is_dir() else {CHECKPOINT}
-    begun = not names.isdisjoint((VOCAB, LAUNCH)) or all(n.startswith(WORKPLACE) for n in names)
-    later = (BEST, LAST, Path(CHECKPOINT).stem)
-    return begun and not any(name.startswith(later) for name in names)
-
-
-def check_new(out: Path) -> None:
-    """Raise a ValueError if a directory has what a new run would write over."""
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"'{out}' is a file; give a directory for the run.")
-    if (out / CHECKPOINT).exists():
-        raise ValueError(
-            f"'{out}' has the checkpoint of another run; resume it with --resume, or choose "
-            f"another directory."
-        )
-    found = [name for name in (BEST, LAST, VOCAB, TABLE, LOG) if (out / name).exists()]
-    if found:
-        raise ValueError(
-            f"'{out}' has {', '.join(found)} already, but no checkpoint, and a run would "
-            f"overwrite them; choose another directory."
-        )
 
 
 def _check_words(name: str, reader: CorpusReader, stats: CorpusStats) -> None:
