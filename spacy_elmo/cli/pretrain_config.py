@@ -15,7 +15,7 @@ from spacy.util import load_config, registry
 
 from ..pretraining.config import PretrainConfig
 from ..pretraining.config_file import build_config, override, split_overrides
-from ..text.interface import CorpusReader
+from ..text.corpus_reader import CorpusReader
 from ..util.files import read_json, reading
 from .pretrain_logger import SpacyLogger
 from .vectors import read_vectors

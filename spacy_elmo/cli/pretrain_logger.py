@@ -1,4 +1,4 @@
-"""What a pretraining run logs, passed on to a logger of spaCy's registry."""
+"""The log of a pretraining run, passed on to a logger of spaCy's registry."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SpacyLogger:
         self.finalize()
 
     def _info(self, entries: Entries) -> dict[str, Any] | None:
-        """What is logged of the last evaluation in some entries; None if there is none."""
+        """Return what is logged of the last evaluation in some entries; None if there is none."""
         info = None
         for entry in entries:
             if "model" in entry:  # of the final table

@@ -22,7 +22,7 @@ Head = SoftmaxHead | RestrictedHead
 
 
 class HiddenStates(NamedTuple):
-    """What the head of each direction reads, and what it is to predict from it.
+    """Input of the head in each direction, and the words to predict from it.
 
     Attributes:
         hidden_f, hidden_b: ``(M, P)``; each sentence has one prediction fewer than tokens.

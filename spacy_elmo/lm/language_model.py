@@ -47,7 +47,7 @@ class Filled(NamedTuple):
 
 
 class Surprisal(NamedTuple):
-    """How unexpected the words of a sentence are, in bits, float32.
+    """Surprisal of the words of a sentence, in bits, float32.
 
     Attributes:
         forward: ``(n_words,)``, ``-log2 p(w | left)``.
@@ -62,7 +62,7 @@ class Surprisal(NamedTuple):
 
 
 class Surprise(NamedTuple):
-    """How unexpected a word is between the words on its left and on its right.
+    """Surprisal of a word between the words on its left and on its right.
 
     Attributes:
         position: its index in the sentence.
@@ -186,7 +186,7 @@ class LanguageModel:
         return Filled(*(self._guesses(row, n) for row in allowed))
 
     def surprisal(self, words: Sequence[str]) -> Surprisal:
-        """How unexpected each word of a sentence is, in bits; see `surprisals` for many.
+        """Compute the surprisal of each word of a sentence, in bits; see `surprisals` for many.
 
         Raises:
             ValueError: ``words`` is a string.
@@ -196,7 +196,7 @@ class LanguageModel:
     @torch.no_grad()
     @threads_for(0)
     def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[Surprisal]:
-        """How unexpected each word of many sentences is, in bits, computed in batches.
+        """Compute the surprisal of each word of many sentences, in bits, in batches.
 
         Args:
             sentences: lists of words; one may be empty.
@@ -225,7 +225,7 @@ class LanguageModel:
 
     @torch.no_grad()
     def surprises(self, words: Sequence[str], n: int = 3) -> Iterator[Surprise]:
-        """How unexpected each word of a sentence is, given all others; unknown words are left out.
+        """Compute the surprisal of each known word of a sentence, given all others.
 
         Args:
             words: a sentence.
@@ -248,7 +248,7 @@ class LanguageModel:
                     yield Surprise(position, bits, self._guesses(row, n))
 
     def _expected(self, forward: torch.Tensor, backward: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """What is expected at M positions, from the hidden vectors before them, ``(M, P)``.
+        """Return what is expected at M positions, from the hidden vectors before them, ``(M, P)``.
 
         Returns:
             Log-probabilities ``(M, V)``, forward, backward and both; -inf for special words.

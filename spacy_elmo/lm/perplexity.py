@@ -19,7 +19,7 @@ from .vocabulary import UNKNOWN
 
 @dataclass
 class Perplexity:
-    """How well a text was predicted.
+    """Perplexity of a text.
 
     Attributes:
         forward, backward: ``exp`` of the mean loss in nats of each direction. Each sentence's

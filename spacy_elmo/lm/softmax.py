@@ -152,7 +152,7 @@ class Candidates:
     log_miss: torch.Tensor
 
     def log_expected(self, words: torch.Tensor) -> torch.Tensor:
-        """How often words ``(M,)`` are expected among so many draws: ``log(1 − (1 − p)^tries)``."""
+        """Log of the expected counts of words ``(M,)``: ``log(1 − (1 − p)^tries)``."""
         return torch.log(-torch.expm1(self.tries * self.log_miss[words]))
 
 

@@ -16,7 +16,7 @@ from ..weights.layout import Weights
 from .model_shape import model_shape, with_subwords
 
 if TYPE_CHECKING:
-    from ..text.interface import CorpusReader
+    from ..text.corpus_reader import CorpusReader
     from .data.teacher import Teacher
 
 STATES = {"zero": "zero", "carried": "warm"}  # [training] state: [model] initial_state
@@ -174,7 +174,7 @@ SECTIONS: dict[str, type[Settings]] = {
 
 @dataclass(frozen=True)
 class PretrainConfig:
-    """All settings of a run, and what they name, once it has been found.
+    """Settings of a run, and what they name, once it has been found.
 
     ``corpora``: blocks ``[corpora.train]`` and ``[corpora.dev]`` that name registered corpus
     readers, instead of the shards of [paths].

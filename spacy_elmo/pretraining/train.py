@@ -26,7 +26,7 @@ from .run.checkpoint import CHECKPOINT, TrainingProgress, keep_latest
 from .run.console import ESTIMATE_STEPS, Console, describe_cost
 from .run.distributed import process_group
 from .run.evaluation import evaluate_models, evaluate_state, update_warm_state
-from .run.log import LOG, Log, open_log
+from .run.log import LOG, Log
 from .run.prepare_run import Run, prepare_run
 from .run.starting_point import BEST, LAST
 from .run.train_state import (
@@ -90,9 +90,9 @@ def pretrain(
         machine.keep_freed_memory()
         if group.is_first:  # nothing is written before this
             start_files(run, state)
-        log_path = out / LOG if group.is_first else None
         batches = run.corpus.batches(progress.position, group.share)
-        with logger as follow, open_log(log_path, run.log, follow) as log:
+        with logger as follow:
+            log = Log(out / LOG if group.is_first else None, run.log, follow)
             with (
                 machine.matmul_precision(settings.matmul_precision),
                 console.steps(run.schedule.n_steps, progress.step),

@@ -20,7 +20,7 @@ from spacy.vocab import Vocab
 from ..util.files import reading
 from ..util.workers import map_in_processes
 from ..weights.layout import Weights
-from .interface import CorpusReader
+from .corpus_reader import CorpusReader
 from .segments import ZONE_CHARACTERS, ZONE_SIZE, chunks, sentence_bounds, split_text
 from .shards import COMPRESSIONS, Paths, find_files, read_lines, split_at_spaces
 
@@ -166,7 +166,7 @@ def read_paragraphs(path: Path) -> Iterator[str]:
 
 
 def is_json(path: Path) -> bool:
-    """Whether a file is read as JSONL.
+    """Tell if a file is read as JSONL.
 
     Raises:
         ValueError: it is JSON of another form.

@@ -1,4 +1,4 @@
-"""What the biLM reads of a Doc: its words, split into sentences."""
+"""Sentences and windows of a Doc, which the biLM reads."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class DocPart:
 
 
 def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterator[DocPart]:
-    """What the biLM reads of a Doc: its sentences, long ones in overlapping windows.
+    """Split a Doc into sentences, long ones into overlapping windows.
 
     Every word gets its vectors from exactly one window, one with context on both sides of it.
 

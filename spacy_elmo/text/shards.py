@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from ..util.files import read_json, reading, write_json
 from ..util.optional_imports import import_extra
-from .interface import CorpusReader
+from .corpus_reader import CorpusReader
 
 META = "meta.json"  # describes the shards beside it
 META_KEYS = ("lang", "tokenizer")

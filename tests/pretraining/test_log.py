@@ -4,20 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretraining.run.log import open_log, read_log
+from spacy_elmo.pretraining.run.log import Log, read_log
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     assert read_log(path) == []
-    with open_log(path, []) as log:
-        log.write(step=1, loss=0.5)
-        assert read_log(path) == [{"step": 1, "loss": 0.5}]  # at once, for who looks on
-        log.write(step=2, model="model-last")
+    log = Log(path, [])
+    log.write(step=1, loss=0.5)
+    assert read_log(path) == [{"step": 1, "loss": 0.5}]  # at once, for who looks on
+    log.write(step=2, model="model-last")
     entries = [{"step": 1, "loss": 0.5}, {"step": 2, "model": "model-last"}]
     assert read_log(path) == entries
-    with open_log(path, entries[:1]) as log:
-        log.write(step=3)
+    Log(path, entries[:1]).write(step=3)
     assert read_log(path) == [entries[0], {"step": 3}]
 
 

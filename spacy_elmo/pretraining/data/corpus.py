@@ -10,7 +10,7 @@ import numpy as np
 
 from ...lm.encoded_sentences import EncodedSentences, SentenceBatch, ToIds
 from ...lm.vocabulary import Vocabulary
-from ...text.interface import CorpusReader
+from ...text.corpus_reader import CorpusReader
 from ...util.settings import Settings, at_least
 from ..config import CorpusSettings, TrainingSettings
 from .teacher import Teacher, taught
@@ -94,14 +94,10 @@ class TrainingCorpus:
                 else:
                     plan = buffer.plan(self.training.batch_words, rng)
                 for b in range(position.batch, len(plan)):
-                    is_last = b + 1 == len(plan)
                     batch = buffer.batch(plan[b], share)
                     if self.teacher is not None:
                         batch = taught(batch, buffer.words(plan[b], share), self.teacher)
-                    yield (
-                        batch,
-                        after if is_last else CorpusPosition(*start, b + 1),
-                    )
+                    yield batch, CorpusPosition(*start, b + 1) if b + 1 < len(plan) else after
                 position = after
 
 

@@ -93,7 +93,7 @@ class CorpusStats:
 
 
 def _is_glued(word: str) -> bool:
-    """Whether a mark follows a letter, a vowel sign of one, or a digit."""
+    """Tell if a mark follows a letter, a vowel sign of one, or a digit."""
     return len(word) > 1 and word[-1] in MARKS and category(word[-2])[0] in "LMN"
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from ...lm.encoded_sentences import SentenceBatch
-from ...text.interface import CorpusReader
+from ...text.corpus_reader import CorpusReader
 from ...util.files import reading
 from ...util.optional_imports import import_extra
 
@@ -48,7 +48,7 @@ class EncodedVectors:
 
     @cached_property
     def _contents(self) -> tuple[dict[bytes, int], np.ndarray]:
-        """Where each sentence starts, and the vectors of all words."""
+        """Index of each sentence's first vector, and the vectors of all words."""
         with reading("the teacher's vectors", self.path):
             if self.path.suffix == ".npy":
                 stem = str(self.path).removesuffix(".npy")

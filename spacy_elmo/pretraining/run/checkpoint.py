@@ -35,7 +35,7 @@ STARTS = ("weights", "vectors", "subwords")  # [paths] that matter at the start 
 
 @dataclass
 class TrainingProgress(Settings):
-    """How far a run has come.
+    """Progress of a run.
 
     Attributes:
         step: optimizer steps taken; the random numbers of a step follow from it.

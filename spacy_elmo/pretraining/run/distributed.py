@@ -60,11 +60,11 @@ class ProcessGroup:
 
     @property
     def share(self) -> tuple[int, int]:
-        """Which share of each batch is this rank's, of how many; see `EncodedSentences.batch`."""
+        """Index of this rank's share of each batch, and the number of shares."""
         return self.rank, self.world_size
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set on any rank; all ranks wait for each other."""
+        """Tell if the flag is set on any rank; all ranks wait for each other."""
         return bool(self.sum(float(flag)))
 
     def sum(self, value: float) -> float:
@@ -128,7 +128,7 @@ class ProcessGroup:
         return nullcontext()
 
     def has_claimed(self, out: Path) -> bool:
-        """Whether these processes, started earlier by the same torchrun, have written into a
+        """Tell if these processes, started earlier by the same torchrun, have written into a
         directory: torchrun restarts all of them when one is lost."""
         try:
             return not set(self.launchers).isdisjoint(json.loads((out / LAUNCH).read_text()))
@@ -204,12 +204,12 @@ def local_device(name: str) -> torch.device:
 
 
 def is_launched() -> bool:
-    """Whether torchrun has started this process."""
+    """Tell if torchrun has started this process."""
     return distributed.is_available() and distributed.is_torchelastic_launched()
 
 
 def is_first_process() -> bool:
-    """Whether this process prints for all: it is rank 0, or alone."""
+    """Tell if this process prints for all: it is rank 0, or alone."""
     return not is_launched() or os.environ["RANK"] == "0"
 
 
@@ -231,6 +231,6 @@ def launcher() -> str:
 
 
 def is_connection_lost(error: BaseException) -> bool:
-    """Whether an error means that another process no longer answers."""
+    """Tell if an error means that another process no longer answers."""
     lost = "gloo" in str(error) or "Connection closed by peer" in str(error)
     return isinstance(error, distributed.DistError) or (isinstance(error, RuntimeError) and lost)

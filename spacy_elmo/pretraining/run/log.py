@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ...util.files import reading, write_text
 from ..config import Entries
@@ -46,35 +45,31 @@ class Log:
     """Writes the entries of a log.
 
     Args:
-        file: the open log; None to write none.
+        path: the file; None to write none.
+        entries: those that it begins with.
         follow: receives the entries of each step.
     """
 
-    def __init__(self, file: IO[str] | None, follow: Callable[[Entries], None] | None):
-        self.file, self.follow = file, follow
+    def __init__(
+        self,
+        path: Path | None,
+        entries: Entries,
+        follow: Callable[[Entries], None] | None = None,
+    ):
+        self.path, self.follow = path, follow
         self.entries: Entries = []
+        if path is not None:
+            write_text(path, "".join(json.dumps(entry) + "\n" for entry in entries))
 
     def write(self, **entry: Any) -> None:
         """Write an entry."""
-        if self.file is not None:
-            print(json.dumps(entry), file=self.file, flush=True)
         self.entries.append(entry)
+        if self.path is not None:
+            with open(self.path, "a", encoding="utf-8", newline="\n") as file:
+                print(json.dumps(entry), file=file)
 
     def end_step(self) -> None:
         """Pass the entries since the last step on to the logger; there may be none."""
         entries, self.entries = self.entries, []
         if self.follow is not None:
             self.follow(entries)
-
-
-@contextmanager
-def open_log(
-    path: Path | None, entries: Entries, follow: Callable[[Entries], None] | None = None
-) -> Iterator[Log]:
-    """A context with a log that begins with some entries; without a path, nothing is written."""
-    if path is None:
-        yield Log(None, follow)
-        return
-    write_text(path, "".join(json.dumps(entry) + "\n" for entry in entries))
-    with open(path, "a", encoding="utf-8", newline="\n") as file:
-        yield Log(file, follow)

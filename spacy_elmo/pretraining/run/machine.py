@@ -1,4 +1,4 @@
-"""What a run needs of its process and machine: signals, device, memory, precision."""
+"""Signals, device, memory and precision of the process that trains."""
 
 from __future__ import annotations
 

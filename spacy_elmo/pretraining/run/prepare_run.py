@@ -11,7 +11,7 @@ from ...bilm.characters import CharacterIds
 from ...bilm.static_vectors import RowIds, WordTable
 from ...lm.encoded_sentences import EncodedSentences
 from ...lm.vocabulary import Vocabulary
-from ...text.interface import CorpusReader
+from ...text.corpus_reader import CorpusReader
 from ...text.shards import Shards
 from ..config import CORPORA, Entries, PretrainConfig, needs_spacy
 from ..data.corpus import TrainingCorpus

@@ -1,4 +1,4 @@
-"""How long a run is, and its learning rate at each step."""
+"""Length of a run, and its learning rate at each step."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class Schedule:
         return self.settings.learning_rate * min(1.0, up, down)
 
     def has_read_all(self, progress: TrainingProgress) -> bool:
-        """Whether the run has made all its passes over the text."""
+        """Tell if the run has made all its passes over the text."""
         n_epochs = self.settings.max_epochs
         return bool(n_epochs) and progress.position.epoch >= n_epochs
 
     def has_ended(self, progress: TrainingProgress) -> bool:
-        """Whether the run has taken all its steps, or made all its passes over the text."""
+        """Tell if the run has taken all its steps, or made all its passes over the text."""
         return self.has_read_all(progress) or progress.step >= self.n_steps
 
 

@@ -1,4 +1,4 @@
-"""Where a run begins: at its first step, perhaps with another's biLM, or at its checkpoint."""
+"""The start of a run, perhaps from another's biLM, or its checkpoint to go on from."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_new(out: Path) -> None:
 
 
 def ended_before_checkpoint(out: Path) -> bool:
-    """Whether a directory has a run that ended before it could write its checkpoint."""
+    """Tell if a directory has a run that ended before it could write its checkpoint."""
     names = {path.name for path in out.iterdir()} if out.is_dir() else {CHECKPOINT}
     begun = not names.isdisjoint((VOCAB, LAUNCH)) or all(n.startswith(WORKPLACE) for n in names)
     later = (BEST, LAST, Path(CHECKPOINT).stem)
@@ -110,7 +110,7 @@ def starting_card(start: Weights | None, text: dict[str, str], notify: Notify) -
 
 
 def resumed_vocabulary(config: PretrainConfig, out: Path) -> Vocabulary:
-    """That of a run to resume.
+    """The vocabulary of a run to resume.
 
     Raises:
         ValueError: it cannot be read, or [paths] vocab is another one.

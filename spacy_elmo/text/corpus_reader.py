@@ -1,4 +1,4 @@
-"""What reads the texts of a training."""
+"""Interface of what reads the texts of a training."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class CorpusReader(ABC):
 
     @abstractmethod
     def card(self) -> dict[str, str]:
-        """What is known of the text, for the card of the biLM: its language as ``lang``, and as
-        ``tokenizer`` the registered name of its tokenizer, if it is not the language's own."""
+        """Return the language of the text as ``lang``, and as ``tokenizer`` the registered name of
+        its tokenizer, if that is not the language's own; for the card of the biLM."""
 
     def fingerprint(self) -> str:
         """Changes with the files, their order, names and sizes, and with the tokenizer; not with
@@ -44,5 +44,5 @@ class CorpusReader(ABC):
         return hashlib.sha256(facts.encode()).hexdigest()
 
     def sentences(self) -> Iterator[list[str]]:
-        """Those of all files."""
+        """Yield the sentences of all files."""
         return (words for file in self.files() for words in self.read(file))
