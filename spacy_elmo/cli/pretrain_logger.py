@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from confection import Config
 from spacy.language import Language
 
-from ..pretraining.config import Entries, PretrainConfig
+from ..pretraining.config import Entries, Follow, PretrainConfig
 
 
 class SpacyLogger:
@@ -39,7 +38,7 @@ class SpacyLogger:
         self._info(entries)
         self.log_step, self.finalize = setup(nlp, sys.stdout, sys.stderr)
 
-    def __enter__(self) -> Callable[[Entries], None]:
+    def __enter__(self) -> Follow:
         return lambda entries: self.log_step(self._info(entries))
 
     def __exit__(self, *error: object) -> None:

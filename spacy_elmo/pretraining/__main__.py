@@ -25,17 +25,13 @@ def main() -> None:
     parser.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
     try:
         overrides, others = split_overrides(sys.argv[1:])
-    except ValueError as error:
-        parser.error(str(error))
-    options = parser.parse_args(others)
-    device = "cpu" if options.gpu_id < 0 else f"cuda:{options.gpu_id}"
-    if options.start is not None:
-        overrides["paths.weights"] = options.start
-    try:
+        options = parser.parse_args(others)
+        if options.start is not None:
+            overrides["paths.weights"] = options.start
         progress = pretrain(
             lambda resumed: read_config(options.config, overrides, resumed),
             options.out,
-            device=device,
+            device="cpu" if options.gpu_id < 0 else f"cuda:{options.gpu_id}",
             resume=options.resume,
             quiet=options.quiet,
         )

@@ -23,8 +23,9 @@ STATES = {"zero": "zero", "carried": "warm"}  # [training] state: [model] initia
 CORPORA = ("train", "dev")
 ITS_OWN = "the biLM of [paths] weights has its own; remove one of the two"
 Entries = list[dict[str, Any]]  # of a log
-# From the entries of a resumed run, makes a context that receives those of each further step.
-Logger = Callable[[Entries], AbstractContextManager[Callable[[Entries], None]]]
+Follow = Callable[[Entries], None]  # receives the entries of each step
+# From the entries of a resumed run, makes a context that follows it.
+Logger = Callable[[Entries], AbstractContextManager[Follow]]
 
 
 @dataclass(frozen=True)

@@ -7,25 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from ..lm.encoded_sentences import SentenceBatch
 from ..lm.perplexity import Perplexity
-from ..util.files import write_json
 from ..util.threads import steady_threads, threads
-from ..weights.layout import VOCAB
-from .config import PretrainConfig
-from .config_file import CONFIG
+from .config import Follow, PretrainConfig
 from .data.corpus import CorpusPosition
 from .data.prefetch import batches_for
-from .data.word_table import TABLE, write_table
 from .run import machine
-from .run.checkpoint import CHECKPOINT, TrainingProgress, keep_latest
+from .run.checkpoint import CHECKPOINT, TrainingProgress
 from .run.console import ESTIMATE_STEPS, Console, describe_cost
 from .run.distributed import process_group
-from .run.evaluation import evaluate_models, evaluate_state, update_warm_state
 from .run.log import LOG, Log
 from .run.prepare_run import Run, prepare_run
 from .run.starting_point import BEST, LAST
@@ -33,7 +27,11 @@ from .run.train_state import (
     check_finite,
     create_train_state,
     describe_state,
+    evaluate_models,
+    evaluate_state,
     load_state,
+    start_files,
+    update_warm_state,
     write_checkpoint,
     write_model,
 )
@@ -73,7 +71,7 @@ def pretrain(
     with process_group(device) as group, threads(steady_threads()):
         console = Console(quiet or not group.is_first)
 
-        def prepare() -> tuple[Run, TrainState, AbstractContextManager[Any]]:
+        def prepare() -> tuple[Run, TrainState, AbstractContextManager[Follow | None]]:
             resumed = out if resume and (out / CHECKPOINT).exists() else None
             settings = config(resumed) if callable(config) else config
             run, progress = prepare_run(settings, out, group, resume, console.print)
@@ -115,21 +113,6 @@ def pretrain(
         return progress
 
 
-def start_files(run: Run, state: TrainState) -> None:
-    """Write what a run has at its start."""
-    out, step = run.out, state.progress.step
-    out.mkdir(parents=True, exist_ok=True)
-    state.group.claim(out)
-    run.vocab.write(out / VOCAB)
-    write_json(out / CONFIG, run.config.to_dict())
-    if not run.resumed:
-        if run.table is not None:
-            write_table(run.table, out / TABLE)
-        write_checkpoint(state, run)
-    elif step:  # the process may have been killed before it had copied it
-        keep_latest(out / CHECKPOINT, step, run.config.training.keep_checkpoints)
-
-
 def take_steps(
     run: Run,
     state: TrainState,
@@ -148,9 +131,8 @@ def take_steps(
         log: of the run.
         stopped: whether the user has stopped the run.
     """
-    progress, group, settings, schedule = (
-        state.progress, state.group, run.config.training, run.schedule
-    )  # fmt: skip
+    progress, group = state.progress, state.group
+    settings, schedule = run.config.training, run.schedule
     if progress.step == 0 and progress.before is not None and not run.log:
         report("before", Perplexity(**progress.before), progress, console, log)
         log.end_step()

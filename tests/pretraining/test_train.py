@@ -19,7 +19,7 @@ from spacy_elmo.pretraining import config as config_module
 from spacy_elmo.pretraining import train as loop
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.config_file import read_config
-from spacy_elmo.pretraining.run import evaluation, train_state
+from spacy_elmo.pretraining.run import train_state
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.run.distributed import ProcessGroup
 from spacy_elmo.pretraining.run.log import read_log
@@ -116,7 +116,7 @@ def test_models_have_the_perplexity_that_the_log_says(
         head.bias.data[3] += next(worse, 0.0)  # nothing more at the end
         return evaluate(model, head, *arguments, **settings)
 
-    monkeypatch.setattr(evaluation, "evaluate", spoil)
+    monkeypatch.setattr(train_state, "evaluate", spoil)
     pretrain(small_run(paths), tmp_path / "out", quiet=True)
     results = {}
     for entry in read_log(tmp_path / "out" / "log.jsonl")[-2:]:
@@ -168,7 +168,7 @@ def test_a_run_has_one_number_of_threads(
         seen.add(torch.get_num_threads())
         return evaluated(*arguments, **settings)
 
-    monkeypatch.setattr(evaluation, "evaluate", evaluate_and_see)
+    monkeypatch.setattr(train_state, "evaluate", evaluate_and_see)
     pretrain(small_run(paths), tmp_path / "out", quiet=True)
     assert seen == {3}
     assert torch.get_num_threads() == before
@@ -270,7 +270,7 @@ def test_a_run_killed_before_it_has_written_anything_starts_again(
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(loop, "write_json"), (train_state, "save_checkpoint")]
+    ("module", "name"), [(train_state, "write_json"), (train_state, "save_checkpoint")]
 )
 def test_a_run_killed_before_its_first_checkpoint_starts_again(
     paths: tuple[Path, Path],
@@ -604,8 +604,8 @@ def test_evaluations_are_at_the_highest_precision(
         in_training.append(torch.get_float32_matmul_precision())
         return train_step(*arguments, **settings)
 
-    monkeypatch.setattr(evaluation, "evaluate", note)
-    monkeypatch.setattr(evaluation, "compute_warm_state", note_warm)
+    monkeypatch.setattr(train_state, "evaluate", note)
+    monkeypatch.setattr(train_state, "compute_warm_state", note_warm)
     monkeypatch.setattr(loop, "train_step", note_training)
     changes = {"training.matmul_precision": "medium", "training.state": state}
     changes["model.initial_state"] = "warm" if state == "carried" else "zero"

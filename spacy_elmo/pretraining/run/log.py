@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ...util.files import reading, write_text
-from ..config import Entries
+from ..config import Entries, Follow
 
 LOG = "log.jsonl"
 
@@ -50,12 +49,7 @@ class Log:
         follow: receives the entries of each step.
     """
 
-    def __init__(
-        self,
-        path: Path | None,
-        entries: Entries,
-        follow: Callable[[Entries], None] | None = None,
-    ):
+    def __init__(self, path: Path | None, entries: Entries, follow: Follow | None = None):
         self.path, self.follow = path, follow
         self.entries: Entries = []
         if path is not None:

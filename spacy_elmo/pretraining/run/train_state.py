@@ -1,7 +1,8 @@
-"""The state of a run: made, loaded, and written to its files."""
+"""The state of a run: made, loaded, evaluated, written."""
 
 from __future__ import annotations
 
+import filecmp
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -10,20 +11,28 @@ import torch
 from torch import nn
 
 from ...bilm.model import BiLM
+from ...bilm.warm_state import compute_warm_state
 from ...lm.head import load_head, save_head
-from ...lm.perplexity import evaluate
+from ...lm.perplexity import Perplexity, evaluate
 from ...lm.softmax import LogUniformSampler, SoftmaxHead
 from ...lm.stream_state import StreamState
-from ...util.files import atomic_directory
+from ...util.files import atomic_directory, write_json
 from ...weights.find import load_bilm
-from ...weights.layout import Card
-from ...weights.native import save_bilm
+from ...weights.layout import HEAD, VOCAB, WEIGHTS, Card
+from ...weights.native import save_bilm, save_statistics
+from ...weights.statistics import compute_statistics
+from ..config_file import CONFIG
 from ..data.floret import read_floret, train_floret
+from ..data.word_table import TABLE, write_table
 from ..train_step import TrainState
 from .checkpoint import CHECKPOINT, TrainingProgress, keep_latest, load_checkpoint, save_checkpoint
 from .distributed import ProcessGroup
 from .machine import matmul_precision
 from .prepare_run import Run
+from .starting_point import BEST, LAST
+
+# Whatever the precision in training: evaluations are compared.
+at_the_highest_precision = matmul_precision("highest")
 
 
 def create_train_state(run: Run, group: ProcessGroup, progress: TrainingProgress) -> TrainState:
@@ -111,6 +120,61 @@ def describe_state(state: TrainState) -> str:
         n_threads = torch.get_num_threads()
         processes += f", {n_threads} thread{'s' if n_threads > 1 else ''}"
     return f"{bilm:.1f} M parameters, head: {head:.1f} M{candidates}; {group.device}{processes}"
+
+
+@at_the_highest_precision
+def update_warm_state(state: TrainState, run: Run) -> None:
+    """Set the biLM's warm state, if it is trained with stream states."""
+    if state.streams is not None:
+        state.model.set_warm_state(compute_warm_state(state.model, run.warm_up_text))
+
+
+@at_the_highest_precision
+def evaluate_state(state: TrainState, run: Run) -> Perplexity:
+    """Perplexity on the held-out text, or on the part of it that the settings name.
+
+    Raises:
+        ValueError: a weight is not finite.
+    """
+    check_finite(state.parameters, state.progress.step)
+    update_warm_state(state, run)
+    return evaluate(state.model, state.head, run.dev, max_words=state.settings.eval_words)
+
+
+@at_the_highest_precision
+def evaluate_models(run: Run, device: torch.device) -> dict[str, Perplexity]:
+    """Perplexities on the whole held-out text of a run's models, as they are on disk.
+
+    Statistics of the text are added to them.
+    """
+    results: dict[str, Perplexity] = {}
+    best, last = run.out / BEST, run.out / LAST
+    for path in filter(lambda path: path.exists(), (best, last)):
+        model = load_bilm(path).to(device)
+        if results and all(
+            filecmp.cmp(best / name, last / name, shallow=False) for name in (WEIGHTS, HEAD)
+        ):
+            results[LAST] = results[BEST]
+        else:
+            head, _ = load_head(path)
+            results[path.name] = evaluate(model, head.to(device), run.dev)
+        save_statistics(compute_statistics(model, run.dev), path)
+    return results
+
+
+def start_files(run: Run, state: TrainState) -> None:
+    """Write what a run has at its start."""
+    out, step = run.out, state.progress.step
+    out.mkdir(parents=True, exist_ok=True)
+    state.group.claim(out)
+    run.vocab.write(out / VOCAB)
+    write_json(out / CONFIG, run.config.to_dict())
+    if not run.resumed:
+        if run.table is not None:
+            write_table(run.table, out / TABLE)
+        write_checkpoint(state, run)
+    elif step:  # the process may have been killed before it had copied it
+        keep_latest(out / CHECKPOINT, step, run.config.training.keep_checkpoints)
 
 
 def write_model(state: TrainState, run: Run, name: str) -> None:
