@@ -34,8 +34,7 @@ from spacy_elmo.encoding.rows import RowFiles
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.config_file import build_config, read_config
+from spacy_elmo.pretraining.config import PretrainConfig, build_config, read_config
 from spacy_elmo.pretraining.data.word_table import TABLE, read_table, write_table
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain

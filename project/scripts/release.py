@@ -25,8 +25,7 @@ from spacy_elmo.lm.forward import hidden_states
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import UNKNOWN, Vocabulary
-from spacy_elmo.pretraining.config import Paths, TrainingSettings
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.config import Paths, TrainingSettings, read_config
 from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
 from spacy_elmo.text.shards import Shards, find_shards
 from spacy_elmo.util.files import atomic_directory

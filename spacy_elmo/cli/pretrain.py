@@ -38,7 +38,7 @@ def pretrain_cli(
     text (see project/configs/pretrain_adapt.cfg), and its head too if it has one. OUT gets
     `model-best` and `model-last`, directories that the elmo component can take as its weights.
     """
-    from ..pretraining.config_file import CONFIG
+    from ..pretraining.config import CONFIG
     from ..pretraining.run.distributed import is_first_process
     from ..pretraining.run.starting_point import check_new
     from ..pretraining.train import pretrain

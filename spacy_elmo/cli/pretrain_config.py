@@ -13,8 +13,7 @@ from typing import Any
 from confection import Config
 from spacy.util import load_config, registry
 
-from ..pretraining.config import PretrainConfig
-from ..pretraining.config_file import build_config, override, split_overrides
+from ..pretraining.config import PretrainConfig, build_config, override, split_overrides
 from ..text.corpus_reader import CorpusReader
 from ..util.files import read_json, reading
 from .pretrain_logger import SpacyLogger

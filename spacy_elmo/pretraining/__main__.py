@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from .config_file import read_config, split_overrides
+from .config import read_config, split_overrides
 from .train import pretrain
 
 

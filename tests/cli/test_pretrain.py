@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.lm.head import load_head
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.weights.find import find_weights, load_bilm
 

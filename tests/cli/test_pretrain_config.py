@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.cli.pretrain_config import make_named, read_spacy_config
-from spacy_elmo.pretraining.config_file import CONFIG, read_config
+from spacy_elmo.pretraining.config import CONFIG, read_config
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.text.readers import Texts, blank_pipeline

@@ -21,8 +21,7 @@ from typer.testing import CliRunner
 import spacy_elmo
 import spacy_elmo.pipeline.surprisal  # also where another version's entry points are installed
 from spacy_elmo.cli import app
-from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.config import PretrainConfig, read_config
 
 from ..pipeline.helpers import WIDTH, write_language_model, write_weights
 from ..pretraining.helpers import PROSE, config_text

@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from spacy_elmo.bilm.characters import encode_word
 from spacy_elmo.bilm.word_cache import WordCache
 from spacy_elmo.cli import bundle
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.text import shards

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.config_file import read_config, split_overrides
+from spacy_elmo.pretraining.config import PretrainConfig, read_config, split_overrides
 from spacy_elmo.util.files import write_json
 
 from .helpers import SETTINGS, make_config

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.subwords import SubwordSettings
-from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from spacy_elmo.pretraining.data.floret import floret_settings, read_floret
 from spacy_elmo.pretraining.model_shape import with_subwords
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT

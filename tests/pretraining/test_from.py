@@ -14,8 +14,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli.pretrain_config import read_spacy_config
 from spacy_elmo.lm.head import load_head
-from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.util.files import atomic_directory, write_json

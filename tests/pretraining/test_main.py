@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo.pretraining.__main__ import main
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain

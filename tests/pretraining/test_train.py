@@ -17,8 +17,7 @@ from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining import config as config_module
 from spacy_elmo.pretraining import train as loop
-from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from spacy_elmo.pretraining.run import train_state
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.run.distributed import ProcessGroup

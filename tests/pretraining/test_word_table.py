@@ -14,8 +14,7 @@ from safetensors.torch import load_file
 from spacy_elmo.bilm.static_vectors import WordTable
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.language_model import LanguageModel
-from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.config_file import read_config
+from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from spacy_elmo.pretraining.data.word_table import TABLE, read_table, write_table
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.run.log import read_log

@@ -21,7 +21,7 @@ from ...weights.find import load_bilm
 from ...weights.layout import HEAD, VOCAB, WEIGHTS, Card
 from ...weights.native import save_bilm, save_statistics
 from ...weights.statistics import compute_statistics
-from ..config_file import CONFIG
+from ..config import CONFIG
 from ..data.floret import read_floret, train_floret
 from ..data.word_table import TABLE, write_table
 from ..train_step import TrainState
