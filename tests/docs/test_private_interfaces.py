@@ -138,13 +138,9 @@ def test_names_of_thinc() -> None:
 
 
 def test_names_of_the_command_line_and_of_torch() -> None:
-    from spacy.cli._util import COMMAND, app, import_code, parse_config_overrides
-    from torch.utils.cpp_extension import _get_build_directory
+    from spacy.cli._util import parse_config_overrides
 
-    assert COMMAND == "python -m spacy" and app.registered_commands
     assert parse_config_overrides(["--a.b", "1"]) == {"a.b": 1}
-    import_code(None)
-    assert list(inspect.signature(_get_build_directory).parameters) == ["name", "verbose"]
     assert Path(torch._C.__file__).is_file()
     assert threads._runtime().get_most() > 0
 
