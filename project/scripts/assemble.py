@@ -6,7 +6,7 @@ from pathlib import Path
 
 import spacy
 import typer
-from datasets import TASKS
+from datasets import TASKS, present
 from wasabi import msg
 
 from spacy_elmo.text.readers import blank
@@ -22,7 +22,7 @@ def main(
     nlp = blank(lang, tokenizer)
     weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
     nlp.add_pipe("elmo", config={"model": {"weights": weights}})
-    for task in tasks.split(","):
+    for task in present(run, tasks):
         nlp.add_pipe(task, source=spacy.load(run / "models" / f"{task}-elmo" / "model-best"))
     # The layers are of use to the tasks alone; ELMo's vectors stay.
     nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})

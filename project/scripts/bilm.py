@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import typer
 from sizes import find_size
+from text_facts import FACTS
 from wasabi import msg
 
 from spacy_elmo.cli.options import report_errors
@@ -16,6 +19,7 @@ from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 
 # The biLMs that come with spacy-elmo and with this project, by language.
 BILMS = {"en": "en_sm", "ko": "weights/ko_sm"}
+MOST_EPOCHS = 10  # however many minutes there are for a small text
 
 
 @report_errors("Cannot prepare the biLM")
@@ -29,8 +33,13 @@ def main(
     steps: int = 0,
     seed: int = 0,
     gpu_id: int = -1,
+    minutes: float = 0.0,
 ) -> None:
-    """Write the name or directory of the biLM to RUN/bilm.txt."""
+    """Write the name or directory of the biLM to RUN/bilm.txt.
+
+    With some minutes, a pretraining has as many steps as one core of this machine takes in them.
+    Their number is in RUN/steps.txt, and stays when the command is run again.
+    """
     if bilm == "auto":
         bilm = BILMS.get(lang, "pretrain")
         own = run / "pretrained" / "model-best"
@@ -49,15 +58,6 @@ def main(
             settings, start = str(run / "pretrain.cfg"), []
             gpu = ["--gpu"] if gpu_id >= 0 else []
             elmo("init-config", settings, "--size", chosen.bilm, "--lang", lang, "--force", *gpu)
-        lengths: list[object] = []
-        if config == "auto" or steps:
-            steps = min(steps or chosen.bilm_steps, chosen.bilm_steps)
-            lengths = [
-                "--training.max_steps", steps,
-                "--training.warmup_steps", steps // 20, "--training.decay_steps", steps // 3,
-                # Soon and often, so that an interrupted run leaves a model.
-                "--training.eval_every", max(1, min(steps // 20, 250)),
-            ]  # fmt: skip
         if config != "auto":
             settings = config
         for split in ("train", "dev"):
@@ -65,15 +65,53 @@ def main(
             if not shards.exists() or shards.stat().st_mtime < text.stat().st_mtime:
                 shutil.rmtree(shards, ignore_errors=True)
                 elmo("tokenize", text, shards, "--lang", lang, "--tokenizer", tokenizer)
+        paths: list[object] = [
+            "--paths.train", run / "shards" / "train", "--paths.dev", run / "shards" / "dev",
+            "--training.seed", seed,
+        ]  # fmt: skip
+        if minutes:
+            os.environ["OMP_NUM_THREADS"] = "1"
+            facts = json.loads((run / FACTS).read_text(encoding="utf-8"))
+            paths += [
+                "--model.max_characters_per_token", facts["max_characters_per_token"],
+                "--training.max_epochs", MOST_EPOCHS,
+            ]  # fmt: skip
+            steps = steps or find_steps(run, Path(settings), minutes, list(map(str, paths)))
+        lengths: list[object] = []
+        if config == "auto" or steps:
+            steps = min(steps or chosen.bilm_steps, chosen.bilm_steps)
+            lengths = [
+                "--training.max_steps", steps,
+                "--training.warmup_steps", steps // 20, "--training.decay_steps", steps // 3,
+                # Soon and often, so that an interrupted run leaves a model.
+                "--training.eval_every", max(1, steps // 10 if minutes else min(steps // 20, 250)),
+            ]  # fmt: skip
         resume = ["--resume"] if (out / CHECKPOINT).exists() else []
         elmo(
-            "pretrain", settings, out, *resume, "--gpu-id", gpu_id, *start,
-            "--paths.train", run / "shards" / "train", "--paths.dev", run / "shards" / "dev",
-            "--training.seed", seed, *lengths,
+            "pretrain", settings, out, *resume, "--gpu-id", gpu_id, *start, *paths, *lengths,
         )  # fmt: skip
         bilm = str(out / "model-best")
     (run / "bilm.txt").write_text(f"{bilm}\n", encoding="utf-8")
     msg.good("The biLM", bilm)
+
+
+def find_steps(run: Path, config: Path, minutes: float, overrides: list[str]) -> int:
+    """The steps that fit into some minutes, from RUN/steps.txt if they have been found before."""
+    path = run / "steps.txt"
+    found = path.read_text(encoding="utf-8").split() if path.exists() else []
+    if found[1:2] == [f"{minutes:g}"]:
+        return int(found[0])
+    from speed import measure_speed, steps_within
+
+    msg.info(f"Measuring how many steps {minutes:g} minutes of one core have")
+    step, evaluation = measure_speed(config, overrides)
+    steps = steps_within(minutes, step, evaluation)
+    msg.good(
+        f"{steps:,} steps: one takes {step:.2f} s, an evaluation {evaluation:.0f} s. To repeat "
+        f"the run on another machine: --vars.bilm_steps {steps}"
+    )
+    path.write_text(f"{steps} {minutes:g}\n", encoding="utf-8")
+    return steps
 
 
 def elmo(*arguments: object) -> None:

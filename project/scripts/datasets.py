@@ -3,6 +3,7 @@
 Downloads, and files of your own, are ``assets/LANG/KIND.SPLIT.SUFFIX``, with the kinds ud, ner and
 textcat, and ``assets/LANG/text.SUFFIX`` for the raw text. Without a dev set, every tenth text of
 the training set is taken for it. Files may be compressed with xz, and .spacy files are read too.
+Where there is no split "train", one called "few" stands for it: a treebank's dev set.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TextIO
+from xml.etree import ElementTree
+from zipfile import ZipFile
 
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
@@ -27,10 +30,11 @@ MakeDoc = Callable[[Language], Doc]
 
 TASKS = {"tagger": "ud", "parser": "ud", "ner": "ner", "textcat": "textcat"}
 SPLITS = ("train", "dev", "test")
+TEI = "{http://www.tei-c.org/ns/1.0}"
 SENTENCES = 5  # of a treebank in each Doc, so that a parser learns where they end
 
 # The files of a local folder, instead of downloads.
-LOCAL = {
+LOCAL: dict[str, dict[str, Any]] = {
     "en": {
         "ud": "ud/UD_English-EWT/{}.conllu.xz",
         "ner": "ner/wnut17/{}.iob.xz",
@@ -44,6 +48,19 @@ LOCAL = {
         "text": ["lm/nsmc-reviews/{}.txt.xz", "lm/kowiki/{}.txt.xz"],
     },
 }
+for _lang in ("de", "hu", "pt", "ro", "sv", "uk"):
+    # Modern German is court decisions, whose licence is given in two ways.
+    _texts = ["novels"] if _lang == "de" else ["novels", "modern"]
+    LOCAL[_lang] = {
+        "ud": f"languages/{_lang}/ud.{{}}.conllu.xz",
+        "ner": f"languages/{_lang}/ner.{{}}.iob2.xz",
+        "text": [f"languages/{_lang}/{name}.{{}}.txt.xz" for name in _texts],
+    }
+
+
+def present(run: Path, tasks: str) -> list[str]:
+    """Those of some tasks that a run has data for."""
+    return [task for task in tasks.split(",") if (run / "corpus" / TASKS[task]).exists()]
 
 
 def find_file(kind: str, split: str, lang: str, local: str) -> Path | None:
@@ -53,15 +70,15 @@ def find_file(kind: str, split: str, lang: str, local: str) -> Path | None:
         ValueError: there is no training or test set.
     """
     if local:
-        pattern = LOCAL.get(lang, {}).get(kind, f"{kind}.{{}}.*")
-        folder, name = Path(local), str(pattern).format(split)
+        folder, name = Path(local), LOCAL.get(lang, {}).get(kind, f"{kind}.{{}}.*")
     else:
-        folder, name = Path("assets", lang), f"{kind}.{split}.*"
-    found = sorted(folder.glob(name))
+        folder, name = Path("assets", lang), f"{kind}.{{}}.*"
+    splits = (split, "few") if split == "train" else (split,)
+    found = [path for each in splits for path in sorted(folder.glob(name.format(each)))]
     if not found and split != "dev":
         raise ValueError(
-            f"There is no {folder / name}. Download the data with `python -m spacy project assets` "
-            f"(for Korean with --extra), name a folder with --vars.local, or choose other tasks "
+            f"There is no {folder / name.format(split)}. Download the data with `python -m spacy project assets` "
+            f"(with --extra, if it is not English), name a folder with --vars.local, or choose other tasks "
             f"with --vars.tasks."
         )
     return found[0] if found else None
@@ -90,11 +107,11 @@ def open_text(path: Path) -> TextIO:
     return opener(path, "rt", encoding="utf-8", newline="")
 
 
-def read_trees(lines: Iterable[str]) -> Iterator[str]:
+def read_trees(lines: Iterable[str], n_sentences: int = SENTENCES) -> Iterator[str]:
     """Some sentences of a treebank at a time."""
-    sentences = "".join(lines).strip().split("\n\n")
-    for i in range(0, len(sentences), SENTENCES):
-        yield "\n\n".join(sentences[i : i + SENTENCES]) + "\n\n"
+    sentences = "".join(lines).replace("\r", "").strip().split("\n\n")
+    for i in range(0, len(sentences), n_sentences):
+        yield "\n\n".join(sentences[i : i + n_sentences]) + "\n\n"
 
 
 def read_iob(lines: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:
@@ -109,6 +126,12 @@ def read_iob(lines: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:
         elif words:
             yield words, tags
             words, tags = [], []
+
+
+def read_iob2(lines: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:
+    """A token's number, the token and its tag on each line, comments before each sentence."""
+    rows = (line.rstrip("\r\n").split("\t") for line in lines if not line.startswith("#"))
+    return read_iob("\t".join(row[1:3]) for row in rows)
 
 
 def read_klue(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -183,6 +206,7 @@ def copy_doc(doc: Doc, nlp: Language) -> Doc:
 FORMATS: dict[tuple[str, str], tuple[Callable[..., Iterator[Any]], Callable[..., Doc]]] = {
     ("ud", ".conllu"): (read_trees, make_parsed),
     ("ner", ".iob"): (read_iob, make_tagged),
+    ("ner", ".iob2"): (read_iob2, make_tagged),
     ("ner", ".tsv"): (read_klue, make_with_spans),
     ("ner", ".jsonl"): (read_json, make_with_spans),
     ("textcat", ".jsonl"): (read_json, make_labelled),
@@ -203,8 +227,11 @@ def read_paragraphs(split: str, lang: str, local: str) -> Iterator[str]:
     """
     if local and "text" in LOCAL.get(lang, {}):
         names = [name.format("valid" if split == "dev" else split) for name in LOCAL[lang]["text"]]
+        found = [path for name in names if (path := Path(local, name)).exists()]
+        if not found:
+            raise ValueError(f"There is none of the texts {', '.join(names)} in {local}.")
         with ExitStack() as stack:
-            files = [stack.enter_context(open_text(Path(local, name))) for name in names]
+            files = [stack.enter_context(open_text(path)) for path in found]
             paragraphs = [filter(None, map(str.strip, file)) for file in files]
             for turn in zip_longest(*paragraphs):  # from each in turn: runs may be short
                 yield from filter(None, turn)
@@ -219,7 +246,11 @@ def read_paragraphs(split: str, lang: str, local: str) -> Iterator[str]:
 
 
 def read_articles(path: Path) -> Iterator[str]:
-    """The texts of a table in Parquet, or of any file that `elmo tokenize` reads."""
+    """The texts of a table in Parquet, the paragraphs of novels, or the texts of any file that
+    `elmo tokenize` reads."""
+    if path.suffix == ".zip":
+        yield from read_novels(path)
+        return
     if path.suffix != ".parquet":
         from spacy_elmo.text.readers import read_texts
 
@@ -230,3 +261,14 @@ def read_articles(path: Path) -> Iterator[str]:
     parquet = import_extra("pyarrow.parquet", "parquet", "Parquet needs pyarrow", str(path))
     for batch in parquet.ParquetFile(path).iter_batches(256, columns=["text"]):
         yield from batch["text"].to_pylist()
+
+
+def read_novels(path: Path) -> Iterator[str]:
+    """The paragraphs and lines of verse of an archive of ELTeC, whose novels are in TEI."""
+    with ZipFile(path) as archive:
+        for name in sorted(archive.namelist()):
+            if "/level1/" in name and name.lower().endswith(".xml"):
+                for body in ElementTree.fromstring(archive.read(name)).iter(f"{TEI}body"):
+                    for each in body.iter():
+                        if each.tag in (f"{TEI}p", f"{TEI}l"):
+                            yield " ".join("".join(each.itertext()).split())

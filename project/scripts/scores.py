@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import typer
-from datasets import TASKS
+from datasets import TASKS, present
 
 from spacy_elmo.viz.figure import COLOURS, in_style, new_figure
 from spacy_elmo.viz.picture import Picture
@@ -38,7 +38,7 @@ class Score(NamedTuple):
 
 def main(run: Path, tasks: str = ",".join(TASKS)) -> None:
     """Write RUN/scores.md and RUN/scores.svg."""
-    scores = [read_score(run, task) for task in tasks.split(",")]
+    scores = [read_score(run, task) for task in present(run, tasks)]
     table = make_table(scores)
     (run / "scores.md").write_text(table, encoding="utf-8")
     draw_scores(scores).save(run / "scores.svg")

@@ -24,8 +24,8 @@ print(json.dumps([doc.to_json() for doc in nlp.pipe(json.load(sys.stdin))]))
 
 
 def main(run: Path, package: Path) -> None:
-    """Install PACKAGE with pip, and compare it with RUN/pipeline."""
-    name = package.name.rpartition("-")[0]
+    """Install PACKAGE, a directory or a wheel, with pip, and compare it with RUN/pipeline."""
+    name = package.name.split("-")[0]
     [first, *_] = sorted((run / "corpus").glob("*/test.spacy"))
     docs = DocBin().from_disk(first).get_docs(spacy.blank("en").vocab)
     texts = [doc.text for doc in docs][:N_TEXTS]

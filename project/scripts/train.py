@@ -1,4 +1,9 @@
-"""Each task, trained with ELMo and without it: the same model, data, seed and steps."""
+"""Each task, trained with ELMo and without it: the same model, data, seed and steps.
+
+The models are those of the recipes in configs, or with ``--recipe added`` those of `spacy init
+config` and `elmo add`. Few labels leave no dev set to select by: these take a fixed number of steps,
+in gold sentences and words.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from datasets import TASKS
+from datasets import TASKS, present
 from sizes import Size, find_size
+from spacy.cli.init_config import init_config
 from spacy.cli.train import train
 from spacy.util import load_config
 from thinc.api import Config
 from wasabi import msg
 
+from spacy_elmo import add_elmo
 from spacy_elmo.cli.options import report_errors
 from spacy_elmo.weights.find import find_weights
 
 RECIPES = {"tagger": "tagger_parser", "parser": "tagger_parser", "ner": "ner", "textcat": "textcat"}
 ARMS = ("elmo", "plain")  # with ELMo and without it
+ADDED_STEPS = 1_000
 
 
 @report_errors("Cannot train")
@@ -31,19 +39,24 @@ def main(
     steps: int = 0,
     seed: int = 0,
     gpu_id: int = -1,
+    recipe: str = "configs",
 ) -> None:
     """Write RUN/models/TASK-elmo and RUN/models/TASK-plain; those that are finished stay."""
-    chosen = find_size(size)
-    steps = min(steps or chosen.steps, chosen.steps)
+    chosen, is_added = find_size(size), recipe == "added"
+    steps = min(steps or (ADDED_STEPS if is_added else chosen.steps), chosen.steps)
     # Several evaluations, however short the training: they choose the best model.
-    chosen = chosen._replace(steps=steps, eval_every=max(1, min(chosen.eval_every, steps // 4)))
+    every = steps if is_added else max(1, min(chosen.eval_every, steps // 4))
+    chosen = chosen._replace(steps=steps, eval_every=every)
     weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
     if Path(weights).exists():
         weights = str(Path(weights).resolve())
-    for task in tasks.split(","):
+    for task in present(run, tasks):
         for arm in ARMS:
-            config = make_config(task, arm, chosen)
-            config["vars"]["weights"] = weights
+            if is_added:
+                config = make_added(task, arm, chosen, weights)
+            else:
+                config = make_config(task, arm, chosen)
+                config["vars"]["weights"] = weights
             config["system"]["seed"] = seed
             config["nlp"]["lang"] = lang
             config["nlp"]["tokenizer"] = {"@tokenizers": tokenizer}
@@ -86,6 +99,25 @@ def make_config(task: str, arm: str, size: Size) -> Config:
         components[task]["model"]["tok2vec"] |= {"elmo": None, "output_elmo": None}
     if task == "parser":
         components[task]["min_action_freq"] = size.min_action_freq
+    return limit(config, size)
+
+
+def make_added(task: str, arm: str, size: Size, weights: str) -> Config:
+    """The config of `spacy init config` for a task, with `elmo add` or without."""
+    # Of no language: some need packages for tokenizers of their own, and all else is the same.
+    config = init_config(lang="xx", pipeline=[task])
+    if arm == "elmo":
+        config = add_elmo(config, weights=weights)
+    if task == "parser":
+        config["components"][task]["min_action_freq"] = size.min_action_freq
+    for split in ("train", "dev"):
+        config["corpora"][split]["gold_preproc"] = True
+    config["training"]["patience"] = 0
+    return limit(config, size)
+
+
+def limit(config: Config, size: Size) -> Config:
+    """The config with the steps of a size."""
     training = config["training"]
     training["score_weights"] = {}  # those of the component
     training["max_steps"], training["eval_frequency"] = size.steps, size.eval_every

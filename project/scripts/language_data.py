@@ -1,0 +1,154 @@
+"""The data of a language: its raw text, what that tells, and a few labelled sentences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import typer
+from corpora import own_docs, write_text
+from datasets import (
+    SPLITS,
+    TASKS,
+    MakeDoc,
+    find_file,
+    make_parsed,
+    open_text,
+    read_paragraphs,
+    read_rows,
+    read_trees,
+)
+from sentences import raw_text
+from sizes import find_size, thin_out
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from text_facts import FACTS, read_facts, remarks
+from wasabi import msg
+
+from spacy_elmo.cli.options import report_errors
+from spacy_elmo.text import readers
+from spacy_elmo.text.segments import split_text
+
+SAMPLE = 5_000  # paragraphs whose facts are read
+HELD_OUT = 50  # of so many paragraphs of a user's own text, one is held out
+PATTERNS = {"ud": "*{}*.conllu*", "ner": "*{}*.iob*"}  # of a user's own labelled sentences
+
+
+@report_errors("Cannot read the data")
+def main(
+    run: Path,
+    lang: str = "en",
+    size: str = "full",
+    local: str = "",
+    text: str = "",
+    conllu: str = "",
+    sentences: int = 400,
+    tasks: str = "tagger,parser,ner",
+    tokenizer: str = readers.BY_RULES,
+) -> None:
+    """Write RUN/text/{train,dev}.txt, RUN/language.json and RUN/corpus/KIND/SPLIT.spacy."""
+    nlp, limits = readers.blank(lang, tokenizer), find_size(size)
+    own = size == "tiny" and lang == "en" and not (local or text or conllu)
+    (run / "text").mkdir(parents=True, exist_ok=True)
+    for split in ("train", "dev"):
+        paragraphs = (
+            raw_text(split) if own
+            else read_own_text(text, split) if text
+            else read_paragraphs(split, lang, local)
+        )  # fmt: skip
+        most = limits.paragraphs
+        if most is not None and split == "dev":
+            most //= 10
+        n_words = write_text(run / "text" / f"{split}.txt", islice(paragraphs, most))
+        if not n_words:
+            raise ValueError(f"There is no text to {'train on' if split == 'train' else 'hold out'}.")
+        msg.good(f"text: {n_words:,} words {split}")
+    sample = islice(readers.read_paragraphs(run / "text" / "train.txt"), SAMPLE)
+    facts = read_facts(split_text(nlp, sample))
+    for line in remarks(facts, lang, tokenizer):
+        msg.info(line)
+    found = {**facts._asdict(), "max_characters_per_token": facts.max_characters_per_token}
+    (run / FACTS).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    for kind in dict.fromkeys(TASKS[task] for task in tasks.split(",")):
+        if own:
+            parts = own_docs(nlp)
+        else:
+            files = find_labelled(kind, conllu, lang, local)
+            if not files:
+                msg.info(f"{kind}: no data")
+                continue
+            parts = labelled_docs(nlp, kind, files, min(sentences, limits.train or sentences))
+        folder = run / "corpus" / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        for split, docs in parts.items():
+            DocBin(docs=docs, store_user_data=False).to_disk(folder / f"{split}.spacy")
+        msg.good(f"{kind}: " + ", ".join(f"{len(parts[split])} {split}" for split in SPLITS))
+
+
+def read_own_text(files: str, split: str) -> Iterator[str]:
+    """The paragraphs of files, with commas between their names; every fiftieth is held out.
+
+    Raises:
+        ValueError: there is no such file, or it cannot be read.
+    """
+    for name in files.split(","):
+        if not Path(name).is_file():
+            raise ValueError(f"There is no text file {Path(name).resolve()} (--vars.text).")
+        paragraphs = (each for each in readers.read_paragraphs(Path(name)) if each.strip())
+        for i, paragraph in enumerate(paragraphs):
+            if (i % HELD_OUT == HELD_OUT - 1) == (split == "dev"):
+                yield paragraph
+
+
+def find_labelled(kind: str, conllu: str, lang: str, local: str) -> dict[str, Path]:
+    """The files of a kind by split; none if there are no named entities.
+
+    Raises:
+        ValueError: there is no treebank, or no test set.
+    """
+    if not conllu:
+        try:
+            files = {split: find_file(kind, split, lang, local) for split in SPLITS}
+        except ValueError:
+            if kind == "ud":
+                raise
+            return {}
+        return {split: path for split, path in files.items() if path}
+    found = {
+        split: path
+        for split in SPLITS
+        for path in sorted(Path(conllu).glob(PATTERNS[kind].format(split)))[:1]
+    }
+    if (found or kind == "ud") and not {"train", "test"} <= set(found):
+        names = " and ".join(PATTERNS[kind].format(split) for split in ("train", "test"))
+        raise ValueError(f"In {Path(conllu).resolve()} (--vars.conllu), there must be {names}.")
+    return found
+
+
+def labelled_docs(
+    nlp: Language, kind: str, files: dict[str, Path], n_train: int
+) -> dict[str, list[Doc]]:
+    """Some sentences to learn from, evenly spaced; without a dev set, the others are that."""
+    rows = {split: read_sentences(kind, path) for split, path in files.items()}
+    every = rows["train"]
+    rows["train"] = thin_out(every, n_train)
+    if "dev" not in rows:
+        chosen = set(map(id, rows["train"]))
+        # Without any others, those learned from: nothing is selected by it.
+        rows["dev"] = [row for row in every if id(row) not in chosen] or every
+    return {split: [make_doc(nlp) for make_doc in rows[split]] for split in SPLITS}
+
+
+def read_sentences(kind: str, path: Path) -> list[MakeDoc]:
+    """The labelled sentences of a file."""
+    if ".conllu" not in path.suffixes:
+        return read_rows(kind, path)
+    with open_text(path) as file:
+        return [partial(make_parsed, sentence) for sentence in read_trees(file, 1)]
+
+
+if __name__ == "__main__":
+    typer.run(main)

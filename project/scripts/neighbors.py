@@ -1,0 +1,99 @@
+"""The words of a text whose contexts differ most clearly, and the nearest contexts of each.
+
+No list of ambiguous words is needed: of frequent words, those are shown whose contexts the biLM
+divides best, by the silhouette of the groups.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import typer
+from sizes import thin_out
+from wasabi import msg
+
+from spacy_elmo.senses.clusters import center, distances, silhouette
+from spacy_elmo.senses.occurrences import Senses, find_senses
+from spacy_elmo.text.readers import blank_pipeline
+from spacy_elmo.text.shards import Shards
+from spacy_elmo.viz.contexts import draw_senses
+from spacy_elmo.weights.find import find_weights
+
+CANDIDATES, SHOWN = 40, 3  # words whose contexts are read, and that are shown
+MOST_CONTEXTS, TYPICAL = 100, 4  # of a word, and of a group in the list
+FREQUENT = 60  # occurrences that a candidate has, unless the text is too small
+MOST_SHARE = 0.001  # of all words; more frequent ones are the grammar's
+
+
+def main(run: Path, word: str = "auto", top: int = SHOWN) -> None:
+    """Write RUN/neighbors.md, and RUN/senses.html for the first word."""
+    weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
+    text = str(run / "text" / "train.txt")
+    words = word.split(",")
+    if word == "auto":
+        words = candidates(run / "shards" / "train", weights)
+    found = sorted(read(words, text, weights), key=clearness, reverse=True)[:top]
+    if not found:
+        msg.warn("There are no contexts to show", f"None of {', '.join(words)} has enough of them.")
+        return
+    (run / "neighbors.md").write_text("\n".join(map(describe, found)), encoding="utf-8")
+    draw_senses(found[0]).save(run / "senses.html")
+    print("\n".join(map(describe, found)))
+    msg.good(f"Contexts of {', '.join(each.word for each in found)}", str(run / "neighbors.md"))
+
+
+def candidates(shards: Path, weights: str) -> list[str]:
+    """Frequent words of a tokenized text, letters alone and no stop words, evenly spaced."""
+    nlp = blank_pipeline(find_weights(weights))
+    counts = Counter[str]()
+    for sentence in Shards(shards).sentences():
+        counts.update(word.lower() for word in sentence)
+    least = min(FREQUENT, counts.total() / 500)
+    words = [
+        word
+        for word, n in counts.most_common()
+        if least <= n <= max(MOST_SHARE * counts.total(), 4 * least)
+        and all(unicodedata.category(letter)[0] in "LM" for letter in word)  # with vowel signs
+        and not nlp.vocab[word].is_stop
+    ]
+    return thin_out(words, CANDIDATES)
+
+
+def read(words: list[str], text: str, weights: str) -> Iterator[Senses]:
+    """The contexts of those words that have enough."""
+    for word in words:
+        try:
+            yield find_senses(word, text, weights=weights, most_contexts=MOST_CONTEXTS, quiet=True)
+        except ValueError as error:  # too few, or not one token
+            msg.text(str(error))
+
+
+def clearness(found: Senses) -> float:
+    """The silhouette of the groups; 0 of a single one."""
+    if len(found.groups) < 2:
+        return 0.0
+    vectors = np.stack([c.vector for group in found.groups for c in group.contexts])
+    labels = [i for i, group in enumerate(found.groups) for _ in group.contexts]
+    return silhouette(distances(center(vectors)), np.array(labels))
+
+
+def describe(found: Senses) -> str:
+    """The most typical contexts of each group, in Markdown."""
+    lines = [f"## {found.word}", ""]
+    for group in found.groups:
+        keywords = f": {', '.join(group.keywords)}" if group.keywords else ""
+        lines.append(f"{len(group.contexts)} contexts{keywords}")
+        lines.append("")
+        for context in group.contexts[:TYPICAL]:
+            left, middle, right = context.text
+            lines.append(f"- {left[-60:]}**{middle}**{right[:60]}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    typer.run(main)
