@@ -20,6 +20,7 @@ from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 # The biLMs that come with spacy-elmo and with this project, by language.
 BILMS = {"en": "en_sm", "ko": "weights/ko_sm"}
 MOST_EPOCHS = 10  # however many minutes there are for a small text
+EVAL_WORDS = 20_000  # held out, where minutes count
 
 
 @report_errors("Cannot prepare the biLM")
@@ -38,7 +39,7 @@ def main(
     """Write the name or directory of the biLM to RUN/bilm.txt.
 
     With some minutes, a pretraining has as many steps as one core of this machine takes in them.
-    Their number is in RUN/steps.txt, and stays when the command is run again.
+    Their number is in RUN/steps.json, and stays when the command is run again.
     """
     if bilm == "auto":
         bilm = BILMS.get(lang, "pretrain")
@@ -69,22 +70,25 @@ def main(
             "--paths.train", run / "shards" / "train", "--paths.dev", run / "shards" / "dev",
             "--training.seed", seed,
         ]  # fmt: skip
+        # Evaluations come soon and often, so that an interrupted run leaves a model.
+        evaluations, most_between = 20, 250
         if minutes:
+            evaluations, most_between = 10, 10**9
             os.environ["OMP_NUM_THREADS"] = "1"
             facts = json.loads((run / FACTS).read_text(encoding="utf-8"))
             paths += [
                 "--model.max_characters_per_token", facts["max_characters_per_token"],
-                "--training.max_epochs", MOST_EPOCHS,
+                "--training.max_epochs", MOST_EPOCHS, "--training.eval_words", EVAL_WORDS,
             ]  # fmt: skip
-            steps = steps or find_steps(run, Path(settings), minutes, list(map(str, paths)))
+            if not steps:
+                steps, evaluations = find_steps(run, Path(settings), minutes, paths)
         lengths: list[object] = []
         if config == "auto" or steps:
             steps = min(steps or chosen.bilm_steps, chosen.bilm_steps)
             lengths = [
                 "--training.max_steps", steps,
                 "--training.warmup_steps", steps // 20, "--training.decay_steps", steps // 3,
-                # Soon and often, so that an interrupted run leaves a model.
-                "--training.eval_every", max(1, steps // 10 if minutes else min(steps // 20, 250)),
+                "--training.eval_every", max(1, min(steps // evaluations, most_between)),
             ]  # fmt: skip
         resume = ["--resume"] if (out / CHECKPOINT).exists() else []
         elmo(
@@ -95,23 +99,24 @@ def main(
     msg.good("The biLM", bilm)
 
 
-def find_steps(run: Path, config: Path, minutes: float, overrides: list[str]) -> int:
-    """The steps that fit into some minutes, from RUN/steps.txt if they have been found before."""
-    path = run / "steps.txt"
-    found = path.read_text(encoding="utf-8").split() if path.exists() else []
-    if found[1:2] == [f"{minutes:g}"]:
-        return int(found[0])
-    from speed import measure_speed, steps_within
+def find_steps(run: Path, config: Path, minutes: float, overrides: list[object]) -> tuple[int, int]:
+    """The steps that fit into some minutes, and the evaluations among them; from RUN/steps.json if
+    they have been found before."""
+    path = run / "steps.json"
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if found.get("minutes") != minutes:
+        from speed import measure_speed, plan
 
-    msg.info(f"Measuring how many steps {minutes:g} minutes of one core have")
-    step, evaluation = measure_speed(config, overrides)
-    steps = steps_within(minutes, step, evaluation)
-    msg.good(
-        f"{steps:,} steps: one takes {step:.2f} s, an evaluation {evaluation:.0f} s. To repeat "
-        f"the run on another machine: --vars.bilm_steps {steps}"
-    )
-    path.write_text(f"{steps} {minutes:g}\n", encoding="utf-8")
-    return steps
+        msg.info(f"Measuring how many steps {minutes:g} minutes of one core have")
+        step, evaluation = measure_speed(config, list(map(str, overrides)))
+        steps, evaluations = plan(minutes, step, evaluation)
+        msg.good(
+            f"{steps:,} steps: one takes {step:.2f} s, an evaluation {evaluation:.0f} s. To repeat "
+            f"the run on another machine: --vars.bilm_steps {steps}"
+        )
+        found = {"minutes": minutes, "steps": steps, "evaluations": evaluations}
+        path.write_text(json.dumps(found) + "\n", encoding="utf-8")
+    return found["steps"], found["evaluations"]
 
 
 def elmo(*arguments: object) -> None:

@@ -77,9 +77,9 @@ def find_file(kind: str, split: str, lang: str, local: str) -> Path | None:
     found = [path for each in splits for path in sorted(folder.glob(name.format(each)))]
     if not found and split != "dev":
         raise ValueError(
-            f"There is no {folder / name.format(split)}. Download the data with `python -m spacy project assets` "
-            f"(with --extra, if it is not English), name a folder with --vars.local, or choose other tasks "
-            f"with --vars.tasks."
+            f"There is no {folder / name.format(split)}. Download the data with `python -m spacy "
+            f"project assets` (with --extra, if it is not English), name a folder with "
+            f"--vars.local, or choose other tasks with --vars.tasks."
         )
     return found[0] if found else None
 

@@ -64,7 +64,9 @@ def main(
             most //= 10
         n_words = write_text(run / "text" / f"{split}.txt", islice(paragraphs, most))
         if not n_words:
-            raise ValueError(f"There is no text to {'train on' if split == 'train' else 'hold out'}.")
+            raise ValueError(
+                f"There is no text to {'train on' if split == 'train' else 'hold out'}."
+            )
         msg.good(f"text: {n_words:,} words {split}")
     sample = islice(readers.read_paragraphs(run / "text" / "train.txt"), SAMPLE)
     facts = read_facts(split_text(nlp, sample))

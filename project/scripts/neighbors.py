@@ -17,7 +17,7 @@ from sizes import thin_out
 from wasabi import msg
 
 from spacy_elmo.senses.clusters import center, distances, silhouette
-from spacy_elmo.senses.occurrences import Senses, find_senses
+from spacy_elmo.senses.occurrences import MIN_CONTEXTS, Senses, find_senses
 from spacy_elmo.text.readers import blank_pipeline
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.viz.contexts import draw_senses
@@ -25,8 +25,8 @@ from spacy_elmo.weights.find import find_weights
 
 CANDIDATES, SHOWN = 40, 3  # words whose contexts are read, and that are shown
 MOST_CONTEXTS, TYPICAL = 100, 4  # of a word, and of a group in the list
-FREQUENT = 60  # occurrences that a candidate has, unless the text is too small
-MOST_SHARE = 0.001  # of all words; more frequent ones are the grammar's
+SMALL = 600_000  # words of a text in which all words with enough contexts are candidates
+FREQUENT, MOST_SHARE = 60, 0.001  # otherwise: more frequent ones are the grammar's
 
 
 def main(run: Path, word: str = "auto", top: int = SHOWN) -> None:
@@ -52,11 +52,12 @@ def candidates(shards: Path, weights: str) -> list[str]:
     counts = Counter[str]()
     for sentence in Shards(shards).sentences():
         counts.update(word.lower() for word in sentence)
-    least = min(FREQUENT, counts.total() / 500)
+    total = counts.total()
+    least, most = (MIN_CONTEXTS, total) if total < SMALL else (FREQUENT, MOST_SHARE * total)
     words = [
         word
         for word, n in counts.most_common()
-        if least <= n <= max(MOST_SHARE * counts.total(), 4 * least)
+        if least <= n <= most
         and all(unicodedata.category(letter)[0] in "LM" for letter in word)  # with vowel signs
         and not nlp.vocab[word].is_stop
     ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
@@ -17,7 +18,9 @@ from spacy_elmo.pretraining.config import Entries
 from spacy_elmo.pretraining.train import pretrain
 
 N_STEPS, N_FIRST = 30, 5  # measured; the first of them set up what the others use
-N_EVALUATIONS = 12  # of a run, those at its end included
+BUFFER_WORDS = 100_000  # more than these read
+MOST_EVALUATIONS, SHARE = 10, 0.05  # of a run, and of its time
+AT_ITS_END = 2  # of the best model and of the last
 
 
 class Measured(Exception):
@@ -47,24 +50,28 @@ def measure_speed(config: Path, overrides: Sequence[str]) -> tuple[float, float]
 
     settings = read_spacy_config(config, overrides)
     lengths = {"max_steps": 2 * N_STEPS, "warmup_steps": N_STEPS, "decay_steps": N_STEPS}
-    # The last of these steps is followed by an evaluation.
-    training = replace(settings.training, **lengths, eval_every=N_STEPS + 1)
+    settings = replace(
+        settings,
+        corpus=replace(settings.corpus, buffer_words=BUFFER_WORDS),
+        # The last of these steps is followed by an evaluation.
+        training=replace(settings.training, **lengths, eval_every=N_STEPS + 1),
+        make_logger=clock,
+    )
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            pretrain(replace(settings, training=training, make_logger=clock), Path(folder), quiet=True)
-        except Measured:
-            pass
-    seconds = [end - start for start, end in zip(ends, ends[1:], strict=False)]
-    *steps, last = seconds[N_FIRST:]
+    with tempfile.TemporaryDirectory() as folder, suppress(Measured):
+        pretrain(settings, Path(folder), quiet=True)
+    *steps, last = [end - start for start, end in pairwise(ends)][N_FIRST:]
     return fmean(steps), max(0.0, last - fmean(steps))
 
 
-def steps_within(minutes: float, step: float, evaluation: float) -> int:
-    """The steps that fit into some minutes of one core, with the evaluations of the run.
+def plan(minutes: float, step: float, evaluation: float) -> tuple[int, int]:
+    """How many steps fit into some minutes of one core, and how many of them have an evaluation.
 
     Args:
         minutes: of processor time.
         step, evaluation: seconds of one.
     """
-    return max(10, int((60 * minutes - N_EVALUATIONS * evaluation) / step))
+    most = int(SHARE * 60 * minutes / max(evaluation, 1e-3))
+    n_evaluations = max(1, min(MOST_EVALUATIONS, most))
+    left = 60 * minutes - (n_evaluations + AT_ITS_END) * evaluation
+    return max(2 * n_evaluations, int(left / step)), n_evaluations

@@ -1,8 +1,8 @@
 """Each task, trained with ELMo and without it: the same model, data, seed and steps.
 
 The models are those of the recipes in configs, or with ``--recipe added`` those of `spacy init
-config` and `elmo add`. Few labels leave no dev set to select by: these take a fixed number of steps,
-in gold sentences and words.
+config` and `elmo add`. Few labels leave no dev set to select by: these take a fixed number of
+steps, in gold sentences and words.
 """
 
 from __future__ import annotations

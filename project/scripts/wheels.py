@@ -17,9 +17,7 @@ from spacy_elmo.cli.options import report_errors
 
 
 @report_errors("Cannot build a wheel")
-def main(
-    run: Path, lang: str = "en", name: str = "elmo_tasks", version: str = "1.0.0"
-) -> None:
+def main(run: Path, lang: str = "en", name: str = "elmo_tasks", version: str = "1.0.0") -> None:
     """Write RUN/wheels/*.whl: LANG_NAME, and the biLM as LANG_bilm.
 
     The biLM is in half precision and without its head.

@@ -110,7 +110,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert parts["test"] == []  # no text has a label of the training set
     (folder / "ner.train.doc").write_text("", encoding="utf-8")
     (folder / "ner.test.doc").write_text("", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"known are \.iob, \.tsv, \.jsonl"):
+    with pytest.raises(ValueError, match=r"known are \.iob, \.iob2, \.tsv, \.jsonl"):
         downloaded_docs(nlp, "ner", "en", "", Size())
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 import spacy
+from spacy.util import load_config
 from weasel.cli.document import MARKER_END, MARKER_START
 from weasel.cli.document import project_document as document
 from weasel.util.config import load_project_config
@@ -61,15 +62,19 @@ def run(project: Path, workflow: str, **variables: object) -> str:
 def test_workflows_and_what_they_need(project: Path) -> None:
     config = load_project_config(project)
     commands = {command["name"]: command for command in config["commands"]}
-    assert set(config["workflows"]) == {"all", "pretrain", "train", "compare", "explain", "package"}
+    assert set(config["workflows"]) == {
+        "all", "pretrain", "train", "compare", "explain", "package", "language"
+    }  # fmt: skip
     assert not set(config["workflows"]) & set(commands)  # spaCy would run a workflow in itself
     made: set[str] = set()
-    for name in config["workflows"]["all"] + config["workflows"]["pretrain"]:
+    for name in (
+        step for each in ("all", "pretrain", "language") for step in config["workflows"][each]
+    ):
         for needed in commands[name]["deps"]:
             parents = {str(parent) for parent in Path(needed).parents}
             assert needed in made or parents & made or (project / needed).exists(), needed
         made.update(commands[name].get("outputs", []))
-        if name == "pretrain-bilm":
+        if name in ("pretrain-bilm", "language-bilm"):
             made.add("runs/en-full/pretrained")
     used = {step for steps in config["workflows"].values() for step in steps}
     assert set(commands) - used == {"readme"}
@@ -106,7 +111,9 @@ def test_checksums_of_the_assets(project: Path, monkeypatch: pytest.MonkeyPatch)
             content = content.replace(b"\n\n", b"\n\t\n", 2394)
         assert md5(content).hexdigest() == asset["checksum"], asset["dest"]
         checked.append(f"{lang}.{kind}")
-    assert sorted(checked) == ["en.ner"] * 3 + ["en.ud"] * 3 + ["ko.ud"] * 3
+    few = [f"{lang}.ud" for lang in ("de", "hu", "pt", "ro", "sv", "uk")] * 2
+    more = ["en.ner", "en.ud", "ko.ud", "pt.ner", "sv.ner"] * 3
+    assert sorted(checked) == sorted([*few, *more])
 
 
 @pytest.mark.parametrize(("lang", "name"), [("en", "en_sm"), ("ko", "weights/ko_sm")])
@@ -141,6 +148,41 @@ def test_all(project: Path) -> None:
     assert doc[1].dep_ == "ROOT" and set(doc.cats) == {"money", "nature"}
     assert doc.tensor is None  # removed by doc_cleaner, as in the recipes
     assert "nothing changed" in run(project, "train", size="tiny")
+
+
+@pytest.mark.slow
+@LONG
+@pytest.mark.skipif(find_spec("setuptools") is None, reason="pip builds packages with setuptools")
+def test_a_language(project: Path) -> None:
+    """From sentences of our own to wheels; then from files of a user."""
+    pytest.importorskip("matplotlib")
+    output = run(project, "language", size="tiny", minutes=1, steps=40)
+    assert "steps: one takes" in output
+    assert "en_elmo_tasks is installed and predicts the same" in output
+    out = project / "runs" / "en-tiny"
+    table = (out / "scores.md").read_text(encoding="utf-8")
+    assert [line.split()[1] for line in table.splitlines()[2:]] == ["tagger", "parser", "ner"]
+    for name in ("pretraining.png", "mixes.svg", "senses.html", "neighbors.md"):
+        assert (out / name).stat().st_size > 200
+    assert sorted(path.name.split("-")[0] for path in (out / "wheels").iterdir()) == [
+        "en_elmo_tasks", "spacy_elmo_en_bilm"
+    ]  # fmt: skip
+    config = load_config(out / "models" / "tagger-elmo" / "config.cfg")
+    assert config["training"]["max_steps"] == config["training"]["eval_frequency"] == 40
+    assert config["corpora"]["train"]["gold_preproc"]
+    assert "nothing changed" in run(project, "language-bilm", size="tiny", minutes=1)
+
+    write_local_folder(project / "data")
+    own = project / "data"
+    unpacked = {"mine.txt": own / "lm/enwiki/train.txt.xz"}
+    for split in ("train", "test"):
+        unpacked[f"xx-ud-{split}.conllu"] = own / f"ud/UD_English-EWT/{split}.conllu.xz"
+    for name, packed in unpacked.items():
+        (own / name).write_bytes(
+            lzma.decompress(packed.read_bytes()) * (5 if "mine" in name else 1)
+        )
+    few = {"size": "tiny", "text": "data/mine.txt", "conllu": "data", "sentences": 12, "lang": "nb"}
+    assert "ud: 12 train, 18 dev, 10 test" in run(project, "language-data", **few)
 
 
 @pytest.mark.slow

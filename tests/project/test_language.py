@@ -1,0 +1,220 @@
+"""The scripts of the project's workflow `language`, on a few sentences."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
+
+from spacy_elmo.senses.occurrences import Context, Sense, Senses
+from spacy_elmo.text.readers import BY_RULES
+
+from ..pipeline.helpers import write_weights
+from ..threads import one_thread  # noqa: F401  # for every test here
+
+SCRIPTS = Path(__file__).parents[2] / "project" / "scripts"
+ROW = "1\tHan\than\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\tgår {}\tgå\tVERB\tVB\t_\t0\troot\t_\t_\n\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def scripts() -> Iterator[None]:
+    """The scripts import each other by their names."""
+    sys.path.insert(0, str(SCRIPTS))
+    yield
+    sys.path.remove(str(SCRIPTS))
+
+
+def test_facts_of_scripts() -> None:
+    from text_facts import read_facts, remarks
+
+    german = read_facts([["Er", "geht", "."], ["Haus"]])
+    assert german.words == 2 and german.letter_bytes == 1 and german.cased == 1
+    assert german.upper == pytest.approx(0.2) and german.unspaced == 0
+    assert german.max_characters_per_token == 50
+    [line] = remarks(german, "de", BY_RULES)
+    assert line.startswith("2 words in a sentence, 1.0 bytes in a letter")
+    ukrainian = read_facts([["найнепередбачуваніший", "він"]] * 10)
+    assert ukrainian.letter_bytes == 2 and ukrainian.word_bytes == 42
+    assert ukrainian.max_characters_per_token == 50
+    hindi = read_facts([["अंतर्राष्ट्रीयकरणवाद"]])  # three bytes a letter
+    assert hindi.max_characters_per_token == 70 and hindi.cased == 0 and hindi.upper == 0
+    with pytest.raises(ValueError, match="no letters"):
+        read_facts([["1", "2"]])
+
+
+def test_what_a_text_warns_of() -> None:
+    from text_facts import read_facts, remarks
+
+    chinese = read_facts([["我们在河边散步。"]])
+    with pytest.raises(ValueError, match=r"100% .* without spaces .* spacy.zh.ChineseTokenizer"):
+        list(remarks(chinese, "zh", BY_RULES))
+    with pytest.raises(ValueError, match="put spaces between the words"):
+        list(remarks(chinese, "xx", BY_RULES))
+    assert "what a word is" in list(remarks(chinese, "zh", "spacy.zh.ChineseTokenizer"))[1]
+    korean = read_facts([["우리는", "강가를", "걷는다", "."]])
+    assert len(list(remarks(korean, "ko", BY_RULES))) == 1
+    low = read_facts([["er", "geht"] * 80])
+    _, capitals, ends = remarks(low, "de", BY_RULES)
+    assert "no capitals" in capitals and "more than 100 words" in ends
+
+
+def test_long_words_are_rare() -> None:
+    from text_facts import read_facts
+
+    usual = [["ord"] * 99 + ["x" * 40]] * 1000
+    assert read_facts([*usual, ["y" * 90]]).word_bytes == 40
+    assert read_facts([*usual, *[["y" * 90]] * 100]).max_characters_per_token == 100
+
+
+def test_data_of_ones_own(tmp_path: Path) -> None:
+    """Raw text in two files, a treebank under the names of UD, and entities."""
+    from language_data import main
+
+    bank = tmp_path / "bank"
+    bank.mkdir()
+    for split, n in (("train", 10), ("test", 3)):
+        rows = "".join(ROW.format(i) for i in range(n))
+        (bank / f"sv_x-ud-{split}.conllu").write_text(rows, encoding="utf-8", newline="\r\n")
+        lines = "# text = Anna går\n1\tAnna\tB-PER\t-\t-\n2\tgår\tO\t-\t-\n\n" * n
+        (bank / f"sv_x-ud-{split}.iob2").write_text(lines, encoding="utf-8")
+    texts = [tmp_path / "one.txt", tmp_path / "two.txt"]
+    for path in texts:
+        path.write_text("".join(f"Han går {i}.\n\n" for i in range(50)), encoding="utf-8")
+    run = tmp_path / "run"
+    text = ",".join(map(str, texts))
+    main(run, lang="sv", text=text, conllu=str(bank), sentences=5)
+    assert (run / "text" / "dev.txt").read_text(encoding="utf-8") == "Han går 49.\n" * 2
+    assert len((run / "text" / "train.txt").read_text(encoding="utf-8").splitlines()) == 98
+    facts = json.loads((run / "language.json").read_text(encoding="utf-8"))
+    assert facts["max_characters_per_token"] == 50
+
+    def read(kind: str, split: str) -> list:
+        path = run / "corpus" / kind / f"{split}.spacy"
+        return list(DocBin().from_disk(path).get_docs(Vocab()))
+
+    assert [doc[1].text for doc in read("ud", "train")] == [f"går {i}" for i in range(0, 10, 2)]
+    assert [doc[1].text for doc in read("ud", "dev")] == [f"går {i}" for i in range(1, 10, 2)]
+    assert [t.tag_ for t in read("ud", "test")[0]] == ["PRON", "VB"]  # UPOS where it is alone
+    assert [doc.ents[0].label_ for doc in read("ner", "train")] == ["PER"] * 5
+
+
+def test_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from language_data import find_labelled, main
+
+    with pytest.raises(SystemExit):
+        main(tmp_path / "run", lang="sv", text=str(tmp_path / "none.txt"))
+    printed = capsys.readouterr()
+    assert "There is no text file" in (printed.out + printed.err).replace("\n", " ")
+    with pytest.raises(ValueError, match=r"\*train\*\.conllu\* and \*test\*\.conllu\*"):
+        find_labelled("ud", str(tmp_path), "sv", "")
+    assert find_labelled("ner", str(tmp_path), "sv", "") == {}
+    assert find_labelled("ner", "", "sv", str(tmp_path)) == {}
+
+
+def test_novels(tmp_path: Path) -> None:
+    """An archive of ELTeC: the paragraphs and verses of its texts, without heads and the header."""
+    from datasets import read_articles
+
+    novel = (
+        '<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><p>Meta</p></teiHeader><text><body>'
+        "<head>Eins</head><p>Es war\n  <hi>einmal</hi>.</p><l>Ein Vers</l></body></text></TEI>"
+    )
+    with ZipFile(tmp_path / "text.zip", "w") as archive:
+        archive.writestr("ELTeC-deu-1/level1/DEU001.xml", novel)
+        archive.writestr("ELTeC-deu-1/level0/DEU001.xml", novel)
+    assert list(read_articles(tmp_path / "text.zip")) == ["Es war einmal.", "Ein Vers"]
+
+
+def test_a_treebank_called_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from datasets import find_file
+
+    monkeypatch.chdir(tmp_path)
+    for folder in (tmp_path / "assets" / "de", tmp_path / "data" / "languages" / "de"):
+        folder.mkdir(parents=True)
+        suffix = ".xz" if "data" in folder.parts else ""
+        for split in ("few", "test"):
+            (folder / f"ud.{split}.conllu{suffix}").touch()
+        for local in ("", str(tmp_path / "data")) if suffix else ("",):
+            assert find_file("ud", "train", "de", local).name.startswith("ud.few.conllu")
+            assert find_file("ud", "dev", "de", local) is None
+
+
+def test_steps_in_some_minutes() -> None:
+    from speed import plan
+
+    assert plan(60, 1.0, 0.0) == (3600, 10)
+    assert plan(60, 0.5, 10.0) == (2 * (3600 - 12 * 10), 10)
+    assert plan(10, 1.0, 10.0) == (600 - 5 * 10, 3)  # fewer evaluations in a short time
+    assert plan(0.01, 1.0, 30.0) == (2, 1)
+
+
+def test_the_speed_of_a_run(tmp_path: Path) -> None:
+    """Measured on its first steps, of which nothing stays."""
+    from speed import measure_speed
+
+    text = tmp_path / "train.txt"
+    words = "the quick brown fox jumps over a lazy dog while rivers run"
+    text.write_text(f"{words}\n" * 200, encoding="utf-8")
+    (tmp_path / "pretrain.cfg").write_text(
+        "[model]\nfilters = [[1, 8]]\nprojection_dim = 8\ndim = 16\nchar_dim = 4\n"
+        '[softmax]\nkind = "full"\n[training]\nbatch_words = 50\n'
+    )
+    paths = ["--paths.train", str(text), "--paths.dev", str(text)]
+    step, evaluation = measure_speed(tmp_path / "pretrain.cfg", paths)
+    assert 0 < step < 5 and 0 <= evaluation < 60
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pretrain.cfg", "train.txt"]
+
+
+def test_configs_of_few_labels(tmp_path: Path) -> None:
+    from sizes import Size
+    from train import make_added
+
+    size = Size(steps=30, eval_every=30, min_action_freq=5)
+    plain = make_added("parser", "plain", size, "")
+    elmo = make_added("parser", "elmo", size, str(write_weights(tmp_path / "tiny")))
+    assert plain["nlp"]["pipeline"] == ["tok2vec", "parser"]
+    assert elmo["nlp"]["pipeline"] == ["elmo", "parser"]
+    for config in (plain, elmo):
+        training = config["training"]
+        assert (training["max_steps"], training["eval_frequency"], training["patience"]) == (
+            30,
+            30,
+            0,
+        )
+        assert config["corpora"]["train"]["gold_preproc"]
+        assert config["components"]["parser"]["min_action_freq"] == 5
+
+
+def test_candidates_are_frequent_words(tmp_path: Path) -> None:
+    from neighbors import candidates
+
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    lines = ["the bank , a bank .", "the river 42 Bank", "a हिन्दी हिन्दी हिन्दी word"] * 20
+    (shards / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    found = candidates(shards, str(write_weights(tmp_path / "tiny")))
+    # Letters with vowel signs, in any case; no stop words, numbers and marks.
+    assert set(found) == {"bank", "हिन्दी", "river", "word"}
+
+
+def test_clear_contexts_come_first() -> None:
+    from neighbors import clearness, describe
+
+    def senses(*vectors: tuple[float, float]) -> Senses:
+        made = [Context(("a ", "seal", " b"), np.array(v), np.zeros((1, 2))) for v in vectors]
+        return Senses(
+            "seal", [Sense(made[:2], [1.0, 1.0], ["ice"]), Sense(made[2:], [1.0, 1.0], [])]
+        )
+
+    clear = senses((1.0, 0.0), (1.0, 0.1), (-1.0, 0.0), (-1.0, 0.1))
+    assert clearness(clear) > clearness(senses((1.0, 0.0), (-1.0, 0.1), (-1.0, 0.0), (1.0, 0.1)))
+    assert clearness(Senses("seal", clear.groups[:1])) == 0
+    assert "## seal" in describe(clear) and "2 contexts: ice" in describe(clear)
+    assert "- a **seal** b" in describe(clear)
