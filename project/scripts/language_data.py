@@ -22,7 +22,7 @@ from datasets import (
     read_trees,
 )
 from sentences import raw_text
-from sizes import find_size, thin_out
+from sizes import Size, find_size, thin_out
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from text_facts import FACTS, read_facts, remarks
@@ -82,7 +82,7 @@ def main(
             if not files:
                 msg.info(f"{kind}: no data")
                 continue
-            parts = labelled_docs(nlp, kind, files, min(sentences, limits.train or sentences))
+            parts = labelled_docs(nlp, kind, files, sentences, limits)
         folder = run / "corpus" / kind
         folder.mkdir(parents=True, exist_ok=True)
         for split, docs in parts.items():
@@ -131,16 +131,18 @@ def find_labelled(kind: str, conllu: str, lang: str, local: str) -> dict[str, Pa
 
 
 def labelled_docs(
-    nlp: Language, kind: str, files: dict[str, Path], n_train: int
+    nlp: Language, kind: str, files: dict[str, Path], n_train: int, limits: Size
 ) -> dict[str, list[Doc]]:
     """Some sentences to learn from, evenly spaced; without a dev set, the others are that."""
     rows = {split: read_sentences(kind, path) for split, path in files.items()}
     every = rows["train"]
-    rows["train"] = thin_out(every, n_train)
+    rows["train"] = thin_out(every, min(n_train, limits.train or n_train))
     if "dev" not in rows:
         chosen = set(map(id, rows["train"]))
         # Without any others, those learned from: nothing is selected by it.
         rows["dev"] = [row for row in every if id(row) not in chosen] or every
+    for split in ("dev", "test"):
+        rows[split] = thin_out(rows[split], getattr(limits, split))
     return {split: [make_doc(nlp) for make_doc in rows[split]] for split in SPLITS}
 
 

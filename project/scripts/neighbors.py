@@ -23,10 +23,10 @@ from spacy_elmo.text.shards import Shards
 from spacy_elmo.viz.contexts import draw_senses
 from spacy_elmo.weights.find import find_weights
 
-CANDIDATES, SHOWN = 40, 3  # words whose contexts are read, and that are shown
-MOST_CONTEXTS, TYPICAL = 100, 4  # of a word, and of a group in the list
-SMALL = 600_000  # words of a text in which all words with enough contexts are candidates
-FREQUENT, MOST_SHARE = 60, 0.001  # otherwise: more frequent ones are the grammar's
+CANDIDATES, SHOWN = 30, 3  # words whose contexts are read, and that are shown
+MOST_CONTEXTS, TYPICAL = 60, 4  # of a word, and of a group in the list
+# Of a candidate, in a large text, and in a small one: more frequent words are the grammar's.
+OCCURRENCES, SHARES = (60, 20), (0.0001, 0.001)
 
 
 def main(run: Path, word: str = "auto", top: int = SHOWN) -> None:
@@ -52,8 +52,8 @@ def candidates(shards: Path, weights: str) -> list[str]:
     counts = Counter[str]()
     for sentence in Shards(shards).sentences():
         counts.update(word.lower() for word in sentence)
-    total = counts.total()
-    least, most = (MIN_CONTEXTS, total) if total < SMALL else (FREQUENT, MOST_SHARE * total)
+    least = max(MIN_CONTEXTS, min(OCCURRENCES[0], SHARES[0] * counts.total()))
+    most = max(OCCURRENCES[1], SHARES[1] * counts.total())
     words = [
         word
         for word, n in counts.most_common()

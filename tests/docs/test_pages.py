@@ -25,6 +25,7 @@ RUN_BY = {
     "README.md": __name__,  # and tests/project/test_end_to_end.py
     "README.ko.md": __name__,
     "docs/how-elmo-works.md": __name__,
+    "docs/languages.md": "tests/project/test_project.py",
     "docs/language-model.md": "tests/docs/test_snippets.py",
     "docs/migration.md": "tests/docs/test_snippets.py",
     "docs/other-tasks.md": __name__,

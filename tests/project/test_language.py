@@ -197,7 +197,7 @@ def test_candidates_are_frequent_words(tmp_path: Path) -> None:
 
     shards = tmp_path / "shards"
     shards.mkdir()
-    lines = ["the bank , a bank .", "the river 42 Bank", "a हिन्दी हिन्दी हिन्दी word"] * 20
+    lines = ["the bank , a bank .", "the river 42 Bank", "a हिन्दी हिन्दी word"] * 6
     (shards / "text.txt").write_text("\n".join(lines), encoding="utf-8")
     found = candidates(shards, str(write_weights(tmp_path / "tiny")))
     # Letters with vowel signs, in any case; no stop words, numbers and marks.

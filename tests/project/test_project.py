@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -172,17 +173,19 @@ def test_a_language(project: Path) -> None:
     assert config["corpora"]["train"]["gold_preproc"]
     assert "nothing changed" in run(project, "language-bilm", size="tiny", minutes=1)
 
+    page = (PROJECT.parent / "docs" / "languages.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^python -m spacy project run (.*)$", page, re.MULTILINE)
+    assert commands[0] == "language project --vars.size tiny"
+    options = re.findall(r"--vars\.(\w+) (\S+)", commands[2])
     write_local_folder(project / "data")
-    own = project / "data"
-    unpacked = {"mine.txt": own / "lm/enwiki/train.txt.xz"}
+    bank = project.parent / "treebank"
+    bank.mkdir()
     for split in ("train", "test"):
-        unpacked[f"xx-ud-{split}.conllu"] = own / f"ud/UD_English-EWT/{split}.conllu.xz"
-    for name, packed in unpacked.items():
-        (own / name).write_bytes(
-            lzma.decompress(packed.read_bytes()) * (5 if "mine" in name else 1)
-        )
-    few = {"size": "tiny", "text": "data/mine.txt", "conllu": "data", "sentences": 12, "lang": "nb"}
-    assert "ud: 12 train, 18 dev, 10 test" in run(project, "language-data", **few)
+        packed = project / "data" / "ud" / "UD_English-EWT" / f"{split}.conllu.xz"
+        (bank / f"nb_x-ud-{split}.conllu").write_bytes(lzma.decompress(packed.read_bytes()))
+    (project.parent / "raw.txt").write_text("Dette er en setning. Her er en til.\n" * 100, "utf-8")
+    output = run(project, "language-data", **dict(options), size="tiny", sentences=12)
+    assert "ud: 12 train, 18 dev, 10 test" in output and "ner: no data" in output
 
 
 @pytest.mark.slow

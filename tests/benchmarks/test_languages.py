@@ -1,0 +1,69 @@
+"""What an hour gains in each language: which runs there are, the table, and a run of few steps."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+from languages import ARMS, PART, TEXTS, first_words, units
+from results import Results
+
+from ..pretraining.helpers import PROSE
+from .conftest import Run, pack
+
+
+def test_units() -> None:
+    """All arms on the project's text; ELMo on others and on the first words."""
+    given = Namespace(
+        langs=["de", "pt", "ko"], seeds=[0], arms=ARMS, texts=TEXTS, words=[0], minutes=60.0
+    )
+    found = {(unit["lang"], unit["text"]): arms for unit, arms in units(given)}
+    assert len(found) == 7
+    assert {key for key, arms in found.items() if len(arms) == len(ARMS)} == {
+        ("de", "novels"), ("pt", "both"), ("ko", "both")
+    }  # fmt: skip
+    assert found["de", "both"] == found["pt", "novels"] == ["ELMo"]
+    given.words, given.langs, given.texts = [1000, 0], ["de"], ["novels"]
+    assert [(unit.get("words"), len(arms)) for unit, arms in units(given)] == [(1000, 1), (None, 4)]
+
+
+def test_the_first_words_of_a_text(tmp_path: Path) -> None:
+    pack(tmp_path / "text.txt.xz", "one two\nthree four five\nsix\n")
+    path = first_words([tmp_path / "text.txt.xz"], 4, tmp_path / "run")
+    assert path.read_text(encoding="utf-8") == "one two\nthree four five\n"
+
+
+def test_table(tmp_path: Path, run: Run) -> None:
+    results = Results(tmp_path / "results.jsonl")
+    for arm, scores in zip(ARMS, ([80.0, 84.0], [85.0], [86.0], [90.0, 92.0]), strict=True):
+        for seed, score in enumerate(scores):
+            unit = {"lang": "de", "text": "novels", "seed": seed, "minutes": 60.0}
+            unit |= {"sentences": 400, "steps": 1000, "arm": arm}
+            results.add(PART, unit, None, {"scores": {"tagger": score}, "perplexity": 100.0})
+    unit = {"lang": "de", "text": "modern", "seed": 0, "minutes": 60.0, "sentences": 400}
+    results.add(PART, {**unit, "arm": "ELMo"}, None, {"scores": {"tagger": 82.0}})
+    printed = run("languages", tmp_path, "--table")
+    assert (
+        "| de | tagger | 82.0 (80.0 to 84.0) | 85.0 | 86.0 | 91.0 (90.0 to 92.0) | 50 % | 100 |"
+        in printed
+    )
+    assert "| de | tagger | 50 % | 0 % |  |" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_run_of_few_steps(data: Path, tmp_path: Path, run: Run) -> None:
+    for name in ("novels.train", "novels.valid", "modern.train"):
+        pack(data / "languages" / "de" / f"{name}.txt.xz", f"{PROSE}\n" * 60)
+    given = ["--data", data, "--langs", "de", "--texts", "novels", "--size", "tiny"]
+    given += ["--minutes", 0.05, "--steps", 3]
+    run("languages", tmp_path, *given)
+    lines = (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["unit"]["arm"] for line in lines] == list(ARMS)
+    assert all(
+        set(json.loads(line)["found"]["scores"]) == {"tagger", "parser", "ner"} for line in lines
+    )
+    run("languages", tmp_path, *given)
+    assert (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines() == lines
