@@ -19,7 +19,7 @@ from spacy_elmo.pretraining.train import pretrain
 
 N_STEPS, N_FIRST = 30, 5  # measured; the first of them set up what the others use
 BUFFER_WORDS = 100_000  # more than these read
-MOST_EVALUATIONS, SHARE = 10, 0.05  # of a run, and of its time
+MOST_EVALUATIONS, SHARE = 10, 0.1  # of a run, and of its time
 AT_ITS_END = 2  # of the best model and of the last
 
 

@@ -151,7 +151,7 @@ def test_steps_in_some_minutes() -> None:
 
     assert plan(60, 1.0, 0.0) == (3600, 10)
     assert plan(60, 0.5, 10.0) == (2 * (3600 - 12 * 10), 10)
-    assert plan(10, 1.0, 10.0) == (600 - 5 * 10, 3)  # fewer evaluations in a short time
+    assert plan(5, 1.0, 10.0) == (300 - 5 * 10, 3)  # fewer evaluations in a short time
     assert plan(0.01, 1.0, 30.0) == (2, 1)
 
 
