@@ -89,6 +89,7 @@ def main(
                 "--training.max_steps", steps,
                 "--training.warmup_steps", steps // 20, "--training.decay_steps", steps // 3,
                 "--training.eval_every", max(1, min(steps // evaluations, most_between)),
+                "--training.log_every", max(1, min(steps // 20, 100)),
             ]  # fmt: skip
         resume = ["--resume"] if (out / CHECKPOINT).exists() else []
         elmo(

@@ -27,6 +27,7 @@ CANDIDATES, SHOWN = 30, 3  # words whose contexts are read, and that are shown
 MOST_CONTEXTS, TYPICAL = 60, 4  # of a word, and of a group in the list
 # Of a candidate, in a large text, and in a small one: more frequent words are the grammar's.
 OCCURRENCES, SHARES = (60, 20), (0.0001, 0.001)
+PART_WORDS = 50_000
 
 
 def main(run: Path, word: str = "auto", top: int = SHOWN) -> None:
@@ -47,17 +48,29 @@ def main(run: Path, word: str = "auto", top: int = SHOWN) -> None:
 
 
 def candidates(shards: Path, weights: str) -> list[str]:
-    """Frequent words of a tokenized text, letters alone and no stop words, evenly spaced."""
+    """Frequent words of a tokenized text, evenly spaced: letters alone, no stop words, and in most
+    parts of the text, as the names in a novel are not."""
     nlp = blank_pipeline(find_weights(weights))
-    counts = Counter[str]()
+    counts, parts, seen = Counter[str](), Counter[str](), dict[str, int]()
+    n_words = 0
     for sentence in Shards(shards).sentences():
-        counts.update(word.lower() for word in sentence)
-    least = max(MIN_CONTEXTS, min(OCCURRENCES[0], SHARES[0] * counts.total()))
-    most = max(OCCURRENCES[1], SHARES[1] * counts.total())
+        counts.update(sentence)
+        part = n_words // PART_WORDS
+        for word in {word.lower() for word in sentence}:
+            parts[word] += seen.get(word) != part
+            seen[word] = part
+        n_words += len(sentence)
+    forms = {word.lower(): word for word, _ in reversed(counts.most_common())}
+    totals = Counter[str]()
+    for word, n in counts.items():
+        totals[word.lower()] += n
+    least = max(MIN_CONTEXTS, min(OCCURRENCES[0], SHARES[0] * n_words))
+    most = max(OCCURRENCES[1], SHARES[1] * n_words)
     words = [
-        word
-        for word, n in counts.most_common()
+        forms[word]
+        for word, n in totals.most_common()
         if least <= n <= most
+        and 2 * parts[word] >= n_words / PART_WORDS
         and all(unicodedata.category(letter)[0] in "LM" for letter in word)  # with vowel signs
         and not nlp.vocab[word].is_stop
     ]

@@ -19,7 +19,7 @@ from spacy_elmo.pretraining.train import pretrain
 
 N_STEPS, N_FIRST = 30, 5  # measured; the first of them set up what the others use
 BUFFER_WORDS = 100_000  # more than these read
-MOST_EVALUATIONS, SHARE = 10, 0.1  # of a run, and of its time
+EVALUATIONS, SHARE = (3, 10), 0.1  # of a run, at least and at most, and of its time
 AT_ITS_END = 2  # of the best model and of the last
 
 
@@ -72,6 +72,6 @@ def plan(minutes: float, step: float, evaluation: float) -> tuple[int, int]:
         step, evaluation: seconds of one.
     """
     most = int(SHARE * 60 * minutes / max(evaluation, 1e-3))
-    n_evaluations = max(1, min(MOST_EVALUATIONS, most))
+    n_evaluations = max(EVALUATIONS[0], min(EVALUATIONS[1], most))
     left = 60 * minutes - (n_evaluations + AT_ITS_END) * evaluation
     return max(2 * n_evaluations, int(left / step)), n_evaluations

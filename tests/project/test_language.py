@@ -151,8 +151,8 @@ def test_steps_in_some_minutes() -> None:
 
     assert plan(60, 1.0, 0.0) == (3600, 10)
     assert plan(60, 0.5, 10.0) == (2 * (3600 - 12 * 10), 10)
-    assert plan(5, 1.0, 10.0) == (300 - 5 * 10, 3)  # fewer evaluations in a short time
-    assert plan(0.01, 1.0, 30.0) == (2, 1)
+    assert plan(10, 1.0, 10.0) == (600 - 8 * 10, 6)  # fewer evaluations in a short time
+    assert plan(0.01, 1.0, 30.0) == (6, 3)
 
 
 def test_the_speed_of_a_run(tmp_path: Path) -> None:
@@ -197,11 +197,22 @@ def test_candidates_are_frequent_words(tmp_path: Path) -> None:
 
     shards = tmp_path / "shards"
     shards.mkdir()
-    lines = ["the bank , a bank .", "the river 42 Bank", "a हिन्दी हिन्दी word"] * 6
+    lines = ["the bank , a bank .", "the River 42 Bank", "a हिन्दी हिन्दी word"] * 6
     (shards / "text.txt").write_text("\n".join(lines), encoding="utf-8")
-    found = candidates(shards, str(write_weights(tmp_path / "tiny")))
-    # Letters with vowel signs, in any case; no stop words, numbers and marks.
-    assert set(found) == {"bank", "हिन्दी", "river", "word"}
+    weights = str(write_weights(tmp_path / "tiny"))
+    # Letters with vowel signs, in their most frequent case; no stop words, numbers and marks.
+    assert set(candidates(shards, weights)) == {"bank", "हिन्दी", "River", "word"}
+
+
+def test_names_of_a_chapter_are_no_candidates(tmp_path: Path) -> None:
+    from neighbors import PART_WORDS, candidates
+
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    filler = "42 " * 999
+    lines = [f"{filler} river {'Anton' if i < 20 else '43'}" for i in range(PART_WORDS * 6 // 1000)]
+    (shards / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    assert candidates(shards, str(write_weights(tmp_path / "tiny"))) == ["river"]
 
 
 def test_clear_contexts_come_first() -> None:
