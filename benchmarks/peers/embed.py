@@ -18,7 +18,7 @@ from pathlib import Path
 
 from peers import CACHE, HERE, python_of
 
-sys.path.append(str(HERE.parent))
+sys.path.append(str(HERE.parent / "quality"))
 
 from tasks import TASKS
 

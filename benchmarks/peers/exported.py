@@ -29,7 +29,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm_state import zero_state
 from spacy_elmo.weights.find import load_bilm
 
-sys.path.append(str(HERE.parent))
+sys.path.append(str(HERE.parent / "speed"))
 
 from random_weights import make_random
 

@@ -25,7 +25,10 @@ from spacy_elmo.weights.find import find_weights
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
-KO_SM, KOREAN = ROOT / "project" / "weights" / "ko_sm", ROOT / "benchmarks" / "korean_senses.txt"
+KO_SM, KOREAN = (
+    ROOT / "project" / "weights" / "ko_sm",
+    ROOT / "benchmarks" / "quality" / "korean_senses.txt",
+)
 GREY = "#b8b8b8"
 SENTENCES = (  # the word, its sense, and what is written beside its mark
     ("She opened a bank account last week.", "opened a bank account"),
@@ -195,7 +198,7 @@ def meet(a: Box, b: Box) -> bool:
 
 
 def draw_korean() -> Drawing:
-    """The word 눈 in the sentences of its two senses that `benchmarks/korean_senses.txt` has."""
+    """The word 눈 in the sentences of its two senses that `korean_senses.txt` has."""
     nlp = blank_pipeline(find_weights(KO_SM), None)
     nlp.add_pipe("elmo", config={"store_layers": True, "model": {"weights": str(KO_SM)}})
     rows = [row for row in read_sentences(KOREAN) if row[0] == "눈"]

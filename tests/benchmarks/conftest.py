@@ -14,7 +14,8 @@ import pytest
 from ..pretraining.helpers import PROSE
 from ..threads import one_thread  # noqa: F401
 
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+sys.path.extend(str(BENCHMARKS / folder) for folder in ("quality", "speed", "reliability"))
 
 CONLLU = """\
 1\tShe\tshe\tPRON\tPRP\t_\t2\tnsubj\t_\t_

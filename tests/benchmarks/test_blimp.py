@@ -1,4 +1,4 @@
-"""benchmarks/blimp.py at its smallest."""
+"""benchmarks/quality/blimp.py at its smallest."""
 
 from __future__ import annotations
 

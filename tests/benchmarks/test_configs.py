@@ -96,7 +96,7 @@ def test_the_matrix(folder: Path) -> None:
     ],
 )
 def test_the_recipe_is_what_was_measured(name: str, arm: str) -> None:
-    """The same token vectors as in benchmarks/downstream.py, and the same biLM."""
+    """The same token vectors as in benchmarks/quality/downstream.py, and the same biLM."""
     measured = make_nlp(TASKS[name], ARMS[arm], {}).config.interpolate()["components"]
     ours = add_elmo(init_config(lang="en", pipeline=[name])).interpolate()["components"]
     assert ours[name]["model"]["tok2vec"] == measured[name]["model"]["tok2vec"]

@@ -1,4 +1,4 @@
-"""benchmarks/evidence.py: the page is what its results say; all parts, at their smallest."""
+"""`evidence.py`: the page is what its results say; all parts, at their smallest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHEAP = ("perplexity", "registers", "blimp", "probes", "similarity", "senses", "
 
 @pytest.mark.parametrize(("weights", "lang"), [("en_sm", "en"), (KOREAN, "ko")])
 def test_the_page_is_what_was_measured(weights: str | Path, lang: str) -> None:
-    """Of today's weights; if a number differs: python benchmarks/evidence.py --write-docs."""
+    """Of today's weights; if a number differs: `evidence.py --write-docs`."""
     results = Results(ROOT / "benchmarks" / "results" / f"{Path(weights).name}.jsonl")
     page, missing = tables.fill(PAGE, results, fingerprint(weights), lang)
     assert page == PAGE and not missing

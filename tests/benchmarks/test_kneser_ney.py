@@ -1,4 +1,4 @@
-"""The trigram model of benchmarks/kneser_ney.py."""
+"""The trigram model of benchmarks/quality/kneser_ney.py."""
 
 from __future__ import annotations
 

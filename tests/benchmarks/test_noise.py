@@ -1,4 +1,4 @@
-"""benchmarks/noise.py at its smallest."""
+"""benchmarks/quality/noise.py at its smallest."""
 
 from __future__ import annotations
 

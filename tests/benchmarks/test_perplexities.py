@@ -1,4 +1,4 @@
-"""benchmarks/perplexities.py at its smallest."""
+"""benchmarks/quality/perplexities.py at its smallest."""
 
 from __future__ import annotations
 

@@ -46,5 +46,5 @@ def test_demo_of_the_quick_start() -> None:
 
 
 def test_the_tests_with_other_versions_exist() -> None:
-    tests = run_path(str(ROOT / "benchmarks" / "versions.py"))["TESTS"]
+    tests = run_path(str(ROOT / "benchmarks" / "reliability" / "versions.py"))["TESTS"]
     assert not [name for name in tests if not (ROOT / "tests" / name).is_file()]

@@ -162,7 +162,7 @@ def test_a_fork_while_another_thread_holds_a_lock(
 
 
 def benchmark(name: str, *arguments: str) -> str:
-    command = [sys.executable, ROOT / "benchmarks" / name, *arguments]
+    command = [sys.executable, ROOT / "benchmarks" / "reliability" / name, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -171,7 +171,7 @@ def benchmark(name: str, *arguments: str) -> str:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
 def test_a_web_service() -> None:
-    """A sample of `benchmarks/service.py`: vectors as alone, and an answer for everybody."""
+    """A sample of `service.py`: vectors as alone, and an answer for everybody."""
     pytest.importorskip("fastapi")
     pytest.importorskip("uvicorn")
     out = benchmark("service.py", "--clients", "200", "--seconds", "5")
@@ -179,7 +179,7 @@ def test_a_web_service() -> None:
 
 
 def test_what_is_wrong_with_a_web_service() -> None:
-    find_faults = run_path(str(ROOT / "benchmarks" / "service.py"))["find_faults"]
+    find_faults = run_path(str(ROOT / "benchmarks" / "reliability" / "service.py"))["find_faults"]
     answers, flat, grown = [(["A text."], [[0.0]])], [100.0] * 30, [100.0] * 20 + [111.0] * 10
     assert not find_faults(answers, [], flat, 1e-6)
     for wrong in (
@@ -196,5 +196,5 @@ def test_what_is_wrong_with_a_web_service() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
 @pytest.mark.parametrize("cache_mb", ["0", "1"])
 def test_a_minute_of_mixed_use(cache_mb: str) -> None:
-    """A sample of `benchmarks/soak.py`; a minute has few rounds, so that noise gets some room."""
+    """A sample of `soak.py`; a minute has few rounds, so that noise gets some room."""
     benchmark("soak.py", "--minutes", "1", "--cache-mb", cache_mb, "--most", "4")

@@ -16,9 +16,14 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_damaged_files() -> None:
-    """A sample of `benchmarks/hostile.py`, each input in a child of limited memory and time."""
+    """A sample of the benchmark, each input in a child of limited memory and time."""
     pytest.importorskip("h5py")
-    command = [sys.executable, ROOT / "benchmarks" / "hostile.py", "--inputs", "240"]
+    command = [
+        sys.executable,
+        ROOT / "benchmarks" / "reliability" / "hostile.py",
+        "--inputs",
+        "240",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0 failed" in done.stdout
@@ -27,7 +32,7 @@ def test_damaged_files() -> None:
 @pytest.fixture
 def attack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """What the benchmark finds when it reads a directory with a function; nothing is damaged."""
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks" / "reliability")
     monkeypatch.chdir(tmp_path)  # it changes the working directory
     import hostile
 

@@ -132,6 +132,6 @@ def test_every_command(benchmark: str) -> None:
     """A sample of the benchmark."""
     pytest.importorskip("h5py")
     pytest.importorskip("pyarrow")
-    command = [sys.executable, ROOT / "benchmarks" / benchmark, "--times", "3"]
+    command = [sys.executable, ROOT / "benchmarks" / "reliability" / benchmark, "--times", "3"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -25,7 +25,7 @@ def test_reading_takes_less_than_twice_the_weights(tmp_path: Path) -> None:
     tool = Path(DATA or "") / "tools" / "make_random_bilm.py"
     subprocess.run([sys.executable, tool, "original", tmp_path / "original"], check=True)
     [text] = (Path(DATA or "") / "data" / "lm" / "enwiki").glob("valid*.xz")
-    script, weights = ROOT / "benchmarks" / "memory.py", tmp_path / "original"
+    script, weights = ROOT / "benchmarks" / "speed" / "memory.py", tmp_path / "original"
     command = [sys.executable, script, text, weights, "--words", "6000"]
     table = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     cells = table.splitlines()[-1].strip("| ").split(" | ")

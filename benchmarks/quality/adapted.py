@@ -1,0 +1,56 @@
+"""A biLM adapted to the text of each task: what the arm "ELMo, adapted" of `downstream.py` reads.
+
+    python benchmarks/quality/adapted.py OUT --data DATA [--tasks …] [--weights en_sm]
+
+Trains the biLM for one epoch on all training texts of a task, without their labels, with
+project/configs/pretrain_adapt.cfg; the dev texts measure its perplexity. Writes a run of
+`elmo pretrain --from` to OUT/TASK for each task; one that was stopped is continued, one that is
+finished is not trained again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+from spacy.tokens import Doc
+from tasks import ENGLISH, TASKS
+
+from spacy_elmo.cli.pretrain_config import read_spacy_config
+from spacy_elmo.pretraining.train import pretrain
+
+RECIPE = Path(__file__).parents[2] / "project" / "configs" / "pretrain_adapt.cfg"
+
+
+def write_shard(path: Path, docs: Iterable[Doc]) -> None:
+    lines = (" ".join(t.text for t in doc if not t.is_space) for doc in docs)
+    path.write_text("".join(f"{line}\n" for line in lines if line), encoding="utf-8")
+
+
+def adapt(name: str, out: Path, data: Path, weights: str) -> None:
+    """Train on the text of a task, or finish a run that was stopped."""
+    run, texts, overrides = out / name, out / f"{name}.texts", [f"--paths.weights={weights}"]
+    for folder in (run, texts):
+        folder.mkdir(parents=True, exist_ok=True)
+    for split in ("train", "dev"):
+        path = texts / f"{split}.txt"
+        write_shard(path, TASKS[name].read(data, split))
+        overrides.append(f"--paths.{split}={path}")
+    pretrain(lambda resumed: read_spacy_config(RECIPE, overrides, resumed), run, resume=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=ENGLISH)
+    args = parser.parse_args()
+    for name in args.tasks:
+        print(name, flush=True)
+        adapt(name, args.out, args.data, args.weights)
+
+
+if __name__ == "__main__":
+    main()

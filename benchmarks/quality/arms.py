@@ -1,0 +1,207 @@
+"""What the benchmarks compare: the token vectors that a component learns from, its arms.
+
+Every arm of a task has the same component and encoder around it. Some need files (`Files`) that
+other scripts make.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import embedded  # noqa: F401  registers its architecture
+from spacy.language import Language
+from spacy.util import load_model_from_config
+from tasks import Task
+
+WIDTH = 96  # of spaCy's HashEmbedCNN
+
+TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}  # whose words are those of the data
+
+Files = Mapping[str, Path]  # see `NEEDED`
+NEEDED = {
+    "static": "directory of static vectors, of `spacy init vectors`",
+    "pretrained": "output of benchmarks/quality/pretrained.py",
+    "embedded": "output of benchmarks/peers/embed.py",
+    "adapted": "output of benchmarks/quality/adapted.py",
+}
+
+
+class Arm(NamedTuple):
+    """What a component learns from.
+
+    Attributes:
+        tok2vec: config of its token vectors, or of the whole model.
+        elmo: settings of the biLM that are not the defaults; None: no ELMo.
+        needs: a key of `NEEDED`, if it needs a file.
+        times: how many times as many steps as the others it is trained for.
+        learn_rate: of all that it trains, the mix included.
+    """
+
+    tok2vec: dict[str, Any]
+    elmo: dict[str, Any] | None = None
+    needs: str = ""
+    times: int = 1
+    learn_rate: float = 0.001
+
+
+MULTI_HASH = {
+    "@architectures": "spacy.MultiHashEmbed.v2",
+    "width": WIDTH,
+    "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
+    "rows": [5000, 1000, 2500, 2500],
+    "include_static_vectors": False,
+}
+ENCODER = {
+    "@architectures": "spacy.MaxoutWindowEncoder.v2",
+    "width": WIDTH,
+    "depth": 4,
+    "window_size": 1,
+    "maxout_pieces": 3,
+}
+
+
+def add_file_options(parser: ArgumentParser) -> None:
+    for name, what in NEEDED.items():
+        parser.add_argument(f"--{name}", type=Path, help=what)
+
+
+def given_files(arguments: Namespace, task: str) -> Files:
+    """Those of a task: each has a biLM of its own that was adapted to its text."""
+    files = {name: path for name in NEEDED if (path := getattr(arguments, name)) is not None}
+    if "adapted" in files:
+        files["adapted"] = files["adapted"] / task / "model-last"
+    return files
+
+
+def listener(**settings: Any) -> dict[str, Any]:
+    return {"@architectures": "spacy-elmo.ElmoListener.v1", **settings}
+
+
+def cnn(static: bool = False, width: int = WIDTH) -> dict[str, Any]:
+    """spaCy's HashEmbedCNN, part by part."""
+    return {
+        "@architectures": "spacy.Tok2Vec.v2",
+        "embed": {**MULTI_HASH, "include_static_vectors": static, "width": width},
+        "encode": {**ENCODER, "width": width},
+    }
+
+
+def with_elmo(
+    elmo: dict[str, Any] | None,
+    output: dict[str, Any] | None = None,
+    static: bool = False,
+    width: int = WIDTH,
+) -> dict[str, Any]:
+    """HashEmbedCNN with a listener at its input, and one at its output."""
+    return {
+        **cnn(static, width),
+        "@architectures": "spacy-elmo.Tok2Vec.v1",
+        "elmo": elmo,
+        "output_elmo": output,
+    }
+
+
+def attention(tok2vec: dict[str, Any]) -> dict[str, Any]:
+    """The text classifier of project/configs/textcat.cfg, which pools with learned weights."""
+    return {
+        "@architectures": "spacy.TextCatParametricAttention.v1",
+        "exclusive_classes": True,
+        "tok2vec": tok2vec,
+    }
+
+
+def frozen(model: str) -> Arm:
+    """Another model's vectors instead of ELMo's, with a mix of its layers."""
+    vectors = {"@architectures": "benchmarks.Embedded.v1", "model": model, "path": None}
+    return Arm(with_elmo(vectors), needs="embedded")
+
+
+WITHOUT, MIX, BOTH = "HashEmbedCNN", "ELMo, mix (λ = 0.001)", "ELMo, input and output"
+
+ARMS: dict[str, Arm] = {
+    WITHOUT: Arm(cnn()),
+    "HashEmbedCNN, 3 × the steps": Arm(cnn(), times=3),
+    "HashEmbedCNN, pretrained": Arm(cnn(), needs="pretrained"),
+    "static vectors": Arm(cnn(static=True), needs="static"),
+    "en_core_web_sm": frozen("en_core_web_sm"),
+    "MiniLM-L6": frozen("minilm"),
+    "ELMo, layer 0": Arm(with_elmo(listener(layers=0)), {}),
+    "ELMo, top layer": Arm(with_elmo(listener(layers="top")), {}),
+    "ELMo, average (λ = 1)": Arm(with_elmo(listener(mix_l2=1.0)), {}),
+    MIX: Arm(with_elmo(listener()), {}),
+    "ELMo, output": Arm(with_elmo(None, listener()), {}),
+    BOTH: Arm(with_elmo(listener(), listener()), {}),
+    "ELMo, without a CNN": Arm(listener(), {}),
+    "ELMo, fine-tuned": Arm(with_elmo(listener()), {"frozen": False, "learn_rate_factor": 0.1}),
+    "ELMo, adapted": Arm(with_elmo(listener()), {}, needs="adapted"),
+    "ELMo, mix and static vectors": Arm(with_elmo(listener(), static=True), {}, needs="static"),
+    "HashEmbedCNN, attention": Arm(attention(cnn())),
+    "ELMo, attention": Arm(attention(with_elmo(listener())), {}),
+}
+
+MODELS: dict[str, dict[str, Any]] = {
+    "tagger": {"@architectures": "spacy.Tagger.v2"},
+    "parser": {
+        "@architectures": "spacy.TransitionBasedParser.v2",
+        "state_type": "parser",
+        "extra_state_tokens": False,
+        "hidden_width": 64,
+        "maxout_pieces": 2,
+        "use_upper": True,
+    },
+    "textcat": {
+        "@architectures": "spacy.TextCatReduce.v1",
+        "exclusive_classes": True,
+        "use_reduce_first": False,
+        "use_reduce_last": False,
+        "use_reduce_max": True,
+        "use_reduce_mean": True,
+    },
+}
+MODELS["ner"] = {**MODELS["parser"], "state_type": "ner"}
+
+
+def fits(task: Task, arm: Arm) -> bool:
+    """Whether an arm is one for a task: some are whole text classifiers."""
+    return task.factory == "textcat" or not is_classifier(arm)
+
+
+def is_classifier(arm: Arm) -> bool:
+    return arm.tok2vec["@architectures"].startswith("spacy.TextCat")
+
+
+def make_nlp(task: Task, arm: Arm, files: Files, weights: str = "en_sm") -> Language:
+    """An untrained pipeline, from a config as `spacy train` would read it.
+
+    Args:
+        task, arm: what is in it.
+        files: what the arm needs.
+        weights: of the biLM.
+    """
+    model = arm.tok2vec
+    if arm.needs == "embedded":
+        model = {**model, "elmo": {**model["elmo"], "path": str(files["embedded"])}}
+    if not is_classifier(arm):
+        model = {**MODELS[task.factory], "tok2vec": model}
+    components: dict[str, Any] = {task.factory: {"factory": task.factory, "model": model}}
+    if arm.elmo is not None:
+        weights = str(files["adapted"]) if arm.needs == "adapted" else weights
+        elmo = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights, **arm.elmo}
+        components = {"elmo": {"factory": "elmo", "model": elmo}, **components}
+    config: dict[str, Any] = {
+        "nlp": {"lang": task.lang, "tokenizer": TOKENIZER, "pipeline": list(components)},
+        "components": components,
+        "initialize": {"vectors": str(files["static"]) if arm.needs == "static" else None},
+    }
+    return load_model_from_config(config, auto_fill=True)
+
+
+def load_pretrained(nlp: Language, arm: Arm, files: Files) -> None:
+    """Give the initialized tok2vec of the last component the weights that the arm starts from."""
+    if arm.needs == "pretrained":
+        _, component = nlp.pipeline[-1]
+        tok2vec = next(node for node in component.model.walk() if node.has_ref("embed"))
+        tok2vec.from_bytes(files["pretrained"].read_bytes())

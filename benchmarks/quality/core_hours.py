@@ -1,0 +1,180 @@
+"""What does a core-hour of training buy? Arms from the same start, for the same time.
+
+    python benchmarks/quality/core_hours.py DATA START SHARDS OUT --seconds 1200 ARM …
+
+START is a directory of weights with a head whose vocabulary has the words of DATA/eval_vocab.txt,
+SHARDS the text, tokenized. Each ARM is ``name`` or ``name:section.setting=value,…``, as in
+``muon:training.optimizer=muon,training.muon_learning_rate=0.004``; subwords come from
+``paths.subwords=FILE.floret``. The learning rate warms up over the first 5 % of the processor's
+time (user and system) and falls to zero over the last 40 %, so that a slower step has fewer of
+them. Then the perplexity of held-out text is measured: --words of each text in DATA, with the full
+softmax, restricted to eval_vocab.txt. A line for each arm goes to OUT/results.jsonl; arms that have
+one are skipped, and an interrupted arm is resumed from its checkpoint, written every minute.
+`--table` prints the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.cli.perplexity import read_text
+from spacy_elmo.lm.encoded_sentences import EncodedSentences
+from spacy_elmo.lm.head import load_head, save_head
+from spacy_elmo.lm.perplexity import evaluate
+from spacy_elmo.lm.restricted_head import restrict_head
+from spacy_elmo.lm.softmax import LogUniformSampler
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.data.corpus import TrainingCorpus
+from spacy_elmo.pretraining.data.floret import read_floret
+from spacy_elmo.pretraining.run.checkpoint import (
+    TrainingProgress,
+    load_checkpoint,
+    read_progress,
+    save_checkpoint,
+)
+from spacy_elmo.pretraining.run.distributed import process_group
+from spacy_elmo.pretraining.run.machine import keep_freed_memory, matmul_precision
+from spacy_elmo.pretraining.run.train_state import copy_parameters
+from spacy_elmo.pretraining.train_step import TrainState, train_step
+from spacy_elmo.text.shards import Shards
+from spacy_elmo.weights.find import find_weights, load_bilm
+from spacy_elmo.weights.layout import read_words
+from spacy_elmo.weights.native import save_bilm
+
+TEXTS = ("enwiki", "masc")
+WARM_UP, DECAY = 0.05, 0.4  # of the time
+BASE = {
+    "training.batch_words": 2048, "training.learning_rate": 0.002, "training.dropout": 0.0,
+    "training.matmul_precision": "highest", "training.compiled_lstm": True,
+    "training.max_steps": 10**6, "softmax.n_candidates": 2048, "corpus.buffer_words": 2_000_000,
+}  # fmt: skip
+
+
+def parse(arm: str, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """The name of an arm, and all of its settings."""
+    name, _, text = arm.partition(":")
+    settings = dict(BASE)
+    for each in filter(None, text.split(",")):
+        key, _, value = each.partition("=")
+        try:
+            settings[key] = json.loads(value)
+        except ValueError:
+            settings[key] = value
+    return name, {"paths.weights": str(args.start), "training.seed": args.seed, **settings}
+
+
+def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
+    """Train one arm; what it reached."""
+    sections: dict[str, dict[str, Any]] = {}
+    for key, value in settings.items():
+        section, _, setting = key.partition(".")
+        sections.setdefault(section, {})[setting] = value
+    config = PretrainConfig.from_dict(sections)
+    folder, training = args.out / name, config.training
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoint = folder / "checkpoint.safetensors"
+    head, vocab = load_head(args.start)
+    torch.manual_seed(training.seed)
+    model = BiLM(config.model, training.dropout, training.compiled_lstm)
+    if config.paths.subwords is not None:
+        assert model.char_cnn.subwords is not None
+        model.char_cnn.subwords.table.data = read_floret(Path(config.paths.subwords))
+    copy_parameters(load_bilm(args.start), model)
+    keep_freed_memory()
+    losses: list[float] = []
+    with process_group("cpu") as group, matmul_precision(training.matmul_precision):
+        sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
+        state = TrainState(model, head, training, group, sampler)
+        if checkpoint.exists():
+            state.progress, _ = read_progress(checkpoint)
+            load_checkpoint(checkpoint, state.modules, state.optimizers, group.device)
+        progress: TrainingProgress = state.progress
+        to_ids = model.token_encoder.to_ids
+        corpus = TrainingCorpus(Shards(args.shards), vocab, to_ids, config.corpus, training)
+        batches = corpus.batches(progress.position)
+        # The buffer is made by then: its time is not the arm's.
+        batch, position = next(batches)
+        start, written = time.process_time() - progress.seconds, time.monotonic()
+        while (used := time.process_time() - start) < args.seconds:
+            share = used / args.seconds
+            rate = training.learning_rate * min(1, (share + 1e-3) / WARM_UP, (1 - share) / DECAY)
+            losses.append(float(train_step(state, [batch], rate)))
+            progress.position, progress.seconds = position, time.process_time() - start
+            if len(losses) % 20 == 0:
+                speed = progress.words / progress.seconds
+                print(f"{name}: {progress.step} steps, {progress.words:,} words, loss "
+                      f"{sum(losses[-20:]) / 20:.3f}, {speed:.0f} words/s", flush=True)  # fmt: skip
+            if time.monotonic() - written > 60:
+                save_checkpoint(
+                    checkpoint, progress, config.to_dict(), state.modules, state.optimizers
+                )
+                written = time.monotonic()
+            batch, position = next(batches)
+    save_bilm(model, folder)
+    save_head(head, vocab, folder)
+    checkpoint.unlink(missing_ok=True)
+    return {"steps": progress.step, "words": progress.words, "seconds": progress.seconds}
+
+
+def perplexities(weights: Path, args: argparse.Namespace) -> dict[str, float]:
+    """The mean perplexity of a sample of each held-out text."""
+    found, (head, vocab) = find_weights(weights), load_head(weights)
+    words = [word for word in read_words(args.data / "eval_vocab.txt") if word]
+    head, vocab = restrict_head(head, vocab, words, "eval_vocab.txt")
+    model = load_bilm(found).set_precision("float32", compiled=True)
+    results = {}
+    for name in TEXTS:
+        path = args.data / "lm" / name / "valid.txt.xz"
+        sentences = list(read_text(found, path, False, "en"))
+        block = EncodedSentences(sentences, vocab, None, model.token_encoder.to_ids)
+        results[name] = evaluate(model, head, block, max_words=args.words).mean
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    for name in ("data", "start", "shards", "out"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument("arms", nargs="*")
+    parser.add_argument("--seconds", type=float, default=1200, help="of the processor, each arm")
+    parser.add_argument("--words", type=int, default=60_000, help="of each held-out text")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--table", action="store_true", help="print the results, train nothing")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    results = args.out / "results.jsonl"
+    rows = [json.loads(line) for line in results.open()] if results.exists() else []
+    if args.table:
+        print("| arm | core-seconds | steps | words |", " | ".join(TEXTS), "|")
+        print("|---|---|---|---|" + "---|" * len(TEXTS))
+        for row in rows:
+            cells = (f"{row[text]:.1f}" for text in TEXTS)
+            print(f"| {row['arm']} | {row['seconds']:.0f} | {row['steps']:,} | {row['words']:,} |",
+                  " | ".join(cells), "|")  # fmt: skip
+        return
+    for arm in ["start", *args.arms]:
+        if any(row["arm"] == arm and row["seed"] == args.seed for row in rows):
+            continue
+        if arm == "start":
+            found: dict[str, Any] = {"steps": 0, "words": 0, "seconds": 0.0}
+            weights = args.start
+        else:
+            name, settings = parse(arm, args)
+            name = f"{name}-{args.seed}"
+            found, weights = train(name, settings, args), args.out / name
+        row = {"arm": arm, "seed": args.seed, **found, **perplexities(weights, args)}
+        print(row, flush=True)
+        args.out.mkdir(parents=True, exist_ok=True)
+        with results.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,292 @@
+"""What a tagger, a parser, NER and text classifiers gain from ELMo, and from its alternatives.
+
+    python benchmarks/quality/downstream.py run OUT --data DATA [--tasks …] [--arms …] [--sizes …]
+    python benchmarks/quality/downstream.py table OUT
+
+Every arm of a task has the same architecture around it, the same sentences, seeds, batches and
+steps, unless its name says otherwise; nothing is selected by its scores, which are those of the
+test set after the last step. DATA holds the data of `tasks.py`, the arms are those of `arms.py`.
+The recipes in project/configs have the same models, learning rate and dropout; their batches grow,
+their weight decay is a tenth of the one here, and the dev set selects the best model. Sizes are
+numbers of training sentences, or shares of them, as for learning curves:
+``--sizes 1% 3% 10% 30% all``.
+
+The arms that users would pick instead need files. ``--static``: vectors as `spacy init vectors`
+writes them, of the ELMo vectors' width and trained on text of the same kinds as the biLM; ours were
+made from 23 million words by
+
+    floret.train_unsupervised(TEXT, model="cbow", mode="floret", hashCount=2, bucket=50000, minn=4,
+                              maxn=5, minCount=5, dim=256, epoch=5).save_floret_vectors(FILE)
+    python -m spacy init vectors en FILE VECTORS --mode floret
+
+``--pretrained``: the output of `pretrained.py`. ``--embedded``: the output of `peers/embed.py`.
+``--adapted``: the output of `adapted.py`, a biLM for each task. Arms whose file is not given are
+left out.
+
+OUT is a file of `results.py`, such as benchmarks/results/en_sm.jsonl, which has ours. Results that
+are there are not computed again; some with other steps or of another split are an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from arms import (
+    ARMS,
+    MIX,
+    WITHOUT,
+    Arm,
+    Files,
+    add_file_options,
+    fits,
+    given_files,
+    load_pretrained,
+    make_nlp,
+)
+from curves import draw_curves
+from results import Results, fingerprint
+from spacy.language import Language
+from spacy.training.loop import train_while_improving
+from spacy.util import fix_random_seed
+from tasks import ENGLISH, TASKS, Size, Task, batches, examples_of, parse_size, sample
+from thinc.api import Adam
+
+from spacy_elmo import mixes
+from spacy_elmo.pipeline.mixes import Mix
+from spacy_elmo.viz.mixes import draw_mixes
+from spacy_elmo.weights.find import Setting
+
+PART = "tasks"  # of the results
+DROPOUT = 0.1  # of the task's own layers
+
+Scores = dict[str, list[float]]  # of each arm, one for each seed
+
+
+def train(
+    task: Task,
+    size: Size,
+    arm: Arm,
+    seed: int,
+    data: Path,
+    files: Files,
+    weights: str = "en_sm",
+    max_steps: int | None = None,
+) -> Language:
+    """A pipeline trained on a sample, the same for all arms and another one for each seed.
+
+    Args:
+        task, size, arm, seed: what is trained.
+        data: see `tasks`.
+        files: see `arms`.
+        weights: of the biLM.
+        max_steps: fewer steps than those of the task.
+    """
+    fix_random_seed(seed)
+    nlp = make_nlp(task, arm, files, weights)
+    every = examples_of(nlp, task, data, "train")
+    chosen = sample(every, size, random.Random(seed), task.by_label)
+    nlp.initialize(lambda: chosen)
+    load_pretrained(nlp, arm, files)
+    steps = train_while_improving(
+        nlp,
+        Adam(arm.learn_rate, L2=0.01, grad_clip=1.0, L2_is_weight_decay=True, use_averages=False),
+        batches(chosen, task.batch_words, seed),
+        lambda: (0.0, {}),  # nothing is selected
+        dropout=DROPOUT,
+        eval_frequency=10**9,
+        accumulate_gradient=1,
+        patience=0,
+        max_steps=arm.times * task.n_steps(len(chosen), len(every)),
+        exclude=[],
+        annotating_components=[],
+        before_update=None,
+    )
+    for _ in itertools.islice(steps, max_steps):
+        pass
+    return nlp
+
+
+def measure(
+    task: Task,
+    size: Size,
+    arm: Arm,
+    seed: int,
+    data: Path,
+    files: Files,
+    weights: str = "en_sm",
+    max_steps: int | None = None,
+    split: str = "test",
+) -> dict[str, Any]:
+    """Train once: the score in percent, the seconds that it took, and the mixes learned."""
+    start = time.perf_counter()
+    nlp = train(task, size, arm, seed, data, files, weights, max_steps)
+    seconds = time.perf_counter() - start
+    scores = nlp.evaluate(examples_of(nlp, task, data, split))
+    learned = [mix for mix in mixes(nlp) if mix.component == task.factory]
+    return {"score": 100 * scores[task.score], "seconds": seconds, "mixes": learned}
+
+
+Unit = dict[str, Any]  # "task", "size", "arm" and "seed"
+
+
+def units(
+    tasks: Iterable[str], arms: Iterable[str], sizes: Iterable[Size], seeds: Iterable[int],
+    files: Collection[str] = (),
+) -> Iterator[Unit]:  # fmt: skip
+    """What there is to measure, seed by seed.
+
+    Args:
+        tasks, arms, seeds: all are combined, but for arms that do not fit.
+        sizes: none: those of each task.
+        files: keys of `NEEDED`; arms that need another one are left out.
+    """
+    sizes = list(sizes)
+    for seed, name in itertools.product(seeds, tasks):
+        for size, arm in itertools.product(sizes or TASKS[name].steps, arms):
+            if fits(TASKS[name], ARMS[arm]) and ARMS[arm].needs in {"", *files}:
+                yield {"task": name, "size": size, "arm": arm, "seed": seed}
+
+
+def run(arguments: argparse.Namespace) -> None:
+    results, weights = Results(arguments.out), fingerprint(arguments.weights)
+    how = {"max_steps": arguments.max_steps, "split": arguments.split}
+    given = given_files(arguments, "")
+    for unit in units(arguments.tasks, arguments.arms, arguments.sizes, arguments.seeds, given):
+        arm, files = ARMS[unit["arm"]], given_files(arguments, unit["task"])
+        of = weights if arm.elmo is not None else None
+        results.read()  # what other processes have added
+        if (found := results.find(PART, unit, of)) is not None:
+            check_the_same(arguments.out, unit, found, how)
+            continue
+        found = measure(
+            TASKS[unit["task"]], unit["size"], arm, unit["seed"], arguments.data, files,
+            arguments.weights, **how,
+        )  # fmt: skip
+        results.add(PART, unit, of, found | {name: value for name, value in how.items() if value})
+        print(*unit.values(), f"{found['score']:.2f}", f"{found['seconds']:.0f} s", flush=True)
+
+
+def check_the_same(path: Path, unit: Unit, found: dict[str, Any], how: dict[str, Any]) -> None:
+    """Stop if a result was computed in another way: the two would become one mean."""
+    for name, value in how.items():
+        if (other := found.get(name, {"split": "test"}.get(name))) != value:
+            raise SystemExit(
+                f"{path}: {' '.join(map(str, unit.values()))} has {name} = {other!r}, not "
+                f"{value!r}: choose another OUT."
+            )
+
+
+def read_results(path: Path, weights: Setting) -> list[dict[str, Any]]:
+    """The results in a file with some weights, and with none."""
+    found = Results(path).of(PART, fingerprint(weights))
+    return [{**unit, **result} for unit, result in found]
+
+
+def by_column(results: list[dict[str, Any]]) -> dict[tuple[str, Size], Scores]:
+    """The scores of each task and size: tasks in their order, small samples first."""
+    found: dict[tuple[str, Size], Scores] = defaultdict(lambda: defaultdict(list))
+    for result in results:
+        found[result["task"], result["size"]][result["arm"]].append(result["score"])
+
+    def order(column: tuple[str, Size]) -> tuple[int, bool, float]:
+        name, size = column
+        is_share = isinstance(size, str)
+        number = 100.0 if size == "all" else float(str(size).rstrip("%"))
+        return list(TASKS).index(name), is_share, number
+
+    return {column: found[column] for column in sorted(found, key=order)}
+
+
+def table(arguments: argparse.Namespace) -> None:
+    """Means, the range of the seeds, and the share of HashEmbedCNN's errors that goes away."""
+    columns = by_column(read_results(arguments.out, arguments.weights))
+    print("| |", " | ".join(f"{name} {size}" for name, size in columns), "|")
+    print("|---|" + "---|" * len(columns))
+    for arm in ARMS:
+        if any(arm in column for column in columns.values()):
+            print(f"| {arm} |", " | ".join(cell(column, arm) for column in columns.values()), "|")
+
+
+def cell(column: Scores, arm: str) -> str:
+    if arm not in column:
+        return ""
+    mean, n = statistics.mean(column[arm]), len(column[arm])
+    text = f"{mean:.2f}"
+    if n > 1:
+        text += f" ± {(max(column[arm]) - min(column[arm])) / 2:.2f}"
+    if n != 3:
+        text += f" (n = {n})"
+    if arm != WITHOUT and WITHOUT in column:
+        base = statistics.mean(column[WITHOUT][:n])
+        text += f", {100 * (mean - base) / (100 - base):+.0f} %"
+    return text
+
+
+def draw_learning(results: list[dict[str, Any]], task: str, picture: Path) -> None:
+    """The picture of a task's scores by the share of its labels, of what has several shares."""
+    columns = by_column(results)
+    shares = {
+        100.0 if size == "all" else float(str(size)[:-1]): scores
+        for (name, size), scores in columns.items()
+        if name == task and isinstance(size, str)
+    }
+    scores = {
+        arm: {s: column[arm] for s, column in shares.items() if arm in column} for arm in ARMS
+    }
+    arms = {arm: points for arm, points in scores.items() if points}
+    draw_curves(arms, f"{task}: {TASKS[task].score}").save(picture)
+
+
+def draw_learned(results: list[dict[str, Any]], picture: Path) -> None:
+    """The picture of the mixes that the tasks have learned from all labels, mean of the seeds."""
+    found = defaultdict(list)
+    for result in results:
+        if result["arm"] == MIX and result["size"] == list(TASKS[result["task"]].steps)[-1]:
+            found[result["task"]] += [Mix(*mix) for mix in result.get("mixes", [])]
+    found = {task: found[task] for task in TASKS if found[task]}
+    means = [
+        Mix(
+            task,
+            "elmo",
+            tuple(map(statistics.mean, zip(*(mix.weights for mix in each), strict=True))),
+            statistics.mean(mix.gamma for mix in each),
+        )
+        for task, each in found.items()
+    ]
+    draw_mixes(means, "the tasks").save(picture)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What ELMo and its alternatives give tasks.")
+    commands = parser.add_subparsers(required=True)
+    running = commands.add_parser("run", help="train and measure")
+    running.add_argument("out", type=Path)
+    running.add_argument("--data", type=Path, required=True)
+    running.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
+    add_file_options(running)
+    running.add_argument("--tasks", nargs="+", choices=TASKS, default=ENGLISH)
+    running.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    sizes = {"nargs": "+", "type": parse_size, "default": []}
+    running.add_argument("--sizes", **sizes, help="default: those of each task")
+    running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    running.add_argument("--max-steps", type=int, help="only try it, with so many steps")
+    running.add_argument("--split", choices=["dev", "test"], default="test")
+    running.set_defaults(command=run)
+    printing = commands.add_parser("table", help="print what there is")
+    printing.set_defaults(command=table)
+    printing.add_argument("out", type=Path)
+    printing.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
+    arguments = parser.parse_args()
+    arguments.command(arguments)
+
+
+if __name__ == "__main__":
+    main()

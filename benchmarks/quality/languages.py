@@ -1,0 +1,325 @@
+"""What an hour of one core gains a tagger, a parser and NER in seven languages.
+
+    python benchmarks/quality/languages.py OUT --data DATA [--langs de pt] [--seeds 0 1 2]
+        [--minutes 60]
+    python benchmarks/quality/languages.py OUT --table
+
+The steps are those of the project's workflow `language`: its scripts read the data, pretrain the
+biLM and make the configs of the tasks, which have the same sentences, seed and steps in each arm:
+
+    nothing          `spacy init config`
+    static floret    … with floret vectors of the same text
+    spacy pretrain   … whose tok2vec `spacy pretrain` has trained on it, in the same processor time
+    ELMo             … after `elmo add`
+
+The first three arms have the text that the project has for a language; ELMo also has the novels
+alone, modern text alone, and both (`--texts`), or the first words of one of these (`--words`), for
+a curve. Results are lines of OUT/results.jsonl: what is there is not computed again, a run that was
+stopped is continued, and several at once may share the work by language. The biLMs stay in
+OUT/LANG-TEXT-SEED.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import resource
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pretrained  # noqa: F401  registers its reader
+from results import Results
+from spacy.cli.evaluate import evaluate
+from spacy.cli.train import train
+from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
+from spacy.training.pretrain import pretrain
+from spacy.util import load_config
+from thinc.api import Config
+
+from spacy_elmo.pretraining.run.log import LOG, read_log
+from spacy_elmo.text.readers import BY_RULES, read_paragraphs
+from spacy_elmo.text.shards import Shards
+
+PROJECT = Path(__file__).parents[2] / "project"
+sys.path.insert(0, str(PROJECT / "scripts"))
+from datasets import TASKS, present  # noqa: E402
+from scores import MEASURES  # noqa: E402
+from sizes import find_size  # noqa: E402
+from train import make_added  # noqa: E402
+
+PART = "languages"  # of the results
+LANGS = ("de", "pt", "ro", "hu", "uk", "sv", "ko")
+NAMES = "tagger,parser,ner"
+NOTHING, STATIC, PRETRAINED, ELMO = ARMS = ("nothing", "static floret", "spacy pretrain", "ELMo")
+TEXTS = {"novels": ["novels"], "modern": ["modern"], "both": ["novels", "modern"]}
+FLORET = {
+    "model": "cbow", "mode": "floret", "hashCount": 2, "bucket": 50_000, "minn": 4, "maxn": 5,
+    "minCount": 5, "dim": 256, "epoch": 5, "thread": 1,
+}  # fmt: skip
+
+Unit = dict[str, Any]
+
+
+def own_text(lang: str) -> str:
+    """The text that the project has for a language: all but what must not be in weights."""
+    return "novels" if lang == "de" else "both"
+
+
+def units(args: argparse.Namespace) -> Iterator[tuple[Unit, list[str]]]:
+    """The biLMs to train, and the arms that are measured beside each."""
+    for seed, lang in itertools.product(args.seeds, args.langs):
+        texts = args.texts if lang != "ko" else ["both"]
+        for text, words in itertools.product(texts, args.words):
+            unit = {"lang": lang, "text": text, "seed": seed, "minutes": args.minutes}
+            if words:
+                unit["words"] = words
+            is_own = text == own_text(lang) and not words
+            yield unit, [arm for arm in args.arms if is_own or arm == ELMO]
+
+
+def run(args: argparse.Namespace) -> None:
+    results = Results(args.out / "results.jsonl")
+    how = {"sentences": args.sentences, "steps": args.steps}
+    for unit, arms in units(args):
+        name = "-".join(str(unit[key]) for key in ("lang", "text", "words", "seed") if key in unit)
+        folder = (args.out / name).resolve()
+        for arm in arms:
+            results.read()  # what other processes have added
+            if results.find(PART, {**unit, **how, "arm": arm}, None) is None:
+                start = core_seconds()
+                read_data(unit, folder, args)
+                files = prepare(arm, unit, folder, args)
+                prepared = core_seconds()
+                found = {
+                    "scores": dict(measure(arm, files, unit, folder, args)),
+                    "minutes": (prepared - start) / 60,
+                    "task_minutes": (core_seconds() - prepared) / 60,
+                    **(facts(folder) if arm == ELMO else {}),
+                }
+                results.add(PART, {**unit, **how, "arm": arm}, None, found)
+                print(name, arm, found["scores"], flush=True)
+
+
+def core_seconds() -> float:
+    """Processor time of this process and of those that it has run."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def step(script: str, folder: Path, **options: object) -> None:
+    """Run a script of the project as its commands do."""
+    command = [sys.executable, f"scripts/{script}.py", str(folder)]
+    command += [part for key, value in options.items() for part in (f"--{key}", str(value))]
+    subprocess.run(command, cwd=PROJECT, check=True)
+
+
+def read_data(unit: Unit, folder: Path, args: argparse.Namespace) -> None:
+    """The data of a unit, once."""
+    if (folder / "corpus").exists():
+        return
+    lang, files = unit["lang"], []
+    if lang != "ko" and (unit["text"] != own_text(lang) or "words" in unit):
+        for name in TEXTS[unit["text"]]:
+            files.append(args.data.resolve() / "languages" / lang / f"{name}.train.txt.xz")
+    if "words" in unit:
+        files = [first_words(files, unit["words"], folder)]
+    step(
+        "language_data", folder, lang=lang, local=args.data.resolve(), size=args.size,
+        text=",".join(map(str, files)), sentences=args.sentences, tasks=NAMES,
+    )  # fmt: skip
+
+
+def first_words(files: Sequence[Path], n_words: int, folder: Path) -> Path:
+    """A file of the first words of some texts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    left, path = n_words, folder / "first.txt"
+    with path.open("w", encoding="utf-8") as out:
+        for paragraph in itertools.chain.from_iterable(map(read_paragraphs, files)):
+            if left <= 0:
+                break
+            left -= len(paragraph.split())
+            out.write(paragraph + "\n")
+    return path
+
+
+def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dict[str, str]:
+    """What an arm starts from, made from the text of the unit, once; as settings of a config."""
+    shards = folder / "shards" / "train"
+    if arm in (STATIC, PRETRAINED) and not shards.exists():
+        text, lang = folder / "text" / "train.txt", unit["lang"]
+        elmo = [sys.executable, "-m", "spacy", "elmo", "tokenize", text, shards, "--lang", lang]
+        subprocess.run([*map(str, elmo), "--tokenizer", BY_RULES], check=True)
+    if arm == STATIC:
+        if not (folder / "vectors").exists():
+            train_floret(shards, folder, unit["seed"])
+        return {"vectors": str(folder / "vectors")}
+    if arm == PRETRAINED:
+        weights = folder / "tok2vec" / "model-last.bin"
+        if not weights.exists():
+            train_tok2vec(shards, weights.parent, unit)
+        return {"init_tok2vec": str(weights)}
+    if arm == ELMO:
+        if not (folder / "bilm.txt").exists():
+            step(
+                "bilm", folder, bilm="pretrain", lang=unit["lang"], size=args.size,
+                minutes=unit["minutes"], seed=unit["seed"], config=args.config,
+            )  # fmt: skip
+        return {"weights": (folder / "bilm.txt").read_text(encoding="utf-8").strip()}
+    return {}
+
+
+def train_floret(shards: Path, folder: Path, seed: int) -> None:
+    """Static vectors of the text in floret's hashed subwords."""
+    import floret
+
+    text, vectors = folder / "words.txt", folder / "words.floret"
+    lines = (" ".join(sentence) + "\n" for sentence in Shards(shards).sentences())
+    with text.open("w", encoding="utf-8") as file:
+        file.writelines(lines)
+    floret.train_unsupervised(str(text), seed=seed, **FLORET).save_floret_vectors(str(vectors))
+    command = [sys.executable, "-m", "spacy", "init", "vectors", "xx", vectors, folder / "vectors"]
+    subprocess.run([*map(str, command), "--mode", "floret"], check=True)
+    text.unlink(), vectors.unlink()
+
+
+def train_tok2vec(shards: Path, out: Path, unit: Unit) -> None:
+    """`spacy pretrain`, for as many minutes of processor time as the biLM has."""
+    config = load_config(DEFAULT_CONFIG_PRETRAIN_PATH).merge(
+        make_config("tagger", NOTHING, {}, unit)
+    )
+    seconds = 60 * unit["minutes"]
+    reader = {"@readers": "benchmarks.UntilTime.v1", "paths": [str(shards)], "seconds": seconds}
+    config["corpora"] = {"pretrain": reader}
+    config["pretraining"]["max_epochs"] = 1
+    out.mkdir(parents=True)
+    pretrain(config.interpolate(), out)
+
+
+def make_config(
+    task: str, arm: str, files: dict[str, str], unit: Unit, steps: int = 0, size: str = "full"
+) -> Config:
+    """The project's config of a task, for an arm."""
+    limits = find_size(size)
+    limits = limits._replace(steps=min(steps, limits.steps), eval_every=min(steps, limits.steps))
+    config = make_added(task, "elmo" if arm == ELMO else "plain", limits, files.get("weights", ""))
+    if arm == STATIC:
+        config["components"]["tok2vec"]["model"]["embed"]["include_static_vectors"] = True
+        config["initialize"]["vectors"] = files["vectors"]
+    if arm == PRETRAINED and files:
+        config["initialize"]["init_tok2vec"] = files["init_tok2vec"]
+        config["pretraining"] = {"component": "tok2vec", "layer": ""}
+        config = load_config(DEFAULT_CONFIG_PRETRAIN_PATH).merge(config)
+    config["system"]["seed"] = unit["seed"]
+    config["nlp"] |= {"lang": unit["lang"], "tokenizer": {"@tokenizers": BY_RULES}}
+    return config
+
+
+def measure(
+    arm: str, files: dict[str, str], unit: Unit, folder: Path, args: argparse.Namespace
+) -> Iterator[tuple[str, float]]:
+    """Train and test each task: its score in percent."""
+    for task in present(folder, NAMES):
+        config = make_config(task, arm, files, unit, args.steps, args.size)
+        corpus = folder / "corpus" / TASKS[task]
+        for split in ("train", "dev"):
+            config["paths"][split] = str(corpus / f"{split}.spacy")
+        out = folder / "models" / f"{task}-{arm}".replace(" ", "-")
+        out.mkdir(parents=True, exist_ok=True)
+        config.to_disk(out / "config.cfg")
+        train(out / "config.cfg", out)
+        # After the last step: nothing is selected.
+        scores = evaluate(str(out / "model-last"), corpus / "test.spacy", gold_preproc=True)
+        yield task, 100 * (scores[MEASURES[task][0]] or 0.0)
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """Of a pretraining: its steps, the perplexity of the held-out text, the size of the biLM."""
+    entries = read_log(folder / "pretrained" / LOG)
+    best = min(entry["mean"] for entry in entries if "mean" in entry)
+    size = (folder / "pretrained" / "model-best" / "weights.safetensors").stat().st_size
+    return {"bilm_steps": max(e["step"] for e in entries), "perplexity": best, "mb": size / 1e6}
+
+
+def table(args: argparse.Namespace) -> None:
+    """Two tables: all arms on the project's text, and ELMo by text; means of the seeds."""
+    found: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
+    size: dict[str, list[float]] = defaultdict(list)
+    for unit, result in Results(args.out / "results.jsonl").of(PART, ""):
+        if unit["minutes"] != args.minutes or unit["sentences"] != args.sentences:
+            continue
+        text = f"{unit['text']}, {unit['words']:,} words" if "words" in unit else unit["text"]
+        for task, score in result["scores"].items():
+            found[unit["lang"], task, text, unit["arm"]].append(score)
+        if unit["arm"] == ELMO and text == own_text(unit["lang"]):
+            size[unit["lang"]].append(result["perplexity"])
+    rows = sorted(
+        {key[:2] for key in found},
+        key=lambda row: (LANGS.index(row[0]), row[1] == "ner", row[1] != "tagger"),
+    )
+    print("| | task |", " | ".join(ARMS), "| errors gone | perplexity |")
+    print("|---|---|" + "---|" * (len(ARMS) + 2))
+    for lang, task in rows:
+        scores = [found.get((lang, task, own_text(lang), arm), []) for arm in ARMS]
+        gone = cell_gone(scores[0], scores[-1])
+        ppl = f"{statistics.mean(size[lang]):.0f}" if size[lang] and task == "tagger" else ""
+        print(f"| {lang} | {task} |", " | ".join(map(cell, scores)), f"| {gone} | {ppl} |")
+    texts = [*TEXTS, *sorted({key[2] for key in found} - {*TEXTS})]
+    print("\n| ELMo's errors gone | task |", " | ".join(texts), "|")
+    print("|---|---|" + "---|" * len(texts))
+    for lang, task in rows:
+        plain = found.get((lang, task, own_text(lang), NOTHING), [])
+        cells = [cell_gone(plain, found.get((lang, task, text, ELMO), [])) for text in texts]
+        print(f"| {lang} | {task} |", " | ".join(cells), "|")
+
+
+def cell(scores: list[float]) -> str:
+    """The mean of some seeds, and their range."""
+    if not scores:
+        return ""
+    spread = f" ({min(scores):.1f} to {max(scores):.1f})" if len(scores) > 1 else ""
+    return f"{statistics.mean(scores):.1f}{spread}"
+
+
+def cell_gone(plain: list[float], elmo: list[float]) -> str:
+    """The share of the errors that are gone."""
+    if not plain or not elmo:
+        return ""
+    before, after = statistics.mean(plain), statistics.mean(elmo)
+    return f"{100 * (after - before) / (100 - before):.0f} %"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("out", type=Path, help="a folder, to whose results.jsonl results are added")
+    parser.add_argument("--data", type=Path, help="see benchmarks/README.md")
+    parser.add_argument("--langs", nargs="+", choices=LANGS, default=LANGS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
+    parser.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS))
+    parser.add_argument("--words", nargs="+", type=int, default=[0], help="of each text; 0: all")
+    parser.add_argument(
+        "--minutes", type=float, default=60, help="of one core for each pretraining"
+    )
+    parser.add_argument("--sentences", type=int, default=400, help="to learn from")
+    parser.add_argument("--steps", type=int, default=1000, help="of each task")
+    parser.add_argument("--size", default="full", help="of the project")
+    parser.add_argument("--config", default="auto", help="of the pretraining, see the project")
+    parser.add_argument("--table", action="store_true", help="print what there is")
+    args = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if args.table:
+        table(args)
+    elif args.data is None:
+        parser.error("--data is required, unless a table is printed")
+    else:
+        run(args)
+
+
+if __name__ == "__main__":
+    main()

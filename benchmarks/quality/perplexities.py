@@ -1,0 +1,162 @@
+"""How well does the biLM predict text of each register, compared with counting n-grams?
+
+    python benchmarks/quality/perplexities.py DATA [--weights en_sm] [--words 20000]
+        [--train TEXT …]
+
+Prints the held-out perplexity of each register: of a unigram model, of a Kneser-Ney trigram
+(`kneser_ney.py`), both from left to right, and of the biLM in both directions and as their mean.
+All of them predict the same words and the ends of the same sentences, over the same vocabulary:
+the words of DATA/eval_vocab.txt (or --vocab) that the head has, too; all others are <UNK>. The
+unigram and the trigram model count the first --train-words of each text given with --train, by
+default of the training texts in DATA/lm except MASC's, which no shipped biLM has read. A directory
+of shards, which `elmo tokenize` writes, counts as one text and is read much faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from kneser_ney import START, KneserNey, with_boundaries
+
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.cli.perplexity import read_text
+from spacy_elmo.lm.encoded_sentences import EncodedSentences
+from spacy_elmo.lm.forward import Head
+from spacy_elmo.lm.head import load_head
+from spacy_elmo.lm.perplexity import evaluate
+from spacy_elmo.lm.restricted_head import restrict_head
+from spacy_elmo.lm.vocabulary import Vocabulary
+from spacy_elmo.weights.find import Setting, find_weights
+from spacy_elmo.weights.layout import Weights, read_words
+
+KOREAN = ("kowiki", "nsmc-reviews")
+TOKENIZED = ("wikitext-2",)  # in another way, with <unk> in it
+NEVER_TRAINED_ON = ("masc",)
+
+
+def texts(data: Path, split: str, lang: str = "en") -> dict[str, Path]:
+    """The texts of a split and a language, by their names."""
+    if lang not in ("en", "ko"):
+        file = data / "languages" / lang / f"novels.{split}.txt.xz"
+        return {"novels": file} if file.exists() else {}
+    files = sorted(
+        [*data.glob(f"lm/*/{split}.txt.xz"), *data.glob(f"lm/registers/*/{split}.txt.xz")]
+    )
+    found = {file.parent.name: file for file in files if file.parent.name not in TOKENIZED}
+    return {name: file for name, file in found.items() if (name in KOREAN) == (lang == "ko")}
+
+
+def first_words(sentences: Iterable[list[str]], n_words: int) -> Iterator[list[str]]:
+    """The sentences up to the one with the nth word; all of them if n is 0."""
+    n_read = 0
+    for sentence in sentences:
+        yield sentence
+        n_read += len(sentence)
+        if n_words and n_read >= n_words:
+            return
+
+
+class Unigrams:
+    """Relative frequencies, each count plus one; see `KneserNey` for the arguments."""
+
+    def __init__(self, tokens: np.ndarray, n_words: int):
+        counts = np.bincount(tokens[tokens != START], minlength=n_words) + 1.0
+        self.logs = np.log(counts / counts[1:].sum())
+
+    def log_probabilities(self, tokens: np.ndarray) -> np.ndarray:
+        return self.logs[tokens[tokens != START]]
+
+
+def perplexity(model: Unigrams | KneserNey, tokens: np.ndarray) -> float:
+    return float(np.exp(-model.log_probabilities(tokens).mean()))
+
+
+def read(weights: Weights, text: Path, n_words: int) -> Iterator[list[str]]:
+    return first_words(read_text(weights, text, False, None), n_words)
+
+
+class LM(NamedTuple):
+    """A biLM with a head and its words, and the weights for their language."""
+
+    weights: Weights
+    bilm: BiLM
+    head: Head
+    words: Vocabulary
+
+    @classmethod
+    def load(cls, weights: Setting, head: Setting | None = None, vocab: Path | None = None) -> LM:
+        """A biLM whose head is its own or that of other weights of it, restricted to the words of
+        a file that it has."""
+        found = find_weights(weights)
+        softmax: Head
+        softmax, words = load_head(found if head is None else head)
+        if vocab is not None:
+            known = (word for word in read_words(vocab) if word in words.ids)
+            softmax, words = restrict_head(softmax, words, known, f"The vocabulary {vocab}")
+        return cls(found, found.load(), softmax, words)
+
+    def ids(self, sentences: Iterable[list[str]]) -> np.ndarray:
+        return with_boundaries([self.words[word] for word in sentence] for sentence in sentences)
+
+    def count(self, texts: Iterable[Path], n_words: int) -> tuple[Unigrams, KneserNey, int]:
+        """Unigrams and a trigram model of the first words of each text, and how many these are."""
+        tokens = np.concatenate([self.ids(read(self.weights, text, n_words)) for text in texts])
+        n_read = int((tokens != START).sum())
+        return Unigrams(tokens, len(self.words)), KneserNey(tokens, len(self.words)), n_read
+
+    def measure(
+        self, text: Path, n_words: int = 0, counted: Iterable[Unigrams | KneserNey] = ()
+    ) -> dict[str, float]:
+        """Perplexities of the first words of a text, 0 for all: "forward", "backward", "mean", and
+        of the counted models, by their class; "words", their share of "<UNK>", "vocabulary"."""
+        sentences = [s for s in read(self.weights, text, n_words) if s]
+        block = EncodedSentences(sentences, self.words, None, self.bilm.token_encoder.to_ids)
+        found = evaluate(self.bilm, self.head, block)
+        tokens = self.ids(sentences)
+        return {
+            "words": found.n_words,
+            "<UNK>": found.unknown_rate,
+            **{type(model).__name__: perplexity(model, tokens) for model in counted},
+            "forward": found.forward,
+            "backward": found.backward,
+            "mean": found.mean,
+            "vocabulary": len(self.words),
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--weights", default="en_sm", help="with a head (default: en_sm)")
+    parser.add_argument("--vocab", type=Path, help="default: DATA/eval_vocab.txt")
+    parser.add_argument("--registers", nargs="+", help="default: all in DATA/lm")
+    parser.add_argument("--words", type=int, default=20_000, help="of each register; 0: all")
+    parser.add_argument("--train", type=Path, nargs="+", help="texts or directories of shards")
+    parser.add_argument("--train-words", type=int, default=200_000, help="of each; 0: all")
+    arguments = parser.parse_args()
+    train = arguments.train or [
+        file
+        for name, file in texts(arguments.data, "train").items()
+        if name not in NEVER_TRAINED_ON
+    ]
+    heldout = texts(arguments.data, "valid")
+    if unknown := set(arguments.registers or ()) - set(heldout):
+        parser.error(f"no such registers in {arguments.data}/lm: {', '.join(sorted(unknown))}")
+
+    lm = LM.load(arguments.weights, vocab=arguments.vocab or arguments.data / "eval_vocab.txt")
+    *counted, n_read = lm.count(train, arguments.train_words)
+    print(f"{arguments.weights}, {len(lm.words):,} words; counted: {n_read:,} words and ends\n")
+    columns = ("words", "`<UNK>`", "unigrams", "Kneser-Ney", "forward", "backward", "mean")
+    print("| register |", " | ".join(columns), "|\n|---|" + "---|" * len(columns))
+    for name in arguments.registers or heldout:
+        n_words, unknown, *values, _ = lm.measure(heldout[name], arguments.words, counted).values()
+        cells = " | ".join(f"{value:.1f}" for value in values)
+        print(f"| {name} | {n_words:,} | {unknown:.2%} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+"""How well do the compared vectors, and simpler ones, tell what is similar?
+
+    python benchmarks/quality/similarity.py DATA [--weights en_sm] [--most N]
+
+Prints three tables. ``compared`` are the vectors that ``similarity`` uses, ``word`` and
+``context`` their parts; the others are raw or standardized layers, their forward and backward
+halves, or counted words. ``occurrence`` is what `elmo senses` groups: context and topic.
+``sentence`` is the mean of the token layer over a word's sentence, which knows the topic alone.
+
+- Sentences (STS benchmark, training part): Spearman correlation with human scores.
+- Word in context (WiC, training part): accuracy at the best threshold of two tokens' cosine.
+- Word sense (CoarseWSD-20): nearest centroid of the training occurrences, also by the tf-idf of
+  their sentences; accuracy on the test part, mean over the 20 words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_elmo.pipeline.similarity import occurrence_vector
+from spacy_elmo.pipeline.stored_vectors import get_compared
+from spacy_elmo.text.readers import blank_pipeline
+from spacy_elmo.weights.find import find_weights
+from spacy_elmo.weights.statistics import Statistics
+
+Vectors = dict[str, np.ndarray]  # by kind, each (n, dimensions)
+
+
+def make_nlp(weights: str) -> Language:
+    """A pipeline whose tokens have layers and vectors that are compared.
+
+    Raises:
+        SystemExit: the weights have no statistics.
+    """
+    nlp = blank_pipeline(find_weights(weights), default="en")
+    model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
+    nlp.add_pipe("elmo", config={"model": model, "store_layers": True, "vectors": "elmo"})
+    nlp("Load the weights.")
+    if nlp.get_pipe("elmo").shim.comparison is None:
+        raise SystemExit(f"'{weights}' has no statistics: elmo convert --statistics adds them")
+    return nlp
+
+
+def get_statistics(nlp: Language) -> Statistics:
+    return nlp.get_pipe("elmo").shim.comparison.statistics
+
+
+def lines(path: Path) -> Iterator[str]:
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        yield from (line.rstrip("\n") for line in file)
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=-1, keepdims=True).clip(1e-12)
+
+
+def cosines(x: np.ndarray) -> np.ndarray:
+    """Of the vectors 0 and 1, 2 and 3, …"""
+    return (unit(x[::2]) * unit(x[1::2])).sum(axis=1)
+
+
+def ranks(x: np.ndarray) -> np.ndarray:
+    """Ranks, their mean where values are equal."""
+    _, inverse, counts = np.unique(np.round(x, 7), return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+
+
+def spearman(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.corrcoef(ranks(a), ranks(b))[0, 1])
+
+
+def best_threshold(cosine: np.ndarray, same: np.ndarray) -> float:
+    """Accuracy of 'the same if the cosine is above a threshold', with the best one."""
+    cosine = np.round(cosine, 6)  # equal words have equal vectors, up to rounding
+    order = np.argsort(-cosine, kind="stable")
+    cosine, same = cosine[order], same[order]
+    right = np.cumsum(same) + (~same).sum() - np.cumsum(~same)
+    right = right[np.append(cosine[1:] != cosine[:-1], True)]  # no threshold divides equal ones
+    return float(max(right.max(), (~same).sum()) / len(same))
+
+
+def layer_vectors(doc: Doc, layers: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Vectors:
+    """Of a Doc's tokens: each layer and the mean of all, raw and standardized."""
+    standard = (layers - mean[:, None]) / std[:, None]
+    found = {}
+    for name, each in (("raw", layers), ("standardized", standard)):
+        for number, layer in enumerate(each):
+            found[f"layer {number}, {name}"] = layer
+            if number and name == "raw":
+                forward, backward = np.split(layer, 2, axis=-1)
+                found |= {
+                    f"layer {number}, forward": forward,
+                    f"layer {number}, backward": backward,
+                }
+        found[f"mean of layers, {name}"] = each.mean(axis=0)
+    return found
+
+
+def token_vectors(doc: Doc, tokens: list[int], statistics: Statistics) -> Iterator[Vectors]:
+    """Of some tokens of a Doc that has been read."""
+    p = len(statistics.word_mean)
+    layers = layer_vectors(doc, doc._.elmo_layers, statistics.mean, statistics.std)
+    topic = doc._.elmo_layers[0].mean(axis=0)
+    rows = get_compared(doc)
+    for i in tokens:
+        vector = doc[i].vector
+        yield {name: vectors[i] for name, vectors in layers.items()} | {
+            "sentence, layer 0": topic,
+            "occurrence": occurrence_vector(rows, i),
+            "word": vector[:p],
+            "context": vector[p:],
+            "compared": vector,
+        }
+
+
+def doc_vectors(doc: Doc, statistics: Statistics) -> Vectors:
+    """Of a Doc that has been read, whose vector has no context."""
+    layers = layer_vectors(doc, doc._.elmo_layers, statistics.mean, statistics.std)
+    vector = doc.vector
+    return {name: vectors.mean(axis=0) for name, vectors in layers.items()} | {
+        "word": vector[: len(statistics.word_mean)],
+        "compared": vector,
+    }
+
+
+def read(nlp: Language, docs: list[Doc], tokens: list[int] | None) -> Vectors:
+    """Vectors of Docs, or of one token of each."""
+    statistics = get_statistics(nlp)
+    rows = defaultdict(list)
+    for i, doc in enumerate(nlp.pipe(docs)):
+        if tokens is None:
+            found = doc_vectors(doc, statistics)
+        else:
+            [found] = token_vectors(doc, [tokens[i]], statistics)
+        for name, vector in found.items():
+            rows[name].append(vector.copy())
+    return {name: np.stack(vectors) for name, vectors in rows.items()}
+
+
+def counted(docs: list[Doc]) -> np.ndarray:
+    """Cosines of word counts of the Docs 0 and 1, 2 and 3, …"""
+    counts = [Counter(token.lower_ for token in doc) for doc in docs]
+    norms = [sum(n * n for n in count.values()) ** 0.5 for count in counts]
+    pairs = zip(counts[::2], counts[1::2], norms[::2], norms[1::2], strict=True)
+    return np.array([sum(a[w] * b[w] for w in a) / (m * n) for a, b, m, n in pairs])
+
+
+def tf_idf(train: list[Doc], test: list[Doc]) -> tuple[np.ndarray, np.ndarray]:
+    """Of both, by the training part's words: ``(n, words)``, each row of length 1."""
+    counts = [Counter(token.lower_ for token in doc) for doc in train]
+    in_docs = Counter(word for count in counts for word in count)
+    place = {word: i for i, word in enumerate(in_docs)}
+    weights = np.log(len(train) / np.array(list(in_docs.values()))).astype("float32")
+
+    def vectors(docs: list[Doc]) -> np.ndarray:
+        found = np.zeros((len(docs), len(place)), dtype="float32")
+        for row, doc in zip(found, docs, strict=True):
+            for word, n in Counter(token.lower_ for token in doc).items():
+                if word in place:
+                    row[place[word]] = n
+        return unit(found * weights)
+
+    return vectors(train), vectors(test)
+
+
+def sentences(nlp: Language, data: Path, most: int | None) -> dict[str, float]:
+    rows = [line.split("\t") for line in lines(data / "sim/stsb-train.tsv.xz")][:most]
+    gold = np.array([float(row[4]) for row in rows])
+    docs = [nlp.make_doc(text) for row in rows for text in row[5:7]]
+    weighted, _ = tf_idf(docs, [])
+    found = {
+        "counted words": spearman(counted(docs), gold),
+        "counted words, tf-idf": spearman(cosines(weighted), gold),
+    }
+    vectors = read(nlp, docs, None)
+    return found | {name: spearman(cosines(x), gold) for name, x in vectors.items()}
+
+
+def in_context(nlp: Language, data: Path, most: int | None) -> dict[str, float]:
+    rows = [line.split("\t") for line in lines(data / "wsd/wic-train.tsv.xz")][:most]
+    same = np.array([row[0] == "T" for row in rows])
+    docs = [Doc(nlp.vocab, text.split(" ")) for row in rows for text in row[4:6]]
+    vectors = read(nlp, docs, [int(i) for row in rows for i in row[3].split("-")])
+    return {name: best_threshold(cosines(x), same) for name, x in vectors.items()}
+
+
+def first_of_each(rows: list[dict[str, Any]], most: int | None) -> list[dict[str, Any]]:
+    """No more than so many occurrences of each word."""
+    by_word = defaultdict(list)
+    for row in rows:
+        by_word[row["word"]].append(row)
+    return [row for occurrences in by_word.values() for row in occurrences[:most]]
+
+
+def nearest_sense(
+    train: np.ndarray, sense: np.ndarray, test: np.ndarray, n_senses: int
+) -> np.ndarray:
+    """Index of the sense whose mean vector is nearest to each vector of the test part."""
+    centroids = np.stack([train[sense == i].mean(axis=0) for i in range(n_senses)])
+    return (unit(test) @ unit(centroids).T).argmax(axis=1)
+
+
+def senses(nlp: Language, data: Path, most: int | None) -> dict[str, float]:
+    parts = []
+    for part in ("train", "test"):
+        rows = [json.loads(line) for line in lines(data / f"wsd/coarsewsd20/{part}.jsonl.xz")]
+        rows = first_of_each(rows, most)
+        docs = [Doc(nlp.vocab, [w or "_" for w in row["text"].split(" ")]) for row in rows]
+        vectors = read(nlp, docs, [row["index"] for row in rows])
+        words = np.array([row["word"] for row in rows])
+        parts.append((words, np.array([row["sense"] for row in rows]), docs, vectors))
+    (train_words, train_senses, train_docs, train), (words, gold, docs, test) = parts
+    scores = defaultdict(list)
+    for word in sorted(set(words)):
+        known, asked = np.flatnonzero(train_words == word), np.flatnonzero(words == word)
+        names, sense, counts = np.unique(
+            train_senses[known], return_inverse=True, return_counts=True
+        )
+        found = {kind: (train[kind][known], test[kind][asked]) for kind in train}
+        found["sentence, tf-idf"] = tf_idf([train_docs[i] for i in known], [docs[i] for i in asked])
+        scores["most frequent sense"].append((gold[asked] == names[counts.argmax()]).mean())
+        for kind, (x, y) in found.items():
+            nearest = names[nearest_sense(x, sense, y, len(names))]
+            scores[kind].append((gold[asked] == nearest).mean())
+    return {kind: float(np.mean(values)) for kind, values in scores.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path, help="with sim/ and wsd/")
+    parser.add_argument("--weights", default="en_sm", help="with statistics (default: en_sm)")
+    parser.add_argument("--only", default="", help="print tables with this in their title")
+    parser.add_argument("--most", type=int, help="pairs, and occurrences of each word, to read")
+    arguments = parser.parse_args()
+    nlp = make_nlp(arguments.weights)
+    tables = {
+        "sentences, Spearman": sentences,
+        "word in context, accuracy": in_context,
+        "word sense, accuracy": senses,
+    }
+    for title, measure in tables.items():
+        if arguments.only not in title:
+            continue
+        print(f"\n| {title} | |\n|---|---|")
+        for name, value in measure(nlp, arguments.data, arguments.most).items():
+            print(f"| {name} | {100 * value:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,386 @@
+"""The tables of docs/evidence.md, written from a file of results.
+
+Each table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``. The best value of a row or
+column is bold; with ELMo and without it, the better one if they differ by more than seeds do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from arms import BOTH, MIX, WITHOUT
+from results import Results
+
+MARKED = re.compile(r"^(<!-- table: (\S+) -->\n)(.*?)^(?=<!-- end -->$)", re.M | re.S)
+SPEED = Path(__file__).parents[1] / "results" / "speed.json"
+NONE = "–"
+
+TASKS = {  # label: task, size, arm with ELMo
+    "tags, 500 sentences": ("tagger", 500, BOTH),
+    "tags, 2,000": ("tagger", 2000, MIX),
+    "tags, all 12,544": ("tagger", "all", MIX),
+    "trees, 500 sentences": ("parser", 500, BOTH),
+    "trees, 2,000": ("parser", 2000, MIX),
+    "trees, all 12,544": ("parser", "all", MIX),
+    "names, WNUT-17": ("ner", "all", MIX),
+    "sentiment, 1,000 sentences": ("textcat", 1000, MIX),
+    "sentiment, all 6,920": ("textcat", "all", MIX),
+    "intents, 770 questions": ("intents", 770, MIX),
+}
+KOREAN = {
+    "morpheme tags (UD Korean-GSD), 500 sentences": ("ko-tagger", 500, MIX),
+    "names (KLUE-NER, F1), 500 sentences": ("ko-ner", 500, MIX),
+    "film reviews (NSMC), 1,000 reviews": ("ko-textcat", 1000, MIX),
+}
+PEERS = {  # title: arm, name in the results of speeds
+    "nothing": (WITHOUT, ""),
+    "static vectors": ("static vectors", ""),
+    "`spacy pretrain`": ("HashEmbedCNN, pretrained", ""),
+    "MiniLM-L6": ("MiniLM-L6", "all-MiniLM-L6-v2, a transformer"),
+    "`en_core_web_sm`": ("en_core_web_sm", "en_core_web_sm, its tok2vec"),
+    "ELMo": ("", "ours, float32"),
+}
+COMPARED = {
+    "tags, 500 sentences": "tags, 500 sentences",
+    "tags, all": "tags, all 12,544",
+    "trees, 500 sentences": "trees, 500 sentences",
+    "trees, all": "trees, all 12,544",
+    "names": "names, WNUT-17",
+    "sentiment, all": "sentiment, all 6,920",
+}
+ARMS = {
+    "without ELMo": WITHOUT,
+    "layer 0 alone (no context)": "ELMo, layer 0",
+    "the top layer alone": "ELMo, top layer",
+    "average of the layers (λ = 1)": "ELMo, average (λ = 1)",
+    "learned mix (λ = 0.001)": MIX,
+    "… at the input and the output": BOTH,
+    "… at the output alone": "ELMo, output",
+    "learned mix, without a CNN": "ELMo, without a CNN",
+    "learned mix, fine-tuned": "ELMo, fine-tuned",
+    "learned mix, adapted to the task's text first": "ELMo, adapted",
+}
+TAGGER_ONLY = ("ELMo, output", "ELMo, without a CNN", "ELMo, fine-tuned")
+PROBES = {
+    "universal tags": "UPOS",
+    "English tags": "XPOS",
+    "dependency label": "dependency",
+    "entities, F1": "entities",
+}
+NOISE = {
+    "clean": "clean",
+    "… words that are not in the training sentences": "unseen words",
+    "a typo in 10 % of the words of four letters or more": "typos in 10 %",
+    "… in 30 %": "typos in 30 %",
+    "… in all": "typos in all",
+    "lower case": "lower case",
+    "upper case": "upper case",
+}
+REGISTERS = {
+    "Wikipedia": "enwiki",
+    "novels of 1880–1920": "fiction-pd",
+    "MASC: email, blogs, speech, news; never trained on": "masc",
+}
+SETTINGS = (  # of `defaults.py`, that the page names
+    *("no ELMo", "dropout 0", "dropout 0.5", "dropout 0, layer norm", "dropout 0, λ = 0"),
+    *("dropout 0, λ = 1", "dropout 0, γ = 0.1", "dropout 0, γ = 10", "dropout 0, width 192"),
+    "dropout 0, learning rate 0.0003",
+)
+
+
+class Missing(Exception):
+    """There is no result for a cell."""
+
+
+class Found:
+    """Results of one biLM.
+
+    Args:
+        results: of several, perhaps.
+        weights: its fingerprint.
+    """
+
+    def __init__(self, results: Results, weights: str):
+        self.results, self.weights = results, weights
+
+    def all(self, part: str, **unit: Any) -> dict[int | None, Any]:
+        """What was found for a unit, by its seed (None if it has none), with the largest head.
+
+        Raises:
+            Missing: nothing.
+        """
+        found: dict[int | None, Any] = {}
+        for each, value in self.results.of(part, self.weights):
+            rest = {name: value for name, value in each.items() if name != "seed"}
+            seed = each.get("seed")
+            if rest == unit and size_of_head(value) >= size_of_head(found.get(seed)):
+                found[seed] = value
+        if len(found) > 1:
+            found.pop(None, None)  # means of seeds that were not kept apart
+        if not found:
+            raise Missing(f"no result of {part}: {', '.join(map(str, unit.values()))}")
+        return found
+
+    def scores(self, task: str, size: int | str, arm: str) -> dict[int, float]:
+        found = self.all("tasks", task=task, size=size, arm=arm)
+        return {seed: value["score"] for seed, value in found.items()}
+
+    def one(self, part: str, **unit: Any) -> Any:
+        """What was found for a unit without seeds."""
+        return self.all(part, **unit)[None]
+
+    def values(self, part: str, *path: str, **unit: Any) -> float:
+        """The mean of the seeds of a value inside of what was found."""
+        each = list(self.all(part, **unit).values())
+        for name in path:
+            each = [value[name] for value in each]
+        return mean(each)
+
+
+def size_of_head(found: Any) -> int:
+    return found.get("vocabulary", 0) if isinstance(found, dict) else 0
+
+
+Cell = float | str | None
+
+
+def row(label: str, cells: Sequence[Cell], best: Callable[..., float] | None, digits: int) -> str:
+    """A line; the cells that `best` chooses are bold."""
+    numbers = [f"{cell:.{digits}f}" for cell in cells if isinstance(cell, float)]
+    top = f"{best(map(float, numbers)):.{digits}f}" if best and numbers else ""
+    texts = [
+        NONE if cell is None else f"{cell:.{digits}f}" if isinstance(cell, float) else cell
+        for cell in cells
+    ]
+    return f"| {label} | " + " | ".join(f"**{t}**" if t == top else t for t in texts) + " |"
+
+
+def columns(rows: dict[str, list[Cell]], digits: Sequence[int], bold: bool = True) -> list[str]:
+    """Lines whose best value of each column is bold."""
+    texts = {label: [] for label in rows}
+    for cells, n in zip(zip(*rows.values(), strict=True), digits, strict=True):
+        line = row("", cells, max if bold else None, n).split(" | ")[1:]
+        for label, text in zip(rows, line, strict=True):
+            texts[label].append(text.removesuffix(" |"))
+    return [f"| {label} | " + " | ".join(cells) + " |" for label, cells in texts.items()]
+
+
+def head(*titles: str) -> list[str]:
+    return [f"| {' | '.join(titles)} |".replace("|  |", "| |"), "|---" * len(titles) + "|"]
+
+
+def gains(found: Found, rows: dict[str, tuple[str, int | str, str]], without: str) -> Iterator[str]:
+    yield from head("", without, "with ELMo", "errors gone")
+    for label, (task, size, arm) in rows.items():
+        before, after = found.scores(task, size, WITHOUT), found.scores(task, size, arm)
+        base = mean(before[seed] for seed in after if seed in before)
+        a, b = mean(before.values()), mean(after.values())
+        gone = 100 * (b - base) / (100 - base)
+        noise = max((max(x.values()) - min(x.values())) / 2 for x in (before, after))
+        text = f"**{b:.2f}**" if b - a > noise and gone > 2 else f"{b:.2f}"
+        yield f"| {label} | {a:.2f} | {text} | {gone:.0f} % |".replace("| -", "| −")
+
+
+def alternatives(found: Found) -> Iterator[str]:
+    yield from head("", *PEERS)
+    for label, name in COMPARED.items():
+        task, size, with_elmo = TASKS[name]
+        cells: list[Cell] = []
+        for arm, _ in PEERS.values():
+            try:
+                cells.append(mean(found.scores(task, size, arm or with_elmo).values()))
+            except Missing:
+                cells.append(None)
+        if cells[-1] is None:
+            raise Missing(f"no result of tasks: {task}, {size}, {with_elmo}")
+        yield row(label, cells, max, 2)
+    speed = json.loads(SPEED.read_text(encoding="utf-8"))
+    measured = speed["batches of 128, 1 thread"]
+    start = speed["seconds from the start of Python until it can read"]
+    for label, value in {
+        "words a second, 1 thread": lambda n: f"{measured[n]['words/s']:,}",
+        "size of the weights": lambda n: f"{measured[n]['weights (MB)']} MB",
+        "memory of the process": lambda n: f"{measured[n]['memory (MB)']} MB",
+        "seconds until it can read": lambda n: f"{start.get(n, start['ours'])}",
+    }.items():
+        yield row(label, [value(n) if n else None for _, n in PEERS.values()], None, 0)
+
+
+def learning_curve(found: Found) -> Iterator[str]:
+    sizes = ("1%", "3%", "10%", "30%", "all")
+    yield from head("", *(size.replace("%", " %") for size in sizes))
+    for label, arm in (("HashEmbedCNN", WITHOUT), ("with ELMo", MIX)):
+        cells = [found.scores("tagger", size, arm)[0] for size in sizes]
+        yield row(label, [f"**{c:.2f}**" if arm == MIX else c for c in cells], None, 2)
+
+
+def arms(found: Found) -> Iterator[str]:
+    yield from head("", "tags", "trees", "names")
+    rows: dict[str, list[Cell]] = {}
+    for label, arm in ARMS.items():
+        rows[label] = []
+        for task, size in (("tagger", 500), ("parser", 500), ("ner", "all")):
+            is_left_out = arm in TAGGER_ONLY and task != "tagger"
+            rows[label].append(None if is_left_out else found.scores(task, size, arm)[0])
+    yield from columns(rows, (2, 2, 2))
+
+
+def layers(found: Found) -> Iterator[str]:
+    titles = {f"layer {i}": str(i) for i in range(3)}
+    titles |= {name: name for name in ("all", "forward", "backward")}
+    yield from head("", *titles)
+    for label, task in PROBES.items():
+        cells = [found.values("probes", name, task=task) for name in titles.values()]
+        yield row(label, cells, max, 1)
+
+
+def senses(found: Found) -> Iterator[str]:
+    def percent(part: str, name: str, *path: str) -> float:
+        return (100 if part == "similarity" else 1) * found.values(part, *path, set=name)
+
+    def demo(name: str) -> float:
+        return found.one("senses", set="sentences")["all"][1][name]
+
+    rows: dict[str, list[Cell]] = {}
+    for label, vectors, in_context, written in (
+        ("layer 0", "layer 0, raw", True, None),
+        ("layer 1", "layer 1, raw", True, None),
+        ("layer 2", "layer 2, raw", True, "layer 2"),
+        ("`token.vector`", "compared", True, None),
+        ("what `elmo senses` compares", "occurrence", False, "`elmo senses`"),
+    ):
+        rows[label] = [
+            percent("similarity", "senses", vectors),
+            percent("similarity", "in_context", vectors) if in_context else None,
+            percent("senses", "all words", "all", vectors) if label != "layer 0" else None,
+            demo(written) if written else None,
+        ]
+    frequent = "most frequent sense"
+    first = [
+        f"{percent('similarity', 'senses', frequent):.1f}",
+        "50",
+        f"{percent('senses', 'all words', 'all', frequent):.1f}",
+        f"{demo('random'):.0f}",
+    ]
+    yield from head("", "CoarseWSD-20", "WiC", "all words", "demo")
+    yield row("most frequent sense; chance", first, None, 0)
+    yield from columns(rows, (1, 1, 1, 0))
+
+
+def similarity(found: Found) -> Iterator[str]:
+    titles = {
+        "counted words": "counted words",
+        "… weighted by rarity": "counted words, tf-idf",
+        "layer 0, mean": "layer 0, raw",
+        "layer 1": "layer 1, raw",
+        "layer 2": "layer 2, raw",
+        "mean of the layers": "mean of layers, raw",
+        "`doc.similarity`": "compared",
+    }
+    yield from head(*titles)
+    cells = [100 * found.values("similarity", name, set="sentences") for name in titles.values()]
+    yield row("", cells, max, 1).removeprefix("|  ")
+
+
+def noise(found: Found) -> Iterator[str]:
+    yield from head("", "HashEmbedCNN", "with ELMo")
+    for label, kind in NOISE.items():
+        cells = [found.values("noise", kind, arm=arm) for arm in (WITHOUT, MIX)]
+        yield row(label, cells, max, 1)
+
+
+def texts(found: Found) -> Iterator[str]:
+    sets = (("textcat", 1000), ("intents", 770))
+    rows: dict[str, list[Cell]] = {
+        "spaCy's CNN, without ELMo": [mean(found.scores(*s, WITHOUT).values()) for s in sets],
+        "spaCy's CNN, with ELMo": [mean(found.scores(*s, MIX).values()) for s in sets],
+    }
+    for label, name in (
+        ("the means of all layers", "all layers"),
+        ("tf-idf", "tf-idf"),
+        ("both", "all layers and tf-idf"),
+    ):
+        rows[f"regression on {label}"] = [
+            mean(
+                pair[1] for value in found.all("texts", task=task).values() for pair in value[name]
+            )
+            for task, _ in sets
+        ]
+    yield from head("", "sentiment, 1,000 sentences", "intents, 770 questions")
+    yield from columns(rows, (1, 1))
+
+
+def perplexity(found: Found) -> Iterator[str]:
+    yield from head("", "unigrams", "en_sm")
+    for label, name in REGISTERS.items():
+        each = found.one("perplexity", text=name)
+        yield f"| {label} | {each['Unigrams']:.0f} | **{each['mean']:.1f}** |"
+
+
+def blimp(found: Found) -> Iterator[str]:
+    value = found.one("blimp", pairs="all")
+    every, equal = value["all"], value["equal `<UNK>`"]
+    yield from head("", "forward", "backward", "summed", "equal `<UNK>`")
+    rows = {"mean of 67": ("mean", every["mean"]), "±, 95 %": ("interval", every["interval"])}
+    rows |= {name.replace("_", "/"): ("fields", each) for name, each in every["fields"].items()}
+    for label, (part, each) in rows.items():
+        other = equal["fields"][label.replace("/", "_")] if part == "fields" else equal[part]
+        yield row(label, [*each.values(), other["summed"]], None, 1)
+
+
+def korean_senses(found: Found) -> Iterator[str]:
+    titles = {"`elmo senses`": "`elmo senses`", "`token.similarity`": "`token.similarity`"}
+    titles |= {"layer 0": "layer 0", "chance": "random"}
+    yield from head("", *titles)
+    for word, (n, shares) in found.one("senses", set="sentences").items():
+        label = word if word == "all" else f"{word}, {n} sentences"
+        yield row(label, [shares[name] for name in titles.values()], max, 0)
+
+
+TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each language
+    "en": {
+        "tasks": lambda found: gains(found, TASKS, WITHOUT),
+        "alternatives": alternatives,
+        "labels": learning_curve,
+        "settings": arms,
+        "layers": layers,
+        "senses": senses,
+        "similarity": similarity,
+        "noise": noise,
+        "texts": texts,
+        "perplexity": perplexity,
+        "blimp": blimp,
+    },
+    "ko": {
+        "korean": lambda found: gains(found, KOREAN, "without ELMo"),
+        "korean-senses": korean_senses,
+    },
+}
+
+
+def fill(page: str, results: Results, weights: str, lang: str) -> tuple[str, dict[str, str]]:
+    """The page with the tables of a biLM, and what is missing for those that stay as they are.
+
+    Args:
+        page: in Markdown.
+        results: with those of the biLM.
+        weights: its fingerprint.
+        lang: its language, which has tables of its own.
+    """
+    missing: dict[str, str] = {}
+
+    def table(match: re.Match[str]) -> str:
+        start, name, text = match.groups()
+        if name in (tables := TABLES.get(lang, {})):
+            try:
+                text = "".join(f"{line}\n" for line in tables[name](Found(results, weights)))
+            except Missing as error:
+                missing[name] = str(error)
+        return start + text
+
+    return MARKED.sub(table, page), missing

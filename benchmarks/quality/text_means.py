@@ -1,0 +1,146 @@
+"""Text classes by logistic regression on the means of frozen layers, and by counted words.
+
+    python benchmarks/quality/text_means.py DATA [--weights en_sm] [--tasks textcat intents]
+        [--seeds …]
+
+The classifier that is simplest to build from frozen vectors: a text is the mean of its words'
+vectors, in one layer or in all, and the classes are learned by one linear map. Beside it, the words
+of the text by tf-idf, and both together. Tasks, and the training texts of a seed, are those of
+`downstream.py`, with its smallest numbers of texts. Means are standardised by the training texts;
+the regularization of each row is chosen on the dev set. Printed are accuracies on the test set,
+means of the seeds with the lowest and the highest; and which row the dev set chooses, whose test
+score is the one to compare.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from probes import regression
+from similarity import tf_idf
+from spacy.language import Language
+from spacy.tokens import Doc
+from tasks import TASKS, examples_of, sample
+
+from spacy_elmo.text.readers import blank
+
+L2 = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # of the mean loss; rows have a length of about 1
+SPLITS = ("train", "dev", "test")
+CLASSIFICATION = [name for name, task in TASKS.items() if task.factory == "textcat"]
+
+Parts = tuple[np.ndarray, ...]  # features ``(n, D)`` of the texts of each split
+
+
+def make_nlp(weights: str, lang: str) -> Language:
+    nlp = blank(lang, "spacy.Tokenizer.v1")
+    model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
+    nlp.add_pipe("elmo", config={"store_layers": True, "model": model})
+    nlp.initialize()
+    return nlp
+
+
+def layer_means(nlp: Language, docs: list[Doc]) -> np.ndarray:
+    """``(n, L + 1, 2P)``"""
+    words = (Doc(nlp.vocab, words=[token.text for token in doc]) for doc in docs)
+    return np.stack([doc._.elmo_layers.mean(axis=1) for doc in nlp.pipe(words)])
+
+
+def standardised(train: np.ndarray, *others: np.ndarray) -> Parts:
+    """By the training texts, with rows of length 1 on average."""
+    mean, spread = train.mean(axis=0), train.std(axis=0) + 1e-6
+    return tuple((x - mean) / spread / train.shape[1] ** 0.5 for x in (train, *others))
+
+
+def features(means: list[np.ndarray], docs: list[list[Doc]]) -> dict[str, Parts]:
+    """Of training, dev and test texts."""
+    n_layers = means[0].shape[1]
+    found = {f"layer {i}": standardised(*(x[:, i] for x in means)) for i in range(n_layers)}
+    found["all layers"] = standardised(*(x.reshape(len(x), -1) for x in means))
+    train, others = tf_idf(docs[0], docs[1] + docs[2])
+    found["tf-idf"] = (train, *np.split(others, [len(docs[1])]))
+    both = zip(found["all layers"], found["tf-idf"], strict=True)
+    found["all layers and tf-idf"] = tuple(np.concatenate(pair, axis=1) for pair in both)
+    return found
+
+
+def scores(parts: Parts, labels: list[list[str]]) -> tuple[float, float]:
+    """Accuracies of the dev and the test set, with the regularization best on the dev set."""
+    names = sorted(set(labels[0]))
+    train, *others = map(torch.from_numpy, parts)
+    y = torch.tensor([names.index(label) for label in labels[0]])
+    found = []
+    for l2 in L2:
+        weights = regression(train, y, len(names), l2)
+        chosen = ((x @ weights[:-1] + weights[-1]).argmax(dim=1) for x in others)
+        right = (
+            [names[i] == label for i, label in zip(each, gold, strict=True)]
+            for each, gold in zip(chosen, labels[1:], strict=True)
+        )
+        found.append(tuple(100 * statistics.mean(each) for each in right))
+    dev, test = max(found, key=lambda pair: pair[0])
+    return dev, test
+
+
+def label(doc: Doc) -> str:
+    return max(doc.cats, key=doc.cats.__getitem__)
+
+
+def measure(
+    weights: str, data: Path, name: str, seeds: Sequence[int]
+) -> dict[str, list[tuple[float, float]]]:
+    """Accuracies on the dev and the test set of each row, one pair for each seed.
+
+    Args:
+        weights: of the biLM.
+        data: see `tasks`.
+        name: of a task of `CLASSIFICATION`.
+        seeds: of the training texts.
+    """
+    task, size = TASKS[name], next(iter(TASKS[name].steps))
+    nlp = make_nlp(weights, task.lang)
+    splits = [examples_of(nlp, task, data, split) for split in SPLITS]
+    fixed = [[example.reference for example in split] for split in splits[1:]]
+    fixed_means = [layer_means(nlp, docs) for docs in fixed]
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for seed in seeds:
+        chosen = sample(splits[0], size, random.Random(seed), task.by_label)
+        docs = [[example.reference for example in chosen], *fixed]
+        means = [layer_means(nlp, docs[0]), *fixed_means]
+        labels = [[label(doc) for doc in split] for split in docs]
+        for row, parts in features(means, docs).items():
+            found[row].append(scores(parts, labels))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
+    parser.add_argument(
+        "--tasks", nargs="+", choices=CLASSIFICATION, default=["textcat", "intents"]
+    )
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    args = parser.parse_args()
+    for name in args.tasks:
+        found = measure(args.weights, args.data, name, args.seeds)
+        size = next(iter(TASKS[name].steps))
+        print(f"\n| {name}, {size} texts | dev | test |\n|---|---|---|")
+        for row, pairs in found.items():
+            cells = (
+                f"{statistics.mean(s):.1f} ({min(s):.1f}–{max(s):.1f})"
+                for s in zip(*pairs, strict=True)
+            )
+            print(f"| {row} |", " | ".join(cells), "|", flush=True)
+        best = max(found, key=lambda row: statistics.mean(dev for dev, _ in found[row]))
+        print(f"\nBest on the dev set: {best}")
+
+
+if __name__ == "__main__":
+    main()

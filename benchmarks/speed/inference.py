@@ -1,0 +1,136 @@
+"""Words per second of the component over real sentences, and where the time goes.
+
+    python benchmarks/speed/inference.py TEXT [--weights en_sm] [--words 50000] [--threads 2]
+        [--runs 5]
+        [--precision bfloat16] [--compiled]
+
+TEXT is any UTF-8 text, a paragraph a line, also .gz or .xz. It is tokenized first; then the
+component reads the Docs in each run once with an empty word cache ("first") and once more with
+the cache it has filled ("warm"), in turn. Printed are the medians of all runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import spacy
+import torch
+from spacy.tokens import Doc
+
+from spacy_elmo.bilm.char_cnn import CharCNN
+from spacy_elmo.bilm.inference_layers import Bfloat16LSTM, PackedLSTM
+from spacy_elmo.bilm.lstm_layer import LSTMLayer
+from spacy_elmo.text.shards import read_lines
+
+METHODS = (
+    (CharCNN, "forward", "cnn"),
+    (LSTMLayer, "forward", "lstm"),
+    (Bfloat16LSTM, "__call__", "lstm"),
+    (PackedLSTM, "__call__", "lstm"),
+)
+
+
+@contextmanager
+def timed(owner: Any, name: str, part: str, seconds: dict[str, float]) -> Iterator[None]:
+    """Add up the time spent in a method, under the name of the part that it is."""
+    original: Callable[..., Any] = getattr(owner, name)
+
+    def measured(*args: Any, **kwargs: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            seconds[part] += time.perf_counter() - start
+
+    setattr(owner, name, measured)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
+def read_docs(path: Path, n_words: int) -> list[Doc]:
+    """The first paragraphs of a text, about so many words of them."""
+    nlp = spacy.blank("en")
+    docs, words = [], 0
+    for line in read_lines(path):
+        if line.strip():
+            docs.append(nlp.make_doc(line))
+            words += len(docs[-1])
+            if words >= n_words:
+                break
+    return docs
+
+
+def machine() -> str:
+    """Processor, threads and PyTorch, for the table's caption."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [x for x in cpuinfo.read_text().splitlines() if x.startswith("model name")]
+        model = names[0].split(":", 1)[1].strip() if names else model
+    threads = torch.get_num_threads()
+    return f"{model}, {os.cpu_count()} cores, {threads} threads, PyTorch {torch.__version__}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--weights", default="en_sm")
+    parser.add_argument("--words", type=int, default=50_000)
+    parser.add_argument("--threads", type=int, default=0, help="0: PyTorch's default")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--compiled", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+
+    docs = read_docs(arguments.text, arguments.words)
+    n_words = sum(len(doc) for doc in docs)
+    n_types = len({token.orth for doc in docs for token in doc})
+    names = ("weights", "precision", "compiled")
+    model = {name: getattr(arguments, name) for name in names}
+    model["threads"] = arguments.threads or None
+    elmo = spacy.blank("en").add_pipe("elmo", config={"model": model})
+    bilm = elmo.model.get_ref("bilm").shims[0].bilm
+    elmo.predict(docs[:20])  # PyTorch's own start
+
+    rows: dict[str, list[dict[str, float]]] = {"first": [], "warm": []}
+    for _ in range(arguments.runs):
+        bilm.word_cache.clear()
+        for name in rows:
+            seconds = {"cnn": 0.0, "lstm": 0.0}
+            with ExitStack() as stack:
+                for owner, method, part in METHODS:
+                    stack.enter_context(timed(owner, method, part, seconds))
+                start = time.perf_counter()
+                for i in range(0, len(docs), 256):
+                    elmo.predict(docs[i : i + 256])
+                seconds["total"] = time.perf_counter() - start
+            rows[name].append(seconds)
+
+    print(f"{arguments.text.name}: {n_words:,} words, {n_types:,} distinct, {len(docs):,} Docs")
+    settings = ", ".join(f"{name} {value}" for name, value in model.items())
+    print(f"{settings}; {machine()}; median of {arguments.runs} runs\n")
+    print("| pass | words/s | char-CNN | LSTM | rest |")
+    print("|---|---|---|---|---|")
+    for name, runs in rows.items():
+        total = statistics.median(run["total"] for run in runs)
+        cnn, lstm = (
+            statistics.median(run[part] / run["total"] for run in runs) for part in ("cnn", "lstm")
+        )
+        shares = f"{cnn:.0%} | {lstm:.0%} | {1 - cnn - lstm:.0%}"
+        print(f"| {name} | {n_words / total:,.0f} | {shares} |")
+
+
+if __name__ == "__main__":
+    main()

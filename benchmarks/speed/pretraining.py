@@ -1,0 +1,284 @@
+"""Words a second of pretraining, beside a plain PyTorch trainer of the same model.
+
+    python benchmarks/speed/pretraining.py CONFIG SHARD [--steps 15] [--threads 1]
+
+CONFIG is one of `python -m spacy elmo pretrain`, SHARD is tokenised text (ours had a million
+words), whose words are all predicted, up to the config's max_size. Steps alone are timed, without
+the reading of the text, evaluations and checkpoints. Three trainers take a
+step each in turn, on the same batches, with the same weights to begin with:
+
+    ours                  the package's model and sampled softmax
+    plain                 PyTorch's modules put together: embedding, Conv1d, Linear, and for each
+                          layer and direction an nn.LSTM with projections over a PackedSequence;
+                          every token goes through the char-CNN
+    plain, distinct words the same, but each distinct word of a batch is encoded once
+
+First their gradients are compared, in full precision; then come the medians, in the precision of
+the config, and where the time of ours goes. With mixed_precision the plain trainers run once under
+autocast, as one would have them, and once without. nn.LSTM has no clips, so a config with clips is
+refused. Settings may be overridden, as in --training.mixed_precision true.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from spacy_elmo.bilm.characters import CharacterIds
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.cli.pretrain_config import read_spacy_config
+from spacy_elmo.lm.encoded_sentences import SentenceBatch
+from spacy_elmo.lm.softmax import LogUniformSampler, SoftmaxHead
+from spacy_elmo.lm.vocabulary import Vocabulary
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
+from spacy_elmo.pretraining.run.machine import (
+    keep_freed_memory,
+    limit_kernel_cache,
+    matmul_precision,
+)
+from spacy_elmo.pretraining.train_step import BiLMLoss
+from spacy_elmo.text.shards import Shards
+
+
+class PlainBiLM(nn.Module):
+    """The same biLM as one would write it with PyTorch's modules.
+
+    Args:
+        ours: the biLM whose shape and weights it gets.
+        distinct: encode each distinct word of a batch once.
+    """
+
+    def __init__(self, ours: BiLM, distinct: bool):
+        super().__init__()
+        config = ours.config
+        self.distinct = distinct
+        self.skips = config.use_skip_connections
+        self.chars = BiLM(config).char_cnn  # PyTorch's modules already
+        self.chars.load_state_dict(ours.char_cnn.state_dict())
+        P, D = config.projection_dim, config.dim
+        self.lstm = nn.ModuleList(
+            nn.ModuleList(nn.LSTM(P, D, proj_size=P, batch_first=True) for _ in range(2))
+            for _ in range(config.n_layers)
+        )
+        with torch.no_grad():
+            for both, layer in zip(self.lstm, ours.lstm, strict=True):
+                for direction, lstm in enumerate(both):
+                    lstm.weight_ih_l0.copy_(layer.weight_ih[direction])
+                    lstm.weight_hh_l0.copy_(layer.weight_hh[direction])
+                    lstm.weight_hr_l0.copy_(layer.weight_hr[direction])
+                    lstm.bias_ih_l0.copy_(layer.bias[direction])
+                    lstm.bias_ih_l0[D : 2 * D] += 1  # what ours adds to the forget gate
+                    lstm.bias_hh_l0.zero_()
+
+    def forward(self, batch: SentenceBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Outputs of the top layer, padded ``(B, T, P)``, of both directions."""
+        if self.distinct:
+            x = self.chars(batch.ids)[batch.tokens]
+        else:
+            x = self.chars(batch.ids[batch.tokens])
+        lengths = torch.tensor(batch.lengths)
+        sentences = nn.utils.rnn.pad_sequence(list(x.split(batch.lengths)), batch_first=True)
+        forward = backward = sentences
+        for j, (left, right) in enumerate(self.lstm):
+            out_f = run(left, forward, lengths)
+            out_b = turn(run(right, turn(backward, lengths), lengths), lengths)
+            skip = j > 0 and self.skips
+            forward = out_f + forward if skip else out_f
+            backward = out_b + backward if skip else out_b
+        return forward, backward
+
+
+def run(lstm: nn.LSTM, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    packed: PackedSequence = pack_padded_sequence(x, lengths, True, enforce_sorted=False)
+    return pad_packed_sequence(lstm(packed)[0], batch_first=True)[0]
+
+
+def turn(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Each sentence from its end to its start, the padding staying where it is."""
+    places = torch.arange(x.shape[1])
+    index = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
+    return x.gather(1, index[..., None].expand_as(x))
+
+
+class Trainer:
+    """One of those that take turns."""
+
+    def __init__(self, model: nn.Module, head: SoftmaxHead, config: PretrainConfig):
+        self.model, self.head = model, head
+        self.parameters = [*model.parameters(), *head.parameters()]
+        self.optimizer = torch.optim.Adam(
+            self.parameters, lr=config.training.learning_rate, betas=(0.9, 0.99), fused=True
+        )
+        self.clip = config.training.max_grad_norm
+        self.seconds: list[float] = []
+
+    def step(self, loss_of: Callable[[], torch.Tensor]) -> None:
+        start = time.perf_counter()
+        loss = loss_of()
+        self.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.parameters, self.clip)
+        self.optimizer.step()
+        self.seconds.append(time.perf_counter() - start)
+
+
+def plain_loss(
+    model: PlainBiLM,
+    head: SoftmaxHead,
+    batch: SentenceBatch,
+    sampler: LogUniformSampler,
+    rng: np.random.Generator,
+) -> torch.Tensor:
+    forward, backward = model(batch)
+    targets = nn.utils.rnn.pad_sequence(
+        list(batch.targets.split(batch.lengths)), batch_first=True, padding_value=-1
+    )
+    from_left, from_right = targets[:, 1:] >= 0, targets[:, 1:] >= 0
+    hidden = torch.cat([forward[:, :-1][from_left], backward[:, 1:][from_right]])
+    expected = torch.cat([targets[:, 1:][from_left], targets[:, :-1][from_right]])
+    return head.sampled_loss(hidden, expected, sampler.sample(rng))
+
+
+def shares(
+    model: BiLM,
+    head: SoftmaxHead,
+    batch: SentenceBatch,
+    sampler: LogUniformSampler,
+    config: PretrainConfig,
+) -> dict[str, float]:
+    """Seconds of the parts of one step of ours, forward and backward together."""
+    seconds: dict[str, float] = {}
+
+    def timed(name: str, start: float) -> float:
+        now = time.perf_counter()
+        seconds[name] = seconds.get(name, 0.0) + now - start
+        return now
+
+    now = time.perf_counter()
+    types = model.char_cnn(batch.ids)
+    now = timed("encoder", now)
+    x = types.detach().requires_grad_()
+    layers, _ = model(x, batch.tokens, batch.lengths)
+    now = timed("LSTM", now)
+    top = layers[-1].detach().requires_grad_()
+    P = config.model.projection_dim
+    ends = torch.tensor(batch.lengths).cumsum(0) - 1
+    inner = torch.ones(len(batch.tokens), dtype=torch.bool)
+    inner[ends] = False
+    starts = inner.roll(1)
+    hidden = torch.cat([top[inner, :P], top[starts, P:]])
+    targets = torch.cat([batch.targets[starts], batch.targets[inner]])
+    loss = head.sampled_loss(hidden, targets, sampler.sample(np.random.default_rng(0)))
+    loss.backward()
+    now = timed("softmax", now)
+    layers[-1].backward(top.grad)
+    now = timed("LSTM", now)
+    types.backward(x.grad)
+    now = timed("encoder", now)
+    return seconds
+
+
+def autocast(enabled: bool) -> torch.autocast:
+    return torch.autocast("cpu", torch.bfloat16, enabled=enabled)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Words a second of pretraining.")
+    parser.add_argument("config", type=Path)
+    parser.add_argument("shard", type=Path)
+    parser.add_argument("--steps", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    arguments, overrides = parser.parse_known_args()
+    torch.set_num_threads(arguments.threads)
+    limit_kernel_cache()
+    keep_freed_memory()
+    config = read_spacy_config(arguments.config, overrides)
+    if config.model.cell_clip is not None or config.model.proj_clip is not None:
+        raise SystemExit("nn.LSTM has no clips: give a config without them.")
+    text = Shards(arguments.shard)
+    counts = Counter(word for sentence in text.sentences() for word in sentence)
+    vocab = Vocabulary.from_counts(counts, config.vocab.max_size, 1)
+    to_ids = CharacterIds(config.model.max_width, config.model.max_characters_per_token)
+    corpus = TrainingCorpus(text, vocab, to_ids, config.corpus, config.training)
+    sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
+    torch.manual_seed(0)
+    ours = BiLM(config.model, config.training.dropout, config.training.compiled_lstm).train()
+    ours.n_threads = arguments.threads
+    head = SoftmaxHead(len(vocab), config.model.projection_dim)
+    trainers = {"ours": Trainer(ours, head, config)}
+    mixed = config.training.mixed_precision
+    plain = {"plain": False, "plain, distinct words": True}
+    if mixed:
+        plain |= {f"{name}, float32": distinct for name, distinct in plain.items()}
+    for name, distinct in plain.items():
+        its_head = SoftmaxHead(len(vocab), config.model.projection_dim)
+        its_head.load_state_dict(head.state_dict())
+        trainers[name] = Trainer(PlainBiLM(ours, distinct), its_head, config)
+
+    our_loss = BiLMLoss(ours, head, config.training.dropout)
+
+    def loss_of(name: str, batch: SentenceBatch, step: int) -> torch.Tensor:
+        trainer, rng = trainers[name], np.random.default_rng(step)
+        if name == "ours":
+            return our_loss(batch, sampler.sample(rng))
+        return plain_loss(trainer.model, trainer.head, batch, sampler, rng)  # type: ignore[arg-type]
+
+    batches = corpus.batches(CorpusPosition())
+    first, _ = next(batches)
+    for name in trainers:
+        loss_of(name, first, 0).backward()
+    our_gradient = head.weight.grad
+    our_characters = ours.char_cnn.embedding.weight.grad
+    for name in list(trainers)[1:]:
+        model, its_head = trainers[name].model, trainers[name].head
+        pairs = [
+            (our_gradient, its_head.weight.grad),
+            (our_characters, model.chars.embedding.weight.grad),  # type: ignore[union-attr]
+            (ours.lstm[0].weight_hh.grad[1], model.lstm[0][1].weight_hh_l0.grad),  # type: ignore
+        ]
+        apart = max(float((a - b).abs().max() / a.abs().max()) for a, b in pairs)
+        print(f"gradients of {name}: {apart:.1e} from ours, relative to the largest")
+
+    n_words, data_seconds, parts = [], [], []
+    with matmul_precision(config.training.matmul_precision):
+        for step in range(arguments.steps + 1):
+            start = time.perf_counter()
+            batch, _ = next(batches)
+            data_seconds.append(time.perf_counter() - start)
+            n_words.append(batch.n_words)
+            for name, trainer in trainers.items():
+                with autocast(mixed and not name.endswith("float32")):
+                    trainer.step(partial(loss_of, name, batch, step))
+            with autocast(mixed):
+                parts.append(shares(ours, head, batch, sampler, config))
+    for name, trainer in trainers.items():
+        # The first step of each is not counted.
+        rates = [n / s for n, s in zip(n_words[1:], trainer.seconds[1:], strict=True)]
+        pairs_of = zip(trainer.seconds[1:], trainers["ours"].seconds[1:], strict=True)
+        ratios = [its / own for its, own in pairs_of]
+        print(
+            f"{name:31} {statistics.median(rates):8,.0f} words/s"
+            f"  ({statistics.median(ratios):.2f} × the time of ours)"
+        )
+    step_seconds = statistics.median(trainers["ours"].seconds[1:])
+    print(f"a step of ours: {1000 * step_seconds:.0f} ms, of which")
+    part_seconds = {name: statistics.median(p[name] for p in parts[1:]) for name in parts[0]}
+    part_seconds["optimizer"] = max(0.0, step_seconds - sum(part_seconds.values()))
+    for name, seconds in part_seconds.items():
+        print(f"  {name:10} {seconds / step_seconds:5.0%}")
+    print(f"  data       {statistics.median(data_seconds[1:]) / step_seconds:5.0%} (beside it)")
+
+
+if __name__ == "__main__":
+    main()
