@@ -1,0 +1,203 @@
+"""The paper's table: six tasks without ELMo and with it, and GAP.
+
+    python benchmarks/six_tasks.py run OUT --data DATA [--tasks …] [--arms …] [--seeds …] [--shares …]
+    python benchmarks/six_tasks.py table OUT
+
+The components, data and configs are those of project/six_tasks. Every arm of a task has the same
+model, data, seed, batches and steps; nothing is selected by its scores, which are those of the test
+set after the last step. DATA is laid out as project/six_tasks/paper_tasks/datasets.py says. It is read
+into .spacy files once, in --corpora.
+
+OUT is a file of `results.py`: what is in it is not measured again, and several processes may share
+it. ``--vectors``: static vectors, as `spacy init vectors` writes them, which two arms need.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from results import Results, fingerprint
+from spacy.language import Language
+from spacy.schemas import ConfigSchemaTraining
+from spacy.training.loop import create_train_batches, train_while_improving
+from spacy.util import fix_random_seed, load_model_from_config, registry, resolve_dot_names
+
+from spacy_elmo import mixes
+
+PROJECT = Path(__file__).parents[1] / "project" / "six_tasks"
+sys.path.append(str(PROJECT))
+
+from paper_tasks.arms import ARMS, TASKS, make_config  # noqa: E402
+from paper_tasks.corpus import Corpus  # noqa: E402
+from paper_tasks.datasets import write_corpus  # noqa: E402
+
+PART = "six tasks"  # of the results
+Unit = dict[str, Any]  # "task", "arm", "seed" and "share"
+
+
+def train(config: Any) -> Language:
+    """A pipeline after the last step of its config."""
+    config = config.interpolate()
+    settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
+    [corpus] = resolve_dot_names(config, [settings["train_corpus"]])
+    fix_random_seed(settings["seed"])
+    nlp = load_model_from_config(config)
+    nlp.initialize(lambda: corpus(nlp))  # not by `init_nlp`, which would read the corpus again
+    steps = train_while_improving(
+        nlp,
+        settings["optimizer"],
+        create_train_batches(nlp, corpus, settings["batcher"], 0),
+        lambda: (0.0, {}),  # nothing is selected
+        dropout=settings["dropout"],
+        eval_frequency=10**9,
+        accumulate_gradient=1,
+        patience=0,
+        max_steps=settings["max_steps"],
+        exclude=[],
+        annotating_components=[],
+        before_update=None,
+    )
+    for _ in steps:
+        pass
+    return nlp
+
+
+def measure(unit: Unit, corpora: Path, weights: str, split: str, **settings: Any) -> Unit:
+    """Train once: all scores in percent, the seconds that it took, and the mixes learned.
+
+    Args:
+        unit: what is trained.
+        corpora: output of `write_corpus` for each task.
+        weights: of the biLM.
+        split: what is scored.
+        settings: more of `make_config`.
+    """
+    task, folder = TASKS[unit["task"]], corpora / unit["task"]
+    files = {"train": folder / "train.spacy", "dev": folder / "dev.spacy"}
+    more = {"weights": weights, "seed": unit["seed"], "share": unit["share"], **settings}
+    start = time.perf_counter()
+    nlp = train(make_config(unit["task"], unit["arm"], **files, **more))
+    seconds = time.perf_counter() - start
+    scores = nlp.evaluate(list(Corpus(str(folder / f"{split}.spacy"))(nlp)))
+    prefix = task.score.partition("_")[0]
+    return {
+        "score": 100 * scores[task.score],
+        "scores": {
+            name: 100 * value
+            for name, value in scores.items()
+            if name.startswith((prefix, "coref")) and isinstance(value, float)
+        },
+        "seconds": seconds,
+        "mixes": [mix for mix in mixes(nlp) if mix.component == task.component],
+    }
+
+
+def units(arguments: argparse.Namespace) -> Iterator[Unit]:
+    """What there is to measure: the main rows first, seed by seed."""
+    for seed, share, arm, task in itertools.product(
+        arguments.seeds, arguments.shares, arguments.arms, arguments.tasks
+    ):
+        if arguments.vectors is not None or not ARMS[arm].static:
+            yield {"task": task, "arm": arm, "seed": seed, "share": share}
+
+
+def run(arguments: argparse.Namespace) -> None:
+    results, weights = Results(arguments.out), fingerprint(arguments.weights)
+    for unit in units(arguments):
+        arm = ARMS[unit["arm"]]
+        of = None if arm.elmo is None and arm.output_elmo is None else weights
+        results.read()  # what other processes have added
+        how = {"max_steps": arguments.steps, "split": arguments.split}
+        if (found := results.find(PART, unit, of)) is not None:
+            if {name: found[name] for name in how} != how:
+                raise SystemExit(f"{arguments.out}: {unit} was measured otherwise: choose another.")
+            continue
+        write_corpus(arguments.corpora / unit["task"], unit["task"], arguments.data)
+        found = measure(
+            unit, arguments.corpora, arguments.weights, arguments.split,
+            steps=arguments.steps, vectors=arguments.vectors,
+        )  # fmt: skip
+        results.add(PART, unit, of, {**found, **how})
+        print(*unit.values(), f"{found['score']:.2f}", f"{found['seconds']:.0f} s", flush=True)
+
+
+def table(arguments: argparse.Namespace) -> None:
+    """Each task and share: the mean of the seeds, half their range, and the share of the errors
+    without ELMo that are gone, of the same seeds; then the paper's."""
+    weights = fingerprint(arguments.weights)
+    found: dict[tuple[str, float], dict[str, dict[int, float]]] = defaultdict(dict)
+    for unit, result in Results(arguments.out).of(PART, weights):
+        column = found[unit["task"], unit["share"]]
+        column.setdefault(unit["arm"], {})[unit["seed"]] = result["score"]
+    arms = [arm for arm in ARMS if any(arm in column for column in found.values())]
+    print("| | labels |", " | ".join(arms), "| paper |")
+    print("|---" * (len(arms) + 3) + "|")
+    for name, task in TASKS.items():
+        for share in sorted((share for each, share in found if each == name), reverse=True):
+            column = found[name, share]
+            cells = [cell(column, arm) for arm in arms]
+            print(f"| {task.title} | {share:.0%} |", " | ".join(cells), f"| {paper(name)} |")
+
+
+def cell(column: dict[str, dict[int, float]], arm: str) -> str:
+    if not (seeds := column.get(arm)):
+        return ""
+    scores = list(seeds.values())
+    text = f"{statistics.mean(scores):.2f}"
+    if len(scores) > 1:
+        text += f" ± {(max(scores) - min(scores)) / 2:.2f}"
+    both = seeds.keys() & column.get("without", {}).keys()
+    if arm != "without" and both:
+        before = statistics.mean(column["without"][seed] for seed in both)
+        text += f", {gone(before, statistics.mean(seeds[seed] for seed in both)):+.0f} %"
+    return text
+
+
+def paper(name: str) -> str:
+    task = TASKS[name]
+    if task.without is None or task.with_elmo is None:
+        return ""
+    return f"{task.without} → {task.with_elmo}, {gone(task.without, task.with_elmo):+.0f} %"
+
+
+def gone(before: float, after: float) -> float:
+    """The share of errors that is gone, in percent."""
+    return 100 * (after - before) / (100 - before) if before < 100 else 0.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The paper's six tasks.")
+    commands = parser.add_subparsers(required=True)
+    running = commands.add_parser("run", help="train and measure")
+    running.set_defaults(command=run)
+    running.add_argument("out", type=Path)
+    running.add_argument("--data", type=Path, required=True)
+    default = Path(tempfile.gettempdir()) / "six_tasks"
+    running.add_argument("--corpora", type=Path, default=default, help="folder of .spacy files")
+    running.add_argument("--vectors", help="directory of static vectors")
+    running.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
+    running.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    running.add_argument("--shares", nargs="+", type=float, default=[1.0])
+    running.add_argument("--steps", type=int, default=0, help="0: those of each task")
+    running.add_argument("--split", choices=["dev", "test"], default="test")
+    printing = commands.add_parser("table", help="print what there is")
+    printing.set_defaults(command=table)
+    printing.add_argument("out", type=Path)
+    for each in (running, printing):
+        each.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
+    arguments = parser.parse_args()
+    arguments.command(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""What the tasks are trained with, and their configs: base.cfg, that of a task, and an arm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spacy.util import load_model_from_config
+from thinc.api import Config
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+
+
+class Task(NamedTuple):
+    """A task of the paper.
+
+    Attributes:
+        component: its name in the pipeline.
+        score: its score, as `Language.evaluate` names it.
+        title: in tables.
+        without, with_elmo: the paper's scores, in percent; None: it is not in the paper.
+    """
+
+    component: str
+    score: str
+    title: str
+    without: float | None = None
+    with_elmo: float | None = None
+
+
+TASKS = {
+    "questions": Task("question_answering", "answer_f1", "SQuAD, F1", 81.1, 85.8),
+    "entailment": Task("entailment", "entailment_acc", "SNLI, accuracy", 88.0, 88.7),
+    "roles": Task("semantic_roles", "roles_f", "semantic roles, F1", 81.4, 84.6),
+    "coreference": Task("coreference", "coref_f", "coreference, mean F1", 67.2, 70.4),
+    "ner": Task("ner", "ents_f", "names, F1", 90.15, 92.22),
+    "sentiment": Task("textcat", "cats_micro_f", "SST-5, accuracy", 51.4, 54.7),
+    "gap": Task("coreference", "gap_f", "GAP, F1"),
+}
+
+Listener = dict[str, Any]  # settings of an ElmoListener that are not the defaults
+
+
+class Arm(NamedTuple):
+    """Where a component reads ELMo: the listeners at the input and the output of its encoder.
+
+    Attributes:
+        elmo, output_elmo: None: no listener.
+        static: whether its embedding has static vectors, too.
+    """
+
+    elmo: Listener | None = None
+    output_elmo: Listener | None = None
+    static: bool = False
+
+
+# The paper's λ is `mix_l2`, and 0.001 the default.
+ARMS = {
+    "without": Arm(),
+    "input": Arm({}),
+    "input and output": Arm({}, {}),
+    "output": Arm(None, {}),
+    "λ = 1": Arm({"mix_l2": 1.0}),
+    "top layer": Arm({"layers": "top"}),
+    "layer 0": Arm({"layers": 0}),
+    "average": Arm({"trainable": False}),
+    "static": Arm(static=True),
+    "static and input": Arm({}, static=True),
+}
+
+
+def make_config(
+    task: str,
+    arm: str = "without",
+    *,
+    train: Path | str | None = None,
+    dev: Path | str | None = None,
+    weights: str = "en_sm",
+    vectors: str | None = None,
+    seed: int = 0,
+    share: float = 1.0,
+    steps: int = 0,
+    eval_every: int = 0,
+    dev_limit: int = 0,
+) -> Config:
+    """The complete config of a task and an arm, which spaCy can train.
+
+    Args:
+        task, arm: keys of `TASKS` and `ARMS`.
+        train, dev: .spacy files.
+        weights: of the biLM.
+        vectors: static vectors, which two of the arms need.
+        seed: of the weights, the batches and the share.
+        share: of the training Docs.
+        steps: of training; 0: as the task's config has it.
+        eval_every: steps between evaluations; 0: those of the base config.
+        dev_limit: the most Docs of these.
+    """
+    config = Config().from_disk(CONFIGS / "base.cfg", interpolate=False)
+    config = config.merge(Config().from_disk(CONFIGS / f"{task}.cfg", interpolate=False))
+    chosen, component = ARMS[arm], TASKS[task].component
+    components = config["components"]
+    components[component]["model"]["tok2vec"] = make_tok2vec(chosen)
+    components["elmo"]["model"]["weights"] = weights
+    config["nlp"]["pipeline"] = ["elmo", component]  # listeners come behind what they listen to
+    if chosen.elmo is None and chosen.output_elmo is None:
+        del components["elmo"]
+        config["nlp"]["pipeline"] = [component]
+    config["paths"] = {
+        "train": None if train is None else str(train),
+        "dev": None if dev is None else str(dev),
+        "vectors": vectors if chosen.static else None,
+    }
+    config["system"]["seed"] = seed
+    config["corpora"]["train"]["share"] = share
+    config["corpora"]["dev"]["limit"] = dev_limit
+    config["training"]["max_steps"] = steps or config["training"]["max_steps"]
+    config["training"]["eval_frequency"] = eval_every or config["training"]["eval_frequency"]
+    return load_model_from_config(config, auto_fill=True).config
+
+
+def make_tok2vec(arm: Arm) -> dict[str, Any]:
+    """HashEmbedCNN of spaCy's size, part by part, with the listeners of an arm."""
+    parts: dict[str, Any] = {
+        "@architectures": "spacy.Tok2Vec.v2",
+        "embed": {
+            "@architectures": "spacy.MultiHashEmbed.v2",
+            "width": 96,
+            "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
+            "rows": [5000, 1000, 2500, 2500],
+            "include_static_vectors": arm.static,
+        },
+        "encode": {
+            "@architectures": "spacy.MaxoutWindowEncoder.v2",
+            "width": 96,
+            "depth": 4,
+            "window_size": 1,
+            "maxout_pieces": 3,
+        },
+    }
+    if arm.elmo is None and arm.output_elmo is None:
+        return parts
+    parts["@architectures"] = "spacy-elmo.Tok2Vec.v1"
+    for name, settings in (("elmo", arm.elmo), ("output_elmo", arm.output_elmo)):
+        if settings is not None:
+            parts[name] = {"@architectures": "spacy-elmo.ElmoListener.v1", **settings}
+    return parts

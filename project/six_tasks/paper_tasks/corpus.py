@@ -1,0 +1,53 @@
+"""Corpora whose Docs keep what is asked of them: spaCy's own reader gives predictions words alone."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Iterable  # noqa: UP035
+
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
+from spacy.util import registry
+
+from .inputs import copy_given
+
+
+@registry.readers("six_tasks.Corpus.v1")
+def Corpus(
+    path: str, share: float = 1.0, seed: int = 0, limit: int = 0
+) -> Callable[[Language], Iterable[Example]]:
+    """``six_tasks.Corpus.v1``: examples of a .spacy file, with the words of its Docs.
+
+    Args:
+        path: the file.
+        share: of the Docs, drawn at random, at least one.
+        seed: of the draw.
+        limit: the most examples; 0: all.
+    """
+
+    references: list[Doc] = []  # read once: spaCy is slow at groups of spans
+
+    def read(nlp: Language) -> Iterator[Example]:
+        if not references or references[0].vocab is not nlp.vocab:
+            references[:] = read_share(nlp, Path(path), share, seed)
+        for reference in references[: limit or None]:
+            yield make_example(reference)
+
+    return read
+
+
+def read_share(nlp: Language, path: Path, share: float, seed: int) -> list[Doc]:
+    docs = list(DocBin(store_user_data=True).from_disk(path).get_docs(nlp.vocab))
+    if share == 1:
+        return docs
+    chosen = random.Random(seed).sample(range(len(docs)), max(1, round(share * len(docs))))
+    return [docs[i] for i in sorted(chosen)]
+
+
+def make_example(reference: Doc) -> Example:
+    """A Doc to learn from or to be scored by, and one with what is given to components alone."""
+    words = [token.text for token in reference]
+    predicted = Doc(reference.vocab, words=words, spaces=[bool(t.whitespace_) for t in reference])
+    copy_given(reference, predicted)
+    return Example(predicted, reference)

@@ -1,0 +1,304 @@
+"""Semantic roles: the arguments of each marked predicate."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+import torch
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.util import registry
+from spacy.vocab import Vocab
+from thinc.api import Config, Model, Softmax_v2, chain
+from thinc.types import Floats2d
+from torch import Tensor, nn
+
+from .inputs import PREDICATES, given_spans
+from .layers import BiLSTM, Places, first_rows, indices, is_word, read_places
+from .metrics import Counts, join_continued
+
+# spaCy checks configs against these annotations, so they are plain types, not strings.
+# ruff: noqa: UP006, UP035, UP045
+
+ADVICE = "mark_predicates(doc, indices)"
+ROLES = "roles"
+MOST_CELLS = 20_000  # tokens times predicates that are read at once
+
+DEFAULT_MODEL = """
+[model]
+@architectures = "six_tasks.SemanticRoles.v1"
+width = 128
+hidden_width = 96
+depth = 2
+dropout = 0.2
+
+[model.tok2vec]
+@architectures = "spacy.HashEmbedCNN.v2"
+pretrained_vectors = null
+width = 96
+depth = 4
+embed_size = 2000
+window_size = 1
+maxout_pieces = 3
+subword_features = true
+"""
+
+
+class Scope(NamedTuple):
+    """A predicate and the tokens that may be its arguments: those of its sentence."""
+
+    doc: int
+    start: int
+    end: int
+    predicate: Span
+
+
+class PredicateLSTM(nn.Module):
+    """A biLSTM for each predicate, which reads each token, its place before, in or behind the
+    predicate, and the predicate (He et al. 2017, in small)."""
+
+    def __init__(self, width: int, hidden: int, depth: int, dropout: float):
+        super().__init__()
+        self.side = nn.Embedding(3, 16)
+        self.lstm = BiLSTM(2 * width + 16, hidden, depth, dropout)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, rows: Tensor, tokens: Tensor, sides: Tensor, predicates: Tensor
+    ) -> Tensor:
+        """``(n_rows, width)``, ``(n, longest)`` and ``(n,)`` to ``(n_words, 2 · hidden)``."""
+        found = [rows[:0, :1].expand(0, 2 * self.lstm.lstm.hidden_size)]
+        words = tokens > 0
+        step = max(1, MOST_CELLS // tokens.shape[1])
+        for i in range(0, len(tokens), step):
+            part, mask = tokens[i : i + step], is_word(tokens[i : i + step])
+            predicate = rows[predicates[i : i + step], None].expand(-1, part.shape[1], -1)
+            read = torch.cat([rows[part], predicate, self.side(sides[i : i + step])], dim=-1)
+            states = self.dropout(self.lstm(self.dropout(read), mask))
+            found.append(states[words[i : i + step]])
+        return torch.cat(found)
+
+
+def find_scopes(docs: Sequence[Doc]) -> List[Scope]:
+    """All predicates of a batch."""
+    scopes = []
+    for i, doc in enumerate(docs):
+        has_sents = doc.has_annotation("SENT_START")
+        for span in given_spans(doc, PREDICATES, ADVICE):
+            sent = span.sent if has_sents else doc[:]
+            scopes.append(Scope(i, sent.start, sent.end, span))
+    return scopes
+
+
+def find_predicates(docs: Sequence[Doc]) -> Places:
+    first, scopes = first_rows(docs), find_scopes(docs)
+    tokens = indices([(first[s.doc] + s.start, first[s.doc] + s.end) for s in scopes])
+    sides = np.zeros_like(tokens)
+    for i, (_, start, _, predicate) in enumerate(scopes):
+        sides[i, predicate.start - start :] = 1
+        sides[i, predicate.end - start :] = 2
+    roots = [first[s.doc] + s.predicate.start for s in scopes]
+    return {"tokens": tokens, "sides": sides, "predicates": np.array(roots, dtype="int64")}
+
+
+@registry.architectures("six_tasks.SemanticRoles.v1")
+def SemanticRoles(
+    tok2vec: Model[List[Doc], List[Floats2d]],
+    width: int = 128,
+    hidden_width: int = 96,
+    depth: int = 2,
+    dropout: float = 0.2,
+    nO: Optional[int] = None,
+) -> Model[List[Doc], Floats2d]:
+    """``six_tasks.SemanticRoles.v1``: token vectors once for each Doc, a biLSTM for each predicate.
+
+    Args:
+        tok2vec: any token vectors.
+        width: to which they are reduced.
+        hidden_width: of each direction of the LSTM.
+        depth: its layers.
+        dropout: at its input, between its layers and at its output.
+        nO: number of tags; None: found out from the data.
+
+    Returns:
+        Docs to probabilities of tags ``(n_words, nO)``, for each word of each predicate's sentence,
+        in the order of the predicates.
+    """
+    module = PredicateLSTM(width, hidden_width, depth, dropout)
+    output = Softmax_v2(nO, 2 * hidden_width)
+    model: Any = chain(read_places(tok2vec, width, module, find_predicates), output)
+    model.set_ref("tok2vec", tok2vec)
+    model.set_ref("output_layer", output)
+    return model
+
+
+@Language.factory(
+    "semantic_roles",
+    assigns=["doc.spans"],
+    default_config=Config().from_str(DEFAULT_MODEL),
+    default_score_weights={"roles_f": 1.0, "roles_p": 0.0, "roles_r": 0.0},
+)
+def make_semantic_roles(nlp: Language, name: str, model: Model) -> "RoleLabeller":
+    return RoleLabeller(nlp.vocab, model, name)
+
+
+class RoleLabeller(TrainablePipe):
+    """The component `semantic_roles`: sets ``doc.spans["roles"]``, labelled spans.
+
+    Reads ``doc.spans["predicates"]``, see `inputs.mark_predicates`. The ``id`` of a span is the
+    index of its predicate's first token, see `roles_of`.
+    """
+
+    def __init__(self, vocab: Vocab, model: Model, name: str = "semantic_roles"):
+        self.vocab, self.model, self.name = vocab, model, name
+        self.cfg: Dict[str, Any] = {"labels": []}
+
+    @property
+    def labels(self) -> Tuple[str, ...]:
+        return tuple(self.cfg["labels"])
+
+    @property
+    def tags(self) -> List[str]:
+        return ["O", *(f"{part}-{label}" for label in self.labels for part in "BI")]
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Optional[Language] = None,
+        labels: Optional[List[str]] = None,
+    ) -> None:
+        """Find out the labels, and the shapes of the model.
+
+        Raises:
+            ValueError: there is no role in the data.
+        """
+        examples = list(get_examples())
+        if labels is None:
+            labels = sorted(
+                {span.label_ for eg in examples for span in eg.reference.spans.get(ROLES, [])}
+            )
+        if not labels:
+            raise ValueError("No training Doc has roles: set doc.spans['roles'], see roles_of.")
+        self.cfg["labels"] = list(labels)
+        self.model.get_ref("output_layer").set_dim("nO", len(self.tags), force=True)
+        self.model.initialize(X=[eg.predicted for eg in examples if len(eg.predicted)][:10])
+
+    def predict(self, docs: Sequence[Doc]) -> Floats2d:
+        if not find_scopes(docs):
+            return self.model.ops.alloc2f(0, len(self.tags))
+        return self.model.predict(docs)
+
+    def set_annotations(self, docs: Sequence[Doc], scores: Floats2d) -> None:
+        rows = np.log(self.model.ops.to_numpy(scores).clip(1e-9))
+        found: List[List[Span]] = [[] for _ in docs]
+        allowed = allowed_moves(self.tags)
+        for scope, part in split_rows(docs, rows):
+            doc = docs[scope.doc]
+            for start, end, label in spans_of([self.tags[i] for i in viterbi(part, allowed)]):
+                bounds = scope.start + start, scope.start + end
+                found[scope.doc].append(
+                    Span(doc, *bounds, label, span_id=scope.predicate.start)
+                )
+        for doc, spans in zip(docs, found, strict=True):
+            doc.spans[ROLES] = spans
+
+    def get_loss(self, examples: Sequence[Example], scores: Floats2d) -> Tuple[float, Floats2d]:
+        """Cross-entropy of the tags, the mean of all words."""
+        probabilities = self.model.ops.to_numpy(scores)
+        truths = np.zeros_like(probabilities)
+        numbers = {tag: i for i, tag in enumerate(self.tags)}
+        for scope, part in split_rows([eg.predicted for eg in examples], truths):
+            gold = roles_of(examples[scope.doc].reference, scope.predicate.start)
+            tags = np.zeros(len(part), dtype=int)
+            for span in gold:
+                if scope.start <= span.start and span.end <= scope.end:
+                    tags[span.start - scope.start : span.end - scope.start] = numbers.get(
+                        f"I-{span.label_}", 0
+                    )
+                    tags[span.start - scope.start] = numbers.get(f"B-{span.label_}", 0)
+            part[np.arange(len(part)), tags] = 1
+        n = max(1, len(truths))
+        loss = -(truths * np.log(probabilities.clip(1e-9))).sum() / n
+        return float(loss), self.model.ops.asarray2f((probabilities - truths) / n)
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> Dict[str, Any]:
+        """``roles_p``, ``roles_r``, ``roles_f`` as CoNLL-2005's script has them: whole arguments
+        with their labels, without the predicates; a continued argument is one."""
+        counts = Counts()
+        for example in examples:
+            for predicate in example.reference.spans.get(PREDICATES, []):
+                sides = (example.predicted, example.reference)
+                counts.add(*(arguments(roles_of(doc, predicate.start)) for doc in sides))
+        return {
+            "roles_p": counts.precision,
+            "roles_r": counts.recall,
+            "roles_f": counts.f1,
+        }
+
+
+def roles_of(doc: Doc, predicate: int) -> List[Span]:
+    """The roles of a predicate, in their order.
+
+    Args:
+        doc: with ``doc.spans["roles"]``, whose spans have the predicate as their ``id``.
+        predicate: index of its first token.
+    """
+    return sorted(span for span in doc.spans.get(ROLES, []) if span.id == predicate)
+
+
+def arguments(spans: Iterable[Span]) -> set[Any]:
+    return join_continued((s.start, s.end, s.label_) for s in spans if s.label_ != "V")
+
+
+def split_rows(docs: Sequence[Doc], rows: np.ndarray) -> Iterable[Tuple[Scope, np.ndarray]]:
+    """The rows of each predicate."""
+    start = 0
+    for scope in find_scopes(docs):
+        end = start + scope.end - scope.start
+        yield scope, rows[start:end]
+        start = end
+
+
+def allowed_moves(tags: Sequence[str]) -> np.ndarray:
+    """Costs ``(n_tags, n_tags)`` from one tag to the next: 0, or infinity if I follows another
+    label."""
+    costs = np.zeros((len(tags), len(tags)), dtype="float32")
+    for j, tag in enumerate(tags):
+        if tag.startswith("I-"):
+            costs[:, j] = [0 if other[2:] == tag[2:] else np.inf for other in tags]
+    return costs
+
+
+def viterbi(scores: np.ndarray, costs: np.ndarray) -> List[int]:
+    """The best sequence of tags that is allowed, starting as if after the first tag, O.
+
+    Args:
+        scores: log probabilities, ``(n_words, n_tags)``.
+        costs: see `allowed_moves`.
+    """
+    if not len(scores):
+        return []
+    best, back = scores[0] - costs[0], []
+    for row in scores[1:]:
+        each = best[:, None] - costs
+        back.append(each.argmax(0))
+        best = each.max(0) + row
+    path = [int(best.argmax())]
+    for pointers in reversed(back):
+        path.append(int(pointers[path[-1]]))
+    return path[::-1]
+
+
+def spans_of(tags: Sequence[str]) -> List[Tuple[int, int, str]]:
+    """Start, end and label of each span of BIO tags."""
+    found: List[Tuple[int, int, str]] = []
+    for i, tag in enumerate(tags):
+        if tag.startswith("B-"):
+            found.append((i, i + 1, tag[2:]))
+        elif tag.startswith("I-"):
+            start, _, label = found.pop()
+            found.append((start, i + 1, label))
+    return found

@@ -1,0 +1,128 @@
+"""The scores, against what was computed by hand."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from paper_tasks.metrics import (
+    CoreferenceScores,
+    Counts,
+    Judgement,
+    b_cubed,
+    best_alignment,
+    ceaf,
+    exact_match,
+    gap_scores,
+    join_continued,
+    muc,
+    token_f1,
+)
+
+
+def ratio(parts: tuple[float, ...]) -> tuple[float, float]:
+    """Precision and recall."""
+    return parts[0] / parts[1], parts[2] / parts[3]
+
+
+@pytest.mark.parametrize(
+    ("ours", "gold", "f1", "same"),
+    [
+        ("The Eiffel Tower", "eiffel tower!", 1.0, True),
+        ("in Paris, France", "Paris", 0.5, False),  # 1 of 3 words, 1 of 1
+        ("to be or not to be", "to be", 0.5, False),  # 2 of 6 words, 2 of 2
+        ("1,000", "1000", 1.0, True),  # punctuation goes, and joins
+        ("Rome", "Paris", 0.0, False),
+        ("the", "Paris", 0.0, False),
+    ],
+)
+def test_answers(ours: str, gold: str, f1: float, same: bool) -> None:
+    assert token_f1(ours, gold) == pytest.approx(f1)
+    assert exact_match(ours, gold) is same
+
+
+def test_roles_that_are_continued() -> None:
+    roles = [(0, 2, "ARG1"), (4, 6, "C-ARG1"), (2, 3, "ARG0"), (7, 8, "R-ARG0"), (8, 9, "C-ARG2")]
+    assert join_continued(roles) == {
+        ("ARG1", ((0, 2), (4, 6))),
+        ("ARG0", ((2, 3),)),
+        ("R-ARG0", ((7, 8),)),
+        ("ARG2", ((8, 9),)),  # there is nothing that it continues
+    }
+
+
+def test_counts() -> None:
+    counts = Counts()
+    assert counts.f1 == 0
+    counts.add({1, 2, 3}, {2, 3, 4, 5})
+    counts.add(set(), {9})
+    assert (counts.precision, counts.recall) == (2 / 3, 2 / 5)
+    assert counts.f1 == pytest.approx(0.5)
+
+
+GOLD = [{"a", "b", "c"}, {"d", "e"}, {"f"}]
+OURS = [{"a", "b"}, {"c", "d", "e"}, {"g"}]
+
+
+def test_muc() -> None:
+    # Gold a b c falls into {a b} {c}: 1 of 2 links; d e is whole: 1 of 1; f has none.
+    # Ours: a b is whole: 1 of 1; c d e falls into {c} {d e}: 1 of 2.
+    assert muc(OURS, GOLD) == (2, 3, 2, 3)
+
+
+def test_b_cubed() -> None:
+    # Precision: a 2/2, b 2/2, c 1/3, d 2/3, e 2/3, g 0. Recall: a 2/3, b 2/3, c 1/3, d 1, e 1, f 0.
+    parts = b_cubed(OURS, GOLD)
+    assert parts == pytest.approx((2 + 5 / 3, 6, 5 / 3 + 2, 6))
+
+
+def test_ceaf() -> None:
+    # {a b} with {a b c}: 2 · 2 / 5; {c d e} with {d e}: 2 · 2 / 5; {g} with {f}: 0.
+    assert ceaf(OURS, GOLD) == pytest.approx((1.6, 3, 1.6, 3))
+
+
+def test_the_example_of_the_reference_scorer() -> None:
+    """Pradhan et al. 2014, section 3: key {a b c} {d e f g}, response {a b} {c d} {f g h i}."""
+    key = [set("abc"), set("defg")]
+    response = [set("ab"), set("cd"), set("fghi")]
+    assert ratio(muc(response, key)) == pytest.approx((0.4, 0.4))
+    assert ratio(b_cubed(response, key)) == pytest.approx((0.50, 0.42), abs=0.005)
+    assert ratio(ceaf(response, key)) == pytest.approx((0.43, 0.65), abs=0.005)
+
+
+def test_clusters_of_all_texts() -> None:
+    scores = CoreferenceScores()
+    scores.add(GOLD, GOLD)
+    assert set(scores.scores().values()) == {1.0}
+    scores.add([], GOLD)
+    found = scores.scores()
+    assert found["coref_muc"] == pytest.approx(2 / 3)  # 3 of 3 links, and 3 of 6
+    assert found["coref_f"] == pytest.approx(sum(list(found.values())[1:]) / 3)
+    assert CoreferenceScores().scores()["coref_f"] == 0
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 5), (5, 3), (4, 4)])
+def test_best_alignment(shape: tuple[int, int]) -> None:
+    for seed in range(5):
+        values = np.random.default_rng(seed).random(shape).round(1)  # with ties
+        table = values if shape[0] <= shape[1] else values.T
+        every = itertools.permutations(range(table.shape[1]), len(table))
+        expected = max(sum(table[i, j] for i, j in enumerate(each)) for each in every)
+        assert best_alignment(values) == pytest.approx(expected)
+    assert best_alignment(np.zeros((0, 3))) == 0
+
+
+def test_gap() -> None:
+    judged = [
+        Judgement(True, True, True),
+        Judgement(True, False, True),  # feminine: 1 of 2, 1 of 1
+        Judgement(True, True, False),
+        Judgement(False, True, False),  # masculine: 1 of 1, 1 of 2
+        Judgement(False, False, False),
+    ]
+    found = gap_scores(judged)
+    assert found == pytest.approx(
+        {"gap_f": 2 / 3, "gap_masculine": 2 / 3, "gap_feminine": 2 / 3, "gap_bias": 1}
+    )
+    assert gap_scores(judged[:2])["gap_bias"] == 0
