@@ -1,12 +1,12 @@
 """The paper's table: six tasks without ELMo and with it, and GAP.
 
-    python benchmarks/six_tasks.py run OUT --data DATA [--tasks …] [--arms …] [--seeds …] [--shares …]
+    python benchmarks/six_tasks.py run OUT --data DATA [--tasks …] [--arms …] [--shares …]
     python benchmarks/six_tasks.py table OUT
 
 The components, data and configs are those of project/six_tasks. Every arm of a task has the same
 model, data, seed, batches and steps; nothing is selected by its scores, which are those of the test
-set after the last step. DATA is laid out as project/six_tasks/paper_tasks/datasets.py says. It is read
-into .spacy files once, in --corpora.
+set after the last step. DATA is laid out as project/six_tasks/paper_tasks/datasets.py says; it is
+read into .spacy files once, in --corpora.
 
 OUT is a file of `results.py`: what is in it is not measured again, and several processes may share
 it. ``--vectors``: static vectors, as `spacy init vectors` writes them, which two arms need.
@@ -36,7 +36,7 @@ from spacy_elmo import mixes
 PROJECT = Path(__file__).parents[1] / "project" / "six_tasks"
 sys.path.append(str(PROJECT))
 
-from paper_tasks.arms import ARMS, TASKS, make_config  # noqa: E402
+from paper_tasks.arms import ARMS, TASKS, errors_gone, make_config  # noqa: E402
 from paper_tasks.corpus import Corpus  # noqa: E402
 from paper_tasks.datasets import write_corpus  # noqa: E402
 
@@ -158,7 +158,7 @@ def cell(column: dict[str, dict[int, float]], arm: str) -> str:
     both = seeds.keys() & column.get("without", {}).keys()
     if arm != "without" and both:
         before = statistics.mean(column["without"][seed] for seed in both)
-        text += f", {gone(before, statistics.mean(seeds[seed] for seed in both)):+.0f} %"
+        text += f", {errors_gone(before, statistics.mean(seeds[seed] for seed in both)):+.0f} %"
     return text
 
 
@@ -166,12 +166,7 @@ def paper(name: str) -> str:
     task = TASKS[name]
     if task.without is None or task.with_elmo is None:
         return ""
-    return f"{task.without} → {task.with_elmo}, {gone(task.without, task.with_elmo):+.0f} %"
-
-
-def gone(before: float, after: float) -> float:
-    """The share of errors that is gone, in percent."""
-    return 100 * (after - before) / (100 - before) if before < 100 else 0.0
+    return f"{task.without} → {task.with_elmo}, {errors_gone(task.without, task.with_elmo):+.0f} %"
 
 
 def main() -> None:

@@ -96,7 +96,9 @@ class SpanRanking(nn.Module):
         ``links`` of each, see `Ranked`."""
         rows = self.dropout(rows)
         tokens = [self.first(rows), self.last(rows), self.inside(rows), self.attention(rows)]
-        return [each for one, n in zip(spans, most, strict=True) for each in self.rank(tokens, one, n)]
+        return [
+            each for one, n in zip(spans, most, strict=True) for each in self.rank(tokens, one, n)
+        ]
 
     def rank(self, tokens: list[Tensor], spans: Tensor, most: int) -> list[Tensor]:
         parts = [self.represent(tokens, part) for part in spans.split(MOST_SPANS)]
@@ -154,7 +156,7 @@ def find_candidates(docs: Sequence[Doc], max_width: int, mentions_per_word: floa
     spans = [candidates(doc, max_width) for doc in docs]
     first = first_rows(docs)
     most = [
-        len(each) if MENTIONS in doc.spans else max(2, int(mentions_per_word * len(doc)))
+        len(each) if MENTIONS in doc.spans else 10 + int(mentions_per_word * len(doc))
         for doc, each in zip(docs, spans, strict=True)
     ]
     return {"spans": [each + i for each, i in zip(spans, first, strict=True)], "most": most}
@@ -178,7 +180,7 @@ def Coreference(
         hidden_width: of spans and pairs.
         dropout: in their layers.
         max_width: the most tokens of a mention.
-        mentions_per_word: how many candidates are ranked, as a share of the words.
+        mentions_per_word: how many candidates are ranked, as a share of the words, beside ten.
         max_antecedents: with how many before it each is compared.
 
     Returns:

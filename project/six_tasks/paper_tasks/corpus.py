@@ -1,4 +1,4 @@
-"""Corpora whose Docs keep what is asked of them: spaCy's own reader gives predictions words alone."""
+"""Corpora whose Docs keep what is asked of them; spaCy's own reader keeps their words alone."""
 
 import random
 from collections.abc import Callable, Iterator

@@ -13,15 +13,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from spacy.lang.en import English
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training.converters import conll_ner_to_docs
+
 from .coreference import CLUSTERS, GAP
 from .inputs import make_pair, make_question, mark_mentions, mark_predicates
 from .questions import ANSWERS
 from .roles import ROLES
 from .sentences import tiny_rows
-from spacy.lang.en import English
-from spacy.language import Language
-from spacy.tokens import Doc, DocBin, Span
-from spacy.training.converters import conll_ner_to_docs
 
 SPLITS = ("train", "dev", "test")
 PIECE = 400  # words of a part of a long document that is learned from
@@ -84,7 +85,7 @@ def read_docs(
     path = local / LOCAL[task].format(split) if local else assets
     try:
         if task == "ner":
-            text = lzma.open(path, "rt", encoding="utf-8").read() if local else iob_text(path, split)
+            text = unpack(path) if local else iob_text(path, split)
             return list(conll_ner_to_docs(text, n_sents=1, no_print=True))
         rows = read_jsonl(path) if local else list(ASSETS[task](path, split))
     except FileNotFoundError as error:
@@ -98,10 +99,13 @@ def read_docs(
     return list(docs)
 
 
+def unpack(path: Path) -> str:
+    data = path.read_bytes()
+    return (lzma.decompress(data) if path.suffix == ".xz" else data).decode("utf-8")
+
+
 def read_jsonl(path: Path) -> list[Row]:
-    opener = lzma.open if path.suffix == ".xz" else open
-    with opener(path, "rt", encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+    return [json.loads(line) for line in unpack(path).split("\n") if line]
 
 
 # ---- rows to Docs
@@ -342,7 +346,8 @@ def stsa_rows(folder: Path, split: str) -> Iterator[Row]:
 def iob_text(folder: Path, split: str) -> str:
     """A file of tokens and BIO tags: CoNLL-2003's, if a user has it, or WNUT-17's."""
     found = folder / f"conll2003.{split}.iob"
-    return (found if found.exists() else folder / f"ner.{split}.iob").read_text("utf-8")
+    text = (found if found.exists() else folder / f"ner.{split}.iob").read_text("utf-8")
+    return "\n".join(line.strip() for line in text.splitlines()) + "\n"
 
 
 ASSETS: dict[str, Callable[[Path, str], Iterator[Row]]] = {

@@ -49,7 +49,7 @@ Doc.set_extension("answers", default=None, force=True)
 class AttentionFlow(nn.Module):
     """Attention from the passage to the question and back (BiDAF, Seo et al. 2017), in small.
 
-    Beside its vector, each token has a mark if its text is also in the other one (Chen et al. 2017).
+    Beside its vector, each token has a mark if the other text has it too (Chen et al. 2017).
     """
 
     def __init__(self, width: int, hidden: int, dropout: float):

@@ -65,9 +65,7 @@ class PredicateLSTM(nn.Module):
         self.lstm = BiLSTM(2 * width + 16, hidden, depth, dropout)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(
-        self, rows: Tensor, tokens: Tensor, sides: Tensor, predicates: Tensor
-    ) -> Tensor:
+    def forward(self, rows: Tensor, tokens: Tensor, sides: Tensor, predicates: Tensor) -> Tensor:
         """``(n_rows, width)``, ``(n, longest)`` and ``(n,)`` to ``(n_words, 2 · hidden)``."""
         found = [rows[:0, :1].expand(0, 2 * self.lstm.lstm.hidden_size)]
         words = tokens > 0
@@ -199,9 +197,7 @@ class RoleLabeller(TrainablePipe):
             doc = docs[scope.doc]
             for start, end, label in spans_of([self.tags[i] for i in viterbi(part, allowed)]):
                 bounds = scope.start + start, scope.start + end
-                found[scope.doc].append(
-                    Span(doc, *bounds, label, span_id=scope.predicate.start)
-                )
+                found[scope.doc].append(Span(doc, *bounds, label, span_id=scope.predicate.start))
         for doc, spans in zip(docs, found, strict=True):
             doc.spans[ROLES] = spans
 

@@ -7,13 +7,13 @@ from typing import Any
 
 NAMES = ("Anna", "Peter", "Maria", "Oscar", "Nora", "Emil")
 FEMININE = {"Anna", "Maria", "Nora"}
-ACTS = {  # what is done, by the past of a verb; to what; and what cannot be so at the same time
-    "painted": ("the door", "opened"),
-    "opened": ("the window", "closed"),
-    "sold": ("the boat", "bought"),
-    "bought": ("the lamp", "sold"),
-    "closed": ("the shop", "opened"),
-    "cleaned": ("the kitchen", "painted"),
+ACTS = {
+    "painted": "the door",
+    "opened": "the window",
+    "sold": "the boat",
+    "bought": "the lamp",
+    "closed": "the shop",
+    "cleaned": "the kitchen",
 }
 PLACES = ("in Dover", "at Northbank", "in Wales", "at the harbour")
 MOODS = {
@@ -31,15 +31,14 @@ def tiny_rows(task: str, split: str) -> list[dict[str, Any]]:
     return [ROWS[task](rng) for _ in range(48 if split == "train" else 12)]
 
 
-def act(rng: random.Random) -> tuple[str, str, str, str, str]:
-    """Who did what, where, and what was not done."""
+def act(rng: random.Random) -> tuple[str, str, str, str]:
+    """Who did what to what, and where."""
     verb = rng.choice(list(ACTS))
-    thing, other = ACTS[verb]
-    return rng.choice(NAMES), verb, thing, rng.choice(PLACES), other
+    return rng.choice(NAMES), verb, ACTS[verb], rng.choice(PLACES)
 
 
 def entailment_row(rng: random.Random) -> dict[str, Any]:
-    name, verb, thing, place, other = act(rng)
+    name, verb, thing, place = act(rng)
     label = rng.choice(("entailment", "neutral", "contradiction"))
     hypothesis = {
         "entailment": f"{name} {verb} {thing}.",
@@ -51,7 +50,7 @@ def entailment_row(rng: random.Random) -> dict[str, Any]:
 
 
 def question_row(rng: random.Random) -> dict[str, Any]:
-    name, verb, thing, place, _ = act(rng)
+    name, verb, thing, place = act(rng)
     second = rng.choice([each for each in NAMES if each != name])
     context = f"It was Monday. {name} {verb} {thing} {place}. {second} went home."
     question, answer = rng.choice(
@@ -66,7 +65,7 @@ def question_row(rng: random.Random) -> dict[str, Any]:
 
 
 def roles_row(rng: random.Random) -> dict[str, Any]:
-    name, verb, thing, place, _ = act(rng)
+    name, verb, thing, place = act(rng)
     words, where = [name, verb, *thing.split()], place.split()
     predicates = [{"index": 1, "roles": [[0, 1, "ARG0"], [1, 2, "V"], [2, len(words), "ARG1"]]}]
     predicates[0]["roles"].append([len(words), len(words) + len(where), "ARGM-LOC"])
@@ -80,7 +79,7 @@ def roles_row(rng: random.Random) -> dict[str, Any]:
 
 
 def coreference_row(rng: random.Random) -> dict[str, Any]:
-    name, verb, thing, place, _ = act(rng)
+    name, verb, thing, place = act(rng)
     pronoun = "She" if name in FEMININE else "He"
     words = [name, verb, *thing.split(), *place.split(), "."]
     first = len(words)
@@ -103,7 +102,7 @@ def gap_row(rng: random.Random) -> dict[str, Any]:
 
 
 def ner_row(rng: random.Random) -> dict[str, Any]:
-    name, verb, thing, place, _ = act(rng)
+    name, verb, thing, place = act(rng)
     preposition, *where = place.split()
     words = [name, verb, *thing.split(), preposition, *where, "."]
     tags = ["B-person", *["O"] * 4, "B-location" if len(where) == 1 else "O"]

@@ -12,10 +12,13 @@ from wasabi import msg
 
 def main(run: Path, size: str = "full", local: str = "", tasks: str = ",".join(TASKS)) -> None:
     """Write RUN/corpus/TASK/{train,dev,test}.spacy; those that are there stay."""
+    assets = None if size == "tiny" else Path("assets")
     for task in tasks.split(","):
-        out = run / "corpus" / task
-        write_corpus(out, task, Path(local) if local else None)
-        msg.good(f"{task}: {out}")
+        try:
+            write_corpus(run / "corpus" / task, task, Path(local) if local else None, assets)
+        except ValueError as error:
+            msg.fail(f"Cannot read the data of {task}", str(error), exits=1)
+        msg.good(f"{task}: {run / 'corpus' / task}")
 
 
 if __name__ == "__main__":

@@ -138,7 +138,10 @@ def test_saved(corpora: Path, weights: Path, task: str, tmp_path: Path) -> None:
     ("task", "message"),
     [
         ("entailment", "no doc.spans['premise']: make it by make_pair(nlp, premise, hypothesis)."),
-        ("questions", "no doc.spans['question']: make it by make_question(nlp, question, passage)."),
+        (
+            "questions",
+            "no doc.spans['question']: make it by make_question(nlp, question, passage).",
+        ),
         ("roles", "no doc.spans['predicates']: make it by mark_predicates(doc, indices)."),
     ],
 )
@@ -240,7 +243,9 @@ def test_best_span() -> None:
 
 def test_tags_that_are_allowed() -> None:
     tags = ["O", "B-A", "I-A", "B-B", "I-B"]
-    log_p = np.log([[0.4, 0.3, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1, 0.6], [0.1, 0.1, 0.1, 0.6, 0.1]])
+    log_p = np.log(
+        [[0.4, 0.3, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1, 0.6], [0.1, 0.1, 0.1, 0.6, 0.1]]
+    )
     path = [tags[i] for i in viterbi(log_p, allowed_moves(tags))]
     assert path == ["B-B", "I-B", "B-B"]  # I-B cannot follow O or B-A
     assert spans_of(path) == [(0, 2, "B"), (2, 3, "B")]

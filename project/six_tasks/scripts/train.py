@@ -1,0 +1,67 @@
+"""Each task in each arm: the same model, data, seed and steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+from paper_tasks.arms import TASKS, make_config
+from spacy.cli.train import train
+from wasabi import msg
+
+
+class Size(NamedTuple):
+    """How much a run trains; a share of the steps of each task, and of the Docs of dev sets."""
+
+    steps: float = 1.0
+    dev_limit: int = 0
+    evaluations: int = 10
+
+
+SIZES = {"tiny": Size(0.01, 0, 1), "small": Size(0.25, 200, 2), "full": Size()}
+
+
+def main(
+    run: Path,
+    size: str = "full",
+    tasks: str = ",".join(TASKS),
+    arms: str = "without,input",
+    weights: str = "en_sm",
+    steps: int = 0,
+    seed: int = 0,
+) -> None:
+    """Write RUN/models/TASK-ARM; those that are finished stay."""
+    chosen = SIZES[size]
+    if Path(weights).exists():
+        weights = str(Path(weights).resolve())
+    for task in tasks.split(","):
+        for arm in arms.split(","):
+            out = folder(run, task, arm)
+            corpus = (run / "corpus" / task).resolve()
+            files = {split: corpus / f"{split}.spacy" for split in ("train", "dev")}
+            how = {"weights": weights, "seed": seed, "dev_limit": chosen.dev_limit}
+            most = make_config(task, arm, **files, **how)["training"]["max_steps"]
+            n = max(10, round(chosen.steps * most))
+            n = min(n, steps or n)
+            config = make_config(
+                task, arm, steps=n, eval_every=max(1, n // chosen.evaluations), **files, **how
+            )
+            finished = out / "finished.cfg"  # spaCy writes models before the end of a training
+            if finished.exists() and finished.read_text("utf-8") == config.to_str():
+                msg.info(f"{out} is trained already")
+                continue
+            finished.unlink(missing_ok=True)
+            msg.divider(f"{task}, {arm}")
+            out.mkdir(parents=True, exist_ok=True)
+            config.to_disk(out / "config.cfg")
+            train(out / "config.cfg", out)
+            finished.write_text(config.to_str(), encoding="utf-8")
+
+
+def folder(run: Path, task: str, arm: str) -> Path:
+    return run / "models" / f"{task}-{arm.replace(' ', '_')}"
+
+
+if __name__ == "__main__":
+    typer.run(main)
