@@ -1,0 +1,47 @@
+"""The paper's table, on our own sentences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Run
+
+PROJECT = Path(__file__).parents[2] / "project" / "six_tasks"
+
+
+@pytest.fixture
+def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(PROJECT))
+    from paper_tasks.datasets import write_corpus
+
+    for task in ("entailment", "gap"):
+        write_corpus(tmp_path / "corpora" / task, task, assets=None)
+    return tmp_path / "corpora"
+
+
+def test_a_table_that_is_continued(run: Run, corpora: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    few = ("--data", tmp_path, "--corpora", corpora, "--steps", 2, "--seeds", 0)
+    arms = ("--arms", "without", "input", "static")  # the last needs vectors
+    first = run("six_tasks", "run", out, *few, "--tasks", "entailment", *arms)
+    assert [line.split()[:2] for line in first.splitlines()] == [
+        ["entailment", "without"], ["entailment", "input"]
+    ]  # fmt: skip
+    assert run("six_tasks", "run", out, *few, "--tasks", "entailment", *arms) == ""
+    run("six_tasks", "run", out, *few, "--tasks", "gap", "--arms", "without", "--shares", 0.5)
+    records = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert [len(record["found"]["mixes"]) for record in records] == [0, 1, 0]
+    assert records[0]["weights"] is None is not records[1]["weights"]
+    assert "gap_bias" in records[2]["found"]["scores"]
+    table = run("six_tasks", "table", out).splitlines()
+    assert table[0] == "| | labels | without | input | paper |"
+    assert [line.split(" | ")[0].strip("| ") for line in table[2:]] == [
+        "SNLI, accuracy", "GAP, F1"
+    ]  # fmt: skip
+    assert "| 100% |" in table[2] and "| 50% |" in table[3]
+    assert table[2].endswith("| 88.0 → 88.7, +6 % |")
+    with pytest.raises(SystemExit, match="was measured otherwise"):
+        run("six_tasks", "run", out, *few[:-4], "--seeds", 0, "--tasks", "entailment")
