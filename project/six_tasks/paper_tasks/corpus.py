@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Iterable  # noqa: UP035
+from typing import Iterable, Optional  # noqa: UP035
 
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
@@ -12,24 +12,32 @@ from spacy.util import registry
 
 from .inputs import copy_given
 
+# spaCy checks configs against these annotations, so they are plain types, not strings.
+# ruff: noqa: UP045
+
 
 @registry.readers("six_tasks.Corpus.v1")
 def Corpus(
-    path: str, share: float = 1.0, seed: int = 0, limit: int = 0
+    path: Optional[str], share: float = 1.0, seed: int = 0, limit: int = 0
 ) -> Callable[[Language], Iterable[Example]]:
     """``six_tasks.Corpus.v1``: examples of a .spacy file, with the words of its Docs.
 
     Args:
-        path: the file.
+        path: the file; None in a config that is given it later.
         share: of the Docs, drawn at random, at least one.
         seed: of the draw.
         limit: the most examples; 0: all.
+
+    Raises:
+        ValueError: there is no path when it is read.
     """
 
     references: list[Doc] = []  # read once: spaCy is slow at groups of spans
 
     def read(nlp: Language) -> Iterator[Example]:
         if not references or references[0].vocab is not nlp.vocab:
+            if path is None:
+                raise ValueError("A corpus has no path: set paths.train and paths.dev.")
             references[:] = read_share(nlp, Path(path), share, seed)
         for reference in references[: limit or None]:
             yield make_example(reference)

@@ -30,7 +30,7 @@ DEFAULT_MODEL = """
 [model]
 @architectures = "six_tasks.SemanticRoles.v1"
 width = 128
-hidden_width = 96
+hidden_width = 64
 depth = 2
 dropout = 0.2
 
@@ -105,7 +105,7 @@ def find_predicates(docs: Sequence[Doc]) -> Places:
 def SemanticRoles(
     tok2vec: Model[List[Doc], List[Floats2d]],
     width: int = 128,
-    hidden_width: int = 96,
+    hidden_width: int = 64,
     depth: int = 2,
     dropout: float = 0.2,
     nO: Optional[int] = None,
