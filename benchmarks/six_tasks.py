@@ -22,14 +22,19 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from results import Results, fingerprint
+from spacy.lang.en import English
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
+from spacy.tokens import Doc
+from spacy.training import Example
 from spacy.training.loop import create_train_batches, train_while_improving
-from spacy.util import fix_random_seed, load_model_from_config, registry, resolve_dot_names
+from spacy.util import fix_random_seed, load_model_from_config, registry
+from thinc.api import Config
 
 from spacy_elmo import mixes
 
@@ -37,21 +42,36 @@ PROJECT = Path(__file__).parents[1] / "project" / "six_tasks"
 sys.path.append(str(PROJECT))
 
 from paper_tasks.arms import ARMS, TASKS, errors_gone, make_config  # noqa: E402
-from paper_tasks.corpus import Corpus  # noqa: E402
+from paper_tasks.corpus import draw, make_example, read_docs  # noqa: E402
 from paper_tasks.datasets import write_corpus  # noqa: E402
 
 PART = "six tasks"  # of the results
 Unit = dict[str, Any]  # "task", "arm", "seed" and "share"
 
 
-def train(config: Any) -> Language:
-    """A pipeline after the last step of its config."""
-    config = config.interpolate()
-    settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
-    [corpus] = resolve_dot_names(config, [settings["train_corpus"]])
+@lru_cache(maxsize=1)  # spaCy needs a minute for the spans of twenty thousand Docs
+def read_corpora(folder: Path, split: str, vectors: str | None) -> dict[str, list[Doc]]:
+    """The Docs to learn from and those of a split, with one vocab.
+
+    Args:
+        folder: of a task's .spacy files.
+        split: what is scored.
+        vectors: static vectors, which the vocab will have.
+    """
+    vocab = English().vocab
+    return {each: read_docs(vocab, folder / f"{each}.spacy") for each in ("train", split)}
+
+
+def train(config: Config, docs: list[Doc]) -> Language:
+    """A pipeline after the last step of its config, with the vocab of the Docs."""
+    settings = registry.resolve(config.interpolate()["training"], schema=ConfigSchemaTraining)
     fix_random_seed(settings["seed"])
-    nlp = load_model_from_config(config)
-    nlp.initialize(lambda: corpus(nlp))  # not by `init_nlp`, which would read the corpus again
+    nlp = load_model_from_config(config, vocab=docs[0].vocab)
+
+    def corpus(nlp: Language) -> list[Example]:
+        return [make_example(doc) for doc in docs]
+
+    nlp.initialize(lambda: corpus(nlp))
     steps = train_while_improving(
         nlp,
         settings["optimizer"],
@@ -71,7 +91,9 @@ def train(config: Any) -> Language:
     return nlp
 
 
-def measure(unit: Unit, corpora: Path, weights: str, split: str, **settings: Any) -> Unit:
+def measure(
+    unit: Unit, corpora: Path, weights: str, split: str, steps: int, vectors: str | None
+) -> Unit:
     """Train once: all scores in percent, the seconds that it took, and the mixes learned.
 
     Args:
@@ -79,15 +101,19 @@ def measure(unit: Unit, corpora: Path, weights: str, split: str, **settings: Any
         corpora: output of `write_corpus` for each task.
         weights: of the biLM.
         split: what is scored.
-        settings: more of `make_config`.
+        steps: of the training; 0: those of the task.
+        vectors: static vectors, for the arms that have them.
     """
-    task, folder = TASKS[unit["task"]], corpora / unit["task"]
-    files = {"train": folder / "train.spacy", "dev": folder / "dev.spacy"}
-    more = {"weights": weights, "seed": unit["seed"], "share": unit["share"], **settings}
+    task = TASKS[unit["task"]]
+    vectors = vectors if ARMS[unit["arm"]].static else None
+    docs = read_corpora(corpora / unit["task"], split, vectors)
+    config = make_config(
+        unit["task"], unit["arm"], weights=weights, vectors=vectors, seed=unit["seed"], steps=steps
+    )
     start = time.perf_counter()
-    nlp = train(make_config(unit["task"], unit["arm"], **files, **more))
+    nlp = train(config, draw(docs["train"], unit["share"], unit["seed"]))
     seconds = time.perf_counter() - start
-    scores = nlp.evaluate(list(Corpus(str(folder / f"{split}.spacy"))(nlp)))
+    scores = nlp.evaluate([make_example(doc) for doc in docs[split]])
     prefix = task.score.partition("_")[0]
     return {
         "score": 100 * scores[task.score],
@@ -102,9 +128,9 @@ def measure(unit: Unit, corpora: Path, weights: str, split: str, **settings: Any
 
 
 def units(arguments: argparse.Namespace) -> Iterator[Unit]:
-    """What there is to measure: the main rows first, seed by seed."""
-    for seed, share, arm, task in itertools.product(
-        arguments.seeds, arguments.shares, arguments.arms, arguments.tasks
+    """What there is to measure: seed by seed, and all of a task at once, whose Docs are kept."""
+    for seed, task, share, arm in itertools.product(
+        arguments.seeds, arguments.tasks, arguments.shares, arguments.arms
     ):
         if arguments.vectors is not None or not ARMS[arm].static:
             yield {"task": task, "arm": arm, "seed": seed, "share": share}
@@ -123,8 +149,8 @@ def run(arguments: argparse.Namespace) -> None:
             continue
         write_corpus(arguments.corpora / unit["task"], unit["task"], arguments.data)
         found = measure(
-            unit, arguments.corpora, arguments.weights, arguments.split,
-            steps=arguments.steps, vectors=arguments.vectors,
+            unit, arguments.corpora, arguments.weights, arguments.split, arguments.steps,
+            arguments.vectors,
         )  # fmt: skip
         results.add(PART, unit, of, {**found, **how})
         print(*unit.values(), f"{found['score']:.2f}", f"{found['seconds']:.0f} s", flush=True)

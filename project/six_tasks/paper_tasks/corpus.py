@@ -9,6 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import registry
+from spacy.vocab import Vocab
 
 from .inputs import copy_given
 
@@ -38,15 +39,19 @@ def Corpus(
         if not references or references[0].vocab is not nlp.vocab:
             if path is None:
                 raise ValueError("A corpus has no path: set paths.train and paths.dev.")
-            references[:] = read_share(nlp, Path(path), share, seed)
+            references[:] = draw(read_docs(nlp.vocab, Path(path)), share, seed)
         for reference in references[: limit or None]:
             yield make_example(reference)
 
     return read
 
 
-def read_share(nlp: Language, path: Path, share: float, seed: int) -> list[Doc]:
-    docs = list(DocBin(store_user_data=True).from_disk(path).get_docs(nlp.vocab))
+def read_docs(vocab: Vocab, path: Path) -> list[Doc]:
+    return list(DocBin(store_user_data=True).from_disk(path).get_docs(vocab))
+
+
+def draw(docs: list[Doc], share: float, seed: int) -> list[Doc]:
+    """A share of the Docs, at least one, in their order."""
     if share == 1:
         return docs
     chosen = random.Random(seed).sample(range(len(docs)), max(1, round(share * len(docs))))
