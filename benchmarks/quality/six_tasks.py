@@ -1,7 +1,7 @@
 """The paper's table: six tasks without ELMo and with it, and GAP.
 
-    python benchmarks/six_tasks.py run OUT --data DATA [--tasks …] [--arms …] [--shares …]
-    python benchmarks/six_tasks.py table OUT
+    python benchmarks/quality/six_tasks.py run OUT --data DATA [--tasks …] [--arms …] [--shares …]
+    python benchmarks/quality/six_tasks.py table OUT
 
 The components, data and configs are those of project/six_tasks. Every arm of a task has the same
 model, data, seed, batches and steps; nothing is selected by its scores, which are those of the test
@@ -38,7 +38,7 @@ from thinc.api import Config
 
 from spacy_elmo import mixes
 
-PROJECT = Path(__file__).parents[1] / "project" / "six_tasks"
+PROJECT = Path(__file__).parents[2] / "project" / "six_tasks"
 sys.path.append(str(PROJECT))
 
 from paper_tasks.arms import ARMS, TASKS, errors_gone, make_config  # noqa: E402
