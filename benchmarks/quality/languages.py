@@ -60,7 +60,7 @@ NOTHING, STATIC, PRETRAINED, ELMO = ARMS = ("nothing", "static floret", "spacy p
 TEXTS = {"novels": ["novels"], "modern": ["modern"], "both": ["novels", "modern"]}
 FLORET = {
     "model": "cbow", "mode": "floret", "hashCount": 2, "bucket": 50_000, "minn": 4, "maxn": 5,
-    "minCount": 5, "dim": 256, "epoch": 5, "thread": 1,
+    "minCount": 5, "dim": 256, "epoch": 5, "thread": 1, "verbose": 0,
 }  # fmt: skip
 
 Unit = dict[str, Any]
@@ -157,7 +157,7 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
         subprocess.run([*map(str, elmo), "--tokenizer", BY_RULES], check=True)
     if arm == STATIC:
         if not (folder / "vectors").exists():
-            train_floret(shards, folder, unit["seed"])
+            train_floret(shards, folder)
         return {"vectors": str(folder / "vectors")}
     if arm == PRETRAINED:
         weights = folder / "tok2vec" / "model-last.bin"
@@ -174,15 +174,15 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
     return {}
 
 
-def train_floret(shards: Path, folder: Path, seed: int) -> None:
-    """Static vectors of the text in floret's hashed subwords."""
+def train_floret(shards: Path, folder: Path) -> None:
+    """Static vectors of the text in floret's hashed subwords; the same for each seed."""
     import floret
 
     text, vectors = folder / "words.txt", folder / "words.floret"
     lines = (" ".join(sentence) + "\n" for sentence in Shards(shards).sentences())
     with text.open("w", encoding="utf-8") as file:
         file.writelines(lines)
-    floret.train_unsupervised(str(text), seed=seed, **FLORET).save_floret_vectors(str(vectors))
+    floret.train_unsupervised(str(text), **FLORET).save_floret_vectors(str(vectors))
     command = [sys.executable, "-m", "spacy", "init", "vectors", "xx", vectors, folder / "vectors"]
     subprocess.run([*map(str, command), "--mode", "floret"], check=True)
     text.unlink(), vectors.unlink()
