@@ -38,12 +38,13 @@ from results import Results
 from spacy.cli.evaluate import evaluate
 from spacy.cli.train import train
 from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
+from spacy.training.initialize import convert_vectors
 from spacy.training.pretrain import pretrain
 from spacy.util import load_config
 from thinc.api import Config
 
 from spacy_elmo.pretraining.run.log import LOG, read_log
-from spacy_elmo.text.readers import BY_RULES, read_paragraphs
+from spacy_elmo.text.readers import BY_RULES, blank, read_paragraphs
 from spacy_elmo.text.shards import Shards
 
 PROJECT = Path(__file__).parents[2] / "project"
@@ -157,7 +158,7 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
         subprocess.run([*map(str, elmo), "--tokenizer", BY_RULES], check=True)
     if arm == STATIC:
         if not (folder / "vectors").exists():
-            train_floret(shards, folder)
+            train_floret(shards, folder, unit["lang"])
         return {"vectors": str(folder / "vectors")}
     if arm == PRETRAINED:
         weights = folder / "tok2vec" / "model-last.bin"
@@ -174,7 +175,7 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
     return {}
 
 
-def train_floret(shards: Path, folder: Path) -> None:
+def train_floret(shards: Path, folder: Path, lang: str) -> None:
     """Static vectors of the text in floret's hashed subwords; the same for each seed."""
     import floret
 
@@ -183,8 +184,9 @@ def train_floret(shards: Path, folder: Path) -> None:
     with text.open("w", encoding="utf-8") as file:
         file.writelines(lines)
     floret.train_unsupervised(str(text), **FLORET).save_floret_vectors(str(vectors))
-    command = [sys.executable, "-m", "spacy", "init", "vectors", "xx", vectors, folder / "vectors"]
-    subprocess.run([*map(str, command), "--mode", "floret"], check=True)
+    nlp = blank(lang, BY_RULES)  # which `spacy init vectors` cannot be told
+    convert_vectors(nlp, vectors, truncate=0, prune=-1, mode="floret")
+    nlp.to_disk(folder / "vectors")
     text.unlink(), vectors.unlink()
 
 
