@@ -18,6 +18,7 @@ PAGES = sorted(
     for path in [
         *ROOT.glob("README*.md"), *(ROOT / "docs").glob("*.md"), BENCHMARKS / "README.md",
         ROOT / "project" / "README.md", ROOT / "project" / "configs" / "README.md",
+        ROOT / "project" / "six_tasks" / "README.md",
     ]
 )  # fmt: skip
 MOST_WORDS = 22_000  # of all pages but that of commands, which is written from the help texts

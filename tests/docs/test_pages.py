@@ -28,7 +28,6 @@ RUN_BY = {
     "docs/languages.md": "tests/project/test_project.py",
     "docs/language-model.md": "tests/docs/test_snippets.py",
     "docs/migration.md": "tests/docs/test_snippets.py",
-    "docs/other-tasks.md": __name__,
     "docs/pretraining.md": "tests/docs/test_snippets.py",
     "docs/quickstart.md": __name__,
     "docs/recipes.md": __name__,
@@ -36,6 +35,7 @@ RUN_BY = {
     "docs/scale.md": "tests/encoding/test_scale.py",
     "docs/settings.md": "tests/docs/test_snippets.py",
     "docs/similarity.md": __name__,
+    "docs/six-tasks.md": "tests/project/six_tasks/test_project.py",
     "docs/training.md": "tests/docs/test_snippets.py",
 }
 
@@ -182,19 +182,6 @@ def test_korean_readme(folder: Path, own_files: None, monkeypatch: pytest.Monkey
         assert f"{names[left].similarity(names[right]):.2f}" == value
     [package] = re.findall(r"^pip install (\./dist/\S+)$", text, re.M)
     assert (folder / package / "pyproject.toml").exists()
-
-
-@pytest.mark.slow
-def test_other_tasks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The arguments of each verb are found in the sentences that it has learned from."""
-    steps = "--training.max_steps 120 --training.eval_frequency 40"
-    names = run_page("other-tasks.md", monkeypatch, steps)
-    srl = names["srl"]
-    for text, verb, arguments in names["SENTENCES"]:
-        doc = srl(names["mark_verb"](srl.vocab, text.split(), verb))
-        expected = names["annotated"](srl.vocab, text, verb, arguments)
-        found = {(span.start, span.end, span.label_) for span in doc.spans["sc"]}
-        assert found == {(span.start, span.end, span.label_) for span in expected.spans["sc"]}
 
 
 def test_service(folder: Path) -> None:
