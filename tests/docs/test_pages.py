@@ -35,7 +35,7 @@ RUN_BY = {
     "docs/scale.md": "tests/encoding/test_scale.py",
     "docs/settings.md": "tests/docs/test_snippets.py",
     "docs/similarity.md": __name__,
-    "docs/six-tasks.md": "tests/project/six_tasks/test_project.py",
+    "docs/six-tasks.md": "tests/project/six_tasks/test_configs.py",
     "docs/training.md": "tests/docs/test_snippets.py",
 }
 
