@@ -120,10 +120,10 @@ def first_rows(docs: Sequence[Doc]) -> list[int]:
 
 
 def feed_forward(n_in: int, n_hidden: int, dropout: float, n_out: int | None = None) -> nn.Module:
-    """Two layers with ReLU; the second without one if its size is given."""
-    layers = [nn.Linear(n_in, n_hidden), nn.ReLU(), nn.Dropout(dropout)]
+    """Two layers with GELU; the second without one if its size is given."""
+    layers = [nn.Linear(n_in, n_hidden), nn.GELU(), nn.Dropout(dropout)]
     if n_out is None:
-        layers += [nn.Linear(n_hidden, n_hidden), nn.ReLU()]
+        layers += [nn.Linear(n_hidden, n_hidden), nn.GELU()]
     else:
         layers += [nn.Linear(n_hidden, n_out)]
     return nn.Sequential(*layers)
