@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from .pipeline.mixes import mixes
     from .pipeline.save_pipeline import save_pipeline
     from .pipeline.similarity import set_vector_hooks
+    from .senses.occurrences import find_senses
 
 __all__ = [
-    "Encoder", "LanguageModel", "__version__", "add_elmo", "encode", "mixes", "save_pipeline",
-    "set_vector_hooks",
+    "Encoder", "LanguageModel", "__version__", "add_elmo", "encode", "find_senses", "mixes",
+    "save_pipeline", "set_vector_hooks",
 ]  # fmt: skip
 
 LAZY = {
@@ -30,6 +31,7 @@ LAZY = {
     "LanguageModel": "lm.language_model",
     "add_elmo": "pipeline.add_elmo",
     "encode": "encoding.job",
+    "find_senses": "senses.occurrences",
     "mixes": "pipeline.mixes",
     "save_pipeline": "pipeline.save_pipeline",
     "set_vector_hooks": "pipeline.similarity",

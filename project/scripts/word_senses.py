@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 from wasabi import msg
 
-from spacy_elmo.senses.occurrences import find_senses
+from spacy_elmo import find_senses
 from spacy_elmo.viz.contexts import draw_senses
 
 WORDS = {"en": "bank", "ko": "말"}  # 말: horse, speech, end
