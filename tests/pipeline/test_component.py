@@ -335,3 +335,8 @@ def test_two_processes_after_the_parent_used_threads(weights, tmp_path, method):
         os.killpg(process.pid, signal.SIGKILL)  # its workers as well
         raise
     assert (out, err, process.returncode) == ("well\n", "", 0)
+
+
+def test_the_model_knows_its_width_after_the_first_doc(nlp) -> None:
+    nlp("The bank lent us money.")
+    assert nlp.get_pipe("elmo").model.get_dim("nO") == WIDTH
