@@ -264,19 +264,19 @@ def table(args: argparse.Namespace) -> None:
         {key[:2] for key in found},
         key=lambda row: (LANGS.index(row[0]), row[1] == "ner", row[1] != "tagger"),
     )
-    print("| | task |", " | ".join(ARMS), "| errors gone | perplexity |")
+    print("| | task |", " | ".join(ARMS), "| error reduction | perplexity |")
     print("|---|---|" + "---|" * (len(ARMS) + 2))
     for lang, task in rows:
         scores = [found.get((lang, task, own_text(lang), arm), []) for arm in ARMS]
-        gone = cell_gone(scores[0], scores[-1])
+        reduction = cell_reduction(scores[0], scores[-1])
         ppl = f"{statistics.mean(size[lang]):.0f}" if size[lang] and task == "tagger" else ""
-        print(f"| {lang} | {task} |", " | ".join(map(cell, scores)), f"| {gone} | {ppl} |")
+        print(f"| {lang} | {task} |", " | ".join(map(cell, scores)), f"| {reduction} | {ppl} |")
     texts = [*TEXTS, *sorted({key[2] for key in found} - {*TEXTS})]
-    print("\n| ELMo's errors gone | task |", " | ".join(texts), "|")
+    print("\n| error reduction by ELMo | task |", " | ".join(texts), "|")
     print("|---|---|" + "---|" * len(texts))
     for lang, task in rows:
         plain = found.get((lang, task, own_text(lang), NOTHING), [])
-        cells = [cell_gone(plain, found.get((lang, task, text, ELMO), [])) for text in texts]
+        cells = [cell_reduction(plain, found.get((lang, task, text, ELMO), [])) for text in texts]
         print(f"| {lang} | {task} |", " | ".join(cells), "|")
 
 
@@ -288,8 +288,8 @@ def cell(scores: list[float]) -> str:
     return f"{statistics.mean(scores):.1f}{spread}"
 
 
-def cell_gone(plain: list[float], elmo: list[float]) -> str:
-    """The share of the errors that are gone."""
+def cell_reduction(plain: list[float], elmo: list[float]) -> str:
+    """The error reduction: the share of the errors that are gone."""
     if not plain or not elmo:
         return ""
     before, after = statistics.mean(plain), statistics.mean(elmo)

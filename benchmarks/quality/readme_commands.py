@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
 def table(arguments: argparse.Namespace) -> None:
     """Mean scores, and the share of the errors that ELMo takes away, of seeds that have both."""
     results, of = Results(arguments.out), fingerprint(arguments.weights)
-    print("| task | sentences | steps | seeds | without ELMo | with ELMo | errors gone |")
+    print("| task | sentences | steps | seeds | without ELMo | with ELMo | error reduction |")
     print("|---|---|---|---|---|---|---|")
     pairs: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
     for unit, found in results.of(WITH, of):

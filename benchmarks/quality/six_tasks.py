@@ -41,7 +41,7 @@ from spacy_elmo import mixes
 PROJECT = Path(__file__).parents[2] / "project" / "six_tasks"
 sys.path.append(str(PROJECT))
 
-from paper_tasks.arms import ARMS, TASKS, errors_gone, make_config  # noqa: E402
+from paper_tasks.arms import ARMS, TASKS, error_reduction, make_config  # noqa: E402
 from paper_tasks.corpus import draw, make_example, read_docs  # noqa: E402
 from paper_tasks.datasets import write_corpus  # noqa: E402
 
@@ -157,8 +157,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def table(arguments: argparse.Namespace) -> None:
-    """Each task and share: the mean of the seeds, half their range, and the share of the errors
-    without ELMo that are gone, of the same seeds; then the paper's."""
+    """Each task and share: the mean of the seeds, half their range, and the error
+    reduction from the same seeds without ELMo; then the paper's."""
     weights = fingerprint(arguments.weights)
     found: dict[tuple[str, float], dict[str, dict[int, float]]] = defaultdict(dict)
     for unit, result in Results(arguments.out).of(PART, weights):
@@ -184,7 +184,7 @@ def cell(column: dict[str, dict[int, float]], arm: str) -> str:
     both = seeds.keys() & column.get("without", {}).keys()
     if arm != "without" and both:
         before = statistics.mean(column["without"][seed] for seed in both)
-        text += f", {errors_gone(before, statistics.mean(seeds[seed] for seed in both)):+.0f} %"
+        text += f", {error_reduction(before, statistics.mean(seeds[seed] for seed in both)):+.0f} %"
     return text
 
 
@@ -192,7 +192,8 @@ def paper(name: str) -> str:
     task = TASKS[name]
     if task.without is None or task.with_elmo is None:
         return ""
-    return f"{task.without} → {task.with_elmo}, {errors_gone(task.without, task.with_elmo):+.0f} %"
+    reduction = error_reduction(task.without, task.with_elmo)
+    return f"{task.without} → {task.with_elmo}, {reduction:+.0f} %"
 
 
 def main() -> None:

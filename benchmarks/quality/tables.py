@@ -175,7 +175,7 @@ def head(*titles: str) -> list[str]:
 
 
 def gains(found: Found, rows: dict[str, tuple[str, int | str, str]], without: str) -> Iterator[str]:
-    yield from head("", without, "with ELMo", "errors gone")
+    yield from head("", without, "with ELMo", "error reduction")
     for label, (task, size, arm) in rows.items():
         before, after = found.scores(task, size, WITHOUT), found.scores(task, size, arm)
         base = mean(before[seed] for seed in after if seed in before)

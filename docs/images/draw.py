@@ -44,7 +44,7 @@ SENTENCES = (  # the word, its sense, and what is written beside its mark
 
 def measured() -> dict[str, list[str]]:
     """Rows of the first table in ``docs/evidence.md``, those of tags, trees and names: the scores
-    without and with ELMo, and the share of the errors that are gone."""
+    without and with ELMo, and the error reduction."""
     page = (HERE.parent / "evidence.md").read_text(encoding="utf-8")
     table = page.partition("<!-- table: tasks -->")[2].partition("<!-- end -->")[0]
     rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in table.splitlines()]

@@ -32,7 +32,7 @@ class Score(NamedTuple):
 
     @property
     def corrected(self) -> float:
-        """The share of the errors that are gone with ELMo."""
+        """The error reduction: the share of the errors that ELMo removes."""
         return (self.elmo - self.plain) / (1 - self.plain) if self.plain < 1 else 0.0
 
 
@@ -55,7 +55,7 @@ def read_score(run: Path, task: str) -> Score:
 
 def make_table(scores: list[Score]) -> str:
     """The scores as a table in Markdown."""
-    lines = ["| task | score | without ELMo | with ELMo | errors gone |", "|---|---|---|---|---|"]
+    lines = ["| task | score | without ELMo | with ELMo | error reduction |", "|---" * 5 + "|"]
     lines += [
         f"| {s.task} | {s.measure} | {100 * s.plain:.1f} | {100 * s.elmo:.1f} | {s.corrected:.0%} |"
         for s in scores

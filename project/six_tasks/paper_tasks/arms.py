@@ -147,6 +147,6 @@ def make_tok2vec(arm: Arm) -> dict[str, Any]:
     return parts
 
 
-def errors_gone(before: float, after: float) -> float:
-    """The share of errors that is gone, in percent, of scores in percent."""
+def error_reduction(before: float, after: float) -> float:
+    """The share of the errors that are gone, in percent, from scores in percent."""
     return 100 * (after - before) / (100 - before) if before < 100 else 0.0
