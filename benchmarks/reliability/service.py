@@ -6,9 +6,6 @@ Serves the code of docs/recipes.md with uvicorn, in one process, which computes 
 time in spaCy's `memory_zone`. Clients post texts all at once, with words that repeat and words
 that are new. Fails unless every request is answered, with the vectors that a pipeline computes
 alone, and unless the memory of the last third of the time is that of the middle third (+ 10 MB).
-
-The service answers with `doc.vector`, whose rows are rounded to half precision; here it answers
-with the mean of `doc.tensor`, which can be compared more exactly.
 """
 
 from __future__ import annotations
@@ -42,9 +39,7 @@ Answers = list[tuple[list[str], list[list[float]]]]
 def serve(folder: Path, listening: socket.socket) -> subprocess.Popen[bytes]:
     """Start the service of the recipes."""
     _, page = PAGE.read_text("utf-8").split("```python\n# service.py\n")
-    exact = page.partition("```")[0].replace("doc.vector", "doc.tensor.mean(axis=0)")
-    assert "doc.tensor" in exact, "the recipe does not return doc.vector any more"
-    (folder / "service.py").write_text(exact, encoding="utf-8")
+    (folder / "service.py").write_text(page.partition("```")[0], encoding="utf-8")
     number = listening.fileno()
     command = [sys.executable, "-m", "uvicorn", "service:app", "--log-level", "warning"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -109,7 +104,7 @@ def largest_difference(answers: Answers) -> float:
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     pairs = [pair for texts, vectors in answers for pair in zip(texts, vectors, strict=True)]
-    alone = np.stack([nlp(text).tensor.mean(axis=0) for text, _ in pairs])
+    alone = np.stack([nlp(text)._.elmo for text, _ in pairs])
     return float(np.abs(alone - [vector for _, vector in pairs]).max())
 
 

@@ -202,5 +202,5 @@ def test_service(folder: Path) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     for vectors in answers:
-        expected = np.stack([doc.vector for doc in nlp.pipe(texts)])  # read together, too
+        expected = np.stack([doc._.elmo for doc in nlp.pipe(texts)])  # read together, too
         np.testing.assert_allclose(vectors, expected, atol=1e-5)
