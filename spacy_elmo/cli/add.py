@@ -27,8 +27,7 @@ def add_cli(
 
     The config may be that of `spacy init config`, of `fill-config`, of the quickstart widget or of a
     trained pipeline. Components whose model has token vectors (a block `tok2vec`) get the recipe
-    that was measured to be the best for them; a `tok2vec` component that nothing listens to any
-    more is removed. The new config is complete. A component that learns from ELMo already stays as
+    for their kind; a `tok2vec` component that nothing listens to any more is removed. The new config is complete. A component that learns from ELMo already stays as
     it is. Settings of the config can be given as options, as to `spacy train`: with `--paths.vectors
     null` the recipes are without static vectors.
     """
