@@ -5,8 +5,8 @@
 
 The components, data and configs are those of project/six_tasks. Every arm of a task has the same
 model, data, seed, batches and steps; nothing is selected by its scores, which are those of the test
-set after the last step. benchmarks/README.md has the layout of DATA, which is read into .spacy files
-once, in --corpora.
+set after the last step. benchmarks/README.md has the layout of DATA, which is read into .spacy
+files once, in --corpora.
 
 OUT is a file of `results.py`: what is in it is not measured again, and several processes may share
 it. ``--vectors``: static vectors, as `spacy init vectors` writes them, which two arms need.
