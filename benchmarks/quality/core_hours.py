@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=60_000, help="of each held-out text")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--table", action="store_true", help="print the results, train nothing")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     torch.set_num_threads(1)
     results = args.out / "results.jsonl"
     rows = [json.loads(line) for line in results.open()] if results.exists() else []
