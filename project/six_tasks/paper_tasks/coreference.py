@@ -13,13 +13,14 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 from spacy.vocab import Vocab
-from thinc.api import Config, Model
+from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from .inputs import MENTIONS
 from .layers import Places, feed_forward, first_rows, read_places, softmax_over
 from .metrics import CoreferenceScores, Judgement, gap_scores
+from .pipes import default_model
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP035, UP045
@@ -28,27 +29,6 @@ CLUSTERS = "coref_clusters_"  # and a number: keys of doc.spans
 GAP = "gap"  # key of doc.spans: a pronoun and two names
 FEMININE = {"she", "her", "hers", "herself"}
 MOST_SPANS, MOST_PAIRS = 10_000, 50_000  # that are read at once
-
-DEFAULT_MODEL = """
-[model]
-@architectures = "six_tasks.Coreference.v1"
-width = 128
-hidden_width = 128
-dropout = 0.2
-max_width = 10
-mentions_per_word = 0.3
-max_antecedents = 60
-
-[model.tok2vec]
-@architectures = "spacy.HashEmbedCNN.v2"
-pretrained_vectors = null
-width = 96
-depth = 4
-embed_size = 2000
-window_size = 1
-maxout_pieces = 3
-subword_features = true
-"""
 
 
 class Ranked(NamedTuple):
@@ -190,14 +170,13 @@ def Coreference(
     places = partial(find_candidates, max_width=max_width, mentions_per_word=mentions_per_word)
     model = read_places(tok2vec, width, module, places)
     model.attrs["max_width"] = max_width
-    model.set_ref("tok2vec", tok2vec)
     return model
 
 
 @Language.factory(
     "coreference",
     assigns=["doc.spans"],
-    default_config={**Config().from_str(DEFAULT_MODEL), "singletons": True},
+    default_config={"model": default_model("six_tasks.Coreference.v1"), "singletons": True},
     default_score_weights={"coref_f": 1.0},
 )
 def make_coreference(nlp: Language, name: str, model: Model, singletons: bool) -> "Coreferences":

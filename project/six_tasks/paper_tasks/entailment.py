@@ -1,45 +1,26 @@
 """Textual entailment: whether a hypothesis follows from a premise, contradicts it, or neither."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Dict, List, Optional
 
 import numpy as np
 import torch
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
-from spacy.vocab import Vocab
-from thinc.api import Config, Model, Softmax_v2, chain
+from thinc.api import Model, Softmax_v2
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from .inputs import HYPOTHESIS, PREMISE, given_text
 from .layers import Places, feed_forward, first_rows, indices, is_word, read_places, softmax_over
+from .pipes import LabelledPipe, default_model
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP035, UP045
 
 ADVICE = "make_pair(nlp, premise, hypothesis)"
-
-DEFAULT_MODEL = """
-[model]
-@architectures = "six_tasks.Entailment.v1"
-width = 128
-hidden_width = 128
-dropout = 0.2
-
-[model.tok2vec]
-@architectures = "spacy.HashEmbedCNN.v2"
-pretrained_vectors = null
-width = 96
-depth = 4
-embed_size = 2000
-window_size = 1
-maxout_pieces = 3
-subword_features = true
-"""
 
 Doc.set_extension("entailment", default=None, force=True)
 
@@ -101,58 +82,30 @@ def Entailment(
         Docs to probabilities ``(n_docs, nO)``.
     """
     module = DecomposableAttention(width, hidden_width, dropout)
-    output = Softmax_v2(nO, hidden_width)
-    model: Any = chain(read_places(tok2vec, width, module, find_pairs), output)
-    model.set_ref("tok2vec", tok2vec)
-    model.set_ref("output_layer", output)
-    return model
+    return read_places(tok2vec, width, module, find_pairs, Softmax_v2(nO, hidden_width))
 
 
 @Language.factory(
     "entailment",
     assigns=["doc._.entailment"],
-    default_config=Config().from_str(DEFAULT_MODEL),
+    default_config={"model": default_model("six_tasks.Entailment.v1")},
     default_score_weights={"entailment_acc": 1.0},
 )
 def make_entailment(nlp: Language, name: str, model: Model) -> "EntailmentClassifier":
     return EntailmentClassifier(nlp.vocab, model, name)
 
 
-class EntailmentClassifier(TrainablePipe):
+class EntailmentClassifier(LabelledPipe):
     """The component `entailment`: sets ``doc._.entailment``, the probability of each class.
 
     Reads ``doc.spans["premise"]`` and ``doc.spans["hypothesis"]``, see `inputs.make_pair`. It stays
     None of Docs without words.
     """
 
-    def __init__(self, vocab: Vocab, model: Model, name: str = "entailment"):
-        self.vocab, self.model, self.name = vocab, model, name
-        self.cfg: Dict[str, Any] = {"labels": []}
+    no_labels = "No training Doc has classes: set doc._.entailment = {label: 1.0}."
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(self.cfg["labels"])
-
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Optional[Language] = None,
-        labels: Optional[List[str]] = None,
-    ) -> None:
-        """Find out the classes, and the shapes of the model.
-
-        Raises:
-            ValueError: there is no class in the data.
-        """
-        examples = list(get_examples())
-        if labels is None:
-            labels = sorted({label for eg in examples for label in eg.reference._.entailment or {}})
-        if not labels:
-            raise ValueError("No training Doc has classes: set doc._.entailment = {label: 1.0}.")
-        self.cfg["labels"] = list(labels)
-        self.model.get_ref("output_layer").set_dim("nO", len(labels), force=True)
-        self.model.initialize(X=[eg.predicted for eg in examples if len(eg.predicted)][:10])
+    def labels_of(self, example: Example) -> Iterable[str]:
+        return example.reference._.entailment or {}
 
     def predict(self, docs: Sequence[Doc]) -> Floats2d:
         if not any(len(doc) for doc in docs):

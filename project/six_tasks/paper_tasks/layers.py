@@ -25,6 +25,7 @@ def read_places(
     width: int,
     module: nn.Module,
     places: Callable[[Sequence[Doc]], Places],
+    output: Model | None = None,
 ) -> Model[list[Doc], Any]:
     """A PyTorch module on token vectors, which a Maxout layer brings to a width of their own.
 
@@ -35,13 +36,22 @@ def read_places(
         width: of the rows that the module reads.
         module: see above; returns a tensor or a list of them.
         places: Docs to arrays.
+        output: a layer behind the module.
+
+    Returns:
+        A model with the references ``tok2vec`` and, if there is one, ``output_layer``.
     """
     reduce: Any = with_array(Maxout(nO=width, nP=2, dropout=0.0, normalize=True))
     vectors = chain(tok2vec, reduce)
     inner = PyTorchWrapper_v3(module, convert_inputs=to_torch, convert_outputs=to_arrays)
-    return Model(
+    model: Any = Model(
         "read_places", forward, init=init, layers=[vectors, inner], attrs={"places": places}
     )
+    if output is not None:
+        model = chain(model, output)
+        model.set_ref("output_layer", output)
+    model.set_ref("tok2vec", tok2vec)
+    return model
 
 
 def init(model: Model, X: Sequence[Doc] | None = None, Y: Any = None) -> None:

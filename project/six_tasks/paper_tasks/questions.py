@@ -11,37 +11,20 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 from spacy.vocab import Vocab
-from thinc.api import Config, Model
+from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from .inputs import PASSAGE, QUESTION, given_text
 from .layers import BiLSTM, Places, first_rows, indices, is_word, read_places, softmax_over
 from .metrics import exact_match, token_f1
+from .pipes import default_model
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP035, UP045
 
 ADVICE = "make_question(nlp, question, passage)"
 ANSWERS = "answers"
-
-DEFAULT_MODEL = """
-[model]
-@architectures = "six_tasks.QuestionAnswering.v1"
-width = 96
-hidden_width = 64
-dropout = 0.2
-
-[model.tok2vec]
-@architectures = "spacy.HashEmbedCNN.v2"
-pretrained_vectors = null
-width = 96
-depth = 4
-embed_size = 2000
-window_size = 1
-maxout_pieces = 3
-subword_features = true
-"""
 
 Doc.set_extension("answers", default=None, force=True)
 
@@ -121,15 +104,13 @@ def QuestionAnswering(
         Docs to scores of start and end ``(n_docs, longest passage, 2)``.
     """
     module = AttentionFlow(width, hidden_width, dropout)
-    model = read_places(tok2vec, width, module, find_texts)
-    model.set_ref("tok2vec", tok2vec)
-    return model
+    return read_places(tok2vec, width, module, find_texts)
 
 
 @Language.factory(
     "question_answering",
     assigns=["doc.spans"],
-    default_config={**Config().from_str(DEFAULT_MODEL), "max_answer": 30},
+    default_config={"model": default_model("six_tasks.QuestionAnswering.v1"), "max_answer": 30},
     default_score_weights={"answer_f1": 1.0, "answer_em": 0.0},
 )
 def make_question_answering(

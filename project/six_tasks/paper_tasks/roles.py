@@ -1,23 +1,22 @@
 """Semantic roles: the arguments of each marked predicate."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 import torch
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
-from spacy.vocab import Vocab
-from thinc.api import Config, Model, Softmax_v2, chain
+from thinc.api import Model, Softmax_v2
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from .inputs import PREDICATES, given_spans
 from .layers import BiLSTM, Places, first_rows, indices, is_word, read_places
 from .metrics import Counts, join_continued
+from .pipes import LabelledPipe, default_model
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP035, UP045
@@ -26,25 +25,6 @@ ADVICE = "mark_predicates(doc, indices)"
 ROLES = "roles"
 FARTHEST = 12  # distance from a predicate, in words
 MOST_CELLS = 20_000  # tokens times predicates that are read at once
-
-DEFAULT_MODEL = """
-[model]
-@architectures = "six_tasks.SemanticRoles.v1"
-width = 128
-hidden_width = 64
-depth = 2
-dropout = 0.2
-
-[model.tok2vec]
-@architectures = "spacy.HashEmbedCNN.v2"
-pretrained_vectors = null
-width = 96
-depth = 4
-embed_size = 2000
-window_size = 1
-maxout_pieces = 3
-subword_features = true
-"""
 
 
 class Scope(NamedTuple):
@@ -137,64 +117,38 @@ def SemanticRoles(
         in the order of the predicates.
     """
     module = PredicateLSTM(width, hidden_width, depth, dropout)
-    output = Softmax_v2(nO, 2 * hidden_width)
-    model: Any = chain(read_places(tok2vec, width, module, find_predicates), output)
-    model.set_ref("tok2vec", tok2vec)
-    model.set_ref("output_layer", output)
-    return model
+    return read_places(tok2vec, width, module, find_predicates, Softmax_v2(nO, 2 * hidden_width))
 
 
 @Language.factory(
     "semantic_roles",
     assigns=["doc.spans"],
-    default_config=Config().from_str(DEFAULT_MODEL),
+    default_config={"model": default_model("six_tasks.SemanticRoles.v1")},
     default_score_weights={"roles_f": 1.0, "roles_p": 0.0, "roles_r": 0.0},
 )
 def make_semantic_roles(nlp: Language, name: str, model: Model) -> "RoleLabeller":
     return RoleLabeller(nlp.vocab, model, name)
 
 
-class RoleLabeller(TrainablePipe):
+class RoleLabeller(LabelledPipe):
     """The component `semantic_roles`: sets ``doc.spans["roles"]``, labelled spans.
 
     Reads ``doc.spans["predicates"]``, see `inputs.mark_predicates`. The ``id`` of a span is the
     index of its predicate's first token, see `roles_of`.
     """
 
-    def __init__(self, vocab: Vocab, model: Model, name: str = "semantic_roles"):
-        self.vocab, self.model, self.name = vocab, model, name
-        self.cfg: Dict[str, Any] = {"labels": []}
-
-    @property
-    def labels(self) -> Tuple[str, ...]:
-        return tuple(self.cfg["labels"])
+    no_labels = "No training Doc has roles: set doc.spans['roles'], see roles_of."
 
     @property
     def tags(self) -> List[str]:
         return ["O", *(f"{part}-{label}" for label in self.labels for part in "BI")]
 
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Optional[Language] = None,
-        labels: Optional[List[str]] = None,
-    ) -> None:
-        """Find out the labels, and the shapes of the model.
+    @property
+    def n_outputs(self) -> int:
+        return len(self.tags)
 
-        Raises:
-            ValueError: there is no role in the data.
-        """
-        examples = list(get_examples())
-        if labels is None:
-            labels = sorted(
-                {span.label_ for eg in examples for span in eg.reference.spans.get(ROLES, [])}
-            )
-        if not labels:
-            raise ValueError("No training Doc has roles: set doc.spans['roles'], see roles_of.")
-        self.cfg["labels"] = list(labels)
-        self.model.get_ref("output_layer").set_dim("nO", len(self.tags), force=True)
-        self.model.initialize(X=[eg.predicted for eg in examples if len(eg.predicted)][:10])
+    def labels_of(self, example: Example) -> Iterable[str]:
+        return (span.label_ for span in example.reference.spans.get(ROLES, []))
 
     def predict(self, docs: Sequence[Doc]) -> Floats2d:
         if not find_scopes(docs):

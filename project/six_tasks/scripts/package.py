@@ -25,7 +25,7 @@ def main(
     package(model, out, name=task, version=version, create_sdist=False, force=True, silent=True)
     inside = out / f"en_{task}-{version}" / f"en_{task}"
     # Modules import each other relatively, so they work in any package.
-    for name in ("inputs", "layers", "metrics", "corpus", *paper_tasks.__all__):
+    for name in ("inputs", "layers", "metrics", "pipes", "corpus", *paper_tasks.__all__):
         shutil.copy(CODE / f"{name}.py", inside)
     start = inside / "__init__.py"
     text = start.read_text(encoding="utf-8")
