@@ -120,9 +120,8 @@ class ManyLangsWeights(Weights):
         with reading("the dictionary", self.path / name):
             # As its own implementation reads it: str.strip also takes characters of other scripts.
             for line in (self.path / name).read_text("utf-8").split("\n"):
-                if fields := line.strip().split("\t"):
-                    if fields == [""]:
-                        continue
+                if line := line.strip():
+                    fields = line.split("\t")
                     entry, number = fields if len(fields) > 1 else (SPACE, *fields)
                     entries[entry] = int(number)
             if sorted(entries.values()) != list(range(len(entries))):
