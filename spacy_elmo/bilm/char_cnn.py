@@ -60,14 +60,9 @@ class CharCNN(nn.Module):
         )
         self.widths = np.repeat(*np.transpose(config.filters))  # (n_filters,)
         self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.n_highway))
-        self.projection = (
-            nn.Linear(config.n_filters + (config.vector_dim or 0), config.projection_dim)
-            if config.projects_characters
-            else None
-        )
-        self.subwords = (
-            None if config.subwords is None else Subwords(config.subwords, config.projection_dim)
-        )
+        n_in, P = config.n_filters + (config.vector_dim or 0), config.projection_dim
+        self.projection = nn.Linear(n_in, P) if config.projects_characters else None
+        self.subwords = None if config.subwords is None else Subwords(config.subwords, P)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Ids of `to_ids`, ``(n_words, n_positions)`` or with those of subwords

@@ -103,11 +103,8 @@ class WordVectors(nn.Module):
         self.register_buffer("rows", torch.zeros(config.n_words, dtype=torch.int32))
         self.register_buffer("table", torch.zeros(config.n_vectors, config.vector_dim))
         self.special = nn.Parameter(torch.randn(FIRST, config.vector_dim))
-        self.projection = (
-            nn.Linear(config.vector_dim, config.projection_dim)
-            if config.vector_dim != config.projection_dim
-            else None
-        )
+        sizes = config.vector_dim, config.projection_dim
+        self.projection = nn.Linear(*sizes) if sizes[0] != sizes[1] else None
         self._to_ids: RowIds | None = None
         self.register_load_state_dict_post_hook(_read_loaded)
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 from wasabi import msg
-from wasabi.printer import Printer
 
 # fmt: off
 BiLMName = Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM")]
@@ -42,12 +41,11 @@ NoHead = Annotated[bool, typer.Option("--no-head", help="Leave out the language-
 
 
 @contextmanager
-def report_errors(title: str, printer: Printer = msg, as_json: bool = False) -> Iterator[None]:
+def report_errors(title: str, as_json: bool = False) -> Iterator[None]:
     """Print an expected error to the standard error stream, and exit with code 1.
 
     Args:
         title: what cannot be done.
-        printer: of the error.
         as_json: print everything there, because the standard output is for the JSON.
     """
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
@@ -55,7 +53,7 @@ def report_errors(title: str, printer: Printer = msg, as_json: bool = False) -> 
             yield
         except (ValueError, ImportError, OSError) as error:
             with redirect_stdout(sys.stderr):
-                printer.fail(title, str(error), exits=1)
+                msg.fail(title, str(error), exits=1)
 
 
 def print_json(data: Any) -> None:

@@ -25,11 +25,7 @@ from .layout import CONFIG, FILES, HDF5, META, OPTIONS
 from .published.hdf5 import import_h5py
 from .published.weights import folder_in_zip, unpack
 
-BROKEN_OFF = (
-    requests.ConnectionError,
-    requests.Timeout,
-    requests.exceptions.ChunkedEncodingError,
-)
+BROKEN_OFF = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
 
 
 def download(

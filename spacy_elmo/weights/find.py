@@ -13,6 +13,7 @@ from ..util.files import present_directory, reading
 from .downloads import download_hint, downloaded_names, find_downloaded
 from .layout import CONFIG, HDF5, OPTIONS, WEIGHTS, Weights
 from .native import NativeWeights
+from .published.weights import PublishedWeights
 
 GROUP = "spacy_elmo_weights"  # of entry points
 EMBEDDED = Path(__file__).parent.parent / "models"
@@ -104,8 +105,6 @@ def _in_directory(path: Path) -> Weights:
     refuse_others(str(path), [file.name for file in path.iterdir()])
     if (path / CONFIG).is_file():
         return NativeWeights(path)
-    from .published.weights import PublishedWeights  # few need it
-
     if (path / OPTIONS).is_file():
         return PublishedWeights.in_folder(path)
     raise WeightsNotFoundError(
@@ -114,8 +113,6 @@ def _in_directory(path: Path) -> Weights:
 
 
 def _in_file(path: Path) -> Weights:
-    from .published.weights import PublishedWeights
-
     if zipfile.is_zipfile(path):
         refuse_others(str(path), names_in_zip(path))
         return PublishedWeights.in_zip(path)
@@ -148,8 +145,6 @@ def names_in_zip(path: Path) -> list[str]:
 
 
 def _two_files(paths: list[Path]) -> Weights:
-    from .published.weights import PublishedWeights
-
     if len(paths) == 1:
         return find_weights(paths[0])
     options = [path for path in paths if path.suffix == ".json"]

@@ -54,8 +54,8 @@ class Card:
     documents: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, kind in (("meta", dict), ("documents", dict)):
-            if not isinstance(getattr(self, name), kind):
+        for name in ("meta", "documents"):
+            if not isinstance(getattr(self, name), dict):
                 raise ValueError(f"The card's '{name}' must be an object.")
         unknown = [name for name in self.documents if name not in DOCUMENTS]
         if unknown:

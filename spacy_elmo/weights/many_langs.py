@@ -27,10 +27,7 @@ from .native import build
 
 ENCODER, EMBEDDER = "encoder.pkl", "token_embedder.pkl"
 CHARACTERS, WORDS = "char.dic", "word.dic"
-EMBEDDINGS = {
-    "char_emb_layer.embedding": "embedding",
-    "word_emb_layer.embedding": "word_embedding",
-}
+EMBEDDINGS = {"char_emb_layer.embedding": "embedding", "word_emb_layer.embedding": "word_embedding"}
 LSTM = {
     "weight_ih": "input_linearity.weight",
     "weight_hh": "state_linearity.weight",

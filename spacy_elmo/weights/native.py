@@ -116,10 +116,7 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
     tensors = unpack_tables(tensors)
     model = _empty(config, {name: tuple(tensor.shape) for name, tensor in tensors.items()})
     check_tensors(dict(model.state_dict()), tensors, source)
-    weights = {
-        name: tensor.to(torch.float32) if tensor.is_floating_point() else tensor
-        for name, tensor in tensors.items()
-    }
+    weights = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
     with reading("the weights", source):
         model.load_state_dict(weights, assign=True)
     model.eval()

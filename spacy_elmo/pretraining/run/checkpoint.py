@@ -149,10 +149,8 @@ def read_progress(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
     with reading("the checkpoint", path):
         with safe_open(path, "pt") as file:
             metadata = file.metadata()
-        progress, config = (
-            TrainingProgress.from_json(metadata["progress"]),
-            json.loads(metadata["config"]),
-        )
+        progress = TrainingProgress.from_json(metadata["progress"])
+        config = json.loads(metadata["config"])
         if not all(isinstance(settings, dict) for settings in config.values()):
             raise ValueError("its config has a section that is not one")
     return progress, config

@@ -195,10 +195,7 @@ def unpack(member: zipfile.Path, to: IO[bytes]) -> None:
 
 
 def write_published(
-    model: BiLM,
-    path: Path,
-    softmax: nn.Module | None = None,
-    words: Sequence[str] = (),
+    model: BiLM, path: Path, softmax: nn.Module | None = None, words: Sequence[str] = ()
 ) -> None:
     """Write ``options.json`` and ``model.hdf5`` into a directory that exists.
 
