@@ -33,7 +33,7 @@ def tokenize_cli(
     from ..text.readers import blank, tokenize_files
     from ..text.shards import write_meta, write_shards
     from ..util.files import atomic_directory
-    from ..util.progress import track
+    from ..util.progress import count_words
 
     with report_errors("Cannot tokenize", as_json=as_json):
         *texts, out = paths
@@ -48,8 +48,7 @@ def tokenize_cli(
             )
         if out.is_dir() and any(out.iterdir()):
             raise ValueError(f"The directory '{out}' is not empty. Remove it or choose another.")
-        sentences = tokenize_files(blank(lang, tokenizer), texts, n_process)
-        sentences = track(sentences, "words", len, quiet)
+        sentences = count_words(tokenize_files(blank(lang, tokenizer), texts, n_process), quiet)
         with atomic_directory(out) as directory:
             n_sentences, n_words = write_shards(sentences, directory, compression, words_per_shard)
             if not n_words:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from spacy.language import Language
 
 from ..util.files import atomic_directory, read_json
 from ..weights.layout import META
-
-if TYPE_CHECKING:
-    from spacy.language import Language
 
 OWN_FILES = {"config.cfg", META, "tokenizer", "vocab"}  # of `nlp.to_disk`, beside its components
 

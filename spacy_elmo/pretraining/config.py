@@ -12,19 +12,17 @@ from contextlib import AbstractContextManager, suppress
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..bilm.config import BiLMConfig
 from ..bilm.static_vectors import WordTable
+from ..text.corpus_reader import CorpusReader
 from ..util.files import read_json
 from ..util.settings import Settings, above_zero, at_least, below_one, one_of, shorten
 from ..weights.find import find_weights
 from ..weights.layout import Weights
+from .data.teacher import Teacher
 from .model_shape import model_shape, with_subwords
-
-if TYPE_CHECKING:
-    from ..text.corpus_reader import CorpusReader
-    from .data.teacher import Teacher
 
 CONFIG = "pretrain.json"  # in the directory of a run
 STATES = {"zero": "zero", "carried": "warm"}  # [training] state: [model] initial_state

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 LINE_SECONDS = 30.0  # between plain lines
-
-Item = TypeVar("Item")
 
 
 class ProgressBar:
@@ -57,23 +55,12 @@ class ProgressBar:
         return f"{count} of {self.total:,} {self.unit}, {rate}, {duration(left)} left"
 
 
-def track(
-    items: Iterable[Item],
-    unit: str,
-    size: Callable[[Item], int] = lambda item: 1,
-    quiet: bool = False,
-) -> Iterator[Item]:
-    """Pass items on unchanged and show the progress.
-
-    Args:
-        items: any number.
-        unit, quiet: see `ProgressBar`.
-        size: what an item counts.
-    """
-    with ProgressBar(unit, quiet=quiet) as progress:
-        for item in items:
-            yield item
-            progress.update(size(item))
+def count_words(sentences: Iterable[list[str]], quiet: bool = False) -> Iterator[list[str]]:
+    """Pass sentences on unchanged, and show how many words they have."""
+    with ProgressBar("words", quiet=quiet) as progress:
+        for words in sentences:
+            yield words
+            progress.update(len(words))
 
 
 def make_bar(unit: str, total: int | None, done: int, unit_scale: bool = False) -> Any:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
+from ..bilm.config import BiLMConfig
+from ..bilm.model import BiLM
+from ..bilm.sentence_batches import IndexedSentences
 from ..util.files import reading
 from ..util.threads import threads_for
-
-if TYPE_CHECKING:
-    from ..bilm.config import BiLMConfig
-    from ..bilm.model import BiLM
-    from ..bilm.sentence_batches import IndexedSentences
 
 MAX_TYPES = 20_000  # distinct words, the most frequent ones, that the whitening is fitted to
 MAX_WORDS = 200_000  # of the text that all layers are computed for

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.util import progress
-from spacy_elmo.util.progress import ProgressBar, duration, track
+from spacy_elmo.util.progress import ProgressBar, count_words, duration
 
 from ..pipeline.helpers import write_language_model
 
@@ -42,7 +42,7 @@ def test_the_total_may_be_unknown(clock: list[float], capsys: pytest.CaptureFixt
             clock[0] += 20
             yield ["a", "b"] * 5000
 
-    assert len(list(track(items(), "words", len))) == 4
+    assert len(list(count_words(items()))) == 4
     assert capsys.readouterr().err.splitlines() == [
         "20,000 words, 500 words/s, 0:00:40",
         "40,000 words, 500 words/s, 0:01:20",
