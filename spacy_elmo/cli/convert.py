@@ -69,10 +69,9 @@ def convert_cli(
         with atomic_directory(path) as directory:
             bundle.save(directory, layout, half)
     n_parameters = sum(p.numel() for p in bundle.model.parameters())
-    if as_json:
-        options.print_json({"output": str(out), "layout": layout, "parameters": n_parameters})
-    else:
-        msg.good(f"Wrote {n_parameters / 1e6:.1f} M parameters in the {layout} layout", str(out))
+    text = f"Wrote {n_parameters / 1e6:.1f} M parameters in the {layout} layout"
+    data = {"output": str(out), "layout": layout, "parameters": n_parameters}
+    options.print_result(text, data, as_json)
 
 
 def _layout(to: str | None, weights: Weights, half: bool, warm_text: Path | None) -> str:

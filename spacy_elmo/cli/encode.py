@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from . import options
 
@@ -60,9 +59,6 @@ def encode_cli(
             level=level, dtype=dtype, precision=precision, compiled=compiled, lang=lang,
             tokenized=tokenized, n_process=n_process, resume=resume, ray=ray, quiet=quiet,
         )  # fmt: skip
-    if as_json:
-        options.print_json(
-            {"output": str(out), "rows": summary.n_rows, "vectors": summary.n_vectors}
-        )
-    elif not quiet:
-        msg.good(f"{summary.n_vectors:,} vectors in {summary.n_rows:,} rows", str(out))
+    text = f"{summary.n_vectors:,} vectors in {summary.n_rows:,} rows"
+    data = {"output": str(out), "rows": summary.n_rows, "vectors": summary.n_vectors}
+    options.print_result(text, data, as_json, quiet)

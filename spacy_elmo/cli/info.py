@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from wasabi import msg
 
 from . import options
-
-if TYPE_CHECKING:
-    from torch import nn
 
 
 def info_cli(
@@ -50,7 +47,9 @@ def describe(setting: str | list[str]) -> dict[str, dict[str, Any]]:
     weights.check()
     with torch.device("meta"):
         model = BiLM(config)
-    parts = {name: _count_parameters(part) for name, part in model.named_children()}
+    # Of each part, a fixed table of static vectors among them.
+    tensors = {name: part.state_dict().values() for name, part in model.named_children()}
+    parts = {n: sum(t.numel() for t in x if t.is_floating_point()) for n, x in tensors.items()}
     state = config.initial_state
     if state == "warm":
         stored = weights.has_warm_state()
@@ -70,11 +69,6 @@ def describe(setting: str | list[str]) -> dict[str, dict[str, Any]]:
         "language model": {"words": len(weights.words()) if weights.has_head() else None},
         "card": {**card.meta, "documents": sorted(card.documents)},
     }
-
-
-def _count_parameters(module: nn.Module) -> int:
-    """The number of a module's parameters, including those of a fixed table of static vectors."""
-    return sum(t.numel() for t in module.state_dict().values() if t.is_floating_point())
 
 
 def _text(value: Any) -> str:

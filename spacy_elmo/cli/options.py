@@ -56,6 +56,14 @@ def report_errors(title: str, as_json: bool = False) -> Iterator[None]:
                 msg.fail(title, str(error), exits=1)
 
 
+def print_result(text: str, data: dict[str, Any], as_json: bool, quiet: bool = False) -> None:
+    """Print what a command has written to ``data["output"]``: a line of text, or all as JSON."""
+    if as_json:
+        print_json(data)
+    elif not quiet:
+        msg.good(text, data["output"])
+
+
 def print_json(data: Any) -> None:
     """Print data as JSON, which has no infinity: such a perplexity is null."""
     data = json.loads(json.dumps(data), parse_constant=lambda _: None)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from . import options
 
@@ -32,7 +31,5 @@ def plot_mix_cli(
         check_output(output)
         found = mixes(spacy.load(pipeline))
         draw_mixes(found, Path(pipeline).name).save(output)
-    if as_json:
-        options.print_json({"output": str(output), "mixes": [mix._asdict() for mix in found]})
-    else:
-        msg.good("Drew the mixes", str(output))
+    data = {"output": str(output), "mixes": [mix._asdict() for mix in found]}
+    options.print_result("Drew the mixes", data, as_json)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from . import options
 
@@ -30,7 +29,4 @@ def plot_training_cli(
         picture = draw_training(out)
         file = check_output(output or find_log(out[0]).with_suffix(".png"))
         picture.save(file)
-    if as_json:
-        options.print_json({"output": str(file)})
-    else:
-        msg.good("Drew the training", str(file))
+    options.print_result("Drew the training", {"output": str(file)}, as_json)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from wasabi import msg
 
-from .options import GpuId, Json, Quiet, print_json, report_errors
+from .options import GpuId, Json, Quiet, print_result, report_errors
 
 if TYPE_CHECKING:
     from ..pretraining.config import PretrainConfig
@@ -71,7 +71,7 @@ def pretrain_cli(
         raise typer.Exit(130) from None
     if progress.step < progress.n_steps:  # it was stopped
         raise typer.Exit(130)
-    if as_json and is_first_process():
-        print_json({"output": str(out), "steps": progress.step, "words": progress.words})
-    elif verbose:
-        msg.good(f"{progress.step:,} steps, {progress.words:,} words", str(out))
+    if is_first_process():
+        data = {"output": str(out), "steps": progress.step, "words": progress.words}
+        text = f"{progress.step:,} steps, {progress.words:,} words"
+        print_result(text, data, as_json, quiet)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wasabi import msg
-
 from ..senses.clusters import MOST_ITEMS
 from . import options
 
@@ -44,7 +42,5 @@ def senses_cli(
             compiled=compiled, quiet=quiet,
         )  # fmt: skip
         draw_senses(found).save(output)
-    if as_json:
-        options.print_json({"output": str(output), **found.to_json()})
-    elif not quiet:
-        msg.good(f"Drew {len(found.groups)} groups of contexts of '{found.word}'", str(output))
+    text = f"Drew {len(found.groups)} groups of contexts of '{found.word}'"
+    options.print_result(text, {"output": str(output), **found.to_json()}, as_json, quiet)

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from wasabi import msg
 
-from .options import Json, Quiet, TextLang, print_json, report_errors
+from .options import Json, Quiet, TextLang, print_result, report_errors
 
 
 def tokenize_cli(
@@ -55,7 +54,5 @@ def tokenize_cli(
                 names = ", ".join(f"'{text}'" for text in texts)
                 raise ValueError(f"There are no words in {names}, so there is nothing to write.")
             write_meta(directory, lang, tokenizer)
-    if as_json:
-        print_json({"output": str(out), "sentences": n_sentences, "words": n_words})
-    elif not quiet:
-        msg.good(f"{n_words:,} words in {n_sentences:,} sentences", str(out))
+    data = {"output": str(out), "sentences": n_sentences, "words": n_words}
+    print_result(f"{n_words:,} words in {n_sentences:,} sentences", data, as_json, quiet)
