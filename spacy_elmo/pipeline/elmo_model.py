@@ -49,8 +49,10 @@ def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
 class ReplacedConfig:
     """The config of the model that replaces a listener; spaCy calls this for each listener.
 
-    spaCy does not pass the listener that it replaces. A call therefore assumes the first one that
-    is left; if the next call shows that it was another, the config returned before is corrected.
+    It has to guess. spaCy asks for all configs of a component before it asks for any model, in the
+    order in which its caller has named their places, and passes neither place nor listener. A call
+    therefore assumes the first listener that is left. The next call shows where spaCy has put the
+    config, which is corrected if its place was another's; before the last call one alone is left.
 
     Args:
         component: name of the upstream component.
