@@ -164,6 +164,7 @@ if __name__ == "__main__":  # not where a test reads the functions
             "thinc_layers": ["spacy-elmo.BiLM.v1 = spacy_elmo.architectures:BiLM"],
             "spacy_callbacks": [
                 "spacy-elmo.gradual_unfreezing.v1 = spacy_elmo.architectures:gradual_unfreezing",
+                "spacy-elmo.subword_vectors.v1 = spacy_elmo.architectures:subword_vectors",
             ],
             "spacy_readers": [
                 "spacy-elmo.Shards.v1 = spacy_elmo.architectures:Shards",

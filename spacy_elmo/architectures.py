@@ -8,7 +8,7 @@ from thinc.types import Floats2d, Floats3d
 
 from .pipeline import listener
 from .pipeline.bilm_layer import BiLMLayer
-from .pipeline.callbacks import ConsoleLogger, gradual_unfreezing
+from .pipeline.callbacks import ConsoleLogger, gradual_unfreezing, subword_vectors
 from .pipeline.elmo_model import elmo_model
 from .pipeline.scalar_mix import ScalarMix
 from .pipeline.settings import BiLMSettings
@@ -19,7 +19,7 @@ from .pipeline.tok2vec import Tok2Vec
 
 __all__ = [
     "BiLM", "ConsoleLogger", "Elmo", "ElmoListener", "EncodedVectors", "ScalarMix", "Shards",
-    "Texts", "Tok2Vec", "gradual_unfreezing",
+    "Texts", "Tok2Vec", "gradual_unfreezing", "subword_vectors",
 ]  # fmt: skip
 
 # Two constructors have the settings of `BiLMSettings`; a test compares names and defaults.

@@ -138,6 +138,9 @@ ARMS: dict[str, Arm] = {
     "ELMo, fine-tuned": Arm(with_elmo(listener()), {"frozen": False, "learn_rate_factor": 0.1}),
     "ELMo, adapted": Arm(with_elmo(listener()), {}, needs="adapted"),
     "ELMo, mix and static vectors": Arm(with_elmo(listener(), static=True), {}, needs="static"),
+    "ELMo, input and output, and static vectors": Arm(
+        with_elmo(listener(), listener(), static=True), {}, needs="static"
+    ),
     "HashEmbedCNN, attention": Arm(attention(cnn())),
     "ELMo, attention": Arm(attention(with_elmo(listener())), {}),
 }

@@ -27,6 +27,7 @@ from .recipes import EMBED_AND_ENCODE, FINE_TUNING_RATE, PARTS_OF_DOCS, make_rec
 from .settings import BiLMSettings
 
 TRANSFORMERS = ("spacy-transformers.", "spacy-curated-transformers.")
+SUBWORD_VECTORS = "spacy-elmo.subword_vectors.v1"
 BATCH_SIZE = 128  # Docs, whose layers are in memory together; spaCy's default is 1000
 
 Note = Callable[[str], None]
@@ -157,6 +158,8 @@ def write_recipes(
     """Put a recipe into each place, and note which components have which."""
     components, elmo = new["components"], str(find_elmo(new))
     recipes: dict[str, list[str]] = {}
+    set_static = old["initialize"]["vectors"] is not None
+    from_bilm = not set_static and not light and can_read_subwords(new, elmo)
     for place in places:
         block = get_block(old, place.source_path)
         variables = get_block(new, place.source_path)
@@ -168,15 +171,30 @@ def write_recipes(
             weights = new.interpolate()["components"][elmo]["model"]["weights"]
             components[elmo]["model"]["width"] = find_weights(weights).config().width
         recipe, what = make_recipe(factory, block, elmo, light)
-        if old["initialize"]["vectors"] is None:
-            for _, part in find_blocks(recipe):
-                if part.get("include_static_vectors"):
-                    part["include_static_vectors"] = False
-                    what += ", without static vectors ([initialize] vectors is null)"
+        for _, part in find_blocks(recipe):
+            if from_bilm and "include_static_vectors" in part:
+                part["include_static_vectors"] = True
+                what += ", beside the vectors of its subwords"
+            elif not set_static and part.get("include_static_vectors"):
+                part["include_static_vectors"] = False
+                what += ", without static vectors ([initialize] vectors is null)"
         get_block(new, place.path[:-1])[place.path[-1]] = recipe
         recipes.setdefault(what, []).append(place.component)
     for what, names in recipes.items():
         note(f"{', '.join(dict.fromkeys(names))}: {what}")
+    if any(part.get("include_static_vectors") for _, part in find_blocks(components)) and from_bilm:
+        new["initialize"]["before_init"] = {"@callbacks": SUBWORD_VECTORS, "component": elmo}
+        components[elmo]["vectors"] = "elmo"  # "auto" would compare the static ones
+        note("[initialize] before_init: the biLM's subwords become the pipeline's static vectors")
+
+
+def can_read_subwords(config: Config, elmo: str) -> bool:
+    """Return whether the biLM has subwords, and nothing else is done before the initialization."""
+    plain = config.interpolate()
+    with suppress(WeightsNotFoundError):  # a trained pipeline contains its own
+        found = find_weights(plain["components"][elmo]["model"]["weights"]).config()
+        return found.subwords is not None and plain["initialize"]["before_init"] is None
+    return False
 
 
 def remove_unheard(new: Config, places: Sequence[Place], note: Note) -> None:

@@ -1,4 +1,4 @@
-"""Callbacks of spaCy's training: a logger that shows the mixes, and gradual unfreezing."""
+"""Callbacks of spaCy's training: a logger that shows the mixes, gradual unfreezing, subwords."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -9,7 +9,8 @@ from typing import IO, Any, Dict, List, Optional, Tuple, Union  # noqa: UP035
 import srsly
 from spacy.language import Language
 from spacy.training.loggers import console_logger_v3
-from thinc.api import Model
+from spacy.vectors import Vectors
+from thinc.api import Model, get_current_ops
 from tqdm import tqdm
 
 from ..util.settings import Settings, at_least, one_of
@@ -156,6 +157,43 @@ def _unfreezable(nlp: Language, component: str) -> List[BiLMShim]:
             f"'{component}', which {problem}"
         )
     return shims
+
+
+def subword_vectors(component: str = "elmo") -> Callable[[Language], None]:
+    """``spacy-elmo.subword_vectors.v1``: for ``[initialize.before_init]``.
+
+    A biLM's table of hashed n-grams becomes the static vectors of the pipeline, in floret's mode,
+    which ``include_static_vectors = true`` reads. They are saved with the pipeline.
+
+    Args:
+        component: name of the component with the biLM.
+
+    Raises:
+        ValueError: when the pipeline is initialized: there is no such component, its biLM has no
+            subwords, or ``[initialize] vectors`` names other vectors.
+    """
+
+    def set_vectors(nlp: Language) -> None:
+        shims, problem = _shims([dict(nlp.components).get(component)]), ""
+        subwords = shims and shims[0].bilm.config.subwords
+        if not shims:
+            problem = f"finds no biLM in the component '{component}'. {list_components(nlp)}"
+        elif not subwords:
+            problem = f"finds no subwords in the biLM of the component '{component}': remove it."
+        elif nlp.config["initialize"]["vectors"] is not None:
+            problem = "and [initialize] vectors both set the pipeline's vectors: remove one."
+        if problem:
+            raise ValueError(f"The callback spacy-elmo.subword_vectors.v1 {problem}")
+        table = shims[0].bilm.char_cnn.subwords.table.detach().cpu().float().numpy()
+        nlp.vocab.vectors = Vectors(
+            strings=nlp.vocab.strings, data=table.copy(), mode="floret",
+            name=f"{component}_subwords", minn=subwords.min_n, maxn=subwords.max_n,
+            hash_count=subwords.n_hashes, hash_seed=subwords.hash_seed, bow=subwords.start,
+            eow=subwords.end,
+        )  # fmt: skip
+        nlp.vocab.vectors.to_ops(get_current_ops())
+
+    return set_vectors
 
 
 def _shims(pipes: Iterable[Any]) -> List[BiLMShim]:

@@ -1,0 +1,91 @@
+"""A biLM's subwords as the static vectors of a pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from spacy.cli.init_config import init_config
+from thinc.api import Config
+
+from spacy_elmo import add_elmo
+from spacy_elmo.bilm.characters import BOS
+from spacy_elmo.bilm.sentence_batches import id_tensor
+from spacy_elmo.bilm.subwords import SubwordSettings
+
+from .helpers import CONFIG, write_weights
+from .learning import make_examples
+from .test_add import learn, make_nlp, tok2vec_of
+
+CALLBACK = {"@callbacks": "spacy-elmo.subword_vectors.v1", "component": "elmo"}
+WORDS = ["bank", "Größe", "안녕하세요", "counter-revolutionaries", "x"]
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    subwords = SubwordSettings(n_rows=97, vector_dim=6, n_hashes=3, hash_seed=5, start="^")
+    config = replace(CONFIG, subwords=subwords)
+    return write_weights(tmp_path_factory.mktemp("weights") / "subwords", config=config)
+
+
+def make_config(weights: Path, **settings: object) -> Config:
+    config = init_config(lang="en", pipeline=["tagger", "ner"])
+    return add_elmo(config, weights=weights, **settings)
+
+
+def test_added_to_a_config(weights: Path, tmp_path: Path) -> None:
+    notes: list[str] = []
+    config = make_config(weights, note=notes.append)
+    assert config["initialize"]["before_init"] == CALLBACK
+    assert any("subwords" in note for note in notes)
+    for name in ("tagger", "ner"):
+        assert tok2vec_of(config, name)["embed"]["include_static_vectors"] is True
+    assert add_elmo(config).to_str() == config.to_str()
+    nlp = make_nlp(config)
+    assert learn(nlp)
+    nlp.to_disk(tmp_path)
+    for pipeline in (nlp, spacy.load(tmp_path)):
+        elmo = pipeline.get_pipe("elmo")
+        [shim] = [shim for node in elmo.model.walk() for shim in node.shims]
+        encoder = shim.bilm.char_cnn
+        ids = id_tensor(*encoder.to_ids([BOS, *WORDS]))
+        ours = encoder.subwords.mean(ids[1:, :, 1:].flatten(1)).detach().numpy()
+        found = np.stack([pipeline.vocab[word].vector for word in WORDS])
+        np.testing.assert_allclose(found, ours, atol=1e-6)
+        assert np.abs(found).sum(axis=1).min() > 0
+        # What is compared stays ELMo's.
+        assert pipeline("The bank.")[1].vector.shape != found[0].shape
+
+
+def test_vectors_that_a_config_has_stay(weights: Path) -> None:
+    config = init_config(lang="en", pipeline=["tagger"])
+    config["initialize"]["vectors"] = "some_vectors"
+    assert add_elmo(config, weights=weights)["initialize"]["before_init"] is None
+    assert make_config(weights, light=True)["initialize"]["before_init"] is None
+
+
+def test_a_biLM_without_subwords(tmp_path: Path) -> None:
+    config = make_config(write_weights(tmp_path / "plain"))
+    assert config["initialize"]["before_init"] is None
+    assert tok2vec_of(config, "tagger")["embed"]["include_static_vectors"] is False
+
+
+def test_what_is_wrong_is_named(weights: Path, tmp_path: Path) -> None:
+    def message(config: Config) -> str:
+        nlp = make_nlp(config)
+        with pytest.raises(ValueError, match="subword_vectors") as caught:
+            nlp.initialize(lambda: make_examples(nlp))
+        return str(caught.value)
+
+    config = make_config(weights)
+    config["initialize"]["before_init"]["component"] = "tagger"
+    assert "no biLM in the component 'tagger'" in message(config)
+    config = make_config(weights)
+    config["components"]["elmo"]["model"]["weights"] = str(write_weights(tmp_path / "plain"))
+    assert "no subwords" in message(config)
+    config = make_config(weights)
+    config["initialize"]["vectors"] = "some_vectors"
+    assert "[initialize] vectors" in message(config)
