@@ -10,16 +10,9 @@ from torch.nn import functional as F
 from .characters import N_CHARACTERS, CharacterIds
 from .config import BiLMConfig
 from .packing import to_device
-from .subwords import SubwordIds, Subwords
 
 FEATURES_AT_ONCE = 2**21  # 8 MiB of them in float32, near what a core's cache holds
 GROUPS = 4  # of words of similar length
-
-
-def word_ids(config: BiLMConfig) -> CharacterIds:
-    """Words to the ids that a char-CNN takes."""
-    sizes = config.max_width, config.max_characters_per_token
-    return CharacterIds(*sizes) if config.subwords is None else SubwordIds(*sizes, config.subwords)
 
 
 class Highway(nn.Module):
@@ -47,7 +40,7 @@ class CharCNN(nn.Module):
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
-        self.to_ids = word_ids(config)
+        self.to_ids = CharacterIds(config.max_width, config.max_characters_per_token)
         self.positions_at_once = FEATURES_AT_ONCE // config.n_filters
         self.activation = torch.relu if config.activation == "relu" else torch.tanh
         # Ids start at 1, 0 is "no token": row 0 is not a parameter, so it is not here.
@@ -62,16 +55,10 @@ class CharCNN(nn.Module):
         self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.n_highway))
         n_in, P = config.n_filters + (config.vector_dim or 0), config.projection_dim
         self.projection = nn.Linear(n_in, P) if config.projects_characters else None
-        self.subwords = None if config.subwords is None else Subwords(config.subwords, P)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Ids of `to_ids`, ``(n_words, n_positions)`` or with those of subwords
-        ``(n_words, n_positions, 1 + rows_per_position)``, to ``(n_words, projection_dim)`` vectors.
-        """
-        if self.subwords is None:
-            return self.project(self.read_characters(ids))
-        x = self.project(self.read_characters(ids[..., 0]))
-        return x + self.subwords(ids[..., 1:].flatten(1))
+        """Ids of `to_ids`, ``(n_words, n_positions)``, to ``(n_words, projection_dim)`` vectors."""
+        return self.project(self.read_characters(ids))
 
     def project(self, features: torch.Tensor) -> torch.Tensor:
         """Features of words to vectors ``(n_words, projection_dim)``."""

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ..util.settings import Settings, above_zero, in_range, one_of
-from .subwords import SubwordSettings
 
 INITIAL_STATES = ("zero", "warm")
 PRECISIONS = ("float32", "bfloat16")  # of what is computed without gradients
@@ -18,7 +17,7 @@ TABLES = {
     "char_word_cnn": ("n_characters", "n_words", "vector_dim"),
 }
 TOKEN_ENCODERS = {
-    "char_cnn": (*CHARACTERS, "subwords"),
+    "char_cnn": CHARACTERS,
     "vectors": TABLES["vectors"],
     "char_word_cnn": (*CHARACTERS, *TABLES["char_word_cnn"]),
 }
@@ -52,7 +51,6 @@ class BiLMConfig(Settings):
         n_words, n_vectors, vector_dim: words of such a table, its rows, and their size. None until
             there is one.
         n_characters: of the dictionary.
-        subwords: the table of hashed n-grams whose vectors the char-CNN adds; None for none.
 
     Raises:
         ValueError: a setting is out of range; the message names it.
@@ -76,7 +74,6 @@ class BiLMConfig(Settings):
     n_words: int | None = in_range(1, MAX_WORDS, None)
     n_vectors: int | None = in_range(1, MAX_WORDS, None)
     vector_dim: int | None = in_range(1, MAX_UNITS, None)
-    subwords: SubwordSettings | None = None
 
     def __post_init__(self) -> None:
         filters: Any = self.filters  # of lists, if they come from JSON
@@ -85,10 +82,6 @@ class BiLMConfig(Settings):
         elif filters is None and self.token_encoder == "vectors":
             filters = ()
         object.__setattr__(self, "filters", filters)
-        subwords: Any = self.subwords  # a dict, if it comes from JSON
-        if isinstance(subwords, dict):
-            SubwordSettings.check_names(subwords)
-            object.__setattr__(self, "subwords", SubwordSettings(**subwords))
         super().__post_init__()
         if self.projection_dim > self.dim:
             raise self.error(
@@ -163,12 +156,9 @@ class BiLMConfig(Settings):
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types, for ``config.json``, without the settings of other token encoders.
 
-        ``token_encoder`` is left out for a char-CNN, as when there was no other, and ``subwords``
-        where there are none.
+        ``token_encoder`` is left out for a char-CNN, as when there was no other.
         """
         left_out = set(_foreign(self.token_encoder))
-        if self.subwords is None:
-            left_out.add("subwords")
         if self.token_encoder == "char_cnn":
             left_out.add("token_encoder")
         return {name: value for name, value in asdict(self).items() if name not in left_out}

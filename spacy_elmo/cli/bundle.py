@@ -20,9 +20,10 @@ from ..text.segments import split_text
 from ..text.shards import read_lines
 from ..util.files import read_whole, reading
 from ..weights.layout import Card, Weights
-from ..weights.native import save_bilm, save_statistics
+from ..weights.native import save_bilm, save_statistics, save_subwords
 from ..weights.published.weights import PublishedWeights, write_published
 from ..weights.statistics import Statistics, compute_statistics
+from ..weights.subwords import Subwords
 
 MAX_EXTRA = 2**28  # bytes of a file that is copied
 ZERO_STATE = (
@@ -42,6 +43,7 @@ class Bundle:
         card: its card.
         head: the head and its vocabulary, None to leave them out.
         statistics: of its layers and words, None if there are none.
+        subwords: static vectors of n-grams, None if there are none.
     """
 
     weights: Weights
@@ -49,6 +51,7 @@ class Bundle:
     card: Card
     head: tuple[SoftmaxHead, Vocabulary] | None
     statistics: Statistics | None
+    subwords: Subwords | None
 
     @classmethod
     def read(
@@ -79,7 +82,8 @@ class Bundle:
         if lang:
             card.meta["lang"] = lang
         head = None if no_head or not weights.has_head() else load_head(weights)
-        return cls(weights, weights.load(), card, head, weights.statistics())
+        beside = weights.statistics(), weights.subwords()
+        return cls(weights, weights.load(), card, head, *beside)
 
     def add_statistics(self, text: Path | None) -> None:
         """Compute the statistics of the biLM, whose warm state must be set.
@@ -141,6 +145,8 @@ class Bundle:
         self.card.save(directory)
         if self.statistics is not None:
             save_statistics(self.statistics, directory)
+        if self.subwords is not None:
+            save_subwords(self.subwords, directory)
         if layout == "own":
             save_bilm(self.model, directory, half=half)
             if self.head is not None:

@@ -174,7 +174,7 @@ def write_recipes(
         for _, part in find_blocks(recipe):
             if from_bilm and "include_static_vectors" in part:
                 part["include_static_vectors"] = True
-                what += ", beside the vectors of its subwords"
+                what += ", with the vectors of its subwords"
             elif not set_static and part.get("include_static_vectors"):
                 part["include_static_vectors"] = False
                 what += ", without static vectors ([initialize] vectors is null)"
@@ -185,15 +185,15 @@ def write_recipes(
     if any(part.get("include_static_vectors") for _, part in find_blocks(components)) and from_bilm:
         new["initialize"]["before_init"] = {"@callbacks": SUBWORD_VECTORS, "component": elmo}
         components[elmo]["vectors"] = "elmo"  # "auto" would compare the static ones
-        note("[initialize] before_init: the biLM's subwords become the pipeline's static vectors")
+        note("[initialize] before_init: ELMo's subwords become the pipeline's static vectors")
 
 
 def can_read_subwords(config: Config, elmo: str) -> bool:
-    """Return whether the biLM has subwords, and nothing else is done before the initialization."""
+    """Return whether the weights have subwords, and nothing else is done before initialization."""
     plain = config.interpolate()
     with suppress(WeightsNotFoundError):  # a trained pipeline contains its own
-        found = find_weights(plain["components"][elmo]["model"]["weights"]).config()
-        return found.subwords is not None and plain["initialize"]["before_init"] is None
+        weights = find_weights(plain["components"][elmo]["model"]["weights"])
+        return weights.subwords() is not None and plain["initialize"]["before_init"] is None
     return False
 
 

@@ -14,6 +14,7 @@ from thinc.api import Model, get_current_ops
 from tqdm import tqdm
 
 from ..util.settings import Settings, at_least, one_of
+from ..weights.find import find_weights
 from .bilm_shim import BiLMShim
 from .component import Elmo
 from .layer_cache import LayerCache
@@ -162,34 +163,36 @@ def _unfreezable(nlp: Language, component: str) -> List[BiLMShim]:
 def subword_vectors(component: str = "elmo") -> Callable[[Language], None]:
     """``spacy-elmo.subword_vectors.v1``: for ``[initialize.before_init]``.
 
-    A biLM's table of hashed n-grams becomes the static vectors of the pipeline, in floret's mode,
-    which ``include_static_vectors = true`` reads. They are saved with the pipeline.
+    The vectors of n-grams that come with a biLM become the static vectors of the pipeline, which
+    ``include_static_vectors = true`` reads. They are saved with it.
 
     Args:
         component: name of the component with the biLM.
 
     Raises:
-        ValueError: when the pipeline is initialized: there is no such component, its biLM has no
-            subwords, or ``[initialize] vectors`` names other vectors.
+        ValueError: when the pipeline is initialized: there is no such component, its weights come
+            without subwords, or ``[initialize] vectors`` names other vectors.
     """
 
     def set_vectors(nlp: Language) -> None:
         shims, problem = _shims([dict(nlp.components).get(component)]), ""
-        subwords = shims and shims[0].bilm.config.subwords
+        subwords = find_weights(shims[0].settings.weights).subwords() if shims else None
         if not shims:
             problem = f"finds no biLM in the component '{component}'. {list_components(nlp)}"
-        elif not subwords:
-            problem = f"finds no subwords in the biLM of the component '{component}': remove it."
+        elif subwords is None:
+            problem = (
+                f"finds no subwords beside the weights '{shims[0].settings.weights}'. Remove it, "
+                f"or add some: `python -m spacy elmo convert … --subwords`."
+            )
         elif nlp.config["initialize"]["vectors"] is not None:
             problem = "and [initialize] vectors both set the pipeline's vectors: remove one."
-        if problem:
+        if problem or subwords is None:
             raise ValueError(f"The callback spacy-elmo.subword_vectors.v1 {problem}")
-        table = shims[0].bilm.char_cnn.subwords.table.detach().cpu().float().numpy()
+        s = subwords.settings
         nlp.vocab.vectors = Vectors(
-            strings=nlp.vocab.strings, data=table.copy(), mode="floret",
-            name=f"{component}_subwords", minn=subwords.min_n, maxn=subwords.max_n,
-            hash_count=subwords.n_hashes, hash_seed=subwords.hash_seed, bow=subwords.start,
-            eow=subwords.end,
+            strings=nlp.vocab.strings, data=subwords.table, mode="floret",
+            name=f"{component}_subwords", minn=s.min_n, maxn=s.max_n, hash_count=s.n_hashes,
+            hash_seed=s.hash_seed, bow=s.start, eow=s.end,
         )  # fmt: skip
         nlp.vocab.vectors.to_ops(get_current_ops())
 

@@ -22,12 +22,11 @@ from ..util.settings import Settings, above_zero, at_least, below_one, one_of, s
 from ..weights.find import find_weights
 from ..weights.layout import Weights
 from .data.teacher import Teacher
-from .model_shape import model_shape, with_subwords
+from .model_shape import model_shape
 
 CONFIG = "pretrain.json"  # in the directory of a run
 STATES = {"zero": "zero", "carried": "warm"}  # [training] state: [model] initial_state
 CORPORA = ("train", "dev")
-ITS_OWN = "the biLM of [paths] weights has its own; remove one of the two"
 Entries = list[dict[str, Any]]  # of a log
 Follow = Callable[[Entries], None]  # receives the entries of each step
 # From the entries of a resumed run, makes a context that follows it.
@@ -41,8 +40,7 @@ class Paths(Settings):
     the vocabulary of the head that training continues. ``weights``: a biLM to start from (see
     `find_weights`); null for random initialization. ``vectors``: the word vectors of a biLM whose
     ``token_encoder`` is "vectors": name or directory of a spaCy pipeline, or a file that
-    `word_table.write_table` wrote; null where ``weights`` has its own. ``subwords``: vectors of
-    hashed n-grams that floret wrote (``.floret``), to start [model.subwords] from."""
+    `word_table.write_table` wrote; null where ``weights`` has its own."""
 
     title = "Config: [paths]"
     train: str | list[str] | None = None
@@ -50,7 +48,6 @@ class Paths(Settings):
     vocab: str | None = None
     weights: str | list[str] | None = None
     vectors: str | None = None
-    subwords: str | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ class TrainingSettings(Settings):
     were trained like that.
 
     ``subword_epochs``: passes of floret (extra ``subwords``) over the training text before the
-    first step, for the vectors of new subwords; 0: none, they are random or from [paths] subwords.
+    first step, for static vectors of n-grams that are stored beside the biLM; 0: none.
 
     ``train_vectors``: whether a table of word vectors is trained, all of it; false freezes it. The
     rows of the boundaries and of the unknown word are always trained.
@@ -232,14 +229,8 @@ class PretrainConfig:
             if self.training.train_vectors:
                 raise self.training.error("train_vectors", advice)
         elif self.paths.vectors is not None and self.paths.weights is not None:
-            raise self.paths.error("vectors", ITS_OWN)
-        if self.paths.subwords and self.training.subword_epochs:
-            raise self.training.error("subword_epochs", "[paths] subwords is set too; remove one")
-        if self.start is not None and self.start.config().subwords is not None:
-            if self.paths.subwords is not None:
-                raise self.paths.error("subwords", ITS_OWN)
-            if self.training.subword_epochs:
-                raise self.training.error("subword_epochs", ITS_OWN)
+            advice = "the biLM of [paths] weights has its own; remove one of the two"
+            raise self.paths.error("vectors", advice)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Sections of plain JSON types."""
@@ -262,9 +253,7 @@ class PretrainConfig:
             sections[name] = kind(**data.get(name, {}))
         weights = sections["paths"].weights
         start = None if weights is None else find_weights(weights)
-        floret, n_epochs = sections["paths"].subwords, sections["training"].subword_epochs
-        shape = with_subwords(data.get("model"), floret, n_epochs)
-        model = model_shape(shape, start, STATES[sections["training"].state])
+        model = model_shape(data.get("model"), start, STATES[sections["training"].state])
         return cls(model=model, corpora=dict(data.get("corpora", {})), start=start, **sections)
 
 
@@ -300,14 +289,11 @@ def build_config(data: dict[str, Any], resumed: Path | None) -> PretrainConfig:
         ValueError: a setting is wrong.
     """
     if resumed is not None:
-        paths = {**data.get("paths", {}), "weights": None, "vectors": None}
-        subwords = paths.pop("subwords", None)
-        data = {**data, "paths": paths}
-        if "model" not in data or subwords is not None:
-            own = read_json(resumed / CONFIG).get("model")
-            if not isinstance(own, dict):
+        data = {**data, "paths": {**data.get("paths", {}), "weights": None, "vectors": None}}
+        if "model" not in data:
+            data["model"] = read_json(resumed / CONFIG).get("model")
+            if not isinstance(data["model"], dict):
                 raise ValueError(f"{resumed / CONFIG}: there is no [model] section.")
-            data["model"] = {**own, **data.get("model", {})}
     return PretrainConfig.from_dict(data)
 
 

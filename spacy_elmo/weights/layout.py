@@ -18,6 +18,7 @@ from ..bilm.model import BiLM
 from ..util.files import read_json, read_text, reading, write_json
 from ..util.settings import shorten
 from .statistics import Statistics
+from .subwords import Subwords
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 META, VOCAB = "meta.json", "vocab.txt"
 DOCUMENTS = ("README.md", "LICENSE")  # travel with the weights wherever they go
 CONFIG, WEIGHTS, HEAD = "config.json", "weights.safetensors", "head.safetensors"
-STATISTICS = "statistics.safetensors"
+STATISTICS, SUBWORDS = "statistics.safetensors", "subwords.safetensors"
 OPTIONS, MODEL = "options.json", "model.hdf5"  # as published
 HDF5 = (".hdf5", ".h5")
 FILES = (
-    *(CONFIG, WEIGHTS, HEAD, STATISTICS, VOCAB, META, *DOCUMENTS),
+    *(CONFIG, WEIGHTS, HEAD, STATISTICS, SUBWORDS, VOCAB, META, *DOCUMENTS),
     *(OPTIONS, MODEL, f"{VOCAB}.gz"),
 )
 TEXTS = ("name", "lang", "version", "description", "author", "license", "tokenizer")  # of META
@@ -163,12 +164,25 @@ class Weights(ABC):
         Raises:
             ValueError: they are damaged, or belong to another biLM.
         """
-        file = None if self.folder is None else self.folder.joinpath(STATISTICS)
+        file, data = self._read_beside(STATISTICS)
+        return None if data is None else Statistics.from_bytes(data, self.config(), file)
+
+    def subwords(self) -> Subwords | None:
+        """Static vectors of n-grams, of a file beside any layout; None if there is none.
+
+        Raises:
+            ValueError: they are damaged.
+        """
+        file, data = self._read_beside(SUBWORDS)
+        return None if data is None else Subwords.from_bytes(data, file)
+
+    def _read_beside(self, name: str) -> tuple[str, bytes | None]:
+        """A file beside the weights, by its name: its path and bytes, None if there is none."""
+        file = None if self.folder is None else self.folder.joinpath(name)
         if file is None or not file.is_file():
-            return None
-        with reading("the statistics", file):
-            data = file.read_bytes()
-        return Statistics.from_bytes(data, self.config(), str(file))
+            return name, None
+        with reading("the file", file):
+            return str(file), file.read_bytes()
 
     def is_ours(self) -> bool:
         """Tell whether this package wrote them, in either layout."""

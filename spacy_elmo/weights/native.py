@@ -1,8 +1,8 @@
 """biLMs on disk: a directory with ``config.json`` and ``weights.safetensors``.
 
 Optional are ``vocab.txt`` and ``head.safetensors`` (the language model's softmax),
-``statistics.safetensors`` (for similarity), ``meta.json`` (name, language, licence, sources) and
-the card ``README.md`` with ``LICENSE``.
+``statistics.safetensors`` (for similarity), ``subwords.safetensors`` (static vectors),
+``meta.json`` (name, language, licence, sources) and the card ``README.md`` with ``LICENSE``.
 No file here is ever unpickled.
 """
 
@@ -19,13 +19,12 @@ from safetensors.torch import save as save_tensors
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.static_vectors import TOO_LARGE
-from ..bilm.subwords import SCALE, pack_table, round_rows, unpack_tables
 from ..util.files import atomic_file, read_json, reading, write_json
-from .layout import CONFIG, FILES, HEAD, STATISTICS, VOCAB, WEIGHTS, Card, Weights
+from .layout import CONFIG, FILES, HEAD, STATISTICS, SUBWORDS, VOCAB, WEIGHTS, Card, Weights
 from .statistics import Statistics
+from .subwords import Subwords
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-SUBWORDS = "subwords.table"  # ends the name of a table
 PROBE = "The quick brown fox jumps over a lazy dog , 1234567890 times !"
 # Characters with every byte of UTF-8: ASCII, all that continue one, and all that begin one.
 CHARACTERS = (
@@ -61,8 +60,7 @@ class NativeWeights(Weights):
         return build(self.config(), self._tensors(WEIGHTS), str(self.path / WEIGHTS))
 
     def check(self) -> None:
-        shapes = {n: shape for n, shape in self._shapes().items() if not n.endswith(SCALE)}
-        config = self.config()
+        config, shapes = self.config(), self._shapes()
         check_shapes(_empty(config, shapes).state_dict(), shapes, str(self.path / WEIGHTS))
 
     def files(self) -> list[Path]:
@@ -113,7 +111,6 @@ def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) 
     Raises:
         ValueError: a tensor is missing, unknown, or of the wrong shape.
     """
-    tensors = unpack_tables(tensors)
     model = _empty(config, {name: tuple(tensor.shape) for name, tensor in tensors.items()})
     check_tensors(dict(model.state_dict()), tensors, source)
     weights = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
@@ -201,28 +198,18 @@ def check_tensors(
 
 
 def compact(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The tensors, in half precision where that is exact; tables of subwords in 8 bits."""
+    """The tensors, in half precision where that is exact."""
     found: dict[str, torch.Tensor] = {}
     for name, tensor in tensors.items():
-        packed = pack_table(name, tensor) if name.endswith(SUBWORDS) else None
-        if packed is None:
-            half = halved(tensor)
-            is_exact = torch.equal(half.to(tensor.dtype), tensor)
-            packed = {name: (half if is_exact else tensor).contiguous()}
-        found |= packed
+        half = halved(tensor)
+        is_exact = torch.equal(half.to(tensor.dtype), tensor)
+        found[name] = (half if is_exact else tensor).contiguous()
     return found
 
 
 def halved(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor in half precision; integers stay the same."""
     return tensor.half() if tensor.is_floating_point() else tensor
-
-
-def rounded(name: str, tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor rounded to what a release stores: half precision, rows of subwords 8 bits."""
-    if name.endswith(SUBWORDS):
-        return round_rows(tensor)
-    return halved(tensor).to(tensor.dtype)
 
 
 def to_bytes(model: BiLM) -> bytes:
@@ -256,11 +243,11 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
         model: the biLM, with its warm state if it has one.
         path: where to; use `atomic_directory` to have it appear whole or not at all.
         card: written beside the weights.
-        half: round the weights first, to half precision, and rows of subwords to 8 bits.
+        half: round the weights to half precision first.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     if half:
-        tensors = {name: rounded(name, t) for name, t in tensors.items()}
+        tensors = {name: halved(tensor).to(tensor.dtype) for name, tensor in tensors.items()}
     write_json(path / CONFIG, model.config.to_dict())
     write_tensors(compact(tensors), path / WEIGHTS)
     if card is not None:
@@ -271,3 +258,9 @@ def save_statistics(statistics: Statistics, path: Path) -> None:
     """Write statistics into a directory that exists."""
     with atomic_file(path / STATISTICS) as temporary:
         temporary.write_bytes(statistics.to_bytes())
+
+
+def save_subwords(subwords: Subwords, path: Path) -> None:
+    """Write static vectors of n-grams into a directory that exists."""
+    with atomic_file(path / SUBWORDS) as temporary:
+        temporary.write_bytes(subwords.to_bytes())

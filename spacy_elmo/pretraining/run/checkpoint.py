@@ -30,7 +30,7 @@ FIXED = ("[model] ", "[corpus] ", *(f"[training] {name}:" for name in TRAINING))
 # The state of each optimizer for a parameter.
 MOMENTS = {"optimizer": ("step", "exp_avg", "exp_avg_sq"), "muon": ("momentum",)}
 
-STARTS = ("weights", "vectors", "subwords")  # [paths] that matter at the start of a run only
+STARTS = ("weights", "vectors")  # [paths] that matter at the start of a run only
 
 
 @dataclass

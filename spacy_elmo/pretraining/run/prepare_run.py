@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from ...bilm.char_cnn import word_ids
 from ...bilm.characters import CharacterIds
 from ...bilm.static_vectors import RowIds, WordTable
 from ...lm.encoded_sentences import EncodedSentences
@@ -106,7 +105,7 @@ def prepare_run(
         notify(f"The held-out text is {dev_reader.card()}, but the training text {meta}")
     to_ids: CharacterIds | RowIds
     if table is None:
-        to_ids = word_ids(config.model)
+        to_ids = CharacterIds(config.model.max_width, config.model.max_characters_per_token)
     else:
         to_ids = RowIds(table.words, table.rows)
         n_words, n_vectors, vector_dim = table.sizes().values()

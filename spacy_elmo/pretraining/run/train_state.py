@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import filecmp
+import shutil
 from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -18,11 +18,12 @@ from ...lm.softmax import LogUniformSampler, SoftmaxHead
 from ...lm.stream_state import StreamState
 from ...util.files import atomic_directory, write_json
 from ...weights.find import load_bilm
-from ...weights.layout import HEAD, VOCAB, WEIGHTS, Card
-from ...weights.native import save_bilm, save_statistics
+from ...weights.layout import HEAD, SUBWORDS, VOCAB, WEIGHTS, Card
+from ...weights.native import save_bilm, save_statistics, save_subwords
 from ...weights.statistics import compute_statistics
+from ...weights.subwords import Subwords
 from ..config import CONFIG
-from ..data.floret import read_floret, train_floret
+from ..data.floret import train_floret
 from ..data.word_table import TABLE, write_table
 from ..train_step import TrainState
 from .checkpoint import CHECKPOINT, TrainingProgress, keep_latest, load_checkpoint, save_checkpoint
@@ -64,7 +65,6 @@ def load_state(state: TrainState, run: Run) -> None:
     if run.resumed:
         load_checkpoint(run.out / CHECKPOINT, state.modules, state.optimizers, device)
         return
-    fill_subwords(state.model, run)
     if run.config.start is None:
         return
     start = load_bilm(run.config.start).to(device)
@@ -74,37 +74,16 @@ def load_state(state: TrainState, run: Run) -> None:
     head, _ = load_head(run.config.start)
     copy_parameters(head.to(device), state.head)
     if state.group.is_first:
-        has_new_subwords = start.config.subwords != state.model.config.subwords
-        model = state.model if has_new_subwords else start
         with matmul_precision("highest"):
-            progress.before = asdict(evaluate(model, state.head, run.dev))
-
-
-def fill_subwords(model: BiLM, run: Run) -> None:
-    """Give new subwords the vectors that floret has trained, or now trains, if that is wanted."""
-    config, n_epochs = run.config, run.config.training.subword_epochs
-    if config.paths.subwords is not None:
-        table = read_floret(Path(config.paths.subwords))
-    elif n_epochs and config.model.subwords is not None:
-        text = run.corpus.reader.sentences()
-        table = train_floret(text, config.model.subwords, n_epochs, config.vocab.min_count)
-    else:
-        return
-    assert model.char_cnn.subwords is not None
-    with torch.no_grad():
-        model.char_cnn.subwords.table.copy_(table)
+            progress.before = asdict(evaluate(start, state.head, run.dev))
 
 
 def copy_parameters(source: nn.Module, target: nn.Module) -> None:
-    """Copy the values of a module's parameters from another module of the same shape.
-
-    Subwords that the source does not have stay as they are.
-    """
+    """Copy the values of a module's parameters from another module of the same shape."""
     values = source.state_dict()  # a parameter of the one may be a buffer of the other
     with torch.no_grad():
         for name, parameter in target.named_parameters():
-            if name in values or ".subwords." not in name:
-                parameter.copy_(values[name])
+            parameter.copy_(values[name])
 
 
 def describe_state(state: TrainState) -> str:
@@ -165,8 +144,11 @@ def evaluate_models(run: Run, device: torch.device) -> dict[str, Perplexity]:
 def start_files(run: Run, state: TrainState) -> None:
     """Write what a run has at its start."""
     out, step = run.out, state.progress.step
+    subwords = None if run.resumed else train_subwords(run)
     out.mkdir(parents=True, exist_ok=True)
     state.group.claim(out)
+    if subwords is not None:
+        save_subwords(subwords, out)
     run.vocab.write(out / VOCAB)
     write_json(out / CONFIG, run.config.to_dict())
     if not run.resumed:
@@ -175,6 +157,16 @@ def start_files(run: Run, state: TrainState) -> None:
         write_checkpoint(state, run)
     elif step:  # the process may have been killed before it had copied it
         keep_latest(out / CHECKPOINT, step, run.config.training.keep_checkpoints)
+
+
+def train_subwords(run: Run) -> Subwords | None:
+    """Let floret train static vectors on the text, if that is wanted; else take those beside the
+    weights that the run starts from, if any."""
+    config = run.config
+    if config.training.subword_epochs:
+        text = run.corpus.reader.sentences()
+        return train_floret(text, config.training.subword_epochs, config.vocab.min_count)
+    return None if config.start is None else config.start.subwords()
 
 
 def write_model(state: TrainState, run: Run, name: str) -> None:
@@ -187,6 +179,8 @@ def write_model(state: TrainState, run: Run, name: str) -> None:
     with atomic_directory(run.out / name) as directory:
         save_bilm(state.model, directory, Card(**state.progress.card))
         save_head(state.head, run.vocab, directory)
+        if (run.out / SUBWORDS).is_file():
+            shutil.copyfile(run.out / SUBWORDS, directory / SUBWORDS)
 
 
 def write_checkpoint(state: TrainState, run: Run) -> None:

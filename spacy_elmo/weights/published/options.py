@@ -40,10 +40,10 @@ def to_options(config: BiLMConfig) -> dict[str, Any]:
     """A config in the layout of a published ``options.json``.
 
     Raises:
-        ValueError: there is no char-CNN, or it has subwords.
+        ValueError: there is no char-CNN.
     """
-    if config.token_encoder != "char_cnn" or config.subwords is not None:
-        has = "subwords" if config.subwords else f"token_encoder = {config.token_encoder!r}"
+    if config.token_encoder != "char_cnn":
+        has = f"token_encoder = {config.token_encoder!r}"
         raise ValueError(
             f"The published layout (options.json and HDF5) is for biLMs with a char-CNN alone; "
             f"this one has {has}, which no other implementation reads. Write our own layout "
