@@ -4,13 +4,12 @@
 
 START is a directory of weights with a head whose vocabulary has the words of DATA/eval_vocab.txt,
 SHARDS the text, tokenized. Each ARM is ``name`` or ``name:section.setting=value,…``, as in
-``muon:training.optimizer=muon,training.muon_learning_rate=0.004``; subwords come from
-``paths.subwords=FILE.floret``. The learning rate warms up over the first 5 % of the processor's
-time (user and system) and falls to zero over the last 40 %, so that a slower step has fewer of
-them. Then the perplexity of held-out text is measured: --words of each text in DATA, with the full
-softmax, restricted to eval_vocab.txt. A line for each arm goes to OUT/results.jsonl; arms that have
-one are skipped, and an interrupted arm is resumed from its checkpoint, written every minute.
-`--table` prints the results.
+``muon:training.optimizer=muon,training.muon_learning_rate=0.004``. The learning rate warms up over
+the first 5 % of the processor's time (user and system) and falls to zero over the last 40 %, so
+that a slower step has fewer of them. Then the perplexity of held-out text is measured: --words of
+each text in DATA, with the full softmax, restricted to eval_vocab.txt. A line for each arm goes to
+OUT/results.jsonl; arms that have one are skipped, and an interrupted arm is resumed from its
+checkpoint, written every minute. `--table` prints the results.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from spacy_elmo.lm.restricted_head import restrict_head
 from spacy_elmo.lm.softmax import LogUniformSampler
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.data.corpus import TrainingCorpus
-from spacy_elmo.pretraining.data.floret import read_floret
 from spacy_elmo.pretraining.run.checkpoint import (
     TrainingProgress,
     load_checkpoint,
@@ -83,9 +81,6 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
     head, vocab = load_head(args.start)
     torch.manual_seed(training.seed)
     model = BiLM(config.model, training.dropout, training.compiled_lstm)
-    if config.paths.subwords is not None:
-        assert model.char_cnn.subwords is not None
-        model.char_cnn.subwords.table.data = read_floret(Path(config.paths.subwords))
     copy_parameters(load_bilm(args.start), model)
     keep_freed_memory()
     losses: list[float] = []
