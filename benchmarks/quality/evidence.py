@@ -188,6 +188,9 @@ def tasks(setup: Setup) -> Iterator[Job]:
         for name in small:
             size = next(iter(TASKS[name].steps))
             yield from trained(setup, downstream.units([name], [BOTH], [size], [seed]))
+        if setup.lang == "en":
+            for name, size, _, arm in tables.SUBWORDS.values():
+                yield from trained(setup, downstream.units([name], [arm], [size], [seed]))
 
 
 def arms(setup: Setup) -> Iterator[Job]:

@@ -88,7 +88,8 @@ def measure(
 
 
 def run(arguments: argparse.Namespace) -> None:
-    results, of, weights = Results(arguments.out), fingerprint(arguments.weights), arguments.weights
+    results, weights = Results(arguments.out), arguments.weights
+    of = fingerprint(weights, subwords=True)
     if Path(weights).exists():
         weights = str(Path(weights).resolve())  # the commands run elsewhere
     for seed, name in itertools.product(arguments.seeds, arguments.tasks):
@@ -105,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def table(arguments: argparse.Namespace) -> None:
     """Mean scores, and the share of the errors that ELMo takes away, of seeds that have both."""
-    results, of = Results(arguments.out), fingerprint(arguments.weights)
+    results, of = Results(arguments.out), fingerprint(arguments.weights, subwords=True)
     print("| task | sentences | steps | seeds | without ELMo | with ELMo | error reduction |")
     print("|---|---|---|---|---|---|---|")
     pairs: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)

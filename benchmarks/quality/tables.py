@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from arms import BOTH, MIX, WITHOUT
+from arms import BOTH, BOTH_SUBWORDS, MIX, MIX_SUBWORDS, WITHOUT
 from results import Results
 
 MARKED = re.compile(r"^(<!-- table: (\S+) -->\n)(.*?)^(?=<!-- end -->$)", re.M | re.S)
@@ -31,6 +31,12 @@ TASKS = {  # label: task, size, arm with ELMo
     "sentiment, 1,000 sentences": ("textcat", 1000, MIX),
     "sentiment, all 6,920": ("textcat", "all", MIX),
     "intents, 770 questions": ("intents", 770, MIX),
+}
+SUBWORDS = {  # label: task, size, arm with ELMo, the same with its subwords
+    "tags, 500 sentences": ("tagger", 500, BOTH, BOTH_SUBWORDS),
+    "trees, 500 sentences": ("parser", 500, BOTH, BOTH_SUBWORDS),
+    "names, WNUT-17": ("ner", "all", MIX, MIX_SUBWORDS),
+    "intents, 770 questions": ("intents", 770, MIX, MIX_SUBWORDS),
 }
 KOREAN = {
     "morpheme tags (UD Korean-GSD), 500 sentences": ("ko-tagger", 500, MIX),
@@ -184,6 +190,12 @@ def gains(found: Found, rows: dict[str, tuple[str, int | str, str]], without: st
         noise = max((max(x.values()) - min(x.values())) / 2 for x in (before, after))
         text = f"**{b:.2f}**" if b - a > noise and gone > 2 else f"{b:.2f}"
         yield f"| {label} | {a:.2f} | {text} | {gone:.0f} % |".replace("| -", "| −")
+
+
+def subwords(found: Found) -> Iterator[str]:
+    yield from head("", "with ELMo", "and its subwords")
+    for label, (task, size, *arms) in SUBWORDS.items():
+        yield row(label, [mean(found.scores(task, size, arm).values()) for arm in arms], max, 2)
 
 
 def alternatives(found: Found) -> Iterator[str]:
@@ -345,6 +357,7 @@ def korean_senses(found: Found) -> Iterator[str]:
 TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each language
     "en": {
         "tasks": lambda found: gains(found, TASKS, WITHOUT),
+        "subwords": subwords,
         "alternatives": alternatives,
         "labels": learning_curve,
         "settings": arms,

@@ -184,7 +184,7 @@ def subword_vectors(component: str = "elmo") -> Callable[[Language], None]:
                 f"finds no subwords beside the weights '{shims[0].settings.weights}'. Remove it, "
                 f"or add some: `python -m spacy elmo convert … --subwords`."
             )
-        elif nlp.config["initialize"]["vectors"] is not None:
+        elif nlp.config.interpolate()["initialize"]["vectors"] is not None:
             problem = "and [initialize] vectors both set the pipeline's vectors: remove one."
         if problem or subwords is None:
             raise ValueError(f"The callback spacy-elmo.subword_vectors.v1 {problem}")

@@ -90,15 +90,19 @@ def test_the_matrix(folder: Path) -> None:
 @pytest.mark.parametrize(
     "name, arm",
     [
-        ("tagger", "ELMo, input and output"),
-        ("parser", "ELMo, input and output"),
-        ("ner", "ELMo, mix (λ = 0.001)"),
+        ("tagger", "ELMo, input and output, and subwords"),
+        ("parser", "ELMo, input and output, and subwords"),
+        ("ner", "ELMo, mix and subwords"),
     ],
 )
 def test_the_recipe_is_what_was_measured(name: str, arm: str) -> None:
     """The same token vectors as in benchmarks/quality/downstream.py, and the same biLM."""
-    measured = make_nlp(TASKS[name], ARMS[arm], {}).config.interpolate()["components"]
-    ours = add_elmo(init_config(lang="en", pipeline=[name])).interpolate()["components"]
+    measured = make_nlp(TASKS[name], ARMS[arm], {}).config.interpolate()
+    ours = add_elmo(init_config(lang="en", pipeline=[name])).interpolate()
+    assert ours["initialize"]["before_init"] == {
+        **measured["initialize"]["before_init"], "component": "elmo"
+    }  # fmt: skip
+    ours, measured = ours["components"], measured["components"]
     assert ours[name]["model"]["tok2vec"] == measured[name]["model"]["tok2vec"]
     assert ours["elmo"] == measured["elmo"]
 
