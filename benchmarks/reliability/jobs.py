@@ -110,7 +110,7 @@ def make_jobs(sound: Path) -> dict[str, Job]:
         elmo("pretrain", config, room / "run", "--quiet", *more)
 
     def convert(room: Path, to: str, *more: str) -> None:
-        source = packed if to == "own" else own
+        source = packed if to == "native" else own
         elmo("convert", source, room / "weights", "--to", to, *more)
 
     def package(room: Path, *more: str) -> None:
@@ -123,10 +123,10 @@ def make_jobs(sound: Path) -> dict[str, Job]:
             ("weights",),
         ),
         "convert-force": Job(
-            lambda room: convert(room, "own", "--force"),
-            lambda room: convert(room, "own", "--force"),
+            lambda room: convert(room, "native", "--force"),
+            lambda room: convert(room, "native", "--force"),
             ("weights",),
-            before=lambda room: convert(room, "own", "--half"),
+            before=lambda room: convert(room, "native", "--half"),
         ),
         **{f"encode-{format}": encoding(format, suffix) for suffix, format in SUFFIXES.items()},
         "pretrain": Job(

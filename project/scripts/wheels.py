@@ -27,7 +27,7 @@ def main(run: Path, lang: str = "en", name: str = "elmo_tasks", version: str = "
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
     weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
-    elmo("convert", weights, parts / "half", "--to", "own", "--half", "--no-head")
+    elmo("convert", weights, parts / "half", "--to", "native", "--half", "--no-head")
     elmo(
         "package", parts / "half", parts, "--name", f"{lang}_bilm", "--version", version,
         "--build", "none",

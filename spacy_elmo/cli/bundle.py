@@ -130,13 +130,13 @@ class Bundle:
         nlp = _blank(str(meta.get("lang") or "xx"), meta.get("tokenizer"))
         return list(split_text(nlp, read_lines(text)))
 
-    def save(self, directory: Path, layout: str = "own", half: bool = False) -> None:
+    def save(self, directory: Path, layout: str = "native", half: bool = False) -> None:
         """Write the biLM with its card, its head and the other files that belong to it.
 
         Args:
             directory: an existing one.
-            layout: ``"own"`` or ``"published"``.
-            half: store the weights in half precision (own layout only).
+            layout: ``"native"`` or ``"published"``.
+            half: store the weights in half precision (native layout only).
         """
         for file in self.weights.extra_files():  # such as lists of sources, for attribution
             with reading("the file", file), file.open("rb") as opened:
@@ -147,7 +147,7 @@ class Bundle:
             save_statistics(self.statistics, directory)
         if self.subwords is not None:
             save_subwords(self.subwords, directory)
-        if layout == "own":
+        if layout == "native":
             save_bilm(self.model, directory, half=half)
             if self.head is not None:
                 save_head(*self.head, directory, half=half)

@@ -15,18 +15,18 @@ from .output_directory import output_directory, split_paths
 if TYPE_CHECKING:
     from ..weights.layout import Weights
 
-LAYOUTS = ("own", "published")
+LAYOUTS = ("native", "published")
 
 
 def convert_cli(
     paths: Annotated[list[str], typer.Argument(help="Name, directory or zip of weights, or two files (options.json and HDF5), then the directory to write", metavar="IN... OUT")],
-    to: Annotated[str | None, typer.Option("--to", "-t", help="Layout to write: own or published (default: the other one than that of IN)")] = None,
+    to: Annotated[str | None, typer.Option("--to", "-t", help="Layout to write: native or published (default: the other one than that of IN)")] = None,
     warm_text: options.WarmText = None,
     statistics: options.StatisticsText = None,
     subwords: Annotated[Path | None, typer.Option("--subwords", help="Vectors of n-grams that floret has trained (.floret), to store beside the weights", exists=True, dir_okay=False)] = None,
     lang: options.WeightsLang = None,
     vocab: options.HeadVocab = None,
-    half: Annotated[bool, typer.Option("--half", help="Store the weights in half precision (own layout only)")] = False,
+    half: Annotated[bool, typer.Option("--half", help="Store the weights in half precision (native layout only)")] = False,
     no_head: options.NoHead = False,
     force: Annotated[bool, typer.Option("--force", "-F", help="Replace the weights at OUT; any other directory is left alone")] = False,
     as_json: options.Json = False,
@@ -60,7 +60,7 @@ def convert_cli(
             import_h5py(str(out))
         path = output_directory(out, force, lambda names: _foreign(names, weights))
         bundle = Bundle.read(weights, lang, vocab, no_head)
-        if layout == "own":
+        if layout == "native":
             bundle.add_warm_state(warm_text)
         elif weights.has_warm_state():
             msg.warn(
@@ -80,7 +80,7 @@ def convert_cli(
 
 def _layout(to: str | None, weights: Weights, half: bool, warm_text: Path | None) -> str:
     """The layout to write."""
-    layout = to or ("published" if weights.layout == "own" else "own")
+    layout = to or ("published" if weights.layout == "native" else "native")
     check_choice("--to", layout, LAYOUTS)
     if layout == "published":
         from ..weights.published.options import to_options

@@ -75,7 +75,7 @@ def package_cli(
     Create an installable Python package for a biLM.
 
     Where the package is installed, `weights = "NAME"` loads the biLM. Published weights are
-    converted to our own layout and include their warm state. Building needs the package `build`
+    converted to the native layout and include their warm state. Building needs the package `build`
     (pip install build); with --build none only the directory is created, which pip can install.
     """
     from ..weights.find import find_weights

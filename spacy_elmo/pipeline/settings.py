@@ -17,7 +17,7 @@ class BiLMSettings(Settings):
     """The arguments of `spacy-elmo.BiLM.v1`; not serialized, so that a config can change it.
 
     Attributes:
-        weights: an embedded or installed name; a directory of weights, our own layout or the
+        weights: an embedded or installed name; a directory of weights, the native layout or the
             published one; a zip of published ones; or two paths, of options.json and HDF5 file.
             In a pipeline that was loaded, the deserialized weights take precedence.
         frozen: the biLM is not trained, and no graph is built. Copies of it share its weights.

@@ -36,7 +36,7 @@ def find_weights(setting: Setting) -> Weights:
     whose value is the module (``__init__.py``) of their directory.
 
     Args:
-        setting: an embedded, installed or downloaded name; a directory of our own layout or the
+        setting: an embedded, installed or downloaded name; a directory of the native layout or the
             published one; a zip with the published files; or a list of two paths, an
             ``options.json`` and an HDF5 file; or `Weights`, which are returned as they are.
 

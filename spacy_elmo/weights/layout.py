@@ -104,7 +104,7 @@ class Weights(ABC):
 
     Attributes:
         where: their path or name, for messages.
-        layout: ``"own"`` or ``"published"``.
+        layout: ``"native"`` or ``"published"``.
         folder: the directory with the card and other files, perhaps in a zip; None if unknown.
         vocab: the file with the words of the head, one per line; None if there is none.
     """

@@ -42,7 +42,7 @@ class NativeWeights(Weights):
         path: the directory.
     """
 
-    layout = "own"
+    layout = "native"
 
     def __init__(self, path: Path):
         self.path = self.folder = path

@@ -309,6 +309,6 @@ def test_what_the_config_lacks(tmp_path: Path) -> None:
 
 def test_not_in_the_published_layout(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
-    with pytest.raises(ValueError, match=r"token_encoder = 'vectors'.*--to own"):
+    with pytest.raises(ValueError, match=r"token_encoder = 'vectors'.*--to native"):
         write_published(make_bilm(), tmp_path)
     assert not list(tmp_path.iterdir())

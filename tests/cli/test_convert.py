@@ -106,7 +106,7 @@ def test_there_and_back(own: Path, tmp_path: Path) -> None:
     assert files(there) == [
         "LICENSE", "README.md", "meta.json", "model.hdf5", "options.json", "vocab.txt"
     ]  # fmt: skip
-    assert "in the own layout" in convert(there, back)
+    assert "in the native layout" in convert(there, back)
     assert same_parameters(own, there) and same_parameters(own, back)
     assert same_heads(own, there) and same_heads(own, back)
     assert find_weights(back).config() == CONFIG
@@ -169,7 +169,7 @@ def test_a_text_that_is_too_short(published: Path, text: Path, tmp_path: Path) -
 
 def test_trained_from_zeros_they_get_no_warm_state(own: Path, text: Path, tmp_path: Path) -> None:
     said = "trained from a zero state (initial_state is 'zero')"
-    refuses(own, tmp_path / "warm", "--to", "own", "--warm-text", text, said=said)
+    refuses(own, tmp_path / "warm", "--to", "native", "--warm-text", text, said=said)
     convert(own, tmp_path / "published")
     refuses(tmp_path / "published", tmp_path / "warm", "--warm-text", text, said=said)
     assert not (tmp_path / "warm").exists()
@@ -193,7 +193,7 @@ def test_lists_of_sources_stay_with_the_weights(own: Path, published: Path, tmp_
             archive.write(file, file.name)
     for source in (own, tmp_path / "there", tmp_path / "1.zip"):
         out = tmp_path / f"from {source.stem}"
-        convert(source, out, "--to", "own")
+        convert(source, out, "--to", "native")
         assert files(out) == sorted({*files(own)} - {"__init__.py"})
         assert (out / "pages.txt").read_text(encoding="utf-8") == "One page.\n"
     # Beside a download may lie anything.
@@ -209,7 +209,7 @@ def test_files_that_are_links_to_elsewhere_are_not_copied(
     (tmp_path / "mine").write_text("mine")
     (own / name).unlink(missing_ok=True)
     (own / name).symlink_to(tmp_path / "mine")
-    refuses(own, tmp_path / "new", "--to", "own", said=f"{name}' is a link to")
+    refuses(own, tmp_path / "new", "--to", "native", said=f"{name}' is a link to")
     assert not (tmp_path / "new").exists()
 
 
@@ -256,7 +256,7 @@ def test_words_for_nothing(own: Path, published: Path, tmp_path: Path) -> None:
 
 
 def test_half_precision(own: Path, tmp_path: Path) -> None:
-    convert(own, tmp_path / "half", "--to", "own", "--half")
+    convert(own, tmp_path / "half", "--to", "native", "--half")
     for name in ("weights.safetensors", "head.safetensors"):
         assert (tmp_path / "half" / name).stat().st_size < 0.8 * (own / name).stat().st_size
     half, whole = load_bilm(tmp_path / "half").state_dict(), load_bilm(own).state_dict()
@@ -299,9 +299,9 @@ def test_force(own: Path, tmp_path: Path) -> None:
     convert("en_sm", tmp_path / "out", "--force")  # with all that lies beside it
     convert(own, tmp_path / "link" / "out")
     (tmp_path / "another").symlink_to(tmp_path / "link" / "out")
-    convert(own, tmp_path / "another", "--to", "own", "--force")
+    convert(own, tmp_path / "another", "--to", "native", "--force")
     assert (tmp_path / "another").is_symlink()
-    assert find_weights(tmp_path / "link" / "out").layout == "own"
+    assert find_weights(tmp_path / "link" / "out").layout == "native"
     (tmp_path / "empty").mkdir()
     convert(own, tmp_path / "empty", "--force")
 
@@ -361,7 +361,7 @@ def info(*arguments: Any) -> dict[str, Any]:
 def test_info(own: Path, published: Path, tmp_path: Path) -> None:
     found = info(own)
     n_parameters = sum(p.numel() for p in load_bilm(own).parameters())
-    assert found["weights"]["layout"] == "own"
+    assert found["weights"]["layout"] == "native"
     assert found["weights"]["bytes"] == sum(file.stat().st_size for file in own.iterdir())
     assert found["parameters"]["together"] == n_parameters
     assert found["vectors"] == {"width": 16, "layers": 3, "initial_state": "zero"}
@@ -442,15 +442,15 @@ def test_statistics_by_the_tokenizer_of_the_card(own: Path, tmp_path: Path) -> N
     (own / "meta.json").write_text(json.dumps(card), encoding="utf-8")
     text = tmp_path / "korean.txt"
     text.write_text("나는 배를 탔다. 너는 배를 먹었다.\n", encoding="utf-8")
-    convert(own, tmp_path / "new", "--to", "own", "--statistics", text)
+    convert(own, tmp_path / "new", "--to", "native", "--statistics", text)
     assert "배를" in find_weights(tmp_path / "new").statistics().words
 
 
 def test_statistics_of_a_text(own: Path, text: Path, tmp_path: Path) -> None:
-    convert(own, tmp_path / "new", "--to", "own", "--statistics", text)
+    convert(own, tmp_path / "new", "--to", "native", "--statistics", text)
     weights = find_weights(tmp_path / "new")
     assert weights.statistics() is not None and find_weights(own).statistics() is None
-    convert(tmp_path / "new", tmp_path / "copy", "--to", "own")
+    convert(tmp_path / "new", tmp_path / "copy", "--to", "native")
     assert find_weights(tmp_path / "copy").statistics().words == weights.statistics().words
     convert(own, tmp_path / "published", "--statistics", text)
     assert find_weights(tmp_path / "published").statistics().words == weights.statistics().words
@@ -459,7 +459,7 @@ def test_statistics_of_a_text(own: Path, text: Path, tmp_path: Path) -> None:
 def test_statistics_stay_beside_weights_in_the_published_layout(own, text, tmp_path) -> None:
     """There and back, in a zip too; pipelines compare words by them."""
     mine, there = tmp_path / "mine", tmp_path / "there"
-    convert(own, mine, "--to", "own", "--statistics", text)
+    convert(own, mine, "--to", "native", "--statistics", text)
     convert(mine, there)
     convert(there, tmp_path / "back")
     archive = tmp_path / "there.zip"

@@ -121,8 +121,8 @@ def test_errors_leave_the_standard_output_empty(command: str, run: Any) -> None:
 
 
 def test_warnings_are_on_the_error_stream(run: Any) -> None:
-    result = run("convert", "{weights} {out} --to own --lang qq --statistics {text}")
-    assert json.loads(result.stdout)["layout"] == "own"
+    result = run("convert", "{weights} {out} --to native --lang qq --statistics {text}")
+    assert json.loads(result.stdout)["layout"] == "native"
     assert "does not support the language 'qq'" in " ".join(result.stderr.split())
 
 

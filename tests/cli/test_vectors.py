@@ -178,7 +178,7 @@ def test_the_whole_way(
     assert result.exit_code == 1
     assert "token_encoder = 'vectors', which no other implementation reads" in said_by(result)
     assert not (tmp_path / "published").exists()
-    result = run("elmo", "convert", best, tmp_path / "converted", "--to", "own", "--lang", "en")
+    result = run("elmo", "convert", best, tmp_path / "converted", "--to", "native", "--lang", "en")
     assert result.exit_code == 0, result.output
     package = ["--name", "tiny_vectors", "--build", "none"]
     result = run("elmo", "package", tmp_path / "converted", tmp_path / "packages", *package)

@@ -69,7 +69,7 @@ def test_weights_in_a_zip(weights: Path, tmp_path: Path, monkeypatch: pytest.Mon
     packed = tmp_path / "weights.zip"
     subprocess.run([sys.executable, "-m", "zipfile", "-c", packed, *folder.iterdir()], check=True)
     monkeypatch.setenv("TMPDIR", str(temporary))
-    run_until("converted", "convert", packed, tmp_path / "converted", "--to", "own")
+    run_until("converted", "convert", packed, tmp_path / "converted", "--to", "native")
     assert not list(temporary.iterdir())
 
 

@@ -46,8 +46,8 @@ def to_options(config: BiLMConfig) -> dict[str, Any]:
         has = f"token_encoder = {config.token_encoder!r}"
         raise ValueError(
             f"The published layout (options.json and HDF5) is for biLMs with a char-CNN alone; "
-            f"this one has {has}, which no other implementation reads. Write our own layout "
-            f"(elmo convert --to own)."
+            f"this one has {has}, which no other implementation reads. Write the native layout "
+            f"(elmo convert --to native)."
         )
     options: dict[str, Any] = {"bidirectional": True}
     for name, path in PATHS.items():
