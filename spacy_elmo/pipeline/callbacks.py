@@ -9,6 +9,7 @@ from typing import IO, Any, Dict, List, Optional, Tuple, Union  # noqa: UP035
 import srsly
 from spacy.language import Language
 from spacy.training.loggers import console_logger_v3
+from spacy.util import logger
 from spacy.vectors import Vectors
 from thinc.api import Model, get_current_ops
 from tqdm import tqdm
@@ -164,17 +165,26 @@ def subword_vectors(component: str = "elmo") -> Callable[[Language], None]:
     """``spacy-elmo.subword_vectors.v1``: for ``[initialize.before_init]``.
 
     The vectors of n-grams that come with a biLM become the static vectors of the pipeline, which
-    ``include_static_vectors = true`` reads. They are saved with it.
+    ``include_static_vectors = true`` reads. They are saved with it. Vectors that ``[initialize]``
+    names are used instead, with a warning.
 
     Args:
         component: name of the component with the biLM.
 
     Raises:
-        ValueError: when the pipeline is initialized: there is no such component, its weights come
-            without subwords, or ``[initialize] vectors`` names other vectors.
+        ValueError: when the pipeline is initialized: there is no such component, or its weights
+            come without subwords.
     """
 
     def set_vectors(nlp: Language) -> None:
+        vectors = nlp.config.interpolate()["initialize"]["vectors"]
+        if vectors is not None:
+            logger.warning(
+                "[initialize] vectors is '%s', so the subwords of '%s' are not used",
+                vectors,
+                component,
+            )
+            return
         shims, problem = _shims([dict(nlp.components).get(component)]), ""
         subwords = find_weights(shims[0].settings.weights).subwords() if shims else None
         if not shims:
@@ -184,8 +194,6 @@ def subword_vectors(component: str = "elmo") -> Callable[[Language], None]:
                 f"finds no subwords beside the weights '{shims[0].settings.weights}'. Remove it, "
                 f"or add some: `python -m spacy elmo convert … --subwords`."
             )
-        elif nlp.config.interpolate()["initialize"]["vectors"] is not None:
-            problem = "and [initialize] vectors both set the pipeline's vectors: remove one."
         if problem or subwords is None:
             raise ValueError(f"The callback spacy-elmo.subword_vectors.v1 {problem}")
         s = subwords.settings

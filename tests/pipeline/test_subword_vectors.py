@@ -87,6 +87,17 @@ def test_what_is_wrong_is_named(weights: Path, tmp_path: Path) -> None:
     config = make_config(weights)
     config["components"]["elmo"]["model"]["weights"] = str(write_weights(tmp_path / "plain"))
     assert "no subwords" in message(config)
+
+
+def test_vectors_that_are_set_later_win(
+    weights: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    mine = spacy.blank("en")
+    mine.vocab.set_vector("bank", np.ones(7, dtype="float32"))
+    mine.to_disk(tmp_path / "mine")
     config = make_config(weights)
-    config["initialize"]["vectors"] = "some_vectors"
-    assert "[initialize] vectors" in message(config)
+    config["initialize"]["vectors"] = str(tmp_path / "mine")
+    nlp = load_model_from_config(config)
+    nlp.initialize(lambda: make_examples(nlp))
+    assert nlp.vocab["bank"].vector.shape == (7,)
+    assert "the subwords of 'elmo' are not used" in caplog.text
