@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -23,7 +23,7 @@ from .config_token_vectors import (
 )
 from .elmo_model import ELMO_MODEL
 from .errors import warn_of_language
-from .recipes import EMBED_AND_ENCODE, FINE_TUNING_RATE, PARTS_OF_DOCS, make_recipe
+from .recipes import EMBED_AND_ENCODE, FINE_TUNING_RATE, PARTS_OF_DOCS, TOK2VEC, make_recipe
 from .settings import BiLMSettings
 
 TRANSFORMERS = ("spacy-transformers.", "spacy-curated-transformers.")
@@ -89,6 +89,9 @@ def add_elmo(
     if without:
         write_recipes(new, old, without, light, note)
         remove_unheard(new, without, note)
+    if without or weights is not None:
+        set_subwords(new, kept, note)
+    if without:
         if bags:
             note(f"{bags}: stays a bag of words, which has no token vectors")
         check_language(new.interpolate())
@@ -158,8 +161,6 @@ def write_recipes(
     """Put a recipe into each place, and note which components have which."""
     components, elmo = new["components"], str(find_elmo(new))
     recipes: dict[str, list[str]] = {}
-    set_static = old["initialize"]["vectors"] is not None
-    from_bilm = not set_static and not light and can_read_subwords(new, elmo)
     for place in places:
         block = get_block(old, place.source_path)
         variables = get_block(new, place.source_path)
@@ -171,30 +172,42 @@ def write_recipes(
             weights = new.interpolate()["components"][elmo]["model"]["weights"]
             components[elmo]["model"]["width"] = find_weights(weights).config().width
         recipe, what = make_recipe(factory, block, elmo, light)
-        for _, part in find_blocks(recipe):
-            if from_bilm and "include_static_vectors" in part:
-                part["include_static_vectors"] = True
-                what += ", with the vectors of its subwords"
-            elif not set_static and part.get("include_static_vectors"):
-                part["include_static_vectors"] = False
-                what += ", without static vectors ([initialize] vectors is null)"
+        if old["initialize"]["vectors"] is None:
+            for _, part in find_blocks(recipe):
+                if part.get("include_static_vectors"):
+                    part["include_static_vectors"] = False
+                    what += ", without other static vectors ([initialize] vectors is null)"
         get_block(new, place.path[:-1])[place.path[-1]] = recipe
         recipes.setdefault(what, []).append(place.component)
     for what, names in recipes.items():
         note(f"{', '.join(dict.fromkeys(names))}: {what}")
-    if any(part.get("include_static_vectors") for _, part in find_blocks(components)) and from_bilm:
-        new["initialize"]["before_init"] = {"@callbacks": SUBWORD_VECTORS, "component": elmo}
-        components[elmo]["vectors"] = "elmo"  # "auto" would compare the static ones
-        note("[initialize] before_init: ELMo's subwords become the pipeline's static vectors")
 
 
-def can_read_subwords(config: Config, elmo: str) -> bool:
-    """Return whether the weights have subwords, and nothing else is done before initialization."""
-    plain = config.interpolate()
+def set_subwords(new: Config, kept: Collection[str], note: Note) -> None:
+    """Let embeddings beside ELMo read the subwords of its weights, if there are any.
+
+    Nothing is changed if the config has other static vectors, or another callback in their place.
+    """
+    elmo, initialize = str(find_elmo(new)), new["initialize"]
+    callback = {"@callbacks": SUBWORD_VECTORS, "component": elmo}
+    weights, vectors = None, new.interpolate()["initialize"]["vectors"]
+    if vectors is not None or initialize["before_init"] not in (None, callback):
+        return
     with suppress(WeightsNotFoundError):  # a trained pipeline contains its own
-        weights = find_weights(plain["components"][elmo]["model"]["weights"])
-        return weights.subwords() is not None and plain["initialize"]["before_init"] is None
-    return False
+        weights = find_weights(new.interpolate()["components"][elmo]["model"]["weights"])
+    names = []
+    for name, component in new["components"].items():
+        for _, block in find_blocks(component if name not in kept else {}):
+            for _, part in find_blocks({"embed": block.get("embed")}):
+                if block.get("@architectures") == TOK2VEC and "include_static_vectors" in part:
+                    part["include_static_vectors"] = (
+                        weights is not None and weights.subwords() is not None
+                    )
+                    names += [name] * part["include_static_vectors"]
+    initialize["before_init"] = callback if names else None
+    if names:
+        new["components"][elmo]["vectors"] = "elmo"  # "auto" would compare the static ones
+        note(f"{', '.join(dict.fromkeys(names))}: ELMo's subwords beside it, as static vectors")
 
 
 def remove_unheard(new: Config, places: Sequence[Place], note: Note) -> None:

@@ -60,7 +60,7 @@ class NativeWeights(Weights):
         return build(self.config(), self._tensors(WEIGHTS), str(self.path / WEIGHTS))
 
     def check(self) -> None:
-        config, shapes = self.config(), self._shapes()
+        shapes, config = self._shapes(), self.config()
         check_shapes(_empty(config, shapes).state_dict(), shapes, str(self.path / WEIGHTS))
 
     def files(self) -> list[Path]:

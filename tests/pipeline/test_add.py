@@ -154,13 +154,13 @@ def test_every_component_that_can_learn_does(full: Config, weights: Path) -> Non
 def test_the_embedding_and_the_encoder_are_kept(quickstart: Config) -> None:
     """Of a shared tok2vec, with its variables, and of one of the component's own."""
     before = deepcopy(quickstart)
-    config = add_elmo(quickstart)
+    config = add_elmo(quickstart)  # en_sm has subwords
     assert quickstart == before
     shared = before["components"]["tok2vec"]["model"]
     tagger, ner = tok2vec_of(config, "tagger"), tok2vec_of(config, "ner")
     assert tagger["encode"] == shared["encode"]
     width = "${components.tagger.model.tok2vec.encode:width}"
-    assert tagger["embed"] == {**shared["embed"], "width": width}
+    assert tagger["embed"] == {**shared["embed"], "width": width, "include_static_vectors": True}
     assert ner["encode"]["width"] == 16 and ner["encode"]["depth"] == 1
     assert ner["embed"]["rows"] == [200, 100, 100, 100] and ner["output_elmo"] is None
     nlp = make_nlp(config, components__tagger__model__tok2vec__encode__width=32)
@@ -168,8 +168,10 @@ def test_the_embedding_and_the_encoder_are_kept(quickstart: Config) -> None:
     assert {node.get_dim("nO") for node in encode.walk() if node.name == "hashembed"} == {32}
 
 
-def test_hash_embed_cnn_is_taken_apart_as_spacy_builds_it(quickstart: Config) -> None:
-    parts = tok2vec_of(add_elmo(quickstart), "ner")
+def test_hash_embed_cnn_is_taken_apart_as_spacy_builds_it(
+    quickstart: Config, weights: Path
+) -> None:
+    parts = tok2vec_of(add_elmo(quickstart, weights=weights), "ner")
     apart = {
         "@architectures": "spacy.Tok2Vec.v2",
         "embed": parts["embed"],
@@ -256,17 +258,17 @@ def test_light(quickstart: Config) -> None:
         assert tok2vec_of(config, name)["@architectures"] == "spacy-elmo.ElmoListener.v1"
 
 
-def test_static_vectors() -> None:
+def test_static_vectors(weights: Path) -> None:
     """They are kept, but where the config has no vectors they could come from."""
     accurate = init_config(lang="en", pipeline=["tagger"], optimize="accuracy")
     assert accurate["paths"]["vectors"] == "en_core_web_lg"
-    kept = tok2vec_of(add_elmo(accurate), "tagger")
+    kept = tok2vec_of(add_elmo(accurate, weights=weights), "tagger")
     assert kept["embed"]["include_static_vectors"] and kept["encode"]["width"] == 256
     accurate["paths"]["vectors"] = None
     notes: list[str] = []
-    without = tok2vec_of(add_elmo(accurate, note=notes.append), "tagger")
+    without = tok2vec_of(add_elmo(accurate, weights=weights, note=notes.append), "tagger")
     assert without == {**kept, "embed": {**kept["embed"], "include_static_vectors": False}}
-    assert any("without static vectors" in note for note in notes)
+    assert any("without other static vectors" in note for note in notes)
 
 
 def test_learns_from_static_vectors(tmp_path: Path, weights: Path) -> None:
@@ -298,11 +300,11 @@ def test_the_biLM(quickstart: Config, weights: Path) -> None:
     assert frozen == config
 
 
-def test_settings_can_be_overridden(quickstart: Config, weights: Path) -> None:
-    config = add_elmo(quickstart)
+def test_settings_can_be_overridden(quickstart: Config, weights: Path, tmp_path: Path) -> None:
+    config = add_elmo(quickstart, weights=weights)
     nlp = make_nlp(
         config,
-        components__elmo__model__weights=str(weights),
+        components__elmo__model__weights=str(write_weights(tmp_path / "other", seed=1)),
         components__elmo__model__frozen=False,
         components__elmo__model__learn_rate_factor=0.5,
         components__tagger__model__tok2vec__output_elmo__dropout=0.25,

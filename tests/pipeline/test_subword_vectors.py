@@ -101,3 +101,12 @@ def test_vectors_that_are_set_later_win(
     nlp.initialize(lambda: make_examples(nlp))
     assert nlp.vocab["bank"].vector.shape == (7,)
     assert "the subwords of 'elmo' are not used" in caplog.text
+
+
+def test_other_weights_take_their_subwords_away(weights: Path, tmp_path: Path) -> None:
+    config = make_config(weights)
+    plain = add_elmo(config, weights=write_weights(tmp_path / "plain"))
+    assert plain["initialize"]["before_init"] is None
+    assert tok2vec_of(plain, "tagger")["embed"]["include_static_vectors"] is False
+    assert learn(make_nlp(plain))
+    assert add_elmo(plain, weights=weights) == config
