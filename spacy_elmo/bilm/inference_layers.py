@@ -59,7 +59,7 @@ class PackedLSTM:
         self.clips = layer.cell_clip or 0.0, layer.proj_clip or 0.0  # 0: none
         self.bias = layer.gate_bias().detach()
         weights = layer.weight_ih, layer.weight_hh, layer.weight_hr
-        self.packed = kernel.pack(*weights, bfloat16)
+        self.packed = kernel.pack(*weights, bfloat16, True)
 
     def __call__(
         self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor

@@ -102,6 +102,30 @@ def test_a_bilm_without_gradients(bfloat16: bool) -> None:
         assert not torch.equal(ours[1:], pytorch[1:])  # they are rounded differently
 
 
+@pytest.mark.parametrize("projection_dim", [32, 24, None])
+@pytest.mark.parametrize("in_half", [True, False])
+def test_few_sentences_are_read_as_many(
+    in_half: bool, projection_dim: int | None, bfloat16: bool
+) -> None:
+    torch.manual_seed(0)
+    config = BiLMConfig([(1, 8)], projection_dim or 64, 64, 2)
+    bilm = BiLM(config).eval().set_precision("bfloat16" if bfloat16 else "float32", compiled=True)
+    with torch.no_grad():
+        for parameter in bilm.parameters():
+            parameter.mul_(3)  # so that saturated gates are among the others
+            if in_half:
+                parameter.copy_(parameter.half())
+    words = [chr(ord("a") + i % 26) for i in range(100)]
+    sentences = [words[i : i + n] for i, n in enumerate(LENGTHS + [75])]
+    with torch.no_grad():
+        together = bilm.read(sentences)[0]
+        for n in (1, 2, 3, 4, 5):
+            for first in range(0, len(sentences) - n, n):
+                few = bilm.read(sentences[first : first + n])[0]
+                for ours, theirs in zip(few, together[first : first + n], strict=True):
+                    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
+
+
 @pytest.mark.filterwarnings("ignore:The compiled LSTM kernel")  # under autocast, in bfloat16
 def test_under_autocast_and_outside(bfloat16: bool) -> None:
     torch.manual_seed(0)

@@ -2,12 +2,18 @@
 //
 // Each step multiplies a block of cells by a small matrix product whose result stays in cache,
 // where the gates are applied at once: no pass over memory for gates, copies or conversions.
+// Where few sentences are left, a step waits for its weights: those of the inputs are then read once
+// for many steps, and the recurrent ones in 16 bits, if these hold them exactly.
 // Products take float32 or bfloat16 operands and accumulate in float32; the rest is float32.
 //
 // Shapes: N tokens in packed order, B sentences, P = projection_dim, D = dim (a multiple of NB).
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
 #include <torch/extension.h>
+
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -23,10 +29,13 @@
 namespace {
 
 using at::BFloat16;
+using at::Half;
 namespace blas = at::native::cpublas;
 constexpr int64_t NB = 32;      // cells of a block: its gates are one product of 4 * NB columns
 constexpr int64_t DEPTH = 512;  // of a product
 constexpr int64_t ROWS = 16;    // sentences are padded to a multiple of this, or to 1, 2, 4 or 8
+constexpr int64_t FEW = 4;      // sentences of a step that waits for its weights
+constexpr int64_t STRETCH = 2 * ROWS;  // tokens of such steps whose inputs are multiplied at once
 
 int64_t padded(int64_t n) {
   for (int64_t few = 1; few < ROWS; few *= 2)
@@ -80,6 +89,71 @@ void product(int64_t M, int64_t N, int64_t K, const T* a, int64_t ld, const T* b
   for (int64_t k = 0; k < K; k += DEPTH)  // so that its part of b stays in cache
     blas::brgemm(M, N, std::min(DEPTH, K - k), ld, N, N, k > 0, a + k, b + k * N, c,
                  std::is_same<T, BFloat16>::value);
+}
+
+// Sixteen columns of a row of b (of two rows for bfloat16), and their part in the sums of a row of a.
+#ifdef __AVX512F__
+inline __m512 load_(const float* b) { return _mm512_loadu_ps(b); }
+inline __m512 load_(const Half* b) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(b)));
+}
+inline __m512 add_(__m512 sum, const float* a, __m512 b) {
+  return _mm512_fmadd_ps(_mm512_set1_ps(*a), b, sum);
+}
+#ifdef __AVX512BF16__
+inline __m512i load_(const BFloat16* b) { return _mm512_loadu_si512(b); }
+inline __m512 add_(__m512 sum, const BFloat16* a, __m512i b) {
+  int32_t pair;
+  std::memcpy(&pair, a, sizeof pair);
+  return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_set1_epi32(pair), (__m512bh)b);
+}
+template <typename T>
+constexpr bool READS_FEW = true;
+#else
+template <typename T>
+constexpr bool READS_FEW = std::is_same<T, float>::value;
+#endif
+
+// c += a * b for M rows of a; b streams by once. The sums are those of `product`, in its order.
+template <int M, int COLUMNS, typename T, typename W>
+void add_rows(int64_t n, int64_t N, int64_t K, const T* a, int64_t ld, const W* b, float* c) {
+  constexpr int64_t AT_ONCE = std::is_same<T, BFloat16>::value ? 2 : 1;
+  for (; n + 16 * COLUMNS <= N; n += 16 * COLUMNS) {
+    __m512 sums[M][COLUMNS];
+    for (int r = 0; r < M; ++r)
+      for (int j = 0; j < COLUMNS; ++j) sums[r][j] = _mm512_loadu_ps(c + r * N + n + 16 * j);
+    for (int64_t k = 0; k < K; k += AT_ONCE)
+      for (int j = 0; j < COLUMNS; ++j) {
+        const auto row = load_(b + k * N + (n + 16 * j) * AT_ONCE);
+        for (int r = 0; r < M; ++r) sums[r][j] = add_(sums[r][j], a + r * ld + k, row);
+      }
+    for (int r = 0; r < M; ++r)
+      for (int j = 0; j < COLUMNS; ++j) _mm512_storeu_ps(c + r * N + n + 16 * j, sums[r][j]);
+  }
+  if constexpr (COLUMNS > 1) add_rows<M, 1>(n, N, K, a, ld, b, c);
+}
+template <typename T, typename W>
+void add_few(int64_t M, int64_t N, int64_t K, const T* a, int64_t ld, const W* b, float* c) {
+  const auto add = M == 1   ? add_rows<1, 8, T, W>
+                   : M == 2 ? add_rows<2, 4, T, W>
+                   : M == 3 ? add_rows<3, 4, T, W>
+                            : add_rows<4, 4, T, W>;
+  add(0, N, K, a, ld, b, c);
+}
+#else
+template <typename T>
+constexpr bool READS_FEW = false;
+template <typename T, typename W>
+void add_few(int64_t, int64_t, int64_t, const T*, int64_t, const W*, float*) {}
+#endif
+
+// The same for at most FEW rows; by `halves`, the same weights, if there are any.
+template <typename T>
+void add_product(int64_t M, int64_t N, int64_t K, const T* a, int64_t ld, const T* b,
+                 const Half* halves, float* c) {
+  if constexpr (std::is_same<T, float>::value)
+    if (halves) return add_few(M, N, K, a, ld, halves, c);
+  add_few(M, N, K, a, ld, b, c);
 }
 
 // out[k][n] = row(n)[k] of a (K, N) operand, by parts whose rows stay in cache.
@@ -166,14 +240,14 @@ at::ScalarType type_of<BFloat16>() {
   return at::kBFloat16;
 }
 
-// The weights as `forward` reads them: of the gates, and of the projection if there is one.
+// The weights as `forward` reads them: of the gates, and of the projection, empty if there is none.
 template <typename T>
 std::vector<at::Tensor> pack_(const at::Tensor& w_ih, const at::Tensor& w_hh,
                               const at::Tensor& w_hr) {
   const int64_t D = w_ih.size(1) / 4, P = w_ih.size(2);
   const at::TensorOptions of_T = w_ih.options().dtype(type_of<T>());
-  std::vector<at::Tensor> packed = {at::empty({2, D / NB, 2 * P * 4 * NB}, of_T)};
-  if (w_hr.defined()) packed.push_back(at::empty({2, D, P}, of_T));
+  std::vector<at::Tensor> packed = {at::empty({2, D / NB, 2 * P * 4 * NB}, of_T),
+                                    at::empty({w_hr.defined() ? 2 : 0, D, P}, of_T)};
   at::parallel_for(0, 2, 1, [&](int64_t begin, int64_t end) {
     for (int64_t d = begin; d < end; ++d) {
       pack_gates(w_ih.data_ptr<float>() + d * 4 * D * P, w_hh.data_ptr<float>() + d * 4 * D * P,
@@ -186,13 +260,26 @@ std::vector<at::Tensor> pack_(const at::Tensor& w_ih, const at::Tensor& w_hh,
   return packed;
 }
 
+// Adds the weights of the recurrence alone, in half precision, if it holds them exactly.
+void pack_halves(std::vector<at::Tensor>& packed) {
+  const int64_t length = packed[0].size(2) / 2;
+  const std::vector<at::Tensor> whole = {packed[0].narrow(2, length, length), packed[1]};
+  std::vector<at::Tensor> halves;
+  for (const at::Tensor& w : whole) {
+    halves.push_back(w.to(at::kHalf).contiguous());
+    if (!halves.back().to(at::kFloat).equal(w)) return;
+  }
+  packed.insert(packed.end(), halves.begin(), halves.end());
+}
+
 template <typename T>
 std::vector<at::Tensor> forward_(const at::Tensor& x, const at::Tensor& h0, const at::Tensor& c0,
                                  const std::vector<at::Tensor>& packed, const at::Tensor& bias,
                                  const Steps& steps, double cell_clip, double proj_clip,
                                  bool save) {
   const int64_t N = steps.n_tokens, B = steps.n_sentences, P = x.size(2), D = c0.size(2);
-  const bool projects = packed.size() == 2;
+  const bool projects = packed[1].numel() > 0;
+  const bool reads_few = READS_FEW<T> && !save && P % ROWS == 0;
   const at::TensorOptions of = x.options();
   const at::TensorOptions of_T = of.dtype(type_of<T>());
   at::Tensor out = at::empty({2, N, P}, of), h_n = at::empty_like(h0), c_n = c0.clone();
@@ -217,6 +304,14 @@ std::vector<at::Tensor> forward_(const at::Tensor& x, const at::Tensor& h0, cons
     T* xh_ = xh.data_ptr<T>() + d * (N + ROWS) * 2 * P;
     T* m_ = m.data_ptr<T>() + d * m.size(1) * D;
     const T* w = packed[0].data_ptr<T>() + d * (D / NB) * 2 * P * 4 * NB;
+    const T* w_hr = projects ? packed[1].data_ptr<T>() + d * D * P : nullptr;
+    const Half *halves = nullptr, *halves_hr = nullptr;
+    if (packed.size() > 2) {
+      halves = packed[2].data_ptr<Half>() + d * 4 * D * P;
+      halves_hr = packed[3].data_ptr<Half>() + (projects ? d * D * P : 0);
+    }
+    std::vector<float> inputs;  // of the steps with few sentences, by block: x * W_ih
+    int64_t inputs_at = 0, inputs_end = 0;  // their tokens
     const float* b = bias.data_ptr<float>() + d * 4 * D;
     float* c = c_n.data_ptr<float>() + d * B * D;
     float* out_ = out.data_ptr<float>() + d * N * P;
@@ -227,12 +322,29 @@ std::vector<at::Tensor> forward_(const at::Tensor& x, const at::Tensor& h0, cons
       const int64_t n = std::min(steps.size[t], last) - first, at = steps.start[t] + first;
       if (n <= 0) break;
       T* m_step = m_ + (save ? at : first) * D;
-      for (int64_t block = 0; block < D / NB; ++block) {
-        product(padded(n), 4 * NB, 2 * P, xh_ + at * 2 * P, 2 * P, w + block * 2 * P * 4 * NB,
-                scratch.data());
+      const bool is_few = reads_few && n <= FEW && n == steps.size[t];
+      if (is_few && at + n > inputs_end) {
+        inputs.resize(D / NB * STRETCH * 4 * NB);
+        inputs_at = at;
+        inputs_end = std::min(N, at + STRETCH);
+        for (int64_t block = 0; block < D / NB; ++block)
+          product(padded(inputs_end - at), 4 * NB, P, xh_ + at * 2 * P, 2 * P,
+                  w + block * 2 * P * 4 * NB, inputs.data() + block * STRETCH * 4 * NB);
+      }
+      for (int64_t i = 0; i < D / NB; ++i) {
+        const int64_t block = t % 2 ? D / NB - 1 - i : i;  // begins with weights still in cache
+        const T* w_block = w + block * 2 * P * 4 * NB;
+        float* sums = scratch.data();
+        if (is_few) {
+          sums = inputs.data() + (block * STRETCH + at - inputs_at) * 4 * NB;
+          add_product(n, 4 * NB, P, xh_ + at * 2 * P + P, 2 * P, w_block + P * 4 * NB,
+                      halves ? halves + block * P * 4 * NB : nullptr, sums);
+        } else {
+          product(padded(n), 4 * NB, 2 * P, xh_ + at * 2 * P, 2 * P, w_block, sums);
+        }
         const float* bj = b + block * NB;
         for (int64_t r = 0; r < n; ++r) {
-          const float* s = scratch.data() + r * 4 * NB;
+          const float* s = sums + r * 4 * NB;
           float* cr = c + (first + r) * D + block * NB;
           T* mr = m_step + r * D + block * NB;
           float gi[NB], gf[NB], gg[NB], go[NB], gm[NB];
@@ -259,8 +371,12 @@ std::vector<at::Tensor> forward_(const at::Tensor& x, const at::Tensor& h0, cons
         }
       }
       const int64_t next = t + 1 < steps.count() ? std::min(steps.size[t + 1], last) - first : 0;
-      if (projects)
-        product(padded(n), P, D, m_step, D, packed[1].data_ptr<T>() + d * D * P, scratch.data());
+      if (projects && is_few) {
+        std::fill_n(scratch.data(), n * P, 0.f);
+        add_product(n, P, D, m_step, D, w_hr, halves_hr, scratch.data());
+      } else if (projects) {
+        product(padded(n), P, D, m_step, D, w_hr, scratch.data());
+      }
       for (int64_t r = 0; r < n; ++r) {
         float* o = out_ + (at + r) * P;
         if (projects) {
@@ -404,9 +520,11 @@ std::vector<at::Tensor> backward_(const at::Tensor& d_out, const at::Tensor& d_h
 at::Tensor given(const std::optional<at::Tensor>& t) { return t ? t->contiguous() : at::Tensor(); }
 
 std::vector<at::Tensor> pack(const at::Tensor& w_ih, const at::Tensor& w_hh,
-                             const std::optional<at::Tensor>& w_hr, bool half) {
+                             const std::optional<at::Tensor>& w_hr, bool half, bool reads_often) {
   auto f = half ? pack_<BFloat16> : pack_<float>;
-  return f(w_ih.contiguous(), w_hh.contiguous(), given(w_hr));
+  auto packed = f(w_ih.contiguous(), w_hh.contiguous(), given(w_hr));
+  if (reads_often && !half) pack_halves(packed);
+  return packed;
 }
 std::vector<at::Tensor> forward(const at::Tensor& x, const at::Tensor& h0, const at::Tensor& c0,
                                 const std::vector<at::Tensor>& packed, const at::Tensor& bias,

@@ -126,7 +126,7 @@ class KernelLSTM(torch.autograd.Function):
         for_backward = options.is_grad_enabled and any(ctx.needs_input_grad)
         bfloat16 = options.product_type == torch.bfloat16
         kernel, clips = load_kernel(bfloat16), (options.cell_clip or 0.0, options.proj_clip or 0.0)
-        packed = kernel.pack(weight_ih, weight_hh, weight_hr, bfloat16)
+        packed = kernel.pack(weight_ih, weight_hh, weight_hr, bfloat16, False)
         out, h_n, c_n, *saved = kernel.forward(
             x, h0, c0, packed, bias, options.packing.batch_sizes, *clips, for_backward
         )
