@@ -15,11 +15,15 @@ from .options import TextLang, report_errors
 CLIPS = {"cell_clip": 3, "proj_clip": 3}
 NO_CLIPS = {"cell_clip": None, "proj_clip": None}  # a GPU is faster without
 
-# By size. The original is the model of Peters et al. 2018.
+# By size. An hour is of one core, see docs/languages.md; the original is of Peters et al. 2018.
 MODELS: dict[str, dict[str, Any]] = {
     "xs": {
         "filters": [[1, 16], [2, 32], [3, 64], [4, 128]],
         "n_highway": 1, "projection_dim": 64, "dim": 256, **NO_CLIPS,
+    },
+    "hour": {
+        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128], [6, 128]],
+        "n_highway": 1, "projection_dim": 128, "dim": 512, **NO_CLIPS,
     },
     "sm": {
         "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128], [6, 128]],
@@ -36,17 +40,26 @@ MODELS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 COMMON = {"char_dim": 16, "activation": "relu", "n_layers": 2, "use_skip_connections": True}
 
-SMALL = {
-    "n_candidates": 2048, "max_steps": 25_000, "decay_steps": 8_000,
-    "learning_rate": 0.002, "dropout": 0.0,
+XS = {
+    "n_candidates": 2048, "max_steps": 25_000, "warmup_steps": 500, "decay_steps": 8_000,
+    "max_epochs": 0, "learning_rate": 0.002, "dropout": 0.0, "compiled_lstm": "false",
+    "subword_rows": 20_000, "subword_dim": 64,
 }  # fmt: skip
+HOUR = {  # some twelve million words; in half precision, with its subwords, less than 8 MB
+    **XS, "max_steps": 13_000, "warmup_steps": 650, "decay_steps": 4_300, "max_epochs": 10,
+    "compiled_lstm": "true",
+}  # fmt: skip
+SM = {**XS, "subword_rows": 50_000, "subword_dim": 128}
 LARGE = {
-    "n_candidates": 8192, "max_steps": 200_000, "decay_steps": 60_000,
+    **SM, "n_candidates": 8192, "max_steps": 200_000, "decay_steps": 60_000,
     "learning_rate": 0.0005, "dropout": 0.1,
+}  # fmt: skip
+SETTINGS: dict[str, dict[str, Any]] = {
+    "xs": XS, "hour": HOUR, "sm": SM, "md": LARGE, "original": LARGE,
 }  # fmt: skip
 # Many small steps learn more from the same text than few large ones; a GPU needs large batches.
 CPU = {"batch_words": 1024, "matmul_precision": "medium"}
-GPU = {"batch_words": 8192, "matmul_precision": "high"}
+GPU = {"batch_words": 8192, "matmul_precision": "high", "compiled_lstm": "false"}
 
 TEMPLATE = Path(__file__).with_name("pretrain_template.cfg")
 
@@ -61,8 +74,8 @@ def init_config_cli(
     """
     Create a config for `elmo pretrain`.
 
-    The size `sm` is that of the embedded model and trains on a CPU; `xs` is for small corpora; `md`
-    and `original` need a GPU.
+    The size `hour` trains in an hour of one core; `sm` is that of the embedded model and trains on
+    a CPU; `xs` is for small corpora; `md` and `original` need a GPU.
     """
     from ..util.files import write_text
 
@@ -102,6 +115,5 @@ def make_config(size: str, lang: str, gpu: bool) -> str:
         width=config.width,
         gpu_id=" --gpu-id 0" if gpu else "",
         model="\n".join(f"{name} = {json.dumps(value)}" for name, value in shape.items()),
-        **(LARGE if size in ("md", "original") else SMALL),
-        **(GPU if gpu else CPU),
+        **(SETTINGS[size] | (GPU if gpu else CPU)),
     )

@@ -18,7 +18,7 @@ from ..bilm.config import BiLMConfig
 from ..bilm.static_vectors import WordTable
 from ..text.corpus_reader import CorpusReader
 from ..util.files import read_json
-from ..util.settings import Settings, above_zero, at_least, below_one, one_of, shorten
+from ..util.settings import Settings, above_zero, at_least, below_one, in_range, one_of, shorten
 from ..weights.find import find_weights
 from ..weights.layout import Weights
 from .data.teacher import Teacher
@@ -106,6 +106,7 @@ class TrainingSettings(Settings):
 
     ``subword_epochs``: passes of floret (extra ``subwords``) over the training text before the
     first step, for static vectors of n-grams that are stored beside the biLM; 0: none.
+    ``subword_rows``, ``subword_dim``: the shape of their table, a byte for each number.
 
     ``train_vectors``: whether a table of word vectors is trained, all of it; false freezes it. The
     rows of the boundaries and of the unknown word are always trained.
@@ -147,6 +148,8 @@ class TrainingSettings(Settings):
     state: str = one_of(*STATES)
     n_streams: int = at_least(1, 64)
     subword_epochs: int = at_least(0, 0)
+    subword_rows: int = in_range(1, 10_000_000, 50_000)
+    subword_dim: int = in_range(1, 1000, 128)
     train_vectors: bool = False
     compiled_lstm: bool = False
     logger: dict[str, Any] | None = None

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli import app
 from spacy_elmo.cli.init_config import MODELS
 from spacy_elmo.cli.pretrain_config import read_spacy_config
@@ -43,6 +44,21 @@ def test_the_default_is_the_embedded_model(tmp_path: Path) -> None:
     assert f"{parameters / 1e6:.1f} M parameters" in printed
 
 
+def test_an_hour_of_one_core(tmp_path: Path) -> None:
+    """Small enough to be shared: its weights in half precision with its subwords."""
+    out = tmp_path / "config.cfg"
+    assert run(out, "--size", "hour", "--lang", "de")[0] == 0
+    assert "3.0 M parameters, 256-dimensional" in out.read_text(encoding="utf-8")
+    config = read_spacy_config(out)
+    settings = config.training
+    n_parameters = sum(p.numel() for p in BiLM(config.model).parameters())
+    table = settings.subword_rows * (settings.subword_dim + 4)
+    assert 7e6 < 2 * n_parameters + table < 7.6e6
+    assert settings.compiled_lstm and not settings.subword_epochs
+    assert run(out, "--size", "hour", "--gpu", "--force")[0] == 0
+    assert not read_spacy_config(out).training.compiled_lstm
+
+
 def test_the_smallest_size_trains_on_a_small_text(tmp_path: Path) -> None:
     """With fewer words in its vocabulary than the config's candidates."""
     text = tmp_path / "text.txt"
@@ -64,7 +80,7 @@ def test_the_smallest_size_trains_on_a_small_text(tmp_path: Path) -> None:
 def test_failures(tmp_path: Path) -> None:
     code, said = run("--size", "huge")
     assert code == 1
-    known = '"xs", "sm", "md", "original"'
+    known = '"xs", "hour", "sm", "md", "original"'
     assert f"The size is 'huge'; known are {known}." in " ".join(said.split())
     path = tmp_path / "config.cfg"
     path.write_text("precious")

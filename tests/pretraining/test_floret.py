@@ -18,7 +18,8 @@ from .helpers import make_config, prose, stop_after, write_text
 def test_a_run_trains_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("floret")
     text = write_text(tmp_path / "text.txt", prose() * 9)
-    config = make_config(text, text, {"training.subword_epochs": 3})
+    table = {"epochs": 3, "rows": 1000, "dim": 24}
+    config = make_config(text, text, {f"training.subword_{k}": v for k, v in table.items()})
     pretrain(config, tmp_path / "one", quiet=True)
     with monkeypatch.context() as patch:
         stop_after(patch, 7)
@@ -28,7 +29,7 @@ def test_a_run_trains_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     for run in ("one", "two"):
         for model in ("model-best", "model-last"):
             found = find_weights(tmp_path / run / model).subwords()
-            assert found is not None and found.table.shape == (50_000, 128)
+            assert found is not None and found.table.shape == (1000, 24)
             tables.append(found.table)
     assert all(np.array_equal(tables[0], table) for table in tables)  # the same seed, text, table
     # What starts from this biLM has them too.
@@ -43,6 +44,12 @@ def test_a_run_without_them(tmp_path: Path) -> None:
     text = write_text(tmp_path / "text.txt", prose())
     pretrain(make_config(text, text), tmp_path / "out", quiet=True)
     assert not list((tmp_path / "out").rglob(SUBWORDS))
+
+
+@pytest.mark.parametrize(("name", "value"), [("rows", 0), ("rows", 2.5), ("dim", 0), ("dim", 1001)])
+def test_a_shape_that_cannot_be(tmp_path: Path, name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=rf"\[training\] subword_{name} is {value}; "):
+        make_config(tmp_path, tmp_path, {f"training.subword_{name}": value})
 
 
 def test_without_the_package_an_error_says_so(

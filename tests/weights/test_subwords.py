@@ -63,6 +63,14 @@ def test_rows_are_stored_in_8_bits() -> None:
     assert Subwords.from_bytes(found.to_bytes(), "here").table == pytest.approx(found.table, 1e-6)
 
 
+def test_the_size_of_a_table() -> None:
+    """A byte for each number, and four for the scale of each row."""
+    for rows, dim in ((20_000, 64), (50_000, 128)):
+        table = np.zeros((rows, dim), dtype=np.float32)
+        n_bytes = len(Subwords(SETTINGS, table).to_bytes())
+        assert rows * (dim + 4) < n_bytes < rows * (dim + 4) + 1000
+
+
 def test_they_lie_beside_the_weights(tmp_path: Path) -> None:
     save_bilm(BiLM(BiLMConfig.from_dict(SMALL)), tmp_path)
     weights = find_weights(tmp_path)

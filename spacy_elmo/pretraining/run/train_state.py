@@ -165,7 +165,7 @@ def train_subwords(run: Run) -> Subwords | None:
     config = run.config
     if config.training.subword_epochs:
         text = run.corpus.reader.sentences()
-        return train_floret(text, config.training.subword_epochs, config.vocab.min_count)
+        return train_floret(text, config.training, config.vocab.min_count)
     return None if config.start is None else config.start.subwords()
 
 
