@@ -23,7 +23,10 @@ def main(
     weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
     nlp.add_pipe("elmo", config={"model": {"weights": weights}})
     for task in present(run, tasks):
-        nlp.add_pipe(task, source=spacy.load(run / "models" / f"{task}-elmo" / "model-best"))
+        source = spacy.load(run / "models" / f"{task}-elmo" / "model-best")
+        if source.vocab.vectors.size:  # the biLM's subwords, the same for all
+            nlp.vocab.vectors = source.vocab.vectors
+        nlp.add_pipe(task, source=source)
     # The layers are of use to the tasks alone; ELMo's vectors stay.
     nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})
     nlp.to_disk(run / "pipeline")

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import typer
@@ -21,6 +22,7 @@ from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 BILMS = {"en": "en_sm", "ko": "weights/ko_sm"}
 MOST_EPOCHS = 10  # however many minutes there are for a small text
 EVAL_WORDS = 20_000  # held out, where minutes count
+SUBWORD_EPOCHS = 5  # half a minute of an hour
 
 
 @report_errors("Cannot prepare the biLM")
@@ -58,7 +60,8 @@ def main(
         else:
             settings, start = str(run / "pretrain.cfg"), []
             gpu = ["--gpu"] if gpu_id >= 0 else []
-            elmo("init-config", settings, "--size", chosen.bilm, "--lang", lang, "--force", *gpu)
+            shape = "hour" if minutes and size == "full" else chosen.bilm
+            elmo("init-config", settings, "--size", shape, "--lang", lang, "--force", *gpu)
         if config != "auto":
             settings = config
         for split in ("train", "dev"):
@@ -80,6 +83,8 @@ def main(
                 "--model.max_characters_per_token", facts["max_characters_per_token"],
                 "--training.max_epochs", MOST_EPOCHS, "--training.eval_words", EVAL_WORDS,
             ]  # fmt: skip
+            if config == "auto":
+                paths += find_settings(gpu_id)
             if not steps:
                 steps, evaluations = find_steps(run, Path(settings), minutes, paths)
         lengths: list[object] = []
@@ -98,6 +103,26 @@ def main(
         bilm = str(out / "model-best")
     (run / "bilm.txt").write_text(f"{bilm}\n", encoding="utf-8")
     msg.good("The biLM", bilm)
+
+
+def find_settings(gpu_id: int) -> list[object]:
+    """Settings that need a package or a processor, where it is there; where not, a line says so."""
+    found: list[object] = []
+    if find_spec("floret"):
+        found += ["--training.subword_epochs", SUBWORD_EPOCHS]
+    else:
+        msg.info("Without subwords, which need floret: pip install 'spacy-elmo[subwords]'")
+    if gpu_id < 0 and has_bfloat16():
+        found += ["--training.mixed_precision", "true"]
+    elif gpu_id < 0:
+        msg.info("Without products in bfloat16, for which this CPU has no instructions: slower")
+    return found
+
+
+def has_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Tell whether the CPU has instructions for bfloat16, by the flags that Linux lists."""
+    text = cpuinfo.read_text(encoding="utf-8") if cpuinfo.exists() else ""
+    return any(flag.endswith("bf16") for flag in text.split())
 
 
 def find_steps(run: Path, config: Path, minutes: float, overrides: list[object]) -> tuple[int, int]:

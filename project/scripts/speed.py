@@ -54,7 +54,7 @@ def measure_speed(config: Path, overrides: Sequence[str]) -> tuple[float, float]
         settings,
         corpus=replace(settings.corpus, buffer_words=BUFFER_WORDS),
         # The last of these steps is followed by an evaluation.
-        training=replace(settings.training, **lengths, eval_every=N_STEPS + 1),
+        training=replace(settings.training, **lengths, eval_every=N_STEPS + 1, subword_epochs=0),
         make_logger=clock,
     )
     torch.set_num_threads(1)

@@ -172,6 +172,50 @@ def test_the_speed_of_a_run(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pretrain.cfg", "train.txt"]
 
 
+@pytest.mark.parametrize("has_all", [True, False])
+def test_an_hour_uses_what_there_is(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    has_all: bool,
+) -> None:
+    """The size `hour`, subwords and bfloat16; a line for what is missing."""
+    import bilm
+
+    commands: list[list[str]] = []
+    monkeypatch.setattr(bilm, "elmo", lambda *parts: commands.append(list(map(str, parts))))
+    monkeypatch.setattr(bilm, "find_spec", lambda name: has_all or None)
+    monkeypatch.setattr(bilm, "has_bfloat16", lambda: has_all)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    (tmp_path / "text").mkdir()
+    for split in ("train", "dev"):
+        (tmp_path / "text" / f"{split}.txt").touch()
+    (tmp_path / "language.json").write_text('{"max_characters_per_token": 50}')
+    bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=60, steps=9)
+    printed = capsys.readouterr().out
+    assert [command[0] for command in commands] == [
+        "init-config", "tokenize", "tokenize", "pretrain"
+    ]  # fmt: skip
+    assert commands[0][commands[0].index("--size") + 1] == "hour"
+    pretrain = " ".join(commands[-1])
+    assert ("--training.subword_epochs 5" in pretrain) == has_all
+    assert ("--training.mixed_precision true" in pretrain) == has_all
+    assert ("spacy-elmo[subwords]" in printed) == ("bfloat16" in printed) == (not has_all)
+    # A config of one's own has its own settings.
+    bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=60, steps=9, config="my.cfg")
+    assert "subword" not in " ".join(commands[-1])
+
+
+def test_instructions_for_bfloat16(tmp_path: Path) -> None:
+    from bilm import has_bfloat16
+
+    path = tmp_path / "cpuinfo"
+    assert not has_bfloat16(path)
+    for flags, found in (("avx512f avx512_bf16", True), ("avx512f", False), ("asimd bf16", True)):
+        path.write_text(f"processor: 0\nflags: fpu {flags} sse\n", encoding="utf-8")
+        assert has_bfloat16(path) == found
+
+
 def test_configs_of_few_labels(tmp_path: Path) -> None:
     from sizes import Size
     from train import make_added
