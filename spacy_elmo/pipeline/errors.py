@@ -11,6 +11,8 @@ from spacy.language import Language
 from spacy.vocab import Vocab
 
 from ..util.files import is_of_data
+from ..weights.downloads import published
+from ..weights.find import known_names
 from ..weights.layout import Card
 from .pipeline_parts import find_component, list_components
 
@@ -226,10 +228,21 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> bool
     weights_lang = card.meta.get("lang")
     if not lang or not weights_lang or lang == weights_lang or "xx" in (lang, weights_lang):
         return False
+    here = known_names(lang)
+    elsewhere = [name for name, each in published().items() if each.lang == lang]
+    advice = f"Set 'weights' in {block} to "
+    if here:
+        advice += f"{' or '.join(map(repr, here))}."
+    elif elsewhere:
+        advice += (
+            f"{' or '.join(map(repr, elsewhere))}, after `python -m spacy elmo download "
+            f"{elsewhere[0]}`."
+        )
+    else:
+        advice += f"a biLM of '{lang}', or train one with `python -m spacy elmo pretrain`."
     warnings.warn(
         f"The pipeline's language is '{lang}', but the ELMo weights '{weights}' were trained on "
-        f"'{weights_lang}': they will be of little use. Set 'weights' in {block} to a biLM of "
-        f"'{lang}', or train one with `python -m spacy elmo pretrain`.",
+        f"'{weights_lang}': they will be of little use. {advice}",
         UserWarning,
         stacklevel=3,
     )

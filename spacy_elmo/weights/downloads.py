@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import about
+
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # one folder, visible, inside the cache folder
 ALLENNLP = "https://s3-us-west-2.amazonaws.com/allennlp/models/elmo"
@@ -16,10 +18,10 @@ NLPL = "http://vectors.nlpl.eu/repository/20"
 
 @dataclass(frozen=True)
 class Published:
-    """Weights that others have published.
+    """Weights that have a name.
 
     Attributes:
-        urls: of an ``options.json`` and an HDF5 file, or of a zip.
+        urls: of an ``options.json`` and an HDF5 file, or of a zip, which a wheel is.
         lang: their language, as spaCy's code.
         text: what they were trained on.
         megabytes: size of the download, as far as it is known.
@@ -40,8 +42,19 @@ def _nlpl(number: int, lang: str, text: str) -> Published:
     return Published((f"{NLPL}/{number}.zip",), lang, text)
 
 
+# The project's own beside the embedded ones, by language, each a wheel of `elmo package`.
+VERSION, NOVELS = "0.1.0", "novels of 1840 to 1920"
+OWN = {
+    "de": NOVELS,
+    "hu": f"{NOVELS}; Wikipedia, news and law",
+    "ko": "Wikipedia and film reviews",
+    "pt": f"{NOVELS}; newspapers",
+    "ro": f"{NOVELS}; news and Wikipedia",
+    "sv": f"{NOVELS}; prose of the 1970s",
+    "uk": f"{NOVELS}; parliament and documentation",
+}
 NEWS = "1 Billion Word Benchmark (news)"
-PUBLISHED = {
+PUBLISHED = {  # by others
     "elmo_small": _allennlp("2x1024_128_2048cnn_1xhighway", NEWS, 54),
     "elmo_medium": _allennlp("2x2048_256_2048cnn_1xhighway", NEWS, 112),
     "elmo_original": _allennlp("2x4096_512_2048cnn_2xhighway", NEWS, 374),
@@ -59,6 +72,26 @@ PUBLISHED = {
     "nlpl_217": _nlpl(217, "nb", "NorELMo30: Wikipedia and Norsk Aviskorpus"),
     "nlpl_218": _nlpl(218, "nb", "NorELMo100: Wikipedia and Norsk Aviskorpus"),
 }
+
+
+def published() -> dict[str, Published]:
+    """All weights with a name: the project's own, once it has an address, and those of others."""
+    own = {}
+    for lang, text in OWN.items() if about.__uri__ else ():
+        folder = f"{about.__uri__}/releases/download/{lang}_sm-{VERSION}"
+        url = f"{folder}/spacy_elmo_{lang}_sm-{VERSION}-py3-none-any.whl"
+        own[f"{lang}_sm"] = Published((url,), lang, text, 12 if lang == "ko" else 8)
+    return own | PUBLISHED
+
+
+def has_no_address(name: str) -> str | None:
+    """Advice where a name is of the project's own weights, and it has no address; else None."""
+    if about.__uri__ or name not in {f"{lang}_sm" for lang in OWN}:
+        return None
+    return (
+        f"The ELMo weights '{name}' cannot be downloaded yet: spacy-elmo has no address. In a copy "
+        f"of its repository, set 'weights' to the directory project/weights/{name}."
+    )
 
 
 def cache_folder() -> Path:
@@ -99,7 +132,7 @@ def downloaded_names() -> list[str]:
 def download_hint(name: str) -> str | None:
     """Advice to download what a ``weights`` setting names; None if it is neither published nor
     an address."""
-    if name in PUBLISHED:
+    if name in published():
         return (
             f"The ELMo weights '{name}' have not been downloaded. Download them once with: "
             f"python -m spacy elmo download {name}"
@@ -110,4 +143,4 @@ def download_hint(name: str) -> str | None:
             f"them once with `python -m spacy elmo download`, and set 'weights' to the name that "
             f"the command prints."
         )
-    return None
+    return has_no_address(name)

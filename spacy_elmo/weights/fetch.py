@@ -19,7 +19,7 @@ import requests
 
 from ..about import __version__
 from ..util.files import atomic_directory, write_json
-from .downloads import NAME, PUBLISHED, cache_folder
+from .downloads import NAME, cache_folder, has_no_address, published
 from .find import EMBEDDED, GROUP, find_weights, names_in_zip, refuse_others
 from .layout import CONFIG, FILES, HDF5, META, OPTIONS
 from .published.hdf5 import import_h5py
@@ -41,7 +41,7 @@ def download(
     fetched again before.
 
     Args:
-        sources: a name of `PUBLISHED`, one address or two.
+        sources: a name of `published`, one address or two.
         name: for weights from an address.
         checksums: the SHA-256 for each address, or none.
         force: fetch again and replace what is there.
@@ -85,10 +85,13 @@ def download(
 
 def _resolve(sources: Sequence[str], name: str | None) -> tuple[str, list[str]]:
     """The name of the weights, and their addresses."""
-    if len(sources) == 1 and sources[0] in PUBLISHED:
+    known = published()
+    if len(sources) == 1 and sources[0] in known:
         if name is not None:
             raise ValueError("--name is for weights from an address; these have one.")
-        return _check_free(sources[0]), list(PUBLISHED[sources[0]].urls)
+        return _check_free(sources[0]), list(known[sources[0]].urls)
+    if len(sources) == 1 and (advice := has_no_address(sources[0])):
+        raise ValueError(advice)
     names = [_file_name(url) for url in sources]
     kinds = sorted(Path(each).suffix for each in names)
     is_zip = len(kinds) == 1 and kinds[0] not in (".json", *HDF5)
@@ -96,7 +99,7 @@ def _resolve(sources: Sequence[str], name: str | None) -> tuple[str, list[str]]:
     are_urls = all(re.match("https?://", source, re.IGNORECASE) for source in sources)
     if not are_urls or not (is_zip or is_pair):
         raise ValueError(
-            f"Give one name, of {list(PUBLISHED)}; or the address (http:// or https://) of a zip; "
+            f"Give one name, of {list(known)}; or the address (http:// or https://) of a zip; "
             f"or two addresses, one ending in .json and one in .hdf5. Found {sources}."
         )
     stem = next(Path(each).stem for each in names if not each.endswith(".json"))
@@ -201,7 +204,7 @@ def _unpack(url: str, archive: Path, folder: Path) -> None:
 def _write_card(name: str, files: list[dict[str, str]], path: Path) -> None:
     """Write a card for weights that come without one."""
     meta: dict[str, Any] = {"spacy_elmo": __version__, "name": name}
-    if name in PUBLISHED:
-        meta |= {"lang": PUBLISHED[name].lang, "description": PUBLISHED[name].text}
+    if known := published().get(name):
+        meta |= {"lang": known.lang, "description": known.text}
     meta["sources"] = [{"name": _file_name(file["url"]), **file} for file in files]
     write_json(path, meta)

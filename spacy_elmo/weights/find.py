@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,11 +57,9 @@ def _find(setting: str | Path | Sequence[str | Path]) -> Weights:
     if not isinstance(setting, str | Path):
         return _two_files([Path(path) for path in setting])
     name = str(setting)
-    embedded = {file.parent.name: file.parent for file in EMBEDDED.glob(f"*/{CONFIG}")}
-    if name in embedded:
+    if name in (embedded := _embedded()):
         return NativeWeights(embedded[name])
-    installed = {point.name: point.value for point in entry_points(group=GROUP)}
-    if name in installed:
+    if name in (installed := _installed_modules()):
         return _installed(name, installed[name])
     path = present_directory(find_downloaded(name) or Path(setting))
     if path.is_dir():
@@ -70,13 +69,33 @@ def _find(setting: str | Path | Sequence[str | Path]) -> Weights:
     hint = download_hint(name)
     if hint is not None:
         raise WeightsNotFoundError(hint)
-    names = sorted({*embedded, *installed, *downloaded_names()})
     raise WeightsNotFoundError(
         f"Cannot find the ELMo weights {name!r}: there is no such file or directory, and the "
-        f"embedded, installed and downloaded weights are {names}. Set 'weights' to "
+        f"embedded, installed and downloaded weights are {known_names()}. Set 'weights' to "
         f"one of these names, to a directory or a zip of weights, or to a list of two paths, of "
         f"options.json and of the HDF5 file. {EXPECTED}"
     )
+
+
+def known_names(lang: str | None = None) -> list[str]:
+    """The names of embedded, installed and downloaded weights, all or those of a language."""
+    names = sorted({*_embedded(), *_installed_modules(), *downloaded_names()})
+    return names if lang is None else [name for name in names if _lang(name) == lang]
+
+
+def _lang(name: str) -> object:
+    """The language on the card of weights; None if it says none, or they are damaged."""
+    with suppress(ValueError):
+        return find_weights(name).card().meta.get("lang")
+    return None
+
+
+def _embedded() -> dict[str, Path]:
+    return {file.parent.name: file.parent for file in EMBEDDED.glob(f"*/{CONFIG}")}
+
+
+def _installed_modules() -> dict[str, str]:
+    return {point.name: point.value for point in entry_points(group=GROUP)}
 
 
 def load_bilm(setting: Setting) -> BiLM:

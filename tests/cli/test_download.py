@@ -23,6 +23,7 @@ import pytest
 import spacy
 from typer.testing import CliRunner
 
+from spacy_elmo import about
 from spacy_elmo.cli import app
 from spacy_elmo.weights.downloads import CACHE_VARIABLE, PUBLISHED, Published, cache_folder
 from spacy_elmo.weights.find import WeightsNotFoundError, find_weights
@@ -205,6 +206,32 @@ def test_published_name(server, cache, monkeypatch, h5py) -> None:
     assert card.meta["lang"] == "de"
     assert not server.answers.clear()
     assert "Already" in succeed("elmo_small")
+
+
+def test_the_projects_own(server, cache, tmp_path, monkeypatch) -> None:
+    """A wheel of `elmo package` at the project's address, once it has one; till then an error."""
+    with pytest.raises(WeightsNotFoundError, match=r"has no address.*project/weights/de_sm"):
+        find_weights("de_sm")
+    assert "has no address" in fail("de_sm")
+    assert "de_sm" not in succeed()
+    monkeypatch.setattr(about, "__uri__", server.url("/spacy-elmo"))
+    assert "de_sm" in succeed()
+    with pytest.raises(WeightsNotFoundError, match="spacy elmo download de_sm"):
+        find_weights("de_sm")
+    weights = write_weights(tmp_path / "mine")
+    result = CliRunner().invoke(app, [
+        "package", str(weights), str(tmp_path), "--name", "de_sm", "--version", "0.1.0",
+        "--build", "none", "--lang", "de",
+    ])  # fmt: skip
+    assert result.exit_code == 0, result.output
+    module = tmp_path / "spacy-elmo-de-sm-0.1.0" / "spacy_elmo_de_sm"
+    wheel = {f"{module.name}/{path.name}": path.read_bytes() for path in module.iterdir()}
+    wheel["spacy_elmo_de_sm-0.1.0.dist-info/METADATA"] = b"Name: spacy-elmo-de-sm"
+    name = "spacy_elmo_de_sm-0.1.0-py3-none-any.whl"
+    server.serve(f"/spacy-elmo/releases/download/de_sm-0.1.0/{name}", whole(make_zip(wheel)))
+    succeed("de_sm")
+    assert find_weights("de_sm").card().meta["lang"] == "de"
+    assert "__init__.py" not in visible(cache / "de_sm")
 
 
 def test_published_zip(server, cache, h5py) -> None:

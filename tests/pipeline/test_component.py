@@ -15,11 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
+from spacy_elmo import about
 from spacy_elmo.architectures import BiLM
 from spacy_elmo.architectures import Elmo as make_model
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.pipeline.component import Elmo
 from spacy_elmo.pipeline.settings import BiLMSettings
+from spacy_elmo.weights.downloads import CACHE_VARIABLE
 from spacy_elmo.weights.layout import Card
 
 from .helpers import (
@@ -220,17 +222,36 @@ def test_weights_load_when_needed(weights):
     assert elmo.shim.is_loaded
 
 
-WARNS = r"language is 'de'.*trained on 'en'.*'weights'.*pretrain"
+WARNS = r"language is '{}'.*trained on 'en'.*'weights' in \[components.elmo.model\] to {}"
 
 
 def test_another_language_warns_once(weights):
-    nlp = make_nlp(weights, "de")
-    with pytest.warns(UserWarning, match=WARNS) as caught:
+    nlp = make_nlp(weights, "hu")
+    advice = "a biLM of 'hu', or train one .*pretrain"
+    with pytest.warns(UserWarning, match=WARNS.format("hu", advice)) as caught:
         nlp("Die Bank.")
         nlp("Die Bank am Fluss.")
         list(nlp.pipe(["eins", "zwei"]))
         nlp.get_pipe("elmo").model.copy().predict([nlp("drei")])
     assert len(caught) == 1
+
+
+def test_the_warning_names_weights_of_the_language(weights, tmp_path, monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+
+    def warned(lang):
+        with pytest.warns(UserWarning) as caught:
+            make_nlp(weights, lang)("a")
+        return str(caught[0].message)
+
+    assert warned("la").endswith("'nlpl_203', after `python -m spacy elmo download nlpl_203`.")
+    monkeypatch.setattr(about, "__uri__", "https://example.org/spacy-elmo")
+    assert "'de_sm' or 'nlpl_201', after `python -m spacy elmo download de_sm`." in warned("de")
+    for name, lang in (("my_german", "de"), ("damaged", "de"), ("other", "la")):
+        write_weights(tmp_path / name, card=Card({**CARD.meta, "lang": lang}))
+    (tmp_path / "damaged" / "meta.json").write_text("{")
+    assert "to 'my_german'." in warned("de")  # what is there needs no download
+    assert "\n" not in warned("de")
 
 
 @pytest.mark.parametrize(
