@@ -1,12 +1,17 @@
-"""A finished pretraining run to weights that ship: half precision, a head of fewer words.
+"""A finished pretraining run to weights that ship: half precision, a head of fewer words or none.
 
     python scripts/release.py RUN OUT --train SHARDS [--words 20000] [--steps 300]
+    python scripts/release.py runs/de-full/pretrained weights/de_sm --train SHARDS --lang de
 
 Takes ``model-best`` of a run of ``python -m spacy elmo pretrain``. The head is restricted to its
 most frequent words; the row of <UNK>, which now also stands for the words left out, is refitted on
 the training text, and all else stays as it is. The log and the config (without its paths) go along.
 The statistics of the run go along, too. A card, licence, meta.json, lists of texts and the log of a
 first training that are in OUT already stay there.
+
+With --lang there is no head, unless --words is given; statistics are of the whole training text,
+and so are subwords, if the run has none; the card is written from the log of the run and the facts
+in weights/languages.json. Without a head, all files together must have at most 8 MB.
 """
 
 from __future__ import annotations
@@ -16,25 +21,88 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from confection import Config
 from torch.nn import functional as F
 
+from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.lm.forward import hidden_states
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import UNKNOWN, Vocabulary
-from spacy_elmo.pretraining.config import Paths, TrainingSettings, read_config
+from spacy_elmo.pretraining.config import Paths, PretrainConfig, TrainingSettings, read_config
 from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
+from spacy_elmo.pretraining.data.floret import train_floret
 from spacy_elmo.text.shards import Shards, find_shards
 from spacy_elmo.util.files import atomic_directory
+from spacy_elmo.weights.downloads import VERSION
 from spacy_elmo.weights.find import find_weights, load_bilm
-from spacy_elmo.weights.layout import DOCUMENTS, META
-from spacy_elmo.weights.native import save_bilm, save_statistics
+from spacy_elmo.weights.layout import DOCUMENTS, META, Card
+from spacy_elmo.weights.native import save_bilm, save_statistics, save_subwords
+from spacy_elmo.weights.statistics import compute_statistics
 
 TEXTS = ("pages.txt.xz", "books.txt", "documents.txt.xz", "heldout.txt")
-COPIED = (*DOCUMENTS, META, *TEXTS, "first_training.cfg", "first_training.jsonl")
+COPIED = (*TEXTS, "first_training.cfg", "first_training.jsonl")
+MOST_MB = 8.0  # without a head
+SUBWORDS = {"subword_epochs": 5, "subword_rows": 20_000, "subword_dim": 64}
+FACTS = Path(__file__).parents[1] / "weights" / "languages.json"
+AUTHOR, LICENSE = "the spacy-elmo developers", "CC BY-SA 4.0"
+
+README = """\
+# {name}: a small {language} biLM
+
+In each direction, two LSTM layers ({dim} cells, projection {projection}) over a character CNN:
+{parameters:.1f} million parameters, {width}-dimensional vectors.
+
+```python
+import spacy
+
+rules = {{"nlp": {{"tokenizer": {{"@tokenizers": "{tokenizer}"}}}}}}
+nlp = spacy.blank("{lang}", config=rules)
+nlp.add_pipe("elmo", config={{"model": {{"weights": "project/weights/{name}"}}}})
+```
+
+| file | content |
+|---|---|
+| `config.json`, `weights.safetensors` | the biLM, half precision |
+| `subwords.safetensors` | static vectors of n-grams, by floret from the same text |
+| `statistics.safetensors` | of layers and words of the text, for `similarity` |
+| `training.cfg`, `training.jsonl` | config and log of the training |
+
+## Texts
+
+| source | words | licence |
+|---|---|---|
+{texts}
+
+{note}
+
+## Training
+
+{steps:,} steps, {words_read:,} words and punctuation marks, in {minutes:.0f} minutes. The
+perplexity of held-out text was {perplexity:.0f}: full softmax over {n_words:,} words, mean of both
+directions. That head is not included, and the weights were rounded to half precision.
+
+## Licence
+
+{license}, see `LICENSE`; the texts' own licences are in the table and in `meta.json`.
+"""
+TERMS = """\
+The weights and word lists in this directory are offered under the Creative Commons
+Attribution-ShareAlike 4.0 International licence ({license}):
+
+    https://creativecommons.org/licenses/by-sa/4.0/legalcode
+
+They were learned from:
+{texts}
+
+The texts were cleaned and split into sentences before training. Their authors do not endorse this
+model.
+
+Please attribute as: "{name}" of spacy-elmo, {license}.
+"""
 
 
 def fit_unknown(
@@ -79,34 +147,108 @@ def fit_unknown(
     return small, vocab
 
 
+def make_card(lang: str, run: Path, config: PretrainConfig, log: list[dict[str, Any]]) -> Card:
+    """The card of a language's weights, from the facts about its texts and the log of its run.
+
+    Raises:
+        ValueError: there are no facts about the language, or the run has not finished.
+    """
+    languages = json.loads(FACTS.read_text(encoding="utf-8"))
+    if lang not in languages:
+        raise ValueError(f"{FACTS} has no '{lang}'; known are {', '.join(languages)}.")
+    facts, name, shape = languages[lang], f"{lang}_sm", config.model
+    sources = facts["sources"]
+    results = [entry["mean"] for entry in log if entry.get("model") == "model-best"]
+    if not results:
+        raise ValueError(f"The run '{run}' has not finished; go on with `elmo pretrain --resume`.")
+    last = [entry for entry in log if "loss" in entry][-1]
+    tokenizer = find_weights(run / "model-best").card().meta.get("tokenizer", "spacy.Tokenizer.v1")
+    meta = {
+        "name": name,
+        "lang": lang,
+        "tokenizer": tokenizer,
+        "version": VERSION,
+        "description": (
+            f"{facts['language']} biLM of spacy-elmo: two LSTM layers of {shape.dim} cells, "
+            f"projection {shape.projection_dim}"
+        ),
+        "author": AUTHOR,
+        "license": LICENSE,
+        "sources": [
+            {"name": f"spacy-elmo {name} biLM", "author": AUTHOR, "license": LICENSE},
+            *({key: text for key, text in each.items() if key != "words"} for each in sources),
+        ],
+    }
+    readme = README.format(
+        **{key: meta[key] for key in ("name", "lang", "tokenizer", "license")},
+        language=facts["language"],
+        dim=shape.dim,
+        projection=shape.projection_dim,
+        width=shape.width,
+        parameters=sum(p.numel() for p in load_bilm(run / "model-best").parameters()) / 1e6,
+        texts="\n".join(
+            f"| [{each['name']}]({each['url']}) | {each['words']} | {each['license']} |"
+            for each in sources
+        ),
+        note=facts["note"],
+        steps=last["step"],
+        words_read=last["words"],
+        minutes=last["seconds"] / 60,
+        perplexity=results[-1],
+        n_words=len((run / "vocab.txt").read_text(encoding="utf-8").splitlines()),
+    )
+    texts = "\n".join(f"- {each['name']}, {each['url']} ({each['license']})" for each in sources)
+    terms = TERMS.format(name=name, license=LICENSE, texts=texts)
+    return Card(meta, {"README.md": readme, "LICENSE": terms})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("run", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--train", type=Path, required=True, nargs="+", help="training shards")
-    parser.add_argument("--words", type=int, default=20_000, help="words of the head")
+    parser.add_argument("--words", type=int, help="words of the head; 0: none (default: 20,000)")
+    parser.add_argument("--lang", help="of weights/languages.json, for the card")
     parser.add_argument("--steps", type=int, default=300)
     arguments = parser.parse_args()
-    run, out = arguments.run, arguments.out
-
-    head, vocab = fit_unknown(run, find_shards(arguments.train), arguments.words, arguments.steps)
+    run, out, lang = arguments.run, arguments.out, arguments.lang
+    n_words = (0 if lang else 20_000) if arguments.words is None else arguments.words
+    shards = find_shards(arguments.train)
     config = read_config(run / "pretrain.json")
     entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    card = make_card(lang, run, config, entries) if lang else None
     with atomic_directory(out) as directory:
-        save_bilm(load_bilm(run / "model-best"), directory, half=True)
-        save_head(head, vocab, directory, half=True)
-        statistics = find_weights(run / "model-best").statistics()
+        save_bilm(load_bilm(run / "model-best"), directory, card, half=True)
+        if n_words:
+            save_head(*fit_unknown(run, shards, n_words, arguments.steps), directory, half=True)
+        weights = find_weights(run / "model-best")
+        statistics, subwords = weights.statistics(), weights.subwords()
+        if lang:
+            sentences = Shards(shards).sentences
+            indexed = IndexedSentences(sentences(), config.corpus.max_words)
+            statistics = compute_statistics(load_bilm(directory), indexed)
+            settings = replace(config.training, **SUBWORDS)
+            subwords = subwords or train_floret(sentences(), settings, config.vocab.min_count)
         if statistics is not None:
             save_statistics(statistics, directory)
+        if subwords is not None:
+            save_subwords(subwords, directory)
         Config(replace(config, paths=Paths()).to_dict()).to_disk(directory / "training.cfg")
         lines = [json.dumps(entry) + "\n" for entry in entries]
         (directory / "training.jsonl").write_text("".join(lines), encoding="utf-8")
-        for name in COPIED:
+        for name in COPIED if lang else (*COPIED, *DOCUMENTS, META):
             if (out / name).exists():
                 shutil.copy2(out / name, directory / name)
-    print(f"{out}: {len(vocab):,} words in the head")
-    for file in sorted(out.iterdir()):
-        print(f"  {file.name:22} {file.stat().st_size / 1e6:6.2f} MB")
+        sizes = {file.name: file.stat().st_size / 1e6 for file in sorted(directory.iterdir())}
+        for name, size in sizes.items():
+            print(f"  {name:22} {size:6.2f} MB")
+        if not n_words and sum(sizes.values()) > MOST_MB:
+            raise ValueError(
+                f"The weights have {sum(sizes.values()):.1f} MB, more than {MOST_MB}. Train a "
+                f"smaller biLM (`elmo init-config --size hour`), or fewer subwords ([training] "
+                f"subword_rows, subword_dim)."
+            )
+    print(f"{out}: {sum(sizes.values()):.2f} MB")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
 import torch
 from safetensors.torch import load_file
 
@@ -14,6 +17,8 @@ from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import UNKNOWN
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.weights.find import find_weights, load_bilm
+from spacy_elmo.weights.native import save_subwords
+from spacy_elmo.weights.subwords import FloretSettings, Subwords
 
 from ..pretraining.helpers import make_block, make_config, prose, write_text
 
@@ -44,3 +49,36 @@ def test_a_run_in_half_precision_with_a_smaller_head(tmp_path: Path) -> None:
     # The refitted row of <UNK> stands for the words that were removed, too.
     assert perplexities[1] < perplexities[0]
     assert (out / "training.cfg").exists() and (out / "training.jsonl").exists()
+
+
+def test_the_weights_of_a_language(tmp_path: Path) -> None:
+    """Without a head, with a card from the facts about its texts, and at most 8 MB."""
+    pytest.importorskip("floret")
+    train = write_text(tmp_path / "train.txt", prose() * 4)
+    run, out = tmp_path / "run", tmp_path / "de_sm"
+    pretrain(make_config(train, write_text(tmp_path / "dev.txt", prose())), run, quiet=True)
+
+    def release(lang: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, SCRIPT, run, out, "--train", train, "--lang", lang]
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True)
+
+    out.mkdir()
+    (out / "README.md").write_text("An earlier card.\n")
+    assert release("de").returncode == 0
+    weights = find_weights(out)
+    assert not weights.has_head() and weights.load()
+    subwords, statistics = weights.subwords(), weights.statistics()
+    assert subwords is not None and subwords.table.shape == (20_000, 64)
+    assert statistics is not None and "bank" in statistics.words
+    card = weights.card()
+    assert (card.meta["name"], card.meta["lang"]) == ("de_sm", "de")
+    assert "ELTeC-deu" in json.dumps(card.meta["sources"])
+    assert all("ELTeC-deu" in card.documents[name] for name in ("README.md", "LICENSE"))
+    assert "a small German biLM" in card.documents["README.md"]
+
+    assert "known are de, hu, ko, pt, ro, sv, uk" in release("tlh").stderr
+    large = np.zeros((130_000, 64), dtype=np.float32)
+    save_subwords(Subwords(FloretSettings(), large), run / "model-best")
+    result = release("de")
+    assert result.returncode and "MB, more than 8.0" in result.stderr
+    assert find_weights(out).subwords().table.shape == (20_000, 64)  # nothing was written
