@@ -171,7 +171,7 @@ def test_missing_settings_are_named(name):
 def test_options_without_a_block(block):
     options = make_options()
     del options[block]
-    with pytest.raises(ValueError, match=f"no '{block}' block"):
+    with pytest.raises(ValueError, match=f"'{block}'.* (block|missing)"):
         from_options(options)
 
 

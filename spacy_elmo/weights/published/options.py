@@ -43,11 +43,10 @@ def to_options(config: BiLMConfig) -> dict[str, Any]:
         ValueError: there is no char-CNN.
     """
     if config.token_encoder != "char_cnn":
-        has = f"token_encoder = {config.token_encoder!r}"
         raise ValueError(
-            f"The published layout (options.json and HDF5) is for biLMs with a char-CNN alone; "
-            f"this one has {has}, which no other implementation reads. Write the native layout "
-            f"(elmo convert --to native)."
+            f"The published layout is for biLMs with a char-CNN; this one has token_encoder = "
+            f"{config.token_encoder!r}, which no other implementation reads. Write the native "
+            f"layout (--to native)."
         )
     options: dict[str, Any] = {"bidirectional": True}
     for name, path in PATHS.items():
@@ -72,8 +71,6 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
             "options.json: there is no 'char_cnn' block, so this model reads word ids, not "
             "characters. Only biLMs with a character CNN can be loaded."
         )
-    if "lstm" not in options:
-        raise ValueError("options.json: there is no 'lstm' block.")
     if options.get("bidirectional", True) is False:
         raise ValueError(
             "options.json: 'bidirectional' is false; only bidirectional models can be loaded."
@@ -82,14 +79,13 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
 
 
 def _find(options: Mapping[str, Any], name: str) -> Any:
-    value: Any = options
-    path = PATHS[name].split(".")
-    for part, above in zip(path, [None, *path], strict=False):
+    block, value = "", options
+    for part in PATHS[name].split("."):
         if not isinstance(value, Mapping):
-            raise ValueError(f"options.json: '{above}' is {shorten(value)}, not a block.")
-        if part not in value and name not in DEFAULTS:
-            raise ValueError(f"options.json: the setting '{part}' is missing.")
-        if part not in value:
+            raise ValueError(f"options.json: '{block}' is {shorten(value)}, not a block.")
+        if part not in value and name in DEFAULTS:
             return DEFAULTS[name]
-        value = value[part]
+        if part not in value:
+            raise ValueError(f"options.json: the setting '{part}' is missing.")
+        block, value = part, value[part]
     return 0 if name == "n_highway" and value is None else value
