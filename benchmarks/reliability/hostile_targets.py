@@ -41,8 +41,8 @@ from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.text.readers import StoredDocs, tokenize_files
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.weights.find import find_weights
-from spacy_elmo.weights.layout import Card
-from spacy_elmo.weights.native import save_bilm, save_statistics
+from spacy_elmo.weights.layout import STATISTICS, Card
+from spacy_elmo.weights.native import save_bilm
 from spacy_elmo.weights.published.weights import write_published
 from spacy_elmo.weights.statistics import compute_statistics
 
@@ -87,7 +87,8 @@ def make_targets(root: Path) -> dict[str, Target]:
     save_bilm(model, own, card)
     save_head(head, vocab, own)
     sentences = [line.split() for line in TEXT.splitlines()]
-    save_statistics(compute_statistics(model, IndexedSentences(sentences)), own)
+    statistics = compute_statistics(model, IndexedSentences(sentences))
+    (own / STATISTICS).write_bytes(statistics.to_bytes())
     write_published(model, published, head, vocab.words)
     (published / "vocab.txt.gz").write_bytes(gzip.compress((published / "vocab.txt").read_bytes()))
     (published / "vocab.txt").unlink()

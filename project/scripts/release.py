@@ -37,10 +37,11 @@ from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
 from spacy_elmo.pretraining.data.floret import train_floret
 from spacy_elmo.text.shards import Shards, find_shards
 from spacy_elmo.util.files import atomic_directory
+from spacy_elmo.weights import layout
 from spacy_elmo.weights.downloads import VERSION
 from spacy_elmo.weights.find import find_weights, load_bilm
-from spacy_elmo.weights.layout import DOCUMENTS, META, Card
-from spacy_elmo.weights.native import save_bilm, save_statistics, save_subwords
+from spacy_elmo.weights.layout import DOCUMENTS, META, STATISTICS, Card
+from spacy_elmo.weights.native import save_bilm
 from spacy_elmo.weights.statistics import compute_statistics
 
 TEXTS = ("pages.txt.xz", "books.txt", "documents.txt.xz", "heldout.txt")
@@ -230,9 +231,9 @@ def main() -> None:
             settings = replace(config.training, **SUBWORDS)
             subwords = subwords or train_floret(sentences(), settings, config.vocab.min_count)
         if statistics is not None:
-            save_statistics(statistics, directory)
+            (directory / STATISTICS).write_bytes(statistics.to_bytes())
         if subwords is not None:
-            save_subwords(subwords, directory)
+            (directory / layout.SUBWORDS).write_bytes(subwords.to_bytes())
         Config(replace(config, paths=Paths()).to_dict()).to_disk(directory / "training.cfg")
         lines = [json.dumps(entry) + "\n" for entry in entries]
         (directory / "training.jsonl").write_text("".join(lines), encoding="utf-8")

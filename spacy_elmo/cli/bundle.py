@@ -18,9 +18,9 @@ from ..lm.vocabulary import Vocabulary
 from ..text.readers import blank
 from ..text.segments import split_text
 from ..text.shards import read_lines
-from ..util.files import read_whole, reading
-from ..weights.layout import Card, Weights
-from ..weights.native import save_bilm, save_statistics, save_subwords
+from ..util.files import read_whole, reading, write_bytes
+from ..weights.layout import STATISTICS, SUBWORDS, Card, Weights
+from ..weights.native import save_bilm
 from ..weights.published.weights import PublishedWeights, write_published
 from ..weights.statistics import Statistics, compute_statistics
 from ..weights.subwords import Subwords
@@ -144,9 +144,9 @@ class Bundle:
             (directory / file.name).write_bytes(data)
         self.card.save(directory)
         if self.statistics is not None:
-            save_statistics(self.statistics, directory)
+            write_bytes(directory / STATISTICS, self.statistics.to_bytes())
         if self.subwords is not None:
-            save_subwords(self.subwords, directory)
+            write_bytes(directory / SUBWORDS, self.subwords.to_bytes())
         if layout == "native":
             save_bilm(self.model, directory, half=half)
             if self.head is not None:

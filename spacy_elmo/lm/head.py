@@ -25,9 +25,7 @@ def save_head(head: SoftmaxHead, vocab: Vocabulary, path: Path, half: bool = Fal
     """
     vocab.write(path / VOCAB)
     tensors = {name: tensor.detach().cpu() for name, tensor in head.state_dict().items()}
-    if half:
-        tensors = {name: tensor.half() for name, tensor in tensors.items()}
-    write_tensors(compact(tensors), path / HEAD)
+    write_tensors(compact(tensors, half), path / HEAD)
 
 
 def load_head(setting: Setting) -> tuple[SoftmaxHead, Vocabulary]:

@@ -86,7 +86,7 @@ def published() -> dict[str, Published]:
 
 def has_no_address(name: str) -> str | None:
     """Advice where a name is of the project's own weights, and it has no address; else None."""
-    if about.__uri__ or name not in {f"{lang}_sm" for lang in OWN}:
+    if about.__uri__ or name.removesuffix("_sm") not in OWN:
         return None
     return (
         f"The ELMo weights '{name}' cannot be downloaded yet: spacy-elmo has no address. In a copy "
@@ -118,15 +118,9 @@ def find_downloaded(name: str) -> Path | None:
 
 def downloaded_names() -> list[str]:
     """The names of all downloaded weights; other folders may lie beside them."""
-    from .layout import CONFIG, HDF5, OPTIONS, WEIGHTS
-
-    found = []
-    for path in cache_folder().glob("*/"):
-        names = {file.name for file in path.iterdir()} if path.is_dir() else set()
-        is_published = OPTIONS in names and any(name.endswith(HDF5) for name in names)
-        if NAME.fullmatch(path.name) and (is_published or {CONFIG, WEIGHTS} <= names):
-            found.append(path.name)
-    return sorted(found)
+    kinds = ("safetensors", "hdf5", "h5")
+    found = {file.parent.name for kind in kinds for file in cache_folder().glob(f"*/*.{kind}")}
+    return sorted(filter(NAME.fullmatch, found))
 
 
 def download_hint(name: str) -> str | None:
@@ -139,8 +133,7 @@ def download_hint(name: str) -> str | None:
         )
     if name.lower().startswith(("http://", "https://")):
         return (
-            f"The ELMo weights are an address, {name!r}, and pipelines download nothing. Download "
-            f"them once with `python -m spacy elmo download`, and set 'weights' to the name that "
-            f"the command prints."
+            f"The ELMo weights are an address, {name!r}. Download them once with `python -m spacy "
+            f"elmo download`, and set 'weights' to the name that the command prints."
         )
     return has_no_address(name)

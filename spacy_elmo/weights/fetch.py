@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from importlib.metadata import entry_points
@@ -18,12 +16,12 @@ import pooch
 import requests
 
 from ..about import __version__
-from ..util.files import atomic_directory, write_json
+from ..util.files import atomic_directory, reading, write_json
 from .downloads import NAME, cache_folder, has_no_address, published
-from .find import EMBEDDED, GROUP, find_weights, names_in_zip, refuse_others
-from .layout import CONFIG, FILES, HDF5, META, OPTIONS
+from .find import EMBEDDED, GROUP, find_weights
+from .layout import CONFIG, FILES, HDF5, META, MODEL, OPTIONS
 from .published.hdf5 import import_h5py
-from .published.weights import folder_in_zip, unpack
+from .zips import open_zip, unpack
 
 BROKEN_OFF = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
 
@@ -55,17 +53,19 @@ def download(
         OSError: a file cannot be written.
     """
     name, urls = _resolve(sources, name)
+    if (EMBEDDED / name).is_dir() or name in entry_points(group=GROUP).names:
+        raise ValueError(
+            f"There are embedded or installed weights of the name '{name}'. Give another one with "
+            f"--name."
+        )
     if checksums and len(checksums) != len(urls):
         raise ValueError(f"There are {len(urls)} files and {len(checksums)} checksums (--sha256).")
-    for checksum in checksums:
-        if not re.fullmatch(r"[0-9a-fA-F]{64}", checksum):
-            raise ValueError(f"--sha256 is {checksum!r}; it must be 64 hexadecimal digits.")
     folder = cache_folder() / name
     if folder.is_dir() and not force:
         return {"name": name, "path": str(folder), "files": []}
     if len(urls) == 2:
         import_h5py(name)  # before the download rather than after it
-    kept = {_kept(folder, url, len(urls) == 1): url for url in urls}
+    kept = {_kept(folder, url): url for url in urls}
     for path in kept if force else ():
         path.unlink(missing_ok=True)
     _fetch(kept, checksums or [None] * len(urls), quiet)
@@ -89,48 +89,36 @@ def _resolve(sources: Sequence[str], name: str | None) -> tuple[str, list[str]]:
     if len(sources) == 1 and sources[0] in known:
         if name is not None:
             raise ValueError("--name is for weights from an address; these have one.")
-        return _check_free(sources[0]), list(known[sources[0]].urls)
+        return sources[0], list(known[sources[0]].urls)
     if len(sources) == 1 and (advice := has_no_address(sources[0])):
         raise ValueError(advice)
-    names = [_file_name(url) for url in sources]
-    kinds = sorted(Path(each).suffix for each in names)
-    is_zip = len(kinds) == 1 and kinds[0] not in (".json", *HDF5)
-    is_pair = len(kinds) == 2 and kinds[0] in HDF5 and kinds[1] == ".json"
     are_urls = all(re.match("https?://", source, re.IGNORECASE) for source in sources)
+    files = [Path(_file_name(url)) for url in sources]
+    weights = [file for file in files if file.suffix != ".json"]
+    is_pair = len(files) == 2 and len(weights) == 1 and weights[0].suffix in HDF5
+    is_zip = len(files) == 1 and len(weights) == 1 and weights[0].suffix not in HDF5
     if not are_urls or not (is_zip or is_pair):
         raise ValueError(
             f"Give one name, of {list(known)}; or the address (http:// or https://) of a zip; "
             f"or two addresses, one ending in .json and one in .hdf5. Found {sources}."
         )
-    stem = next(Path(each).stem for each in names if not each.endswith(".json"))
-    name = name or stem.removesuffix("_weights")
+    name = name or weights[0].stem.removesuffix("_weights")
     if not NAME.fullmatch(name):
         raise ValueError(
             f"The weights cannot be stored under the name {name!r}. Give one of letters, digits, "
             f"'.', '_' and '-' with --name."
         )
-    return _check_free(name), list(sources)
-
-
-def _check_free(name: str) -> str:
-    """The name, unless embedded or installed weights, which come first, have it."""
-    if (EMBEDDED / name).is_dir() or name in entry_points(group=GROUP).names:
-        raise ValueError(
-            f"There are embedded or installed weights of the name '{name}'. Give another one with "
-            f"--name."
-        )
-    return name
+    return name, list(sources)
 
 
 def _file_name(url: str) -> str:
     return unquote(urlsplit(url).path).rpartition("/")[2]
 
 
-def _kept(folder: Path, url: str, is_zip: bool) -> Path:
+def _kept(folder: Path, url: str) -> Path:
     """The path of an address's file until the weights in a folder are complete."""
-    kind = "zip" if is_zip else "json" if _file_name(url).endswith(".json") else "hdf5"
     digest = sha256(url.encode()).hexdigest()[:8]  # the same name may be given to other addresses
-    return folder.with_name(f"{folder.name}-{digest}.{kind}")
+    return folder.with_name(f"{folder.name}-{digest}{Path(_file_name(url)).suffix}")
 
 
 def _fetch(kept: Mapping[Path, str], checksums: Sequence[str | None], quiet: bool) -> None:
@@ -162,49 +150,34 @@ def _fetch(kept: Mapping[Path, str], checksums: Sequence[str | None], quiet: boo
 
 
 def _install(files: list[dict[str, str]], kept: list[Path], folder: Path) -> None:
-    """Make the weights of a folder of what was downloaded, and check them."""
+    """Make the weights of a folder of what was downloaded, and check them.
+
+    Of a zip, the files of weights are unpacked, and no others; none of its paths are used.
+
+    Raises:
+        ValueError: they are damaged, or no weights.
+        OSError: a file cannot be written.
+    """
     with atomic_directory(folder) as new:
-        if len(kept) == 1:
-            _unpack(files[0]["url"], kept[0], new)
-            origins = {new: kept[0]}
+        if len(kept) == 2:
+            for path in kept:  # copied: the other is readable for its owner alone
+                shutil.copyfile(path, new / (OPTIONS if path.suffix == ".json" else MODEL))
         else:
-            origins = {new / (OPTIONS if p.suffix == ".json" else "weights.hdf5"): p for p in kept}
-            for target, path in origins.items():
-                shutil.copyfile(path, target)  # the other is readable for its owner alone
+            for member in open_zip(kept[0], CONFIG, OPTIONS).iterdir():
+                if member.is_file() and (member.name in FILES or member.name.endswith(HDF5)):
+                    with reading("the zip", kept[0]), open(new / member.name, "wb") as file:
+                        unpack(member, file)
         if not (new / META).exists():
-            _write_card(folder.name, files, new / META)
+            write_json(new / META, _card(folder.name, files))
         try:
             find_weights(new).check()
         except ValueError as error:
-            message = str(error)
-            for target, path in origins.items():
-                message = message.replace(str(target), str(path))
-            raise ValueError(message) from error
+            raise ValueError(str(error).replace(str(new), folder.name)) from error
 
 
-def _unpack(url: str, archive: Path, folder: Path) -> None:
-    """Unpack the files of weights in a zip, and no others; none of its paths are used.
-
-    Raises:
-        ValueError: it is no zip, is damaged, or contains no weights.
-        OSError: a file cannot be written.
-    """
-    if not zipfile.is_zipfile(archive):
-        raise ValueError(f"{url} is no zip, or a damaged one.")
-    refuse_others(url, names_in_zip(archive))
-    try:
-        for member in folder_in_zip(archive, CONFIG, OPTIONS).iterdir():
-            if member.is_file() and (member.name in FILES or member.name.endswith(HDF5)):
-                with open(folder / member.name, "wb") as file:
-                    unpack(member, file)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{url}: the zip is damaged ({error}).") from error
-
-
-def _write_card(name: str, files: list[dict[str, str]], path: Path) -> None:
-    """Write a card for weights that come without one."""
+def _card(name: str, files: list[dict[str, str]]) -> dict[str, Any]:
+    """A card for weights that come without one."""
     meta: dict[str, Any] = {"spacy_elmo": __version__, "name": name}
     if known := published().get(name):
         meta |= {"lang": known.lang, "description": known.text}
-    meta["sources"] = [{"name": _file_name(file["url"]), **file} for file in files]
-    write_json(path, meta)
+    return meta | {"sources": [{"name": _file_name(file["url"]), **file} for file in files]}

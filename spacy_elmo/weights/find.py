@@ -10,11 +10,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..bilm.model import BiLM
-from ..util.files import present_directory, reading
+from ..util.files import present_directory
 from .downloads import download_hint, downloaded_names, find_downloaded
-from .layout import CONFIG, HDF5, OPTIONS, WEIGHTS, Weights
+from .layout import CONFIG, OPTIONS, WEIGHTS, Weights, refuse_others
 from .native import NativeWeights
 from .published.weights import PublishedWeights
+from .zips import open_zip
 
 GROUP = "spacy_elmo_weights"  # of entry points
 EMBEDDED = Path(__file__).parent.parent / "models"
@@ -48,14 +49,14 @@ def find_weights(setting: Setting) -> Weights:
     if isinstance(setting, Weights):
         return setting
     try:
-        return _find(setting)
+        if isinstance(setting, str | Path):
+            return _find(setting)
+        return _find(setting[0]) if len(setting) == 1 else _two_files(list(map(Path, setting)))
     except OSError as error:
         raise WeightsNotFoundError(f"Cannot read the ELMo weights {setting!r}: {error}") from error
 
 
-def _find(setting: str | Path | Sequence[str | Path]) -> Weights:
-    if not isinstance(setting, str | Path):
-        return _two_files([Path(path) for path in setting])
+def _find(setting: str | Path) -> Weights:
     name = str(setting)
     if name in (embedded := _embedded()):
         return NativeWeights(embedded[name])
@@ -66,14 +67,11 @@ def _find(setting: str | Path | Sequence[str | Path]) -> Weights:
         return _in_directory(path)
     if path.is_file():
         return _in_file(path)
-    hint = download_hint(name)
-    if hint is not None:
-        raise WeightsNotFoundError(hint)
     raise WeightsNotFoundError(
-        f"Cannot find the ELMo weights {name!r}: there is no such file or directory, and the "
-        f"embedded, installed and downloaded weights are {known_names()}. Set 'weights' to "
-        f"one of these names, to a directory or a zip of weights, or to a list of two paths, of "
-        f"options.json and of the HDF5 file. {EXPECTED}"
+        download_hint(name)
+        or f"Cannot find the ELMo weights {name!r}: there is no such file or directory, and the "
+        f"embedded, installed and downloaded weights are {known_names()}. Set 'weights' to one of "
+        f"these names, to a directory or a zip of weights, or to a list of two paths. {EXPECTED}"
     )
 
 
@@ -125,7 +123,7 @@ def _in_directory(path: Path) -> Weights:
     if (path / CONFIG).is_file():
         return NativeWeights(path)
     if (path / OPTIONS).is_file():
-        return PublishedWeights.in_folder(path)
+        return PublishedWeights.in_folder(path, str(path))
     raise WeightsNotFoundError(
         f"'{path}' has no {CONFIG}, so it is no directory of weights. {EXPECTED}"
     )
@@ -133,63 +131,22 @@ def _in_directory(path: Path) -> Weights:
 
 def _in_file(path: Path) -> Weights:
     if zipfile.is_zipfile(path):
-        refuse_others(str(path), names_in_zip(path))
-        return PublishedWeights.in_zip(path)
-    if path.suffix in (*HDF5, ".json"):
-        raise ValueError(
-            f"'{path}' is one of the two files of a published model. Name both, as "
-            f'weights = ["path/to/options.json", "path/to/weights.hdf5"], or their directory.'
-        )
+        return PublishedWeights.in_folder(open_zip(path, OPTIONS), str(path))
     raise ValueError(
         f"'{path}' is neither a directory of weights nor a zip of them; a zip may be incomplete. "
-        f"{EXPECTED}"
+        f'{EXPECTED} Of two files give both: weights = ["options.json", "weights.hdf5"].'
     )
 
 
-def names_in_zip(path: Path) -> list[str]:
-    """The files in a zip, without their folders.
-
-    Raises:
-        ValueError: it is damaged, or has names that lead out of it.
-    """
-    with reading("the zip", path), zipfile.ZipFile(path) as archive:
-        names = [name.replace("\\", "/").rstrip("/") for name in archive.namelist()]
-    for name in names:
-        if {"", ".."} & set(name.split("/")):
-            raise ValueError(
-                f"The zip '{path}' is not read, because the name {name!r} leads out of it. Make a "
-                f"zip of options.json and model.hdf5 alone."
-            )
-    return [name.rpartition("/")[2] for name in names]
-
-
 def _two_files(paths: list[Path]) -> Weights:
-    if len(paths) == 1:
-        return find_weights(paths[0])
     options = [path for path in paths if path.suffix == ".json"]
     others = [path for path in paths if path.suffix != ".json"]
     if len(options) != 1 or len(others) != 1:
         raise ValueError(
             f"Weights given as a list are two files, an options.json and an HDF5 file; found "
-            f"{[str(path) for path in paths]}."
+            f"{list(map(str, paths))}."
         )
     for path in paths:
         if not path.is_file():
             raise WeightsNotFoundError(f"Cannot find the file '{path}' of the ELMo weights.")
     return PublishedWeights(options[0], others[0])
-
-
-def refuse_others(where: str, names: Sequence[str]) -> None:
-    """Raise a ValueError for an ELMo of a kind that cannot be loaded; the message explains it."""
-    if {"encoder.pkl", "token_embedder.pkl"} & set(names):
-        raise ValueError(
-            f"'{where}' is a model of ELMoForManyLangs (encoder.pkl, token_embedder.pkl), whose "
-            f"pickled files are read by one command alone. Convert it, and set 'weights' to its "
-            f"output: `python -m spacy elmo convert {where} OUT`."
-        )
-    has_hdf5 = any(name.endswith(HDF5) for name in names)
-    if not has_hdf5 and any(name.startswith("model.ckpt") for name in names):
-        raise ValueError(
-            f"'{where}' is a TensorFlow checkpoint of bilm-tf (model.ckpt-…). Write its weights to "
-            f"an HDF5 file first, with that project's bin/dump_weights.py."
-        )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gzip
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -15,7 +14,7 @@ import torch
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..util.files import read_json, read_text, reading, write_json
+from ..util.files import read_json, read_text, read_whole, reading, write_json
 from ..util.settings import shorten
 from .statistics import Statistics
 from .subwords import Subwords
@@ -55,18 +54,15 @@ class Card:
     documents: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("meta", "documents"):
-            if not isinstance(getattr(self, name), dict):
-                raise ValueError(f"The card's '{name}' must be an object.")
-        unknown = [name for name in self.documents if name not in DOCUMENTS]
-        if unknown:
-            raise ValueError(
-                f"The card has a document {unknown[0]!r}; it may have {' and '.join(DOCUMENTS)}."
-            )
-        texts = {**{name: self.meta[name] for name in TEXTS if name in self.meta}, **self.documents}
-        wrong = [name for name, text in texts.items() if not isinstance(text, str)]
-        if wrong:
-            raise ValueError(f"The card's '{wrong[0]}' must be a text, found {texts[wrong[0]]!r}.")
+        if not isinstance(self.meta, dict) or not isinstance(self.documents, dict):
+            raise ValueError("The card's 'meta' and 'documents' must be objects.")
+        for name in self.documents:
+            if name not in DOCUMENTS:
+                allowed = " and ".join(DOCUMENTS)
+                raise ValueError(f"The card has a document {name!r}; it may have {allowed}.")
+        for name, value in (self.meta | self.documents).items():
+            if name in (*TEXTS, *DOCUMENTS) and not isinstance(value, str):
+                raise ValueError(f"The card's '{name}' must be a text, found {value!r}.")
         sources = self.meta.get("sources", [])
         if not isinstance(sources, list) or not all(isinstance(each, dict) for each in sources):
             raise ValueError(f"The card's 'sources' must be a list of objects, found {sources!r}.")
@@ -100,7 +96,7 @@ def check_json(value: Any, depth: int = 0) -> None:
 
 
 class Weights(ABC):
-    """Weights on disk, in either layout; no tensor is read before `load` or `head`.
+    """Weights on disk, in any layout; no tensor is read before `load` or `head`.
 
     Attributes:
         where: their path or name, for messages.
@@ -112,7 +108,7 @@ class Weights(ABC):
     where: str
     layout: str
     folder: Traversable | None
-    vocab: Traversable | None
+    vocab: Traversable | None = None
 
     @abstractmethod
     def config(self) -> BiLMConfig:
@@ -138,55 +134,89 @@ class Weights(ABC):
             ValueError: something is missing, damaged, or does not fit the config.
         """
 
-    @abstractmethod
-    def files(self) -> list[Path]:
-        """The files that they are read from, card and head among them; or the zip."""
-
-    @abstractmethod
-    def has_head(self) -> bool:
-        """Tell whether there are a language model's head and its vocabulary."""
-
-    @abstractmethod
-    def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
-        """The head: its V words, and ``weight`` ``(V, P)`` and ``bias`` ``(V,)``, unchecked.
-
-        Raises:
-            ValueError: there is none, or it is damaged.
-        """
+    def is_ours(self) -> bool:
+        """Tell whether this package wrote them, in either layout."""
+        return True
 
     def has_warm_state(self) -> bool:
         """Tell whether a warm state is stored with them."""
         return False
 
+    def has_softmax(self) -> bool:
+        """Tell whether a language model's head is stored with them, with or without its words."""
+        return False
+
+    def softmax(self) -> dict[str, torch.Tensor]:
+        """The tensors of the head, ``weight`` ``(V, P)`` and ``bias`` ``(V,)``, unchecked."""
+        raise NotImplementedError
+
+    def has_head(self) -> bool:
+        """Tell whether there are a language model's head and its vocabulary."""
+        return self.vocab is not None and self.has_softmax()
+
+    def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
+        """The V words of the head, and its tensors, see `softmax`.
+
+        Raises:
+            ValueError: there is none, or it is damaged.
+        """
+        if not self.has_softmax():
+            raise self._no_head()
+        return self.words(), self.softmax()
+
+    def words(self) -> list[str]:
+        """The V words of the head.
+
+        Raises:
+            ValueError: there are none, or they are damaged.
+        """
+        if self.vocab is None:
+            raise self._no_head()
+        return read_words(self.vocab)
+
+    def _no_head(self) -> ValueError:
+        return ValueError(
+            f"The biLM in '{self.where}' comes without a language model's head, or without its "
+            f"words ({VOCAB}), so it cannot predict words. Models from `python -m spacy elmo "
+            f"pretrain` have both."
+        )
+
+    # The files beside the tensors
+
+    def beside(self, name: str) -> Traversable | None:
+        """A file in the directory, by its name; None if there is none."""
+        file = None if self.folder is None else self.folder.joinpath(name)
+        return file if file is not None and file.is_file() else None
+
+    def files(self) -> list[Path]:
+        """The files that they are read from, card and head among them; or the zip."""
+        return [file for file in map(self.beside, FILES) if isinstance(file, Path)]
+
     def statistics(self) -> Statistics | None:
-        """Statistics of the layers and words, of a file beside any layout; None if there is none.
+        """Statistics of the layers and words; None if there are none.
 
         Raises:
             ValueError: they are damaged, or belong to another biLM.
         """
-        file, data = self._read_beside(STATISTICS)
-        return None if data is None else Statistics.from_bytes(data, self.config(), file)
+        data = self._read(STATISTICS)
+        source = f"{self.where}/{STATISTICS}"
+        return None if data is None else Statistics.from_bytes(data, self.config(), source)
 
     def subwords(self) -> Subwords | None:
-        """Static vectors of n-grams, of a file beside any layout; None if there is none.
+        """Static vectors of n-grams; None if there are none.
 
         Raises:
             ValueError: they are damaged.
         """
-        file, data = self._read_beside(SUBWORDS)
-        return None if data is None else Subwords.from_bytes(data, file)
+        data = self._read(SUBWORDS)
+        return None if data is None else Subwords.from_bytes(data, f"{self.where}/{SUBWORDS}")
 
-    def _read_beside(self, name: str) -> tuple[str, bytes | None]:
-        """A file beside the weights, by its name: its path and bytes, None if there is none."""
-        file = None if self.folder is None else self.folder.joinpath(name)
-        if file is None or not file.is_file():
-            return name, None
+    def _read(self, name: str) -> bytes | None:
+        file = self.beside(name)
+        if file is None:
+            return None
         with reading("the file", file):
-            return str(file), file.read_bytes()
-
-    def is_ours(self) -> bool:
-        """Tell whether this package wrote them, in either layout."""
-        return True
+            return file.read_bytes()
 
     def card(self) -> Card:
         """Name, language, licence and so on; empty where there is no card.
@@ -200,18 +230,11 @@ class Weights(ABC):
         meta = read_json(file) if file.is_file() else {}
         if "spacy_elmo" not in meta and meta and not self.is_ours():  # `elmo download` writes it
             meta = {"published": meta}  # with keys of another project
-        for path in map(self.folder.joinpath, DOCUMENTS):
-            if path.is_file():
-                with reading("the document", path):
-                    documents[path.name] = read_text(path)
+        for document in filter(None, map(self.beside, DOCUMENTS)):
+            with reading("the document", document):
+                documents[document.name] = read_text(document)
         with reading("the card", file):
             return Card(meta, documents)
-
-    def words(self) -> list[str]:
-        """The V words of the head."""
-        if self.vocab is None:
-            raise self.no_head([VOCAB])
-        return read_words(self.vocab)
 
     def extra_files(self) -> list[Traversable]:
         """Other files that belong to them, such as lists of sources.
@@ -233,14 +256,6 @@ class Weights(ABC):
                 )
         return extra
 
-    def no_head(self, missing: Sequence[str]) -> ValueError:
-        """The error for weights without a head, or without its vocabulary."""
-        return ValueError(
-            f"The biLM in '{self.where}' comes without a language model's head, so it cannot "
-            f"predict words: there is no {' and no '.join(missing)}. Models from `python -m spacy "
-            f"elmo pretrain` have one."
-        )
-
 
 def read_words(path: Traversable) -> list[str]:
     """The lines of a vocabulary; gzipped if its name ends in ``.gz``.
@@ -250,11 +265,25 @@ def read_words(path: Traversable) -> list[str]:
     """
     with reading("the vocabulary", path):
         is_packed = path.name.endswith(".gz")
-        with path.open("rb") as raw, gzip.open(raw) if is_packed else nullcontext(raw) as file:
-            data = file.read(MAX_VOCAB_BYTES + 1)
-        if len(data) > MAX_VOCAB_BYTES or data.count(b"\n") > MAX_VOCAB_WORDS:
-            raise ValueError(
-                f"it has more than {MAX_VOCAB_BYTES:,} bytes or {MAX_VOCAB_WORDS:,} lines"
-            )
+        with path.open("rb") as raw:
+            file: Any = gzip.GzipFile(fileobj=raw) if is_packed else raw
+            data: bytes = read_whole(file, MAX_VOCAB_BYTES)
+        if data.count(b"\n") > MAX_VOCAB_WORDS:
+            raise ValueError(f"it has more than {MAX_VOCAB_WORDS:,} lines")
         text = data.decode("utf-8")
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")
+
+
+def refuse_others(where: str, names: Collection[str]) -> None:
+    """Raise a ValueError for files of an ELMo of a kind that cannot be loaded."""
+    if "encoder.pkl" in names and "token_embedder.pkl" in names:
+        raise ValueError(
+            f"'{where}' is a model of ELMoForManyLangs, whose pickled files are not read here: "
+            f"convert it with `python -m spacy elmo convert {where} OUT`."
+        )
+    is_checkpoint = any(name.startswith("model.ckpt") for name in names)
+    if is_checkpoint and not any(name.endswith(HDF5) for name in names):
+        raise ValueError(
+            f"'{where}' is a TensorFlow checkpoint of bilm-tf (model.ckpt-…). Write its weights to "
+            f"an HDF5 file first, with that project's bin/dump_weights.py."
+        )

@@ -65,7 +65,7 @@ class ManyLangsWeights(Weights):
 
     def __init__(self, path: Path):
         self.path = self.folder = path
-        self.where, self.vocab = str(path), None
+        self.where = str(path)
 
     def config(self) -> BiLMConfig:
         name = read_json(self.path / CONFIG).get("config_path")
@@ -86,26 +86,13 @@ class ManyLangsWeights(Weights):
     def check(self) -> None:
         self.load()
 
-    def files(self) -> list[Path]:
-        return [self.path / name for name in (CONFIG, CHARACTERS, WORDS, EMBEDDER, ENCODER)]
-
     def is_ours(self) -> bool:
         return False
-
-    def has_head(self) -> bool:
-        return False  # a sampled softmax, which is not published
-
-    def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
-        raise self.no_head(["head in this layout"])
 
     def _tensors(self, name: str) -> dict[str, torch.Tensor]:
         with reading("the weights", self.path / name):
             found = torch.load(self.path / name, map_location="cpu", weights_only=True)
-            if not isinstance(found, dict) or not all(
-                isinstance(tensor, torch.Tensor) for tensor in found.values()
-            ):
-                raise ValueError("it is not a state dict of tensors")
-        return {str(name): tensor.detach() for name, tensor in found.items()}
+            return {str(name): tensor.detach() for name, tensor in found.items()}
 
     def _entries(self, name: str) -> list[str]:
         """A dictionary's entries, in the order of their ids.

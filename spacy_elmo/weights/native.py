@@ -19,13 +19,10 @@ from safetensors.torch import save as save_tensors
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.static_vectors import TOO_LARGE
-from ..util.files import atomic_file, read_json, reading, write_json
-from .layout import CONFIG, FILES, HEAD, STATISTICS, SUBWORDS, VOCAB, WEIGHTS, Card, Weights
-from .statistics import Statistics
-from .subwords import Subwords
+from ..util.files import read_json, reading, write_json
+from .layout import CONFIG, HEAD, VOCAB, WEIGHTS, Card, Weights
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-PROBE = "The quick brown fox jumps over a lazy dog , 1234567890 times !"
 # Characters with every byte of UTF-8: ASCII, all that continue one, and all that begin one.
 CHARACTERS = (
     *range(0xC0),
@@ -47,7 +44,7 @@ class NativeWeights(Weights):
     def __init__(self, path: Path):
         self.path = self.folder = path
         self.where = str(path)
-        self.vocab = path / VOCAB if (path / VOCAB).is_file() else None
+        self.vocab = self.beside(VOCAB)
 
     def config(self) -> BiLMConfig:
         data = read_json(self.path / CONFIG)
@@ -63,16 +60,11 @@ class NativeWeights(Weights):
         shapes, config = self._shapes(), self.config()
         check_shapes(_empty(config, shapes).state_dict(), shapes, str(self.path / WEIGHTS))
 
-    def files(self) -> list[Path]:
-        return [self.path / name for name in FILES if (self.path / name).is_file()]
+    def has_softmax(self) -> bool:
+        return self.beside(HEAD) is not None
 
-    def has_head(self) -> bool:
-        return self.vocab is not None and (self.path / HEAD).is_file()
-
-    def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
-        if not self.has_head():
-            raise self.no_head([n for n in (HEAD, VOCAB) if not (self.path / n).is_file()])
-        return self.words(), self._tensors(HEAD)
+    def softmax(self) -> dict[str, torch.Tensor]:
+        return self._tensors(HEAD)
 
     def has_warm_state(self) -> bool:
         return "warm_h" in self._shapes()
@@ -141,10 +133,10 @@ def check_output(model: BiLM, source: str) -> None:
 
 
 def _probe(max_characters: int) -> list[list[str]]:
-    """Sentences of plain words and of words with all bytes, none of which is cut off."""
-    n, plain = max(1, (max_characters - 2) // 4), PROBE.split()
+    """Short sentences of words with all bytes, none of which is cut off."""
+    n = max(1, (max_characters - 2) // 4)
     words = ["".join(map(chr, CHARACTERS[i : i + n])) for i in range(0, len(CHARACTERS), n)]
-    return [plain, *(words[i : i + len(plain)] for i in range(0, len(words), len(plain)))]
+    return [words[i : i + 4] for i in range(0, len(words), 4)]
 
 
 def _empty(config: BiLMConfig, found: Mapping[str, tuple[int, ...]]) -> BiLM:
@@ -197,19 +189,19 @@ def check_tensors(
             raise ValueError(f"{source}: tensor '{name}' has values that are not finite.")
 
 
-def compact(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The tensors, in half precision where that is exact."""
+def compact(tensors: Mapping[str, torch.Tensor], half: bool = False) -> dict[str, torch.Tensor]:
+    """The tensors, in half precision where that is exact.
+
+    Args:
+        tensors: by name; integers stay the same.
+        half: round all others to half precision.
+    """
     found: dict[str, torch.Tensor] = {}
     for name, tensor in tensors.items():
-        half = halved(tensor)
-        is_exact = torch.equal(half.to(tensor.dtype), tensor)
-        found[name] = (half if is_exact else tensor).contiguous()
+        rounded = tensor.half() if tensor.is_floating_point() else tensor
+        is_wanted = half or torch.equal(rounded.to(tensor.dtype), tensor)
+        found[name] = (rounded if is_wanted else tensor).contiguous()
     return found
-
-
-def halved(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor in half precision; integers stay the same."""
-    return tensor.half() if tensor.is_floating_point() else tensor
 
 
 def to_bytes(model: BiLM) -> bytes:
@@ -246,21 +238,7 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
         half: round the weights to half precision first.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
-    if half:
-        tensors = {name: halved(tensor).to(tensor.dtype) for name, tensor in tensors.items()}
     write_json(path / CONFIG, model.config.to_dict())
-    write_tensors(compact(tensors), path / WEIGHTS)
+    write_tensors(compact(tensors, half), path / WEIGHTS)
     if card is not None:
         card.save(path)
-
-
-def save_statistics(statistics: Statistics, path: Path) -> None:
-    """Write statistics into a directory that exists."""
-    with atomic_file(path / STATISTICS) as temporary:
-        temporary.write_bytes(statistics.to_bytes())
-
-
-def save_subwords(subwords: Subwords, path: Path) -> None:
-    """Write static vectors of n-grams into a directory that exists."""
-    with atomic_file(path / SUBWORDS) as temporary:
-        temporary.write_bytes(subwords.to_bytes())

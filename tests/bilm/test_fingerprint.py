@@ -12,7 +12,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.fingerprint import fingerprint
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights.find import load_bilm
-from spacy_elmo.weights.native import from_bytes, halved, save_bilm, to_bytes
+from spacy_elmo.weights.native import from_bytes, save_bilm, to_bytes
 
 SHAPE = {"projection_dim": 4, "dim": 6, "n_layers": 2}
 CHARACTERS = BiLMConfig(filters=((1, 4), (2, 4)), char_dim=3, **SHAPE)
@@ -26,7 +26,7 @@ def make_bilm(config: BiLMConfig) -> BiLM:
     model = BiLM(config).eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.copy_(halved(parameter.uniform_(-0.5, 0.5)))
+            parameter.copy_(parameter.uniform_(-0.5, 0.5).half())
     return model
 
 

@@ -317,13 +317,12 @@ def test_checksum(server, cache, h5py) -> None:
     assert kept == OPTIONS
     only(cache, "tiny-*.json").write_bytes(OPTIONS[:-1])  # it is replaced
     succeed(*urls, "-s", right[0].upper(), "-s", right[1])
-    assert "64 hexadecimal digits" in fail(*urls, "-F", "-s", "1" * 63, "-s", right[1])
     assert "2 files and 1 checksums" in fail(*urls, "-F", "-s", right[0])
 
 
 def test_compressed_on_its_way(server, cache, h5py) -> None:
     succeed(*two_files(server, whole(gzip.compress(HDF5), Content_Encoding="gzip")))
-    assert (cache / "tiny" / "weights.hdf5").read_bytes() == HDF5
+    assert (cache / "tiny" / "model.hdf5").read_bytes() == HDF5
 
 
 def test_a_page_instead_of_weights(server, cache, h5py) -> None:
@@ -331,14 +330,14 @@ def test_a_page_instead_of_weights(server, cache, h5py) -> None:
     page = whole(b"<html>Log in</html>")
     urls = two_files(server, page)
     error = fail(*urls)
-    assert f"Cannot read the HDF5 file {only(cache, 'tiny-*.hdf5')}" in error
-    assert "--force" in error
+    assert "Cannot read the HDF5 file tiny/model.hdf5" in error
+    assert str(only(cache, "tiny-*.hdf5")) in error and "--force" in error
     assert visible(cache) == ["tiny.hdf5", "tiny.json"]
     server.serve("/a/tiny_weights.hdf5", whole(HDF5))
     fail(*urls)
     succeed(*urls, "--force")
     assert visible(cache) == ["tiny"]
-    assert "is no zip" in fail(server.serve("/x.zip", page))
+    assert "is not a zip file" in fail(server.serve("/x.zip", page))
 
 
 def test_a_finished_download_outlives_its_unpacking(server, cache, monkeypatch, h5py) -> None:
@@ -349,7 +348,7 @@ def test_a_finished_download_outlives_its_unpacking(server, cache, monkeypatch, 
         error = fail(url, "--name", "mine")
     kept = only(cache, "mine-*.zip")
     assert "pip install 'spacy-elmo[hdf5]'" in error and f"kept in '{kept}'" in error
-    assert f"{kept}/model.hdf5: HDF5 needs h5py" in error
+    assert "mine/model.hdf5: HDF5 needs h5py" in error
     assert visible(cache) == ["mine.zip"]
     server.requests.clear()
     succeed(url, "--name", "mine")
@@ -394,7 +393,7 @@ def test_full_disk(server, cache, room, h5py) -> None:
             {"a/options.json": OPTIONS, "b/options.json": OPTIONS},
             "has several config.json",
         ),
-        ({"config.json": b"{}"}, ".zip/weights.safetensors: there is no such file"),
+        ({"config.json": b"{}"}, "x/weights.safetensors: there is no such file"),
     ],
 )
 def test_zips_without_weights(server, cache, files, message) -> None:
@@ -403,7 +402,7 @@ def test_zips_without_weights(server, cache, files, message) -> None:
 
 
 def test_zip_bomb(server, cache, monkeypatch) -> None:
-    monkeypatch.setattr("spacy_elmo.weights.published.weights.MAX_UNPACKED", 2**20)
+    monkeypatch.setattr("spacy_elmo.weights.zips.MAX_UNPACKED", 2**20)
     memory = BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("config.json", b"{}")
@@ -417,7 +416,7 @@ def test_damaged_zip(server, cache, h5py) -> None:
     content = bytearray(make_zip({"options.json": OPTIONS, "model.hdf5": HDF5}))
     content[len(content) // 2] ^= 1
     error = fail(server.serve("/x.zip", whole(bytes(content))))
-    assert "the zip is damaged" in error and f"kept in '{only(cache, 'x-*.zip')}'" in error
+    assert "Cannot read the zip" in error and f"kept in '{only(cache, 'x-*.zip')}'" in error
     assert visible(cache) == ["x.zip"]
 
 
@@ -496,7 +495,7 @@ def test_a_kill_is_survived(server, cache, h5py) -> None:
     process.wait()
     assert "tiny" not in visible(cache)
     succeed(*urls)
-    assert (cache / "tiny" / "weights.hdf5").read_bytes() == HDF5
+    assert (cache / "tiny" / "model.hdf5").read_bytes() == HDF5
 
 
 def test_default_folder(monkeypatch, tmp_path) -> None:

@@ -257,7 +257,7 @@ def test_vocabularies_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path.write_bytes(gzip.compress(b"word\n" * 10_000))
     assert len(read_words(path)) == 10_000
     monkeypatch.setattr(layout, "MAX_VOCAB_WORDS", 5_000)
-    with pytest.raises(ValueError, match=r"vocab\.txt\.gz: it has more than .* 5,000 lines"):
+    with pytest.raises(ValueError, match=r"vocab\.txt\.gz: it has more than 5,000 lines"):
         read_words(path)
     monkeypatch.setattr(layout, "MAX_VOCAB_BYTES", 1_000)
     with pytest.raises(ValueError, match=r"vocab\.txt\.gz: it has more than 1,000 bytes"):

@@ -50,7 +50,7 @@ def test_any_floating_type_becomes_float32(directory: Path, kind: torch.dtype) -
 @pytest.mark.parametrize("name", ["head.safetensors", "vocab.txt"])
 def test_a_biLM_without_a_head(directory: Path, name: str) -> None:
     (directory / name).unlink()
-    with pytest.raises(ValueError, match=rf"without a language model's head.* there is no {name}"):
+    with pytest.raises(ValueError, match=r"without a language model's head, or .*vocab\.txt"):
         load_head(directory)
 
 
@@ -194,22 +194,19 @@ def test_words_that_no_head_can_have(words: list[str], said: str, published: Pat
 def test_the_words_of_another_published_model(words: list[str], published: Path) -> None:
     write_words(published, words)
     n_words = max(1, len(words))
-    fails(
-        published, "'softmax/W' has the shape (6, 8)", f"the {n_words} words of", f"({n_words}, 8)"
-    )
+    fails(published, "'weight' has the shape (6, 8)", f"{n_words} words", f"({n_words}, 8)")
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"W": np.zeros((6, 7), "f4")}, "'softmax/W' has the shape (6, 7)"),
-        ({"W": np.zeros((8, 6), "f4")}, "'softmax/W' has the shape (8, 6)"),
-        ({"W": np.float32(1)}, "'softmax/W' has the shape ()"),
-        ({"W": "text"}, "'softmax/W' has the shape ()"),
-        ({"b": np.zeros(7, "f4")}, "'softmax/b' has the shape (7,)"),
-        ({"b": np.zeros((6, 1), "f4")}, "'softmax/b' has the shape (6, 1)"),
-        ({"b": np.zeros(6, int)}, "'softmax/b' is of the type int64"),
-        ({"b": np.full(6, b"1")}, "'softmax/b' is of the type |S1"),
+        ({"W": np.zeros((6, 7), "f4")}, "'weight' has the shape (6, 7)"),
+        ({"W": np.zeros((8, 6), "f4")}, "'weight' has the shape (8, 6)"),
+        ({"W": np.float32(1)}, "'weight' has the shape ()"),
+        ({"W": "text"}, "Cannot read the HDF5 file"),
+        ({"b": np.zeros(7, "f4")}, "'bias' has the shape (7,)"),
+        ({"b": np.zeros((6, 1), "f4")}, "'bias' has the shape (6, 1)"),
+        ({"b": np.full(6, b"x")}, "Cannot read the HDF5 file"),
         ({"b": np.full(6, np.nan)}, "'bias' has values that are not finite"),
         ({"W": np.full((6, 8), 1e300)}, "'weight' has values that are not finite"),
     ],
@@ -221,7 +218,7 @@ def test_a_softmax_of_something_else(changes: dict[str, Any], said: str, publish
 
 def test_an_empty_softmax(published: Path) -> None:
     change_softmax(published, W=pytest.importorskip("h5py").Empty("f4"))
-    fails(published, "'softmax/W' has the shape ()", "(6, 8)")
+    fails(published, "model.hdf5")
 
 
 @pytest.mark.parametrize("kind", ["<f2", ">f4", ">f8"])
@@ -239,16 +236,16 @@ def test_a_softmax_of_any_floating_type(kind: str, published: Path) -> None:
 def test_a_published_biLM_without_a_softmax(missing: str, published: Path) -> None:
     change_softmax(published, **{missing: None})
     assert not find_weights(published).has_head()
-    fails(published, "without a language model's head", "there is no softmax/W and no softmax/b")
+    fails(published, "without a language model's head")
 
 
 def test_a_published_biLM_without_words(published: Path) -> None:
     pair = [published / "options.json", published / "model.hdf5"]
-    with pytest.raises(ValueError, match=r"without a language model's head.* no vocab\.txt"):
+    with pytest.raises(ValueError, match=r"without its words \(vocab\.txt\)"):
         load_head(pair)
     (published / "vocab.txt").unlink()
     assert not find_weights(published).has_head()
-    fails(published, "without a language model's head", "there is no vocab.txt")
+    fails(published, "without its words (vocab.txt)")
 
 
 @pytest.mark.parametrize(

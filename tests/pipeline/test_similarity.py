@@ -13,7 +13,7 @@ from spacy_elmo.pipeline.predictions import PASSES
 from spacy_elmo.pipeline.similarity import ComparedRows, occurrence_vector
 from spacy_elmo.pipeline.stored_vectors import get_compared
 from spacy_elmo.weights.find import find_weights
-from spacy_elmo.weights.native import save_statistics
+from spacy_elmo.weights.layout import STATISTICS
 from spacy_elmo.weights.statistics import compute_statistics
 
 from .helpers import TEXTS, WIDTH, make_nlp, write_weights
@@ -28,7 +28,7 @@ def compared_weights(tmp_path_factory):
     path = write_weights(tmp_path_factory.mktemp("compared") / "weights")
     words = [text.split() for text in TEXTS if text.split()]
     statistics = compute_statistics(find_weights(path).load(), IndexedSentences(words * 3))
-    save_statistics(statistics, path)
+    (path / STATISTICS).write_bytes(statistics.to_bytes())
     return path
 
 

@@ -13,7 +13,7 @@ from spacy.vectors import Vectors
 from thinc.api import Config
 
 from spacy_elmo import add_elmo
-from spacy_elmo.weights.native import save_subwords
+from spacy_elmo.weights.layout import SUBWORDS
 from spacy_elmo.weights.subwords import FloretSettings, Subwords
 
 from .helpers import write_weights
@@ -29,7 +29,7 @@ TABLE = np.random.default_rng(0).normal(size=(97, 6)).astype("float32")
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = write_weights(tmp_path_factory.mktemp("weights") / "subwords")
-    save_subwords(Subwords(SETTINGS, TABLE), path)
+    (path / SUBWORDS).write_bytes(Subwords(SETTINGS, TABLE).to_bytes())
     return path
 
 

@@ -17,7 +17,7 @@ from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import UNKNOWN
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.weights.find import find_weights, load_bilm
-from spacy_elmo.weights.native import save_subwords
+from spacy_elmo.weights.layout import SUBWORDS
 from spacy_elmo.weights.subwords import FloretSettings, Subwords
 
 from ..pretraining.helpers import make_block, make_config, prose, write_text
@@ -78,7 +78,7 @@ def test_the_weights_of_a_language(tmp_path: Path) -> None:
 
     assert "known are de, hu, ko, pt, ro, sv, uk" in release("tlh").stderr
     large = np.zeros((130_000, 64), dtype=np.float32)
-    save_subwords(Subwords(FloretSettings(), large), run / "model-best")
+    (run / "model-best" / SUBWORDS).write_bytes(Subwords(FloretSettings(), large).to_bytes())
     result = release("de")
     assert result.returncode and "MB, more than 8.0" in result.stderr
     assert find_weights(out).subwords().table.shape == (20_000, 64)  # nothing was written

@@ -295,7 +295,7 @@ def test_other_kinds_of_model(files, tmp_path):
 
 @pytest.mark.parametrize("name", ["options.json", "model.hdf5"])
 def test_one_file_of_two(name, files, tmp_path):
-    fails(make_folder(tmp_path, files) / name, "one of the two files", "weights = [")
+    fails(make_folder(tmp_path, files) / name, "Of two files give both", "weights = [")
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "vocab.txt", "weights.safetensors", "empty.zip"])

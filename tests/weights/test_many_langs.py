@@ -131,7 +131,7 @@ def change_tensors(model: Path, name: str, change) -> None:
         ("encoder.pkl", lambda t: t.pop("forward_layer_1.state_linearity.bias"), "missing tensors"),
         ("encoder.pkl", lambda t: t.update(forward_layer_2=torch.ones(1)), "unknown"),
         ("token_embedder.pkl", lambda t: t["projection.bias"].fill_(torch.nan), "not finite"),
-        ("token_embedder.pkl", lambda t: t.update(x=[1]), "not a state dict"),
+        ("token_embedder.pkl", lambda t: t.update(x=[1]), "no attribute 'detach'"),
     ],
 )
 def test_damaged_tensors(model: Path, name: str, change, part: str) -> None:

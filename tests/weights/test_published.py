@@ -396,7 +396,7 @@ def test_models_that_read_words(options, weights, tmp_path):
 
 def test_the_options_of_another_model(options, weights, tmp_path):
     write(tmp_path, make_options(dim=12), weights)
-    fails(tmp_path, "weights.hdf5", "/W_0'", "(10, 36)", "by options.json", "(10, 48)", "together?")
+    fails(tmp_path, "weights.hdf5", "/W_0'", "(10, 36)", "by options.json", "(10, 48)", "belong to")
     write(tmp_path, make_options(n_layers=3), weights)
     fails(tmp_path, "weights.hdf5", "Cell2", "missing", "Does the options.json belong")
 

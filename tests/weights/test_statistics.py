@@ -5,7 +5,7 @@ from safetensors.torch import load, save
 
 from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.weights.find import find_weights
-from spacy_elmo.weights.native import STATISTICS, save_statistics
+from spacy_elmo.weights.layout import STATISTICS
 from spacy_elmo.weights.statistics import Statistics, compute_statistics
 
 from ..pipeline.helpers import write_weights
@@ -83,7 +83,7 @@ def test_whitened_words_have_the_identity_as_covariance(weights, statistics):
 
 def test_round_trip(weights, statistics):
     assert find_weights(weights).statistics() is None
-    save_statistics(statistics, weights)
+    (weights / STATISTICS).write_bytes(statistics.to_bytes())
     found = find_weights(weights).statistics()
     (weights / STATISTICS).unlink()
     assert found.words == statistics.words
@@ -94,7 +94,8 @@ def test_round_trip(weights, statistics):
 
 def test_statistics_of_another_bilm(weights, statistics):
     mean = np.zeros((5, statistics.mean.shape[1]), dtype="float32")
-    save_statistics(Statistics(**{**vars(statistics), "mean": mean, "std": mean + 1}), weights)
+    other = Statistics(**{**vars(statistics), "mean": mean, "std": mean + 1})
+    (weights / STATISTICS).write_bytes(other.to_bytes())
     with pytest.raises(ValueError, match=r"statistics\.safetensors: 'mean' should have \(3, \d+\)"):
         find_weights(weights).statistics()
     (weights / STATISTICS).unlink()

@@ -13,7 +13,8 @@ from safetensors.torch import load, save
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights.find import find_weights
-from spacy_elmo.weights.native import save_bilm, save_subwords
+from spacy_elmo.weights.layout import SUBWORDS
+from spacy_elmo.weights.native import save_bilm
 from spacy_elmo.weights.subwords import FloretSettings, Subwords
 
 TABLE = np.random.default_rng(0).normal(size=(31, 5)).round(4).astype("float32")
@@ -75,7 +76,7 @@ def test_they_lie_beside_the_weights(tmp_path: Path) -> None:
     save_bilm(BiLM(BiLMConfig.from_dict(SMALL)), tmp_path)
     weights = find_weights(tmp_path)
     assert weights.subwords() is None
-    save_subwords(Subwords(SETTINGS, TABLE), tmp_path)
+    (tmp_path / SUBWORDS).write_bytes(Subwords(SETTINGS, TABLE).to_bytes())
     found = weights.subwords()
     assert found is not None and found.settings == SETTINGS
     np.testing.assert_allclose(found.table, TABLE, atol=0.02)

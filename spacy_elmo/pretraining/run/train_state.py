@@ -16,10 +16,10 @@ from ...lm.head import load_head, save_head
 from ...lm.perplexity import Perplexity, evaluate
 from ...lm.softmax import LogUniformSampler, SoftmaxHead
 from ...lm.stream_state import StreamState
-from ...util.files import atomic_directory, write_json
+from ...util.files import atomic_directory, write_bytes, write_json
 from ...weights.find import load_bilm
-from ...weights.layout import HEAD, SUBWORDS, VOCAB, WEIGHTS, Card
-from ...weights.native import save_bilm, save_statistics, save_subwords
+from ...weights.layout import HEAD, STATISTICS, SUBWORDS, VOCAB, WEIGHTS, Card
+from ...weights.native import save_bilm
 from ...weights.statistics import compute_statistics
 from ...weights.subwords import Subwords
 from ..config import CONFIG
@@ -137,7 +137,7 @@ def evaluate_models(run: Run, device: torch.device) -> dict[str, Perplexity]:
         else:
             head, _ = load_head(path)
             results[path.name] = evaluate(model, head.to(device), run.dev)
-        save_statistics(compute_statistics(model, run.dev), path)
+        write_bytes(path / STATISTICS, compute_statistics(model, run.dev).to_bytes())
     return results
 
 
@@ -148,7 +148,7 @@ def start_files(run: Run, state: TrainState) -> None:
     out.mkdir(parents=True, exist_ok=True)
     state.group.claim(out)
     if subwords is not None:
-        save_subwords(subwords, out)
+        write_bytes(out / SUBWORDS, subwords.to_bytes())
     run.vocab.write(out / VOCAB)
     write_json(out / CONFIG, run.config.to_dict())
     if not run.resumed:

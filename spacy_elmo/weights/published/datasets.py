@@ -27,13 +27,12 @@ def swap_gates(gates: np.ndarray) -> np.ndarray:
     return np.concatenate([i, f, j, o], axis=-1)
 
 
-# From a dataset to a parameter, and back.
+# From a dataset to a parameter, and back. Of a vector, transposing changes nothing.
 Conversion = tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]
 PLAIN: Conversion = (lambda x: x, lambda x: x)
 MATRIX: Conversion = (np.transpose, np.transpose)
-KERNEL: Conversion = (lambda x: x[0].transpose(2, 1, 0), lambda x: x.transpose(2, 1, 0)[None])
-GATES: Conversion = (swap_gates, swap_gates)
-GATE_MATRIX: Conversion = (lambda x: swap_gates(x).T, lambda x: swap_gates(x.T))
+KERNEL: Conversion = (lambda x: x[0].T, lambda x: x.T[None])
+GATES: Conversion = (lambda x: swap_gates(x).T, lambda x: swap_gates(x.T))
 
 
 class Piece(NamedTuple):
@@ -50,7 +49,7 @@ class Piece(NamedTuple):
     dataset: str
     shape: Shape
     parameter: str
-    conversion: Conversion
+    conversion: Conversion = MATRIX
     direction: int | None = None
     rows: slice = slice(None)
 
@@ -65,24 +64,24 @@ def pieces(config: BiLMConfig) -> Iterator[Piece]:
     for i, (width, number) in enumerate(config.filters):
         name, shape = f"char_cnn.convolutions.{i}", (1, width, dim, number)
         yield Piece(f"CNN/W_cnn_{i}", shape, f"{name}.weight", KERNEL)
-        yield Piece(f"CNN/b_cnn_{i}", (number,), f"{name}.bias", PLAIN)
+        yield Piece(f"CNN/b_cnn_{i}", (number,), f"{name}.bias")
     for k in range(config.n_highway):
         for gate in ("carry", "transform"):
             dataset, name = f"CNN_high_{k}", f"char_cnn.highways.{k}.{gate}"
-            yield Piece(f"{dataset}/W_{gate}", (n_filters, n_filters), f"{name}.weight", MATRIX)
-            yield Piece(f"{dataset}/b_{gate}", (n_filters,), f"{name}.bias", PLAIN)
+            yield Piece(f"{dataset}/W_{gate}", (n_filters, n_filters), f"{name}.weight")
+            yield Piece(f"{dataset}/b_{gate}", (n_filters,), f"{name}.bias")
     if config.projects_characters:
-        yield Piece("CNN_proj/W_proj", (n_filters, P), "char_cnn.projection.weight", MATRIX)
-        yield Piece("CNN_proj/b_proj", (P,), "char_cnn.projection.bias", PLAIN)
+        yield Piece("CNN_proj/W_proj", (n_filters, P), "char_cnn.projection.weight")
+        yield Piece("CNN_proj/b_proj", (P,), "char_cnn.projection.bias")
     for d in range(2):
         for k in range(config.n_layers):
             cell, name, size = _cell(d, k), f"lstm.{k}", (2 * P, 4 * D)
             # Of the rows of W_0 those of x_t come first, then those of h_{t-1}.
             for kind, rows in (("weight_ih", slice(None, P)), ("weight_hh", slice(P, None))):
-                yield Piece(f"{cell}/W_0", size, f"{name}.{kind}", GATE_MATRIX, d, rows)
+                yield Piece(f"{cell}/W_0", size, f"{name}.{kind}", GATES, d, rows)
             yield Piece(f"{cell}/B", (4 * D,), f"{name}.bias", GATES, d)
             if config.projects_cells:
-                yield Piece(f"{cell}/W_P_0", (D, P), f"{name}.weight_hr", MATRIX, d)
+                yield Piece(f"{cell}/W_P_0", (D, P), f"{name}.weight_hr", direction=d)
 
 
 def dataset_shapes(config: BiLMConfig) -> dict[str, Shape]:
@@ -129,62 +128,40 @@ def check_datasets(config: BiLMConfig, datasets: Mapping[str, Any], source: str)
             belongs to a part that the config does not have.
     """
     shapes = dataset_shapes(config)
-    missing = [name for name in shapes if name not in datasets]
-    if missing:
-        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-        raise ValueError(
-            f"{source}: the dataset '{missing[0]}' of shape {shapes[missing[0]]} is missing{more}. "
-            f"Does the options.json belong to these weights?"
-        )
+    together = "Does the options.json belong to these weights?"
+    for name, shape in shapes.items():
+        if name not in datasets:
+            raise ValueError(
+                f"{source}: the dataset '{name}' of shape {shape} is missing. {together}"
+            )
     # Part of a larger model would load silently and compute something else.
     ignored = identities(config)
     for name in sorted(set(datasets) - set(shapes)):
         if name not in ignored or not _is_equal(datasets[name], ignored[name], source):
             raise ValueError(
                 f"{source}: the dataset '{name}' belongs to a part that options.json does not "
-                f"describe. Does the options.json belong to these weights?"
+                f"describe. {together}"
             )
     with_padding = (N_CHARACTERS + 1, config.char_dim)
     if datasets["char_embed"].shape == with_padding:
         shapes["char_embed"] = with_padding
     for name, shape in shapes.items():
-        check_dataset(name, datasets[name], shape, source)
+        with reading(f"the dataset '{name}' of", source):
+            found, dtype = tuple(datasets[name].shape or ()), datasets[name].dtype  # None if empty
+        if found != shape:
+            raise ValueError(
+                f"{source}: the dataset '{name}' has the shape {found}, expected {shape} by "
+                f"options.json. {together}"
+            )
+        if dtype.kind != "f":
+            raise ValueError(
+                f"{source}: the dataset '{name}' is of the type {dtype}, expected floating point."
+            )
 
 
 def _is_equal(dataset: Any, array: np.ndarray, source: str) -> bool:
     is_similar = dataset.shape == array.shape and dataset.dtype.kind == array.dtype.kind
     return is_similar and np.array_equal(read_dataset(dataset, source), array)
-
-
-def check_dataset(
-    name: str, dataset: Any, shape: Shape, source: str, reason: str = "options.json"
-) -> None:
-    """Check the shape and the type of a dataset.
-
-    Args:
-        name: of the dataset.
-        dataset: an array, or an open HDF5 dataset.
-        shape: the expected one.
-        source: where the dataset comes from, for error messages.
-        reason: what this shape follows from, for error messages.
-
-    Raises:
-        ValueError: it has another shape, or is not of a floating-point type.
-    """
-    found = tuple(dataset.shape or ())  # None if it is empty
-    if found != shape:
-        raise ValueError(
-            f"{source}: the dataset '{name}' has the shape {found}, expected {shape} by {reason}. "
-            f"Do the files belong together?"
-        )
-    try:
-        dtype = dataset.dtype
-    except (TypeError, ValueError) as error:  # NumPy has none like it
-        raise ValueError(f"{source}: the dataset '{name}' cannot be read ({error}).") from error
-    if dtype.kind != "f":
-        raise ValueError(
-            f"{source}: the dataset '{name}' is of the type {dtype}, expected floating point."
-        )
 
 
 def read_dataset(dataset: Any, source: str, part: Any = ()) -> np.ndarray:

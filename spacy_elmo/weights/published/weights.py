@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import weakref
 import zipfile
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -19,31 +20,24 @@ from torch import nn
 from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM
 from ...util.files import read_json, reading, write_json
-from ..layout import DOCUMENTS, HDF5, META, MODEL, OPTIONS, STATISTICS, VOCAB, WEIGHTS, Weights
+from ..layout import HDF5, MODEL, OPTIONS, VOCAB, Weights
 from ..native import build
-from .datasets import (
-    check_dataset,
-    check_datasets,
-    dataset_names,
-    read_dataset,
-    to_datasets,
-    to_parameters,
-)
+from ..zips import unpack
+from .datasets import check_datasets, dataset_names, read_dataset, to_datasets, to_parameters
 from .hdf5 import import_h5py, open_datasets
 from .options import from_options, to_options
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
-# Weights pack to about nine tenths; what packs to almost nothing fills the disk.
-MAX_UNPACKED, MAX_PACKED_RATIO = 2**28, 20
 SOFTMAX = {"weight": "softmax/W", "bias": "softmax/b"}
 
 
+@dataclass(eq=False)
 class PublishedWeights(Weights):
-    """The files of a published model; `in_folder` and `in_zip` find them.
+    """The files of a published model; `in_folder` finds them.
 
-    Args:
+    Attributes:
         options: ``options.json``.
         hdf5: the tensors.
         vocab: words of the softmax, one per line, if there is a file of them.
@@ -52,27 +46,22 @@ class PublishedWeights(Weights):
     """
 
     layout = "published"
+    options: Traversable
+    hdf5: Traversable
+    vocab: Traversable | None = None
+    folder: Traversable | None = None
+    where: str = ""
 
-    def __init__(
-        self,
-        options: Traversable,
-        hdf5: Traversable,
-        vocab: Traversable | None = None,
-        folder: Traversable | None = None,
-        where: str | None = None,
-    ):
-        self.options, self.hdf5, self.vocab, self.folder = options, hdf5, vocab, folder
-        self.where = where or str(hdf5)
-        self._unpacked: IO[bytes] | None = None
+    def __post_init__(self) -> None:
+        self.where = self.where or str(self.hdf5)
 
     @classmethod
-    def in_folder(cls, folder: Traversable, where: str | None = None) -> PublishedWeights:
+    def in_folder(cls, folder: Traversable, where: str) -> PublishedWeights:
         """The weights in a directory, or in one inside a zip.
 
         Raises:
             ValueError: there is no HDF5 file, or there are several and none is `MODEL`.
         """
-        where = where or str(folder)
         files = {file.name: file for file in folder.iterdir() if file.is_file()}
         found = sorted(name for name in files if name.endswith(HDF5))
         if MODEL in found:
@@ -84,16 +73,6 @@ class PublishedWeights(Weights):
             )
         vocab = files.get(VOCAB) or files.get(f"{VOCAB}.gz")
         return cls(folder.joinpath(OPTIONS), files[found[0]], vocab, folder, where)
-
-    @classmethod
-    def in_zip(cls, path: Path) -> PublishedWeights:
-        """The weights in a zip, as the NLPL repository serves them. The names in it never
-        decide where a file is unpacked.
-
-        Raises:
-            ValueError: the files are not in it.
-        """
-        return cls.in_folder(folder_in_zip(path, OPTIONS), str(path))
 
     def config(self) -> BiLMConfig:
         options = read_json(self.options)
@@ -112,86 +91,40 @@ class PublishedWeights(Weights):
             check_datasets(config, datasets, str(self.hdf5))
 
     def files(self) -> list[Path]:
-        found = [self.options, self.hdf5, *([self.vocab] if self.vocab is not None else [])]
-        if self.folder is not None:
-            found += [self.folder.joinpath(name) for name in (META, STATISTICS, *DOCUMENTS)]
-        on_disk = [file for file in found if isinstance(file, Path) and file.is_file()]
-        return on_disk or [Path(self.where)]  # a zip
+        if not isinstance(self.hdf5, Path):
+            return [Path(self.where)]  # a zip
+        found = [self.options, self.hdf5, self.vocab, *super().files()]
+        return list({file: None for file in found if isinstance(file, Path)})
 
     def is_ours(self) -> bool:
         return "spacy_elmo" in read_json(self.options)
 
-    def has_head(self) -> bool:
-        return self.vocab is not None and self.has_softmax()
-
     def has_softmax(self) -> bool:
-        """Tell whether there is a softmax, with or without its words."""
         with self._datasets(SOFTMAX.values()) as datasets:
             return len(datasets) == len(SOFTMAX)
 
-    def head(self) -> tuple[list[str], dict[str, torch.Tensor]]:
-        words, P = self.words(), self.config().projection_dim
-        shapes = {"weight": (len(words), P), "bias": (len(words),)}
-        reason = f"options.json and the {len(words):,} words of '{self.vocab}'"
-        tensors = {}
+    def softmax(self) -> dict[str, torch.Tensor]:
+        source = str(self.hdf5)
         with self._datasets(SOFTMAX.values()) as datasets:
-            if len(datasets) < len(SOFTMAX):
-                raise self.no_head(list(SOFTMAX.values()))
-            for name, dataset in SOFTMAX.items():
-                check_dataset(dataset, datasets[dataset], shapes[name], str(self.hdf5), reason)
-                tensors[name] = torch.from_numpy(read_dataset(datasets[dataset], str(self.hdf5)))
-        return words, tensors
+            arrays = {n: read_dataset(datasets[dataset], source) for n, dataset in SOFTMAX.items()}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def _datasets(self, names: Iterable[str]) -> AbstractContextManager[dict[str, Any]]:
-        return open_datasets(self._local_file, self.hdf5, names)
+        return open_datasets(self._local_file, str(self.hdf5), names)
 
+    @cached_property
     def _local_file(self) -> Path | IO[bytes]:
         """The HDF5 file on disk; one in a zip is unpacked, once, to a file without a name, of which
         nothing remains however the process ends."""
         if isinstance(self.hdf5, Path):
             return self.hdf5
-        if self._unpacked is None:
-            file = tempfile.TemporaryFile()  # noqa: SIM115
-            with reading("the HDF5 file", self.hdf5):
-                assert isinstance(self.hdf5, zipfile.Path)
-                unpack(self.hdf5, file)
-                file.flush()
-            self._unpacked = file
-            weakref.finalize(self, file.close)
-        return self._unpacked
-
-
-def folder_in_zip(path: Path, *names: str) -> zipfile.Path:
-    """The folder in a zip, or its top, that has a file of one of these names.
-
-    Raises:
-        ValueError: there is none, or there are several.
-    """
-    root = zipfile.Path(path)
-    folders = [root, *(folder for folder in root.iterdir() if folder.is_dir())]
-    found = [f for f in folders if any(f.joinpath(name).is_file() for name in names)]
-    if len(found) != 1:
-        raise ValueError(
-            f"'{path}' has {'several' if found else 'no'} {' or '.join(names)}, at its top or in a "
-            f"folder there; a zip of weights has one, beside {MODEL} or {WEIGHTS}."
-        )
-    return found[0]
-
-
-def unpack(member: zipfile.Path, to: IO[bytes]) -> None:
-    """Write the content of a file in a zip.
-
-    Raises:
-        ValueError: it is packed better than weights can be.
-    """
-    info = member.root.getinfo(member.at)
-    if info.file_size > MAX_UNPACKED + MAX_PACKED_RATIO * info.compress_size:
-        raise ValueError(
-            f"'{info.filename}' would unpack to {info.file_size:,} bytes, far more than its "
-            f"{info.compress_size:,} can contain. Unpack it yourself to use it anyway"
-        )
-    with member.open("rb") as packed:
-        shutil.copyfileobj(packed, to, 2**20)
+        file = tempfile.TemporaryFile()  # noqa: SIM115
+        weakref.finalize(self, file.close)
+        with reading("the HDF5 file", self.hdf5):
+            assert isinstance(self.hdf5, zipfile.Path)
+            unpack(self.hdf5, file)
+            file.flush()
+        return file
 
 
 def write_published(
