@@ -106,10 +106,9 @@ def load_bilm(setting: Setting) -> BiLM:
 
 
 def _installed(name: str, module: str) -> Weights:
-    try:
+    spec = None
+    with suppress(ModuleNotFoundError):  # of a package around it
         spec = find_spec(module)
-    except ModuleNotFoundError:  # of a package around it
-        spec = None
     if spec is None or spec.origin is None:
         raise ValueError(
             f"The package that brings the ELMo weights '{name}' is damaged: it has no module "

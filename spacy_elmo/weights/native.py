@@ -24,12 +24,8 @@ from .layout import CONFIG, HEAD, VOCAB, WEIGHTS, Card, Weights
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 # Characters with every byte of UTF-8: ASCII, all that continue one, and all that begin one.
-CHARACTERS = (
-    *range(0xC0),
-    *range(0xC0, 0x800, 0x40),
-    *(0x800, *range(0x1000, 0x10000, 0x1000)),
-    *range(0x10000, 0x110000, 0x10000),
-)
+CHARACTERS = [*range(0xC0), *range(0xC0, 0x800, 0x40), 0x800, *range(0x1000, 0x10000, 0x1000)]
+CHARACTERS += range(0x10000, 0x110000, 0x10000)
 
 
 class NativeWeights(Weights):

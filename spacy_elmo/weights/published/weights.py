@@ -63,9 +63,7 @@ class PublishedWeights(Weights):
             ValueError: there is no HDF5 file, or there are several and none is `MODEL`.
         """
         files = {file.name: file for file in folder.iterdir() if file.is_file()}
-        found = sorted(name for name in files if name.endswith(HDF5))
-        if MODEL in found:
-            found = [MODEL]
+        found = [MODEL] if MODEL in files else sorted(n for n in files if n.endswith(HDF5))
         if len(found) != 1:
             raise ValueError(
                 f"{where}: expected exactly one *.hdf5 file beside {OPTIONS}, found "
