@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..bilm.lstm_state import State
-from ..bilm.model import BiLM
+from ..bilm.model import BiLM, State
 from ..util.threads import threads_for
 from .encoded_sentences import EncodedSentences
 from .forward import Head, hidden_states, losses

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ..bilm.config import BiLMConfig
-from ..bilm.lstm_state import State
+from ..bilm.model import State
 
 
 class StreamState(nn.Module):
