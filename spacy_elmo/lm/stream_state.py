@@ -26,9 +26,6 @@ class StreamState(nn.Module):
         self.register_buffer("h", torch.zeros(*shape, config.projection_dim))
         self.register_buffer("c", torch.zeros(*shape, config.dim))
 
-    def __len__(self) -> int:
-        return self.h.shape[2]
-
     def first(self, n: int) -> State:
         """The states of the first n streams, ``(L, 2, n, P)`` and ``(L, 2, n, D)``."""
         return self.h[:, :, :n].clone(), self.c[:, :, :n].clone()
