@@ -213,7 +213,7 @@ class BiLM(nn.Module):
         x = types[tokens[packing.source]]  # (2, N, P)
         is_grad_enabled, config = torch.is_grad_enabled(), self.config
         # Without gradients, each layer goes to its place once it is computed.
-        block = x.new_empty(config.depth, len(tokens), config.width)
+        block = x.new_empty(1 + len(self.lstm), len(tokens), 2 * x.shape[2])
         layers, ends = [packing.unpack(x, None if is_grad_enabled else block[0])], []
         for j, lstm in enumerate(self.parts()[1]):
             h, c = (s.expand(-1, n_sentences, -1)[:, packing.order] for s in (h0[j], c0[j]))
