@@ -26,7 +26,6 @@ import torch
 from peers import CACHE, HERE, OURS, read
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.lstm_state import zero_state
 from spacy_elmo.weights.find import load_bilm
 
 sys.path.append(str(HERE.parent / "speed"))
@@ -79,8 +78,7 @@ def export(weights: str, path: Path) -> None:
 def read_exactly(weights: str, sentences: list[list[str]]) -> dict[str, np.ndarray]:
     """Our layers in double precision, by the names that `reader` gives them."""
     bilm = load_bilm(weights).double()
-    zeros = zero_state(bilm.config, 1, torch.empty(0, dtype=torch.float64))
-    return {f"s{i}": x.numpy() for i, x in enumerate(bilm.read(sentences, zeros)[0])}
+    return {f"s{i}": x.numpy() for i, x in enumerate(bilm.read(sentences, bilm.zero_state())[0])}
 
 
 def difference(a: Mapping[str, np.ndarray], b: Mapping[str, np.ndarray]) -> float:

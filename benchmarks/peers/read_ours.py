@@ -10,18 +10,16 @@ import numpy as np
 import reader
 import torch
 
-from spacy_elmo.bilm.lstm_state import zero_state
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import WEIGHTS
 
 
 def load(weights: Path, batch_size: int) -> reader.Read:
     bilm = load_bilm(weights).set_precision(options.precision, bool(options.compiled))
-    zeros = zero_state(bilm.config, 1, torch.empty(0))
 
     @torch.inference_mode()
     def read(batch: reader.Batch) -> list[np.ndarray]:
-        return [layers.numpy() for layers in bilm.read(batch, zeros)[0]]
+        return [layers.numpy() for layers in bilm.read(batch, bilm.zero_state())[0]]
 
     return read
 

@@ -13,13 +13,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
+from spacy_elmo.lm.forward import hidden_states, losses
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
+from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.stream_state import StreamState
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
@@ -76,13 +84,27 @@ def measure(path: Path, dev: list[str]) -> dict[str, float]:
         "zero": model.zero_state(),
         "warm, training text": model.warm_state() if config.initial_state == "warm" else None,
         "warm, the package's passage": compute_warm_state(model),
-        "carried": StreamState(config, N_STREAMS),
     }
-    return {
-        name: evaluate(model, head, block, state=state).mean
-        for name, state in states.items()
-        if state is not None
-    }
+    model.config = replace(config, initial_state="warm")
+    found = {}
+    for name, state in states.items():
+        if state is not None:
+            model.set_warm_state(state)
+            found[name] = evaluate(model, head, block).mean
+    return found | {"carried": carried(model, head, block)}
+
+
+@torch.no_grad()
+def carried(model: BiLM, head: SoftmaxHead, block: EncodedSentences) -> float:
+    """Mean perplexity where each sentence starts from what the one before it ended in."""
+    streams, total, n = StreamState(model.config, N_STREAMS), 0.0, 0
+    for sentences in block.streams(N_STREAMS, np.random.default_rng(0)):
+        batch = block.batch(sentences)
+        read = hidden_states(model, batch, streams.first(len(batch.lengths)))
+        streams.update(read.state)
+        total += sum(float(nats.sum()) for nats in losses(head, read)) / 2
+        n += batch.n_predicted
+    return math.exp(total / n)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from .config import BiLMConfig
 from .packing import to_device
 
 FEATURES_AT_ONCE = 2**21  # 8 MiB of them in float32, near what a core's cache holds
-GROUPS = 4  # of words of similar length
+ON_GPU = 64  # times as many there
 
 
 class Highway(nn.Module):
@@ -35,13 +35,11 @@ class CharCNN(nn.Module):
 
     Attributes:
         to_ids: words to the ids that `forward` takes.
-        positions_at_once: positions of words that `BiLM.encode` passes to `forward` together.
     """
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
         self.to_ids = CharacterIds(config.max_width, config.max_characters_per_token)
-        self.positions_at_once = FEATURES_AT_ONCE // config.n_filters
         self.activation = torch.relu if config.activation == "relu" else torch.tanh
         # Ids start at 1, 0 is "no token": row 0 is not a parameter, so it is not here.
         # The published initialisation: bytes spread over [-1, 1].
@@ -76,13 +74,16 @@ class CharCNN(nn.Module):
 
     def _maxima(self, char_ids: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """The maximum of each filter over the positions of each word, ``(n_words, n_filters)``."""
-        if char_ids.is_cuda:  # where the sizes would have to be waited for
-            return self._convolve(char_ids, weight)
+        at_once = max(1, FEATURES_AT_ONCE // len(weight))  # positions
+        if char_ids.is_cuda:  # where sizes would have to be waited for
+            n_words = max(1, ON_GPU * at_once // char_ids.shape[1])
+            return torch.cat([self._convolve(ids, weight) for ids in char_ids.split(n_words)])
         sizes = self.to_ids.sizes((char_ids != self.to_ids.padding).sum(dim=1))
-        sizes, order = sizes.sort(stable=True)
+        sizes, order = sizes.sort(stable=True)  # words of similar length together
+        counts = (sizes.cumsum(dim=0) // at_once).unique_consecutive(return_counts=True)[1].tolist()
         groups = [
             self._convolve(char_ids[words, : int(size[-1])], weight)
-            for words, size in zip(order.chunk(GROUPS), sizes.chunk(GROUPS), strict=True)
+            for words, size in zip(order.split(counts), sizes.split(counts), strict=True)
         ]
         return torch.cat(groups)[torch.argsort(order)]
 

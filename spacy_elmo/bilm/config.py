@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -12,14 +12,11 @@ INITIAL_STATES = ("zero", "warm")
 PRECISIONS = ("float32", "bfloat16")  # of what is computed without gradients
 # The token encoders, and the settings that are theirs alone.
 CHARACTERS = ("filters", "char_dim", "activation", "n_highway", "max_characters_per_token")
-TABLES = {
-    "vectors": ("n_words", "n_vectors", "vector_dim"),
-    "char_word_cnn": ("n_characters", "n_words", "vector_dim"),
-}
+TABLES = ("n_characters", "n_words", "n_vectors", "vector_dim")  # sizes
 TOKEN_ENCODERS = {
     "char_cnn": CHARACTERS,
-    "vectors": TABLES["vectors"],
-    "char_word_cnn": (*CHARACTERS, *TABLES["char_word_cnn"]),
+    "vectors": ("n_words", "n_vectors", "vector_dim"),
+    "char_word_cnn": (*CHARACTERS, "n_characters", "n_words", "vector_dim"),
 }
 # Larger values are mistakes, and would fill the memory or overflow before they are noticed.
 MAX_LAYERS = MAX_FILTERS = 1000
@@ -93,8 +90,13 @@ class BiLMConfig(Settings):
         if self.token_encoder != "vectors":
             self._check_filters()
         defaults = {field.name: field.default for field in fields(self)} | {"filters": ()}
-        others = _foreign(self.token_encoder)
-        _refuse(self.token_encoder, [n for n in others if getattr(self, n) != defaults[n]])
+        others = [n for n in _foreign(self.token_encoder) if getattr(self, n) != defaults[n]]
+        if others:
+            raise ValueError(
+                f"biLM config: the settings {sorted(others)} are not for token_encoder = "
+                f"{self.token_encoder!r}; remove them, or set another token_encoder (known are "
+                f"{', '.join(map(repr, TOKEN_ENCODERS))})."
+            )
 
     def _check_filters(self) -> None:
         if not 1 <= len(self.filters) <= MAX_FILTERS or not all(
@@ -116,8 +118,8 @@ class BiLMConfig(Settings):
 
     def check_complete(self) -> None:
         """Raise a ValueError if there is a table of word vectors of unknown size."""
-        sizes = TABLES.get(self.token_encoder, ())
-        if missing := [name for name in sizes if getattr(self, name) is None]:
+        own = TOKEN_ENCODERS[self.token_encoder]
+        if missing := [name for name in own if name in TABLES and getattr(self, name) is None]:
             raise ValueError(
                 f"biLM config: token_encoder = {self.token_encoder!r} needs the size of its "
                 f"tables; the settings {missing} are missing."
@@ -171,10 +173,7 @@ class BiLMConfig(Settings):
             ValueError: a key is unknown, missing, or out of range.
         """
         cls.check_names(data)
-        token_encoder = data.get("token_encoder", "char_cnn")
-        if token_encoder == "vectors":
-            _refuse(token_encoder, [name for name in _foreign(token_encoder) if name in data])
-        if "filters" not in TOKEN_ENCODERS.get(token_encoder, ()):
+        if "filters" not in TOKEN_ENCODERS.get(data.get("token_encoder", "char_cnn"), ()):
             data = {"filters": (), **data}
         missing = [name for name in ("filters", "projection_dim", "dim") if name not in data]
         if missing:
@@ -184,16 +183,5 @@ class BiLMConfig(Settings):
 
 def _foreign(token_encoder: str) -> list[str]:
     """The settings that only other token encoders have."""
-    own = TOKEN_ENCODERS.get(token_encoder, ())
-    every = {name: None for names in TOKEN_ENCODERS.values() for name in names}  # in order
-    return [name for name in every if name not in own]
-
-
-def _refuse(token_encoder: str, names: Sequence[str]) -> None:
-    """Raise a ValueError if there are settings of other token encoders."""
-    if names:
-        raise ValueError(
-            f"biLM config: the settings {sorted(names)} are not for token_encoder = "
-            f"{token_encoder!r}; remove them, or set another token_encoder (known are "
-            f"{', '.join(map(repr, TOKEN_ENCODERS))})."
-        )
+    own = TOKEN_ENCODERS[token_encoder]
+    return [name for name in (*CHARACTERS, *TABLES) if name not in own]

@@ -20,7 +20,7 @@ from .config import BiLMConfig
 from .kernel.lstm import BLOCK, KernelLSTM, load_kernel
 from .lstm_steps import LSTMOptions, OperatorLSTM
 from .packing import Packing
-from .torch_precision import autocast_type, require_ieee_float32
+from .torch_precision import autocast_type, switch_off_tf32
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
 
@@ -38,26 +38,18 @@ class LSTMLayer(nn.Module):
     def __init__(self, config: BiLMConfig, compiled: bool = False):
         super().__init__()
         P, D = config.projection_dim, config.dim
-        self.cell_clip = config.cell_clip
-        self.proj_clip = config.proj_clip
-        self.compiled = compiled
+        self.cell_clip, self.proj_clip, self.compiled = config.cell_clip, config.proj_clip, compiled
         self.weight_ih = nn.Parameter(torch.empty(2, 4 * D, P))  # rows: i, f, g, o
         self.weight_hh = nn.Parameter(torch.empty(2, 4 * D, P))
         self.bias = nn.Parameter(torch.zeros(2, 4 * D))
         self.weight_hr = nn.Parameter(torch.empty(2, P, D)) if config.projects_cells else None
         for direction in range(2):
-            nn.init.xavier_uniform_(self.weight_ih.data[direction])
-            nn.init.xavier_uniform_(self.weight_hh.data[direction])
-            if self.weight_hr is not None:
-                nn.init.xavier_uniform_(self.weight_hr.data[direction])
+            for weight in (self.weight_ih, self.weight_hh, self.weight_hr):
+                if weight is not None:
+                    nn.init.xavier_uniform_(weight.data[direction])
 
     def forward(
-        self,
-        x: torch.Tensor,
-        packing: Packing,
-        h0: torch.Tensor,
-        c0: torch.Tensor,
-        bfloat16: bool = False,
+        self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Read a packed batch.
 
@@ -66,30 +58,32 @@ class LSTMLayer(nn.Module):
             packing: the batch's packing.
             h0: ``(2, n_sentences, P)`` state to start from, sentences in packed order.
             c0: ``(2, n_sentences, D)``.
-            bfloat16: the compiled kernel's products take bfloat16 operands.
 
         Returns:
             Outputs ``(2, N, P)``, and the state each sentence ended in, as ``h0`` and ``c0``.
         """
-        # Autocast is for the products; all else is done in the type of x.
-        product_type = autocast_type(x.device) or x.dtype
-        bias = self.gate_bias()
+        # Autocast, and weights converted to bfloat16, are for the products; all else is done in the
+        # type of x.
+        product_type = self.weight_ih.dtype
+        if product_type == x.dtype:
+            product_type = autocast_type(x.device) or x.dtype
         # Under autocast cuDNN would take half precision, in which small gradients vanish.
         is_plain = self.cell_clip is None and self.proj_clip is None and product_type == x.dtype
-        if is_plain and _has_cudnn(x):
-            return self.forward_torch(x, packing, h0, c0, bias)
-        if product_type == torch.float32 and torch.get_float32_matmul_precision() == "medium":
-            bfloat16 = True
-        bfloat16 = bfloat16 or product_type == torch.bfloat16
+        if x.is_cuda and is_plain and torch.version.cuda and torch.backends.cudnn.enabled:
+            switch_off_tf32()
+            return self.forward_torch(x, packing, h0, c0)
         function: Any = OperatorLSTM
-        if self.kernel(bfloat16) is not None:
-            function, product_type = KernelLSTM, torch.bfloat16 if bfloat16 else torch.float32
+        if self.compiled:
+            medium = torch.get_float32_matmul_precision() == "medium"
+            bfloat16 = product_type == torch.bfloat16
+            bfloat16 = bfloat16 or (medium and product_type == torch.float32)
+            if self.kernel(bfloat16) is not None:
+                function, product_type = KernelLSTM, torch.bfloat16 if bfloat16 else torch.float32
         grad = torch.is_grad_enabled()
         options = LSTMOptions(packing, self.cell_clip, self.proj_clip, grad, product_type)
-        weights = (self.weight_ih, self.weight_hh, bias, self.weight_hr)
+        weights = (self.weight_ih, self.weight_hh, self.gate_bias(), self.weight_hr)
         with torch.autocast(x.device.type, enabled=False):
-            out, h_n, c_n = function.apply(x, h0, c0, *weights, options)
-        return out, h_n, c_n
+            return function.apply(x, h0, c0, *weights, options)
 
     def gate_bias(self) -> torch.Tensor:
         """The bias of the gates ``(2, 4D)``, with `FORGET_BIAS`."""
@@ -107,19 +101,14 @@ class LSTMLayer(nn.Module):
         return load_kernel(bfloat16) if self.compiled and fits else None
 
     def forward_torch(
-        self,
-        x: torch.Tensor,
-        packing: Packing,
-        h0: torch.Tensor,
-        c0: torch.Tensor,
-        bias: torch.Tensor,
+        self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """The same function by PyTorch's own projected LSTM, which has no clips.
 
         cuDNN runs all steps in one call; on a CPU it is the slower of the two.
         """
-        require_ieee_float32(x)
         batch_sizes = torch.tensor(packing.batch_sizes, dtype=torch.int64)
+        bias = self.gate_bias()
         no_bias = torch.zeros_like(bias[0])
         results = []
         for d in range(2):
@@ -132,7 +121,3 @@ class LSTMLayer(nn.Module):
             )
         out, h_n, c_n = (torch.stack(both) for both in zip(*results, strict=True))
         return out, h_n[:, 0], c_n[:, 0]
-
-
-def _has_cudnn(x: torch.Tensor) -> bool:
-    return x.is_cuda and torch.version.cuda is not None and torch.backends.cudnn.is_available()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Any, NamedTuple
 
 import torch
@@ -29,11 +30,6 @@ class LSTMOptions(NamedTuple):
     product_type: torch.dtype
 
 
-def _times(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """``a · b``, multiplied in the type of b."""
-    return torch.bmm(a.to(b.dtype), b).to(a.dtype)
-
-
 def _add_times(
     to: torch.Tensor, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor
 ) -> torch.Tensor:
@@ -52,20 +48,6 @@ def tanh(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
     if x.device.type != "cpu" or x.dtype.itemsize < 4:
         return torch.tanh(x, out=out)
     return torch.mul(x, 2, out=out).sigmoid_().mul_(2).sub_(1)
-
-
-def activate(gates: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """σ of the gates i, f and o, tanh of g, in place: parts ``(2, B, D)`` of ``(2, B, 4D)``."""
-    D = gates.shape[2] // 4
-    i, f, g, o = gates.split(D, dim=2)
-    gates[..., : 2 * D].sigmoid_()
-    tanh(g, out=g)
-    o.sigmoid_()
-    return i, f, g, o
-
-
-def _clip(tensor: torch.Tensor, limit: float | None) -> torch.Tensor:
-    return tensor if limit is None else tensor.clamp_(-limit, limit)
 
 
 class OperatorLSTM(torch.autograd.Function):
@@ -106,26 +88,35 @@ class OperatorLSTM(torch.autograd.Function):
         cells = x.new_empty(2, N, D) if for_backward else None
         tanhs = x.new_empty(2, n_rows, D)
         all_gates = x.new_empty(2, min(N, max(n_tokens, n_rows)), 4 * D)
-        for first, end, steps in packing.stretches(n_tokens):
-            # What comes from x, for all steps of a stretch
-            from_x = all_gates[:, : end - first]
-            _add_times(bias.unsqueeze(1), x[:, first:end], ih, out=from_x)
-            for start, size in steps:
-                if size < h.shape[1]:
-                    h_n[:, size : h.shape[1]] = h[:, size:]
-                    h, c = h[:, :size], c[:, :size]
-                step, rows = slice(start, start + size), slice(start - first, start - first + size)
-                gates = from_x[:, rows]  # (2, size, 4D)
-                _add_times(gates, h, hh, out=gates)
-                i, f, g, o = activate(gates)
-                c = _clip(c.mul_(f).addcmul_(i, g), cell_clip)
-                tanh_c = tanh(c, out=tanhs[:, step] if for_backward else tanhs[:, :size])
-                h = tanh_c * o if for_backward else tanh_c.mul_(o)
-                if hr is not None:
-                    h = _clip(_times(h, hr), proj_clip)
-                out[:, step] = h
-                if cells is not None:
-                    cells[:, step] = c
+        ends, end = [sum(step) for step in packing.steps], 0
+        for number, (start, size) in enumerate(packing.steps):
+            if start == end:  # what comes from x, for a stretch of steps
+                first = start
+                end = ends[max(number, bisect_right(ends, start + n_tokens) - 1)]
+                from_x = all_gates[:, : end - first]
+                _add_times(bias.unsqueeze(1), x[:, first:end], ih, out=from_x)
+            if size < h.shape[1]:
+                h_n[:, size : h.shape[1]] = h[:, size:]
+                h, c = h[:, :size], c[:, :size]
+            step = slice(start, start + size)
+            gates = from_x[:, start - first : start - first + size]  # (2, size, 4D)
+            _add_times(gates, h, hh, out=gates)
+            i, f, g, o = gates.split(D, dim=2)
+            gates[..., : 2 * D].sigmoid_()
+            tanh(g, out=g)
+            o.sigmoid_()
+            c = c.mul_(f).addcmul_(i, g)
+            if cell_clip is not None:
+                c.clamp_(-cell_clip, cell_clip)
+            tanh_c = tanh(c, out=tanhs[:, step] if for_backward else tanhs[:, :size])
+            h = tanh_c * o if for_backward else tanh_c.mul_(o)
+            if hr is not None:
+                h = torch.bmm(h.to(hr.dtype), hr).to(x.dtype)
+                if proj_clip is not None:
+                    h.clamp_(-proj_clip, proj_clip)
+            out[:, step] = h
+            if cells is not None:
+                cells[:, step] = c
         h_n[:, : h.shape[1]] = h
         if cells is not None:
             ctx.save_for_backward(
@@ -141,9 +132,8 @@ class OperatorLSTM(torch.autograd.Function):
     ) -> tuple[torch.Tensor | None, ...]:
         x, h0, c0, weight_ih, weight_hh, weight_hr, gates, cells, tanh_c, out = ctx.saved_tensors
         packing, cell_clip, proj_clip, _, product_type = ctx.options
-        product = {"dtype": product_type}
-        hh = weight_hh.to(**product)
-        hr = None if weight_hr is None else weight_hr.to(**product)
+        hh = weight_hh.to(product_type)
+        hr = None if weight_hr is None else weight_hr.to(product_type)
         D = c0.shape[2]
         i, f, g, o = gates.split(D, dim=2)  # each (2, N, D)
         c_prev = torch.cat([c0, cells[:, packing.previous]], dim=1)
@@ -162,16 +152,16 @@ class OperatorLSTM(torch.autograd.Function):
             h_inside = out.abs() < proj_clip
         d_gates = torch.empty_like(gates)
         d_hs = torch.empty_like(out)  # by h before its clip
-        d_h, d_c = torch.zeros_like(h0), torch.zeros_like(c0)  # packed rows, from step to step
-        d_h += d_h_n
-        d_c += d_c_n
-        for start, size in reversed(packing.steps()):
+        d_h, d_c = d_h_n.clone(), d_c_n.clone()  # packed rows, from step to step
+        for start, size in reversed(packing.steps):
             step = slice(start, start + size)
             d_h_step = d_out[:, step] + d_h[:, :size]
             if proj_clip is not None:
                 d_h_step *= h_inside[:, step]
             d_hs[:, step] = d_h_step
-            d_m = d_h_step if hr is None else _times(d_h_step, hr)
+            d_m = d_h_step
+            if hr is not None:
+                d_m = torch.bmm(d_h_step.to(hr.dtype), hr).to(x.dtype)
             d_c_step = torch.addcmul(d_c[:, :size], d_m, c_by_m[:, step])
             if inside is not None:
                 d_c_step *= inside[:, step]
@@ -183,21 +173,21 @@ class OperatorLSTM(torch.autograd.Function):
             )
             torch.mul(o_by_m[:, step], d_m, out=d_step[..., 3 * D :])
             torch.mul(d_c_step, f[:, step], out=d_c[:, :size])
-            d_h[:, :size] = _times(d_step, hh)
+            d_h[:, :size] = torch.bmm(d_step.to(hh.dtype), hh)
         h_prev = torch.cat([h0, out[:, packing.previous]], dim=1)
         d_bias = d_gates.sum(dim=1)
-        d_gates = d_gates.to(**product)
+        d_gates = d_gates.to(product_type)
         d_gates_t = d_gates.transpose(1, 2)
         d_weight_hr = None
         if hr is not None:
-            d_weight_hr = torch.bmm(d_hs.to(**product).transpose(1, 2), (tanh_c * o).to(**product))
-            d_weight_hr = d_weight_hr.to(x.dtype)
+            m = (tanh_c * o).to(product_type)
+            d_weight_hr = torch.bmm(d_hs.to(product_type).transpose(1, 2), m).to(x.dtype)
         return (
-            torch.bmm(d_gates, weight_ih.to(**product)).to(x.dtype),
-            d_h if ctx.needs_input_grad[1] else None,
-            d_c if ctx.needs_input_grad[2] else None,
-            torch.bmm(d_gates_t, x.to(**product)).to(x.dtype),
-            torch.bmm(d_gates_t, h_prev.to(**product)).to(x.dtype),
+            torch.bmm(d_gates, weight_ih.to(product_type)).to(x.dtype),
+            d_h,
+            d_c,
+            torch.bmm(d_gates_t, x.to(product_type)).to(x.dtype),
+            torch.bmm(d_gates_t, h_prev.to(product_type)).to(x.dtype),
             d_bias,
             d_weight_hr,
             None,

@@ -20,8 +20,7 @@ from .char_word_cnn import CharWordCNN
 from .config import PRECISIONS, BiLMConfig
 from .inference_layers import Encode, Layer, inference_layers
 from .lstm_layer import LSTMLayer
-from .lstm_state import State, final_state, select_state, zero_state
-from .packing import Packing, by_sentence, to_device, unpack
+from .packing import Packing, to_device
 from .sentence_batches import IndexedSentences, id_tensor
 from .static_vectors import WordVectors
 from .torch_precision import rounding
@@ -29,6 +28,7 @@ from .warm_state import compute_warm_state
 from .word_cache import WordCache
 
 Derived = TypeVar("Derived")
+State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
 
 
 class BiLM(nn.Module):
@@ -184,7 +184,9 @@ class BiLM(nn.Module):
 
     def zero_state(self, n_sentences: int = 1) -> State:
         """A state of zeros, ``(L, 2, B, P)`` and ``(L, 2, B, D)``."""
-        return zero_state(self.config, n_sentences, next(self.lstm.parameters()))
+        like, config = next(self.lstm.parameters()), self.config
+        shape = (config.n_layers, 2, n_sentences)
+        return like.new_zeros(*shape, config.projection_dim), like.new_zeros(*shape, config.dim)
 
     def forward(
         self,
@@ -206,58 +208,33 @@ class BiLM(nn.Module):
             Layers ``(L + 1, N, 2P)``, layer 0 being ``[x; x]``, and the state in which each
             direction ended each sentence.
         """
-        state = self.initial_state() if state is None else state
-        packing = Packing(lengths, self.device)
-        ends: list[State] = []
-        layers = self._layers(types, tokens, packing, state, ends)
-        return torch.stack([unpack(x, packing.target) for x in layers]), final_state(ends, packing)
-
-    def _layers(
-        self,
-        types: torch.Tensor,
-        tokens: torch.Tensor,
-        packing: Packing,
-        state: State,
-        ends: list[State] | None = None,
-    ) -> Iterator[torch.Tensor]:
-        """The layers ``(2, N, P)`` of a batch, packed, each computed when it is needed.
-
-        Args:
-            types, tokens, state: see `forward`.
-            packing: of the sentences' lengths.
-            ends: gets the state in which each LSTM layer ended, ``(2, B, P)`` and ``(2, B, D)``,
-                sentences in packed order; None where nobody needs it.
-        """
-        x = types[tokens[packing.source]]
-        yield x
-        B, (_, lstms) = packing.n_sentences, self.parts()
-        for j, lstm in enumerate(lstms):
-            h, c = (
-                s[j].expand(-1, B, -1) if s.shape[2] == 1 else s[j][:, packing.order] for s in state
-            )
-            out, h, c = lstm(F.dropout(x, self.dropout, self.training), packing, h, c)
-            if ends is not None:
-                ends.append((h, c))
+        h0, c0 = self.initial_state() if state is None else state
+        packing, n_sentences = Packing(lengths, self.device), len(lengths)
+        x = types[tokens[packing.source]]  # (2, N, P)
+        is_grad_enabled, config = torch.is_grad_enabled(), self.config
+        # Without gradients, each layer goes to its place once it is computed.
+        block = x.new_empty(1 + len(self.lstm), len(tokens), 2 * x.shape[2])
+        layers, ends = [packing.unpack(x, None if is_grad_enabled else block[0])], []
+        for j, lstm in enumerate(self.parts()[1]):
+            h, c = (s.expand(-1, n_sentences, -1)[:, packing.order] for s in (h0[j], c0[j]))
+            out, *end = lstm(F.dropout(x, self.dropout, self.training), packing, h, c)
             # The skip is outside the recurrence: h_{t-1} and the state never contain it.
-            if j > 0 and self.config.use_skip_connections:
-                x = out + x if torch.is_grad_enabled() else out.add_(x)
-            else:
-                x = out
-            del out, h, c  # before the next layer's are there
-            yield x
+            x = out + x if j > 0 and config.use_skip_connections else out
+            layers.append(packing.unpack(x, None if is_grad_enabled else block[j + 1]))
+            ends.append(end)
+        back = torch.argsort(packing.order)
+        h, c = (torch.stack([s[:, back] for s in parts]) for parts in zip(*ends, strict=True))
+        return torch.stack(layers) if is_grad_enabled else block, (h, c)
 
     def encode(self, words: Sequence[str]) -> torch.Tensor:
         """Vectors x ``(n_words, P)`` of words, without the word cache."""
-        if not words:
-            return torch.empty(0, self.config.projection_dim, device=self.device)
-        encoder, (encode, _) = self.token_encoder, self.parts()
-        ids, sizes = encoder.to_ids(words)
-        order = np.argsort(sizes, kind="stable")  # words of similar length together
-        batch_of = (np.cumsum(sizes[order]) - 1) // encoder.positions_at_once
-        batches = np.split(order, np.flatnonzero(np.diff(batch_of)) + 1)
-        with threads_for(len(words) * self._cnn_size, self.n_threads):
-            x = torch.cat([encode(id_tensor(ids[i], sizes[i]).to(self.device)) for i in batches])
-            return x[to_device(np.argsort(order), self.device)]
+        return self.encode_ids(id_tensor(*self.token_encoder.to_ids(words)).to(self.device))
+
+    def encode_ids(self, ids: torch.Tensor) -> torch.Tensor:
+        """Vectors x ``(n_words, P)`` of words by their ids, ``(n_words, n_positions)``."""
+        encode, _ = self.parts()
+        with threads_for(len(ids) * self._cnn_size, self.n_threads):
+            return encode(ids)
 
     def read(
         self,
@@ -275,7 +252,7 @@ class BiLM(nn.Module):
             sentences: words without boundaries; a sentence may be empty.
             state: what each sentence starts from, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``
                 for all sentences, or with B = 1 the same for each; `initial_state` if None.
-            batch_words: tokens of one pass, about; see `IndexedSentences.plan_evenly`.
+            batch_words: tokens of one pass, give or take half of them.
             with_state: return the final states, too.
 
         Returns:
@@ -290,28 +267,22 @@ class BiLM(nn.Module):
             weights, dtype = weights_version(self.token_encoder), self.lstm[0].bias.dtype
             version = (weights, self.precision, self.device, dtype, rounding(self.device))
             types = self.word_cache.lookup(indexed.types, self.encode, version)
-        state = self.initial_state() if state is None else state
-        if not len(sentences):
-            return [], select_state(state, np.empty(0, dtype=np.int64))
-        results, final = [types] * len(sentences), []
-        plan = indexed.plan_evenly(batch_words)
+        h, c = self.initial_state() if state is None else state
+        h, c = (s.expand(-1, -1, len(sentences), -1) for s in (h, c))
+        results, ends = [types] * len(sentences), (torch.empty_like(h), torch.empty_like(c))
+        # Batches of about equal size, so that none is left over that is hardly filled.
+        n_tokens = len(indexed.tokens)
+        plan = indexed.plan(-(-n_tokens // max(1, round(n_tokens / batch_words))))
         for batch in plan:
             tokens, lengths = indexed.select(batch)
-            packing = Packing(lengths, self.device)
-            ends: list[State] | None = [] if with_state else None
             flat = to_device(tokens.astype(np.int64), self.device)
-            with threads_for(packing.mean_size * self.layer_size, self.n_threads):
-                layers = self._layers(types, flat, packing, select_state(state, batch), ends)
-                parts = by_sentence(layers, len(self.lstm), packing, lengths)
-            for i, part in zip(batch, parts, strict=True):
-                results[i] = part
-            if ends is not None:
-                final.append(final_state(ends, packing))
-        if not with_state:
-            return results, None
-        back = torch.from_numpy(np.argsort(np.concatenate(plan)))
-        h, c = (torch.cat(parts, dim=2)[:, :, back] for parts in zip(*final, strict=True))
-        return results, (h, c)
+            with threads_for(len(flat) / max(lengths) * self.layer_size, self.n_threads):
+                layers, end = self(types, flat, lengths, (h[:, :, batch], c[:, :, batch]))
+            for i, part in zip(batch, layers.split(lengths, dim=1), strict=True):
+                results[i] = part[:, 1:-1]
+            if with_state:
+                ends[0][:, :, batch], ends[1][:, :, batch] = end
+        return results, ends if with_state else None
 
 
 def _clear_caches(bilm: BiLM, _: Any) -> None:

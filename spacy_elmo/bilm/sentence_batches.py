@@ -61,15 +61,6 @@ class IndexedSentences:
             rng.shuffle(batches)
         return [batch for batch in batches if len(batch)]
 
-    def plan_evenly(self, batch_words: int) -> list[np.ndarray]:
-        """`plan` with batches of about equal size, so that none is left over that is hardly filled.
-
-        Args:
-            batch_words: tokens of a batch, boundaries included, give or take half of them.
-        """
-        n_tokens = len(self.tokens)
-        return self.plan(-(-n_tokens // max(1, round(n_tokens / batch_words))))
-
     def select(self, sentences: np.ndarray) -> tuple[np.ndarray, list[int]]:
         """The tokens ``(M,)`` of some sentences, one after another, and how many each has.
 

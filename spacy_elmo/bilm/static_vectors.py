@@ -48,8 +48,25 @@ class WordTable:
                 f"A table of word vectors needs at least one word and one dimension; found "
                 f"{len(self.words):,} words and vectors of the shape {self.vectors.shape}."
             )
-        check_words(self.words, self.rows, len(self.vectors))
-        check_vectors(self.vectors)
+        n_words, n_vectors, rows = len(self.words), len(self.vectors), self.rows
+        if rows.shape != (n_words,) or rows.min() < 0 or rows.max() >= n_vectors:
+            raise ValueError(
+                f"The {n_words:,} words of a table of {n_vectors:,} word vectors need a row each, "
+                f"from 0 to {n_vectors - 1:,}; found {rows.size:,} rows, from "
+                f"{rows.min(initial=0):,} to {rows.max(initial=0):,}."
+            )
+        if len(set(self.words)) < n_words:
+            [(duplicate, _)] = Counter(self.words).most_common(1)
+            raise ValueError(
+                f"The table of word vectors has the word {duplicate!r} more than once."
+            )
+        extremes = np.stack([self.vectors.min(axis=1), self.vectors.max(axis=1)])  # no large copy
+        fine = (np.abs(extremes) < TOO_LARGE).all(axis=0)  # false for NaN too
+        if not fine.all():
+            raise ValueError(
+                f"Row {int(np.argmin(fine))} of the word vectors has values that are not finite, "
+                f"or too large to compute with."
+            )
 
     def sizes(self) -> dict[str, int]:
         """The settings of a `BiLMConfig` that follow from it."""
@@ -82,6 +99,9 @@ class WordVectors(nn.Module):
     The rows of ``<S>``, ``</S>`` and the one row of all unknown words are trained.
     The words are a tensor beside the vectors, so that they are saved with the weights.
 
+    Attributes:
+        to_ids: words to the ids that `forward` takes.
+
     Args:
         config: the sizes; the table is empty until `fill` or `load_state_dict`.
 
@@ -92,7 +112,6 @@ class WordVectors(nn.Module):
     words: torch.Tensor
     rows: torch.Tensor
     table: torch.Tensor
-    positions_at_once = 2**14  # that `BiLM.encode` passes to `forward` together
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
@@ -105,7 +124,7 @@ class WordVectors(nn.Module):
         self.special = nn.Parameter(torch.randn(FIRST, config.vector_dim))
         sizes = config.vector_dim, config.projection_dim
         self.projection = nn.Linear(*sizes) if sizes[0] != sizes[1] else None
-        self._to_ids: RowIds | None = None
+        self.to_ids = RowIds([], np.zeros(0, dtype=np.int32))
         self.register_load_state_dict_post_hook(_read_loaded)
 
     def fill(self, table: WordTable, trainable: bool = False) -> None:
@@ -120,28 +139,12 @@ class WordVectors(nn.Module):
         self.table = nn.Parameter(vectors.clone()) if trainable else vectors
         with torch.no_grad():
             self.special.mul_(float(table.vectors.std()))  # as large as the others
-        self._to_ids = None
+        self.to_ids = RowIds(table.words, table.rows)
 
     def contents(self) -> WordTable:
         """The current table."""
         words, rows = unpack_words(self.words), self.rows.cpu().numpy()
         return WordTable(words, rows, self.table.detach().cpu().numpy())
-
-    @property
-    def to_ids(self) -> RowIds:
-        """Words to the ids that `forward` takes.
-
-        Raises:
-            ValueError: the words are damaged.
-        """
-        if self._to_ids is None:
-            self._to_ids = self._read_words()
-        return self._to_ids
-
-    def _read_words(self) -> RowIds:
-        words, rows = unpack_words(self.words), self.rows.cpu().numpy()
-        check_words(words, rows, len(self.table))
-        return RowIds(words, rows)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """``(n_words, 1)`` ids to ``(n_words, projection_dim)`` vectors."""
@@ -151,38 +154,11 @@ class WordVectors(nn.Module):
         x = torch.where((index < FIRST).unsqueeze(1), special, x)  # (n_words, vector_dim)
         return x if self.projection is None else self.projection(x).to(x.dtype)  # under autocast
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles build their own `to_ids` when they need it."""
-        return {**self.__dict__, "_to_ids": None}
-
 
 def _read_loaded(module: WordVectors, _: Any) -> None:
-    module._to_ids = module._read_words()  # damaged words must not show at the first Doc only
-    check_vectors(module.table.detach().cpu().numpy())
-
-
-def check_words(words: Sequence[str], rows: np.ndarray, n_vectors: int) -> None:
-    """Raise a ValueError unless the words are distinct and each has a row of the table."""
-    if rows.shape != (len(words),) or rows.min() < 0 or rows.max() >= n_vectors:
-        raise ValueError(
-            f"The {len(words):,} words of a table of {n_vectors:,} word vectors need a row each, "
-            f"from 0 to {n_vectors - 1:,}; found {rows.size:,} rows, from {rows.min(initial=0):,} "
-            f"to {rows.max(initial=0):,}."
-        )
-    if len(set(words)) < len(words):
-        [(duplicate, _)] = Counter(words).most_common(1)
-        raise ValueError(f"The table of word vectors has the word {duplicate!r} more than once.")
-
-
-def check_vectors(vectors: np.ndarray) -> None:
-    """Raise a ValueError if a value is not finite, or too large to compute with."""
-    extremes = np.stack([vectors.min(axis=1), vectors.max(axis=1)])  # no copy of a large table
-    fine = (np.abs(extremes) < TOO_LARGE).all(axis=0)  # false for NaN too
-    if not fine.all():
-        raise ValueError(
-            f"Row {int(np.argmin(fine))} of the word vectors has values that are not finite, or "
-            f"too large to compute with."
-        )
+    """Damaged words or vectors must not show at the first Doc only."""
+    table = module.contents()
+    module.to_ids = RowIds(table.words, table.rows)
 
 
 def pack_words(words: Iterable[str]) -> torch.Tensor:

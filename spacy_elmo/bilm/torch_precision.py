@@ -15,8 +15,9 @@ from typing import Any
 import torch
 
 
-def require_ieee_float32(x: torch.Tensor) -> None:
-    """Switch TensorFloat-32 off in cuDNN, if a tensor is on a GPU; call it before cuDNN computes.
+@cache  # once in a process
+def switch_off_tf32() -> None:
+    """Switch TensorFloat-32 off in cuDNN; call it before cuDNN computes.
 
     The switch belongs to the process, not to a thread or a call: it is set at the first use,
     stays, and also holds for the backward pass. It applies to other models of the process, too;
@@ -24,13 +25,6 @@ def require_ieee_float32(x: torch.Tensor) -> None:
     switched off a second time. ``torch.backends.cudnn.benchmark``, ``deterministic`` and
     ``enabled`` are left alone.
     """
-    if x.is_cuda:
-        switch_off_tf32()
-
-
-@cache  # once in a process
-def switch_off_tf32() -> None:
-    """Switch TensorFloat-32 off in cuDNN."""
     cudnn = torch.backends.cudnn
     cudnn.allow_tf32 = False
     # Newer versions have a switch for each kind, which may have another value from one above it.

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
-from .lstm_state import State
 from .word_cache import WordCache
 
 if TYPE_CHECKING:
-    from .model import BiLM
+    from .model import BiLM, State
 
-PASSAGE = Path(__file__).parent / "passage.txt"  # one sentence a line, tokenised
+# Plain English prose, our own; one sentence a line, tokenised.
+PASSAGE = Path(__file__).parent / "passage.txt"
 N_STREAMS = 8  # of sentences
-
-
-@lru_cache
-def passage() -> list[list[str]]:
-    """The default sentences of a warm state: plain English prose, our own."""
-    return [line.split() for line in PASSAGE.read_text(encoding="utf-8").splitlines()]
 
 
 @torch.no_grad()
@@ -41,7 +34,8 @@ def compute_warm_state(model: BiLM, sentences: Sequence[Sequence[str]] | None = 
     Returns:
         h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``.
     """
-    sentences = passage() if sentences is None else sentences
+    if sentences is None:
+        sentences = [line.split() for line in PASSAGE.read_text("utf-8").splitlines()]
     n_streams = min(N_STREAMS, len(sentences))
     # Exact, as it may be saved with the weights. Other threads may read with the model meanwhile:
     # the copy shares its weights, but has settings of its own.

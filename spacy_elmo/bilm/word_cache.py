@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from itertools import islice
 from sys import getsizeof
 
 import torch
@@ -16,21 +17,19 @@ ENTRY_BYTES = MAX_WORD_BYTES + 80
 
 
 class WordCache:
-    """A bounded table of words' vectors that evicts the least recently used half.
+    """A bounded table of words' vectors that forgets the words it has known longest.
 
-    Two generations: words go into the young one; when it is full it becomes the old one, and
-    the old one before it is dropped. A word found in the old generation moves to the young.
     Threads may share it. Copies and pickles start empty. Words of more than `MAX_WORD_BYTES`
     are not stored.
 
     Args:
-        max_bytes: of both generations together, the words included.
+        max_bytes: of the table, the words included.
     """
 
     def __init__(self, max_bytes: int = 44 * 2**20):
         self.max_bytes = max_bytes
         self._version: Hashable = None
-        self._drop()
+        self.clear()
 
     def clear(self) -> None:
         """Drop all vectors; call it when the weights have changed.
@@ -38,15 +37,12 @@ class WordCache:
         What another thread has begun to compute before is not stored after.
         """
         with CACHES:
-            self._drop()
-
-    def _drop(self) -> None:
-        self._young: dict[str, int] = {}
-        self._old: dict[str, int] = {}
-        self._young_table = self._old_table = torch.empty(0, 0)
+            self._rows: dict[str, int] = {}  # in the order in which they were stored
+            self._table = torch.empty(0, 0)
+            self._next = 0  # row, after the last one that was written
 
     def __len__(self) -> int:
-        return len(self._young) + len(self._old)
+        return len(self._rows)
 
     def __reduce__(self) -> tuple[type[WordCache], tuple[int]]:
         return WordCache, (self.max_bytes,)
@@ -69,48 +65,38 @@ class WordCache:
         """
         with CACHES:
             if version != self._version:
-                self._drop()
+                self.clear()
                 self._version = version
-            young, old = self._young, self._old
-            found_young = [(i, young[word]) for i, word in enumerate(words) if word in young]
-            rest = [i for i, word in enumerate(words) if word not in young]
-            found_old = [(i, old[words[i]]) for i in rest if words[i] in old]
-            missing = [i for i in rest if words[i] not in old]
-            if not rest:
-                return self._young_table[[row for _, row in found_young]]
-            copies = []
-            for found, table in ((found_young, self._young_table), (found_old, self._old_table)):
-                if found:
-                    positions, rows = map(list, zip(*found, strict=True))
-                    copies.append((positions, table[rows]))
+            rows = self._rows
+            known = [i for i, word in enumerate(words) if word in rows]
+            missing = [i for i, word in enumerate(words) if word not in rows]
+            found = self._table[[rows[words[i]] for i in known]]  # a copy
+        if not missing:
+            return found
         fresh = encode([words[i] for i in missing])
         vectors = fresh.new_empty(len(words), fresh.shape[1])
         vectors[missing] = fresh
-        for positions, copy in copies:
-            vectors[positions] = copy
+        if known:
+            vectors[known] = found
         with CACHES:
-            if self._young is young:  # no other thread has cleared it, or begun a new generation
-                short = (i for i in rest if getsizeof(words[i]) <= MAX_WORD_BYTES)
-                stored = [i for i in short if words[i] not in young]
+            if self._rows is rows:  # no other thread has cleared it
+                short = (i for i in missing if getsizeof(words[i]) <= MAX_WORD_BYTES)
+                stored = [i for i in short if words[i] not in rows]
                 self._store([words[i] for i in stored], vectors[stored])
         return vectors
 
     def _store(self, words: list[str], vectors: torch.Tensor) -> None:
-        each = vectors.element_size() * vectors.shape[1] + ENTRY_BYTES
-        capacity = self.max_bytes // (2 * each)
+        capacity = self.max_bytes // (vectors.element_size() * vectors.shape[1] + ENTRY_BYTES)
         if len(words) > capacity:
             return  # they would evict everything, themselves included
-        if self._young_table.shape[0] == 0:
-            self._young_table = _table(capacity, vectors)
-        if len(self._young) + len(words) > capacity:
-            self._old, self._old_table = self._young, self._young_table
-            self._young, self._young_table = {}, _table(capacity, vectors)
-        start = len(self._young)
-        self._young_table[start : start + len(words)] = vectors
-        self._young.update(zip(words, range(start, start + len(words)), strict=True))
-
-
-def _table(capacity: int, like: torch.Tensor) -> torch.Tensor:
-    # A tensor made in inference mode could not be written to outside it.
-    with torch.inference_mode(False):
-        return torch.empty(capacity, like.shape[1], dtype=like.dtype, device=like.device)
+        if not len(self._table):
+            # A tensor made in inference mode could not be written to outside it.
+            with torch.inference_mode(False):
+                self._table = vectors.new_empty(capacity, vectors.shape[1])
+        n_evicted = max(0, len(self._rows) + len(words) - capacity)
+        for word in list(islice(self._rows, n_evicted)):
+            del self._rows[word]
+        rows = [(self._next + i) % capacity for i in range(len(words))]
+        self._next += len(words)
+        self._table[rows] = vectors
+        self._rows.update(zip(words, rows, strict=True))

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from ..bilm.lstm_state import State
-from ..bilm.model import BiLM
+from ..bilm.model import BiLM, State
 from ..bilm.packing import to_device
 from ..util.threads import threads_for
 from .encoded_sentences import SentenceBatch
@@ -50,10 +49,10 @@ def hidden_states(model: BiLM, batch: SentenceBatch, state: State | None = None)
         batch: sentences.
         state: what they start from; the biLM's own initial state if None.
     """
-    encode, _ = model.parts()
+    types = model.encode_ids(batch.ids)
     n_sentences = len(batch.tokens) / max(batch.lengths)  # of a step, in the mean
     with threads_for(n_sentences * model.layer_size, model.n_threads):
-        layers, state = model(encode(batch.ids), batch.tokens, batch.lengths, state)
+        layers, state = model(types, batch.tokens, batch.lengths, state)
     forward, backward = layers[-1].chunk(2, dim=1)  # (N, P) each
     ends = np.cumsum(batch.lengths)
     predicts = np.ones(len(batch.tokens), dtype=bool)

@@ -13,7 +13,7 @@ softmax draws from).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ from ..weights.find import Setting, find_weights
 from ..weights.layout import Card
 from ..weights.native import save_bilm
 from .encoded_sentences import EncodedSentences
-from .forward import MOST_LOGITS, hidden_states, losses
+from .forward import hidden_states, losses
 from .head import load_head, save_head
 from .softmax import SoftmaxHead, log_uniform
 from .vocabulary import SPECIALS, Vocabulary
@@ -59,20 +59,6 @@ class Surprisal(NamedTuple):
     forward: np.ndarray
     backward: np.ndarray
     known: np.ndarray
-
-
-class Surprise(NamedTuple):
-    """Surprisal of a word between the words on its left and on its right.
-
-    Attributes:
-        position: its index in the sentence.
-        bits: ``-log2 p(w | left, right)``.
-        guesses: what was expected there.
-    """
-
-    position: int
-    bits: float
-    guesses: Guesses
 
 
 class LanguageModel:
@@ -181,8 +167,11 @@ class LanguageModel:
                 f"position is {position}, but the sentence has {len(words)} words; give an index "
                 f"from 0 up to the last word's."
             )
-        rows = self._expected(*(hidden[position, None] for hidden in self._hidden(words)))
-        allowed = (row[0].masked_fill(self.no_word, -torch.inf).log_softmax(0) for row in rows)
+        hidden = torch.stack([each[position] for each in self._hidden(words)])
+        with threads_for(self.head.weight.numel()):
+            forward, backward = self.head(hidden).log_softmax(dim=1)
+        rows = torch.stack([forward, backward, forward + backward - self.log_prior])
+        allowed = rows.masked_fill(self.no_word, -torch.inf).log_softmax(dim=1)
         return Filled(*(self._guesses(row, n) for row in allowed))
 
     def surprisal(self, words: Sequence[str]) -> Surprisal:
@@ -224,40 +213,6 @@ class LanguageModel:
         return found
 
     @torch.no_grad()
-    def surprises(self, words: Sequence[str], n: int = 3) -> Iterator[Surprise]:
-        """Compute the surprisal of each known word of a sentence, given all others.
-
-        Args:
-            words: a sentence.
-            n: guesses for each position.
-
-        Raises:
-            ValueError: ``words`` is a string.
-        """
-        words = _checked(words)
-        if not words:
-            return
-        forward, backward = self._hidden(words)
-        at_once = max(1, MOST_LOGITS // len(self.vocab))
-        for start in range(0, len(words), at_once):
-            part = slice(start, start + at_once)
-            *_, rows = self._expected(forward[part], backward[part])
-            for position, (word, row) in enumerate(zip(words[part], rows, strict=True), start):
-                if self.vocab[word] >= len(SPECIALS):
-                    bits = -float(row[self.vocab[word]]) / math.log(2)
-                    yield Surprise(position, bits, self._guesses(row, n))
-
-    def _expected(self, forward: torch.Tensor, backward: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Return what is expected at M positions, from the hidden vectors before them, ``(M, P)``.
-
-        Returns:
-            Log-probabilities ``(M, V)``, forward, backward and both; -inf for special words.
-        """
-        with threads_for(len(forward) * self.head.weight.numel()):
-            f, b = self._log_probs(forward), self._log_probs(backward)
-            return f, b, (f + b - self.log_prior).log_softmax(dim=1)
-
-    @torch.no_grad()
     @threads_for(0)
     def _hidden(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """The hidden vector of each direction before each word, ``(n_words, P)``."""
@@ -267,11 +222,6 @@ class LanguageModel:
 
     def _encode(self, sentences: Sequence[Sequence[str]]) -> EncodedSentences:
         return EncodedSentences(sentences, self.vocab, None, self.model.token_encoder.to_ids)
-
-    def _log_probs(self, hidden: torch.Tensor) -> torch.Tensor:
-        logits = self.head(hidden)
-        logits[:, : len(SPECIALS)] = -torch.inf
-        return logits.log_softmax(dim=1)
 
     @torch.no_grad()
     @threads_for(0)

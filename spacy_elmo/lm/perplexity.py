@@ -8,12 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..bilm.lstm_state import State
 from ..bilm.model import BiLM
 from ..util.threads import threads_for
 from .encoded_sentences import EncodedSentences
 from .forward import Head, hidden_states, losses
-from .stream_state import StreamState
 from .vocabulary import UNKNOWN
 
 
@@ -53,7 +51,6 @@ def evaluate(
     block: EncodedSentences,
     batch_words: int = 4096,
     max_words: int = 0,
-    state: State | StreamState | None = None,
     on_batch: Callable[[int], object] = lambda n_words: None,
 ) -> Perplexity:
     """Perplexity of held-out sentences.
@@ -64,9 +61,6 @@ def evaluate(
         block: the sentences.
         batch_words: tokens read at once.
         max_words: read no more than about this many tokens, a fixed sample; 0 for all.
-        state: what each sentence starts from, with B = 1; None for the biLM's own initial state;
-            or `StreamState`: the sentences are read in random order, each from the state that
-            the one before it in its stream ended in, and ``batch_words`` is not used.
         on_batch: called after each batch with its number of words, for a progress bar.
 
     Returns:
@@ -74,10 +68,7 @@ def evaluate(
     """
     if max_words:
         batch_words = min(batch_words, max_words)
-    if isinstance(state, StreamState):
-        plan = block.streams(len(state), np.random.default_rng(0))
-    else:
-        plan = block.plan(batch_words, np.random.default_rng(0) if max_words else None)
+    plan = block.plan(batch_words, np.random.default_rng(0) if max_words else None)
     if max_words:
         sizes = np.cumsum([block.lengths[sentences].sum() for sentences in plan])
         plan = plan[: max(1, int((sizes <= max_words).sum()))]
@@ -86,11 +77,7 @@ def evaluate(
     with model.evaluating():
         for sentences in plan:
             batch = block.batch(sentences).to(model.device)
-            if isinstance(state, StreamState):
-                read = hidden_states(model, batch, state.first(len(batch.lengths)))
-                state.update(read.state)
-            else:
-                read = hidden_states(model, batch, state)
+            read = hidden_states(model, batch)
             nats = losses(head, read)
             forward += float(nats[0].sum())
             backward += float(nats[1].sum())

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ..bilm.config import BiLMConfig
-from ..bilm.lstm_state import State
+from ..bilm.model import State
 
 
 class StreamState(nn.Module):
@@ -25,9 +25,6 @@ class StreamState(nn.Module):
         shape = (config.n_layers, 2, n_streams)
         self.register_buffer("h", torch.zeros(*shape, config.projection_dim))
         self.register_buffer("c", torch.zeros(*shape, config.dim))
-
-    def __len__(self) -> int:
-        return self.h.shape[2]
 
     def first(self, n: int) -> State:
         """The states of the first n streams, ``(L, 2, n, P)`` and ``(L, 2, n, D)``."""

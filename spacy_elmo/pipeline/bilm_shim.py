@@ -12,8 +12,7 @@ from thinc.api import ArgsKwargs, Optimizer, PyTorchShim, get_torch_default_devi
 from thinc.types import FloatsXd
 
 from ..bilm.config import BiLMConfig
-from ..bilm.lstm_state import State
-from ..bilm.model import BiLM, weights_version
+from ..bilm.model import BiLM, State, weights_version
 from ..bilm.torch_precision import rounding
 from ..text.segments import Window
 from ..util.locks import LOADING

@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.characters import BOS, EOS
-from spacy_elmo.bilm.lstm_state import State, zero_state
-from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.model import BiLM, State
 from spacy_elmo.bilm.sentence_batches import id_tensor
 from spacy_elmo.weights.find import Setting, load_bilm
 
@@ -46,14 +45,13 @@ def run_bilm(
     The sentences start from zeros if no state is given, whatever the model would do itself.
     Goes through the arguments of `BiLM.forward`, the boundaries added and dropped here.
     """
-    config = model.config
     bounded = [[BOS, *words, EOS] for words in sentences]
     rows: dict[str, int] = {}
     tokens = [rows.setdefault(word, len(rows)) for words in bounded for word in words]
     lengths = [len(words) for words in bounded]
     ids = id_tensor(*model.token_encoder.to_ids(list(rows)))
     if state is None:
-        state = zero_state(config, len(sentences), model.char_cnn.embedding.weight)
+        state = model.zero_state(len(sentences))
     with torch.no_grad():
         layers, state = model(model.char_cnn(ids), torch.tensor(tokens), lengths, state)
     return [part[:, 1:-1].numpy() for part in layers.split(lengths, dim=1)], state
@@ -67,7 +65,7 @@ def run_carried(
     A smaller batch leaves the state of the rows it lacks as it was; new rows start from zero.
     """
     most = max(map(len, batches))
-    h, c = zero_state(model.config, most, model.char_cnn.embedding.weight.detach())
+    h, c = model.zero_state(most)
     for batch in batches:
         n = len(batch)
         layers, (h[:, :, :n], c[:, :, :n]) = run_bilm(model, batch, (h[:, :, :n], c[:, :, :n]))

@@ -10,8 +10,9 @@ from threading import Barrier
 import pytest
 import torch
 
+from spacy_elmo.bilm.char_cnn import CharCNN
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.inference_layers import Bfloat16LSTM
+from spacy_elmo.bilm.inference_layers import inference_layers
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.packing import Packing
@@ -47,12 +48,14 @@ def least_cosine(a: list[torch.Tensor], b: list[torch.Tensor]) -> float:
 def test_a_layer_is_close_to_that_of_float32(projects: bool, clip: float | None) -> None:
     torch.manual_seed(0)
     P, D = 32, 64 if projects else 32
-    layer = LSTMLayer(BiLMConfig(((1, 8),), P, D, cell_clip=clip, proj_clip=clip))
+    config = BiLMConfig(((1, 8),), P, D, cell_clip=clip, proj_clip=clip)
+    layer = LSTMLayer(config)
     torch.nn.init.normal_(layer.bias)  # zeros at first
     h0, c0 = torch.randn(2, len(LENGTHS), P), torch.randn(2, len(LENGTHS), D)
     inputs = torch.randn(2, sum(LENGTHS), P), Packing(LENGTHS), h0.clone(), c0.clone()
     with torch.no_grad():
-        expected, found = layer(*inputs), Bfloat16LSTM(layer)(*inputs)
+        _, [rounded] = inference_layers(CharCNN(config), [layer], bfloat16=True)
+        expected, found = layer(*inputs), rounded(*inputs)
     assert torch.equal(inputs[2], h0) and torch.equal(inputs[3], c0)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.dtype == torch.float32 and ours.shape == theirs.shape

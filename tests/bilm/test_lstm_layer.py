@@ -6,8 +6,7 @@ from torch.autograd import gradcheck
 
 from spacy_elmo.bilm import lstm_steps
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.lstm_layer import FORGET_BIAS, LSTMLayer
-from spacy_elmo.bilm.lstm_state import zero_state
+from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.packing import Packing
 
 P, D = 3, 5
@@ -86,13 +85,10 @@ def test_same_as_the_lstm_of_pytorch(projects):
     layer = make_layer(projects, None, None)
     x, h0, c0 = make_inputs(layer)
     packing = Packing(LENGTHS)
-    dim = c0.shape[2]
-    bias = layer.bias.clone()
-    bias[:, dim : 2 * dim] += FORGET_BIAS
     results = []
     for out, h_n, c_n in [
         layer(x, packing, h0, c0),
-        layer.forward_torch(x, packing, h0, c0, bias),
+        layer.forward_torch(x, packing, h0, c0),
     ]:
         loss = (out**2).sum() + (h_n**3).sum() + (c_n**3).sum()
         gradients = torch.autograd.grad(loss, [x, h0, c0, *layer.parameters()])
@@ -133,8 +129,8 @@ def test_cudnn_gets_contiguous_states(monkeypatch):
     expected = layer(x, Packing(LENGTHS), *states)
     given, lstm = [], torch.lstm
     monkeypatch.setattr(torch, "lstm", lambda *args: given.append(args[2]) or lstm(*args))
-    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer._has_cudnn", lambda x: True)
-    for ours, theirs in zip(layer(x, Packing(LENGTHS), *states), expected, strict=True):
+    found = layer.forward_torch(x, Packing(LENGTHS), *states)
+    for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
     assert len(given) == 2
     assert all(state.is_contiguous() for states in given for state in states)
@@ -177,15 +173,6 @@ def test_proj_clip_does_nothing_without_a_projection():
         for clip in (None, 0.01)
     ]
     assert torch.equal(*results)
-
-
-def test_zero_state():
-    config = BiLMConfig(((1, P),), P, D, n_layers=3)
-    h, c = zero_state(config, 4, torch.ones(1, dtype=torch.float64))
-    assert (h.shape, c.shape) == ((3, 2, 4, P), (3, 2, 4, D))
-    assert h.dtype == c.dtype == torch.float64
-    assert not h.any()
-    assert not c.any()
 
 
 @pytest.mark.parametrize("projects", [True, False])

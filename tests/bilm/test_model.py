@@ -395,7 +395,7 @@ def test_words_seen_in_inference_mode_are_no_obstacle():
 
 def test_the_word_cache_stays_within_its_bound():
     model, _ = make_pair(make_options())
-    model.word_cache.max_bytes = 2 * 8 * (4 * 5 + ENTRY_BYTES)  # eight words in each generation
+    model.word_cache.max_bytes = 16 * (4 * 5 + ENTRY_BYTES)  # sixteen words
     rng = random.Random(0)
     for _ in range(50):
         words = rng.sample([f"word{k}" for k in range(20)], rng.randint(1, 10))

@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +17,6 @@ def places(lengths: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
 def test_packed_order(lengths):
     packing = Packing(lengths)
     packed, starts = places(lengths)
-    assert packing.n_sentences == len(lengths)
     assert packing.order.tolist() == [s for s, t in packed if t == 0]
     assert packing.batch_sizes == [sum(n > t for n in lengths) for t in range(max(lengths))]
     forward, backward = packing.source.tolist()
@@ -45,14 +43,8 @@ def test_previous_is_the_step_before_of_the_same_sentence(lengths):
 @given(some_lengths)
 def test_steps_cover_the_packed_places(lengths):
     packed, _ = places(lengths)
-    steps = Packing(lengths).steps()
+    steps = Packing(lengths).steps
     assert [t for t, (_, size) in enumerate(steps) for _ in range(size)] == [t for _, t in packed]
     assert [start for start, _ in steps] == [
         next(p for p, (_, t) in enumerate(packed) if t == step) for step in range(max(lengths))
     ]
-
-
-@pytest.mark.parametrize("lengths", [[], [3, 0, 2], [-1]])
-def test_empty_batches_and_sentences_are_refused(lengths):
-    with pytest.raises(ValueError, match="at least one sentence"):
-        Packing(lengths)

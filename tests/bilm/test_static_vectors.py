@@ -139,7 +139,6 @@ def test_unknown_words_share_a_row_that_is_not_zero() -> None:
     special = model.word_vectors.special.detach()
     assert (special.abs() > 0).all() and special.std() < 5 * make_table().vectors.std()
     assert torch.equal(special, make_bilm().word_vectors.special)  # the same each time
-    assert model.encode([]).shape == (0, 5)
 
 
 def test_a_word_of_the_table_is_no_boundary() -> None:
@@ -282,7 +281,7 @@ def test_config_there_and_back() -> None:
     ("changes", "said"),
     [
         ({"token_encoder": "vector"}, "token_encoder is 'vector'; known are"),
-        ({"char_dim": 16}, "['char_dim'] are not for token_encoder = 'vectors'"),
+        ({"char_dim": 8}, "['char_dim'] are not for token_encoder = 'vectors'"),
         ({"filters": [[1, 4]], "n_highway": 1}, "['filters', 'n_highway'] are not for"),
         ({"token_encoder": "char_cnn", "filters": [[1, 4]]}, "['n_vectors', 'n_words', "),
         ({"n_words": 0}, "n_words is 0"),

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.lstm_state import State, zero_state
-from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.warm_state import N_STREAMS, compute_warm_state, passage
+from spacy_elmo.bilm.model import BiLM, State
+from spacy_elmo.bilm.warm_state import N_STREAMS, PASSAGE, compute_warm_state
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.native import WEIGHTS, save_bilm
 
@@ -43,7 +42,7 @@ def close(one: State, other: State) -> bool:
 
 
 def test_the_passage_fills_its_streams_with_plain_sentences() -> None:
-    sentences = passage()
+    sentences = [line.split() for line in PASSAGE.read_text("utf-8").splitlines()]
     assert len(sentences) % N_STREAMS == 0 and len(sentences) >= 4 * N_STREAMS
     assert all(5 <= len(words) <= 25 and words[-1] in {".", "?", '"'} for words in sentences)
 
@@ -97,7 +96,7 @@ def test_a_model_starts_from_what_its_config_says(model: BiLM) -> None:
     expected, _ = run_bilm(model, SENTENCES)
     assert max(map(max_difference, map(torch.Tensor.numpy, cold), expected)) <= 1e-6
     assert np.abs(warm[0].numpy() - cold[0].numpy()).max() > 0.01
-    assert same(model.initial_state(), zero_state(CONFIG, 1, torch.zeros(1)))
+    assert same(model.initial_state(), model.zero_state())
 
 
 def test_saved_with_the_weights(model: BiLM, tmp_path: Path, monkeypatch) -> None:

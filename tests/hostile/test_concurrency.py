@@ -20,8 +20,7 @@ import pytest
 import spacy
 import torch
 
-from spacy_elmo.bilm.lstm_state import State
-from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.model import BiLM, State
 from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.bilm.word_cache import WordCache
 from spacy_elmo.pipeline.layer_cache import LayerCache

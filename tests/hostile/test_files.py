@@ -352,7 +352,7 @@ def test_the_word_cache_counts_its_words(word: str) -> None:
         size = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert size + cache._young_table.nbytes + cache._old_table.nbytes <= 2**20
+    assert size + cache._table.nbytes <= 2**20
     assert len(cache) > 2_000 or len(word) > 90
 
 

@@ -438,13 +438,13 @@ def test_a_pass_is_as_large_as_its_setting(weights, monkeypatch, batch_words, n_
     nlp = make_nlp(weights, batch_words=batch_words)
     bilm = nlp.get_pipe("elmo").shim.bilm
     sizes = []
-    original = type(bilm)._layers
+    original = type(bilm).forward
 
     def note(self, types, tokens, *args):
         sizes.append(len(tokens))
         return original(self, types, tokens, *args)
 
-    monkeypatch.setattr(type(bilm), "_layers", note)
+    monkeypatch.setattr(type(bilm), "forward", note)
     list(nlp.pipe(["a b c d e f g h"] * 100, batch_size=1000))
     assert sum(sizes) == 1000  # with the boundaries
     assert len(sizes) == n_passes
