@@ -81,10 +81,7 @@ class SoftmaxSettings(Settings):
 
 @dataclass(frozen=True)
 class TrainingSettings(Settings):
-    """The optimizer, its schedule, and how often to log, evaluate and save.
-
-    ``optimizer``: "adam", or "muon" for the matrices of the LSTM layers (see `muon.Muon`) and Adam
-    for all else; ``muon_learning_rate``: of these matrices, on the schedule of ``learning_rate``.
+    """Steps of Adam, their schedule, and how often to log, evaluate and save.
 
     ``batch_words`` counts the boundaries too. The learning rate rises over ``warmup_steps``,
     stays, and falls to zero over the last ``decay_steps`` of ``max_steps``. ``eval_words``: words
@@ -130,9 +127,7 @@ class TrainingSettings(Settings):
     max_steps: int = at_least(1, 100_000)
     max_epochs: int = at_least(0, 0)
     head_first: int = at_least(0, 500)
-    optimizer: str = one_of("adam", "muon")
     learning_rate: float = above_zero(0.001)
-    muon_learning_rate: float = above_zero(0.001)
     warmup_steps: int = at_least(0, 500)
     decay_steps: int = at_least(0, 10_000)
     dropout: float = below_one(0.1)

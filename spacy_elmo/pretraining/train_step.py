@@ -16,7 +16,6 @@ from ..lm.forward import hidden_states
 from ..lm.softmax import Candidates, LogUniformSampler, SoftmaxHead
 from ..lm.stream_state import StreamState
 from .config import TrainingSettings
-from .muon import Muon
 from .run.checkpoint import TrainingProgress
 from .run.distributed import ProcessGroup
 
@@ -114,7 +113,7 @@ class TrainState:
         # By their names in a checkpoint. Streams have no parameters.
         self.modules = {name: module for name, module in modules.items() if module is not None}
         self.parameters = [p for module in self.modules.values() for p in module.parameters()]
-        self.optimizers = make_optimizers(model, self.parameters, settings)
+        self.optimizer = torch.optim.Adam(self.parameters, betas=(0.9, 0.99), fused=True)
         self._module: nn.Module = self.loss
         self._trains_bilm: bool | None = None
 
@@ -127,19 +126,6 @@ class TrainState:
             self.model.requires_grad_(trains_bilm)
             self._module = self.group.wrap(self.loss)
         return self._module
-
-
-def make_optimizers(
-    model: BiLM, parameters: list[nn.Parameter], settings: TrainingSettings
-) -> dict[str, torch.optim.Optimizer]:
-    """The optimizers of a run's parameters, by their names in a checkpoint."""
-    optimizers: dict[str, torch.optim.Optimizer] = {}
-    if settings.optimizer == "muon":
-        matrices = [p for p in model.lstm.parameters() if p.dim() == 3]
-        optimizers["muon"] = Muon(matrices, settings.muon_learning_rate)
-        parameters = [p for p in parameters if all(p is not matrix for matrix in matrices)]
-    adam = torch.optim.Adam(parameters, betas=(0.9, 0.99), fused=True)
-    return {"optimizer": adam, **optimizers}
 
 
 def train_step(
@@ -168,8 +154,7 @@ def train_step(
     n_predicted = sum(part.total_predictions for part in parts)
     total = torch.zeros((), device=group.device)
 
-    for optimizer in state.optimizers.values():
-        optimizer.zero_grad()
+    state.optimizer.zero_grad()
     for number, part in enumerate(parts, start=1):
         # Ranks average their gradients once, with the last micro-batch.
         with group.no_sync(module) if number < len(parts) else nullcontext():
@@ -179,11 +164,8 @@ def train_step(
             (loss * group.world_size).backward()  # ranks contribute to a sum, not to a mean
         total += loss.detach()
     torch.nn.utils.clip_grad_norm_(state.parameters, settings.max_grad_norm)
-    for name, optimizer in state.optimizers.items():
-        factor = settings.muon_learning_rate / settings.learning_rate if name == "muon" else 1.0
-        for parameters in optimizer.param_groups:
-            parameters["lr"] = learning_rate * factor
-        optimizer.step()
+    state.optimizer.param_groups[0]["lr"] = learning_rate
+    state.optimizer.step()
 
     progress.step += 1
     progress.words += sum(part.total_words for part in parts)

@@ -24,11 +24,8 @@ CHECKPOINT, EARLIER = "checkpoint.safetensors", "checkpoint-?????????.safetensor
 
 # What may not change on resuming: it fixes the parameters' shapes, or the order of the corpus.
 # (The vocabulary of a resumed run is the one in its directory.)
-TRAINING = ("seed", "batch_words", "optimizer", "state", "n_streams", "train_vectors", "teacher")
+TRAINING = ("seed", "batch_words", "state", "n_streams", "train_vectors", "teacher")
 FIXED = ("[model] ", "[corpus] ", *(f"[training] {name}:" for name in TRAINING))
-
-# The state of each optimizer for a parameter.
-MOMENTS = {"optimizer": ("step", "exp_avg", "exp_avg_sq"), "muon": ("momentum",)}
 
 STARTS = ("weights", "vectors")  # [paths] that matter at the start of a run only
 
@@ -82,7 +79,7 @@ def save_checkpoint(
     progress: TrainingProgress,
     config: dict[str, Any],
     modules: dict[str, torch.nn.Module],
-    optimizers: dict[str, torch.optim.Optimizer],
+    optimizer: torch.optim.Adam,
 ) -> None:
     """Write all that a run needs to be resumed, whole or not at all.
 
@@ -91,16 +88,15 @@ def save_checkpoint(
         progress: how far the run has come.
         config: the run's settings, compared on resuming.
         modules: by name; their parameters and buffers.
-        optimizers: by name; their states, in the order of their parameters.
+        optimizer: its state, in the order of its parameters.
     """
     tensors = {
         f"{name}.{key}": value
         for name, module in modules.items()
         for key, value in _state_to_save(module).items()
     }
-    for name, optimizer in optimizers.items():
-        for number, state in optimizer.state_dict()["state"].items():
-            tensors |= {f"{name}.{number}.{key}": value for key, value in state.items()}
+    for number, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{key}": value for key, value in state.items()}
     metadata = {"progress": progress.to_json(), "config": json.dumps(config)}
     with atomic_file(path) as temporary:
         write_tensors(tensors, temporary, metadata)
@@ -159,10 +155,10 @@ def read_progress(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
 def load_checkpoint(
     path: Path,
     modules: dict[str, torch.nn.Module],
-    optimizers: dict[str, torch.optim.Optimizer],
+    optimizer: torch.optim.Adam,
     device: torch.device,
 ) -> None:
-    """Load a checkpoint's tensors into modules and optimizers of the same shapes.
+    """Load a checkpoint's tensors into modules and their optimizer, of the same shapes.
 
     Raises:
         ValueError: the checkpoint cannot be read, or its tensors do not fit.
@@ -178,18 +174,14 @@ def load_checkpoint(
         found = part(f"{name}.")
         check_tensors(_state_to_save(module), found, f"The checkpoint {path}, {name}")
         module.load_state_dict(found, strict=False)
-    for name, optimizer in optimizers.items():
-        state: dict[int, dict[str, torch.Tensor]] = {}
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        for number, parameter in enumerate(parameters):
-            found = part(f"{name}.{number}.")
-            if found:  # none for a parameter that has been frozen so far
-                expected = {key: parameter for key in MOMENTS[name]}
-                if "step" in expected:
-                    expected["step"] = torch.tensor(0.0)
-                check_tensors(expected, found, f"The checkpoint {path}, {name}, {number}")
-                state[number] = found
-        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for number, parameter in enumerate(optimizer.param_groups[0]["params"]):
+        found = part(f"optimizer.{number}.")
+        if found:  # none for a parameter that has been frozen so far
+            expected = {"step": torch.tensor(0.0), "exp_avg": parameter, "exp_avg_sq": parameter}
+            check_tensors(expected, found, f"The checkpoint {path}, optimizer, {number}")
+            state[number] = found
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 
 def check_resumable(

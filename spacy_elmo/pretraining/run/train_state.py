@@ -63,7 +63,7 @@ def load_state(state: TrainState, run: Run) -> None:
     """
     device, progress = state.group.device, state.progress
     if run.resumed:
-        load_checkpoint(run.out / CHECKPOINT, state.modules, state.optimizers, device)
+        load_checkpoint(run.out / CHECKPOINT, state.modules, state.optimizer, device)
         return
     if run.config.start is None:
         return
@@ -191,7 +191,7 @@ def write_checkpoint(state: TrainState, run: Run) -> None:
     """
     progress, path = state.progress, run.out / CHECKPOINT
     check_finite(state.parameters, progress.step)
-    save_checkpoint(path, progress, run.config.to_dict(), state.modules, state.optimizers)
+    save_checkpoint(path, progress, run.config.to_dict(), state.modules, state.optimizer)
     if progress.step:
         keep_latest(path, progress.step, state.settings.keep_checkpoints)
 
