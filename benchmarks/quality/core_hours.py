@@ -107,9 +107,7 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
                 print(f"{name}: {progress.step} steps, {progress.words:,} words, loss "
                       f"{sum(losses[-20:]) / 20:.3f}, {speed:.0f} words/s", flush=True)  # fmt: skip
             if time.monotonic() - written > 60:
-                save_checkpoint(
-                    checkpoint, progress, config.to_dict(), state.modules, state.optimizer
-                )
+                save_checkpoint(checkpoint, progress, config, state.modules, state.optimizer)
                 written = time.monotonic()
             batch, position = next(batches)
     save_bilm(model, folder)

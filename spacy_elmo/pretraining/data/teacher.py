@@ -69,11 +69,8 @@ class EncodedVectors:
                 vectors = vectors.reshape(int(offsets[-1]), -1)
             else:
                 raise ValueError("it must be a .npy or a .parquet file of `elmo encode`")
-            lengths = list(map(len, rows))
-            if len(offsets) != len(rows) + 1 or list(np.diff(offsets)) != lengths:
-                raise ValueError("its rows and their tokens do not fit together")
-            if len(vectors) != offsets[-1]:
-                raise ValueError(f"it has {len(vectors):,} vectors of {offsets[-1]:,} words")
+            if np.diff(offsets).tolist() != list(map(len, rows)) or len(vectors) != offsets[-1]:
+                raise ValueError(f"its {len(vectors):,} vectors and {len(rows):,} rows do not fit")
         starts = offsets[:-1].tolist()
         return {_key(words): start for words, start in zip(rows, starts, strict=True)}, vectors
 
@@ -88,15 +85,12 @@ def vector_size(teacher: Teacher, reader: CorpusReader) -> int:
     Raises:
         ValueError: the first sentences of the text have none.
     """
-    sentences = iter(reader.sentences())
     n_seen = 0
-    while some := [list(words) for words in islice(sentences, 100)]:
-        for vectors in teacher(some):
-            if vectors is not None and len(vectors):
-                return int(np.shape(vectors)[1])
-        n_seen += len(some)
-        if n_seen >= SAMPLE:
-            break
+    for words in islice(reader.sentences(), SAMPLE):
+        [vectors] = teacher([words])
+        if vectors is not None and len(vectors):
+            return int(np.shape(vectors)[1])
+        n_seen += 1
     raise ValueError(
         f"Config: [training.teacher] has no vectors for the first {n_seen:,} sentences of the "
         f"training text. Give those of the same sentences, with the same words."

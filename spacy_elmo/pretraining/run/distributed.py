@@ -58,11 +58,6 @@ class ProcessGroup:
     def is_first(self) -> bool:
         return self.rank == 0
 
-    @property
-    def share(self) -> tuple[int, int]:
-        """Index of this rank's share of each batch, and the number of shares."""
-        return self.rank, self.world_size
-
     def any(self, flag: bool) -> bool:
         """Tell if the flag is set on any rank; all ranks wait for each other."""
         return bool(self.sum(float(flag)))
@@ -156,9 +151,6 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
     """
     if not is_launched():
         yield ProcessGroup(find_device(device))
-        return
-    if os.environ["WORLD_SIZE"] == "1":
-        yield ProcessGroup(local_device(device), launchers=(launcher(),))
         return
     on_gpus = device != "cpu" and torch.cuda.is_available()
     store, rank, world_size = next(rendezvous("env://", timeout=TIMEOUT))
