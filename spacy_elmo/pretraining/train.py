@@ -130,7 +130,7 @@ def take_steps(
     n_steps = schedule.n_steps - progress.step
     shown_words, shown_seconds = progress.words, progress.seconds
     last_checkpoint = time.monotonic()
-    while not schedule.has_ended(progress) and not group.any(stopped()):
+    while not schedule.has_ended(progress) and not group.sum(stopped()):
         started = time.monotonic()
         parts: list[SentenceBatch] = []
         while len(parts) < settings.accumulate_gradient and not schedule.has_read_all(progress):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel as DDP
 
 from ..bilm.model import BiLM
 from ..lm.encoded_sentences import SentenceBatch
@@ -141,10 +142,11 @@ class BiLMLoss(nn.Module):
         return loss + self.teacher_weight * distance
 
 
+@dataclass(eq=False)
 class TrainState:
     """State of a training run: all that its steps change.
 
-    Args:
+    Attributes:
         model: the biLM.
         head: its softmax.
         settings: [training].
@@ -154,24 +156,23 @@ class TrainState:
         progress: how far the run has come.
     """
 
-    def __init__(
-        self,
-        model: BiLM,
-        head: SoftmaxHead,
-        settings: TrainingSettings,
-        group: ProcessGroup,
-        sampler: LogUniformSampler | None = None,
-        streams: StreamState | None = None,
-        progress: TrainingProgress | None = None,
-        student: nn.Linear | None = None,
-    ):
-        self.settings, self.group, self.progress = settings, group, progress or TrainingProgress()
-        extra = (streams, student, settings.teacher_weight)
-        self.loss = BiLMLoss(model, head, settings.dropout, *extra).to(group.device)
-        self.model, self.head, self.streams = model.train(), head, streams
-        self.sampler = None if sampler is None else sampler.to(group.device)
-        modules: dict[str, nn.Module | None] = {"bilm": model, "head": head}
-        modules |= {"carried": streams, "teacher": student}
+    model: BiLM
+    head: SoftmaxHead
+    settings: TrainingSettings
+    group: ProcessGroup
+    sampler: LogUniformSampler | None = None
+    streams: StreamState | None = None
+    progress: TrainingProgress = field(default_factory=TrainingProgress)
+    student: nn.Linear | None = None
+
+    def __post_init__(self) -> None:
+        settings, device = self.settings, self.group.device
+        extra = (self.streams, self.student, settings.teacher_weight)
+        self.loss = BiLMLoss(self.model.train(), self.head, settings.dropout, *extra).to(device)
+        if self.sampler is not None:
+            self.sampler = self.sampler.to(device)
+        modules: dict[str, nn.Module | None] = {"bilm": self.model, "head": self.head}
+        modules |= {"carried": self.streams, "teacher": self.student}
         # By their names in a checkpoint. Streams have no parameters.
         self.modules = {name: module for name, module in modules.items() if module is not None}
         self.parameters = [p for module in self.modules.values() for p in module.parameters()]
@@ -219,7 +220,8 @@ def train_step(
     state.optimizer.zero_grad()
     for number, part in enumerate(parts, start=1):
         # Ranks average their gradients once, with the last micro-batch.
-        with group.no_sync(module) if number < len(parts) else nullcontext():
+        is_last = number == len(parts)
+        with module.no_sync() if isinstance(module, DDP) and not is_last else nullcontext():
             with torch.autocast(total.device.type, torch.bfloat16, settings.mixed_precision):
                 mean = module(part.to(group.device), candidates)
             loss = mean * (part.n_predicted / n_predicted)

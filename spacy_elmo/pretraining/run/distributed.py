@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from inspect import signature
@@ -57,10 +57,6 @@ class ProcessGroup:
     @property
     def is_first(self) -> bool:
         return self.rank == 0
-
-    def any(self, flag: bool) -> bool:
-        """Tell if the flag is set on any rank; all ranks wait for each other."""
-        return bool(self.sum(float(flag)))
 
     def sum(self, value: float) -> float:
         """The sum over all ranks, which wait for each other."""
@@ -115,12 +111,6 @@ class ProcessGroup:
         name = "forward_sync_buffers" if "forward_sync_buffers" in names else "broadcast_buffers"
         settings: dict[str, Any] = {name: False, "gradient_as_bucket_view": True}
         return DistributedDataParallel(module, **settings)
-
-    def no_sync(self, module: nn.Module) -> AbstractContextManager[None]:
-        """A context in which a wrapped module accumulates gradients without averaging them."""
-        if isinstance(module, DistributedDataParallel):
-            return module.no_sync()
-        return nullcontext()
 
     def has_claimed(self, out: Path) -> bool:
         """Tell if these processes, started earlier by the same torchrun, have written into a

@@ -74,6 +74,7 @@ class RunState(TrainState):
             student = nn.Linear((config.model.n_layers + 1) * config.model.width, size)
         super().__init__(model, head, settings, group, sampler, streams, progress, student)
 
+    @at_the_highest_precision
     def load(self) -> None:
         """Load the checkpoint of a resumed run, or the weights that a new one starts from, if any.
 
@@ -90,8 +91,7 @@ class RunState(TrainState):
                 return
             copy_parameters(load_head(source)[0].to(device), self.head)
             if self.group.is_first:
-                with matmul_precision("highest"):
-                    self.progress.before = asdict(evaluate(start, self.head, self.run.dev))
+                self.progress.before = asdict(evaluate(start, self.head, self.run.dev))
 
     def describe(self) -> str:
         """One line: the sizes, and where they are trained."""
