@@ -111,17 +111,15 @@ def keep_latest(path: Path, step: int, number: int) -> None:
         step: after which it was written.
         number: how many copies to keep; with 1 there is only the checkpoint itself.
     """
-    copies = {int(f.stem.rpartition("-")[2]): f for f in path.parent.glob(EARLIER)}
+    latest = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")
     if number > 1:
-        copies[step] = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")
-        with atomic_file(copies[step]) as temporary:
+        with atomic_file(latest) as temporary:
             shutil.copyfile(path, temporary)
-    # Copies of later steps are from before the run was reset to an earlier step.
-    past = sorted(done for done in copies if done <= step)
-    latest = past[-number:] if number > 1 else []
-    for done, file in copies.items():
-        if done not in latest:
-            file.unlink(missing_ok=True)
+    copies = sorted(path.parent.glob(EARLIER))
+    # Those of later steps are from before the run was reset to an earlier step.
+    past = [copy for copy in copies if copy <= latest]
+    for copy in set(copies).difference(past[-number:] if number > 1 else []):
+        copy.unlink(missing_ok=True)
 
 
 def read_progress(path: Path) -> tuple[TrainingProgress, PretrainConfig]:
