@@ -4,7 +4,7 @@
 
 START is a directory of weights with a head whose vocabulary has the words of DATA/eval_vocab.txt,
 SHARDS the text, tokenized. Each ARM is ``name`` or ``name:section.setting=value,…``, as in
-``muon:training.optimizer=muon,training.muon_learning_rate=0.004``. The learning rate warms up over
+``large:training.batch_words=4096,training.learning_rate=0.004``. The learning rate warms up over
 the first 5 % of the processor's time (user and system) and falls to zero over the last 40 %, so
 that a slower step has fewer of them. Then the perplexity of held-out text is measured: --words of
 each text in DATA, with the full softmax, restricted to eval_vocab.txt. A line for each arm goes to
@@ -89,7 +89,7 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
         state = TrainState(model, head, training, group, sampler)
         if checkpoint.exists():
             state.progress, _ = read_progress(checkpoint)
-            load_checkpoint(checkpoint, state.modules, state.optimizers, group.device)
+            load_checkpoint(checkpoint, state.modules, state.optimizer, group.device)
         progress: TrainingProgress = state.progress
         to_ids = model.token_encoder.to_ids
         corpus = TrainingCorpus(Shards(args.shards), vocab, to_ids, config.corpus, training)
@@ -107,9 +107,7 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
                 print(f"{name}: {progress.step} steps, {progress.words:,} words, loss "
                       f"{sum(losses[-20:]) / 20:.3f}, {speed:.0f} words/s", flush=True)  # fmt: skip
             if time.monotonic() - written > 60:
-                save_checkpoint(
-                    checkpoint, progress, config.to_dict(), state.modules, state.optimizers
-                )
+                save_checkpoint(checkpoint, progress, config, state.modules, state.optimizer)
                 written = time.monotonic()
             batch, position = next(batches)
     save_bilm(model, folder)

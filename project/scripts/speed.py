@@ -14,7 +14,8 @@ from statistics import fmean
 import torch
 
 from spacy_elmo.cli.pretrain_config import read_spacy_config
-from spacy_elmo.pretraining.config import Entries
+from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.run.log import Entries
 from spacy_elmo.pretraining.train import pretrain
 
 N_STEPS, N_FIRST = 30, 5  # measured; the first of them set up what the others use
@@ -40,7 +41,7 @@ def measure_speed(config: Path, overrides: Sequence[str]) -> tuple[float, float]
     ends: list[float] = []
 
     @contextmanager
-    def clock(entries: Entries) -> Iterator[Callable[[Entries], None]]:
+    def clock(config: PretrainConfig, entries: Entries) -> Iterator[Callable[[Entries], None]]:
         def tick(entries: Entries) -> None:
             ends.append(time.process_time())
             if len(ends) == N_STEPS + 1:
@@ -49,13 +50,20 @@ def measure_speed(config: Path, overrides: Sequence[str]) -> tuple[float, float]
         yield tick
 
     settings = read_spacy_config(config, overrides)
+    make = settings.make
     lengths = {"max_steps": 2 * N_STEPS, "warmup_steps": N_STEPS, "decay_steps": N_STEPS}
     settings = replace(
         settings,
         corpus=replace(settings.corpus, buffer_words=BUFFER_WORDS),
         # The last of these steps is followed by an evaluation.
-        training=replace(settings.training, **lengths, eval_every=N_STEPS + 1, subword_epochs=0),
-        make_logger=clock,
+        training=replace(
+            settings.training,
+            **lengths,
+            eval_every=N_STEPS + 1,
+            subword_epochs=0,
+            logger={"@loggers": "clock"},
+        ),
+        make=lambda name, *given: clock if name == "training.logger" else make(name, *given),
     )
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder, suppress(Measured):

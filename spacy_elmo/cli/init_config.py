@@ -12,42 +12,28 @@ from wasabi import msg
 from ..util.settings import check_choice
 from .options import TextLang, report_errors
 
-CLIPS = {"cell_clip": 3, "proj_clip": 3}
-NO_CLIPS = {"cell_clip": None, "proj_clip": None}  # a GPU is faster without
-
+WIDE = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
+SMALL = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128], [6, 128]]
 # By size. An hour is of one core, see docs/languages.md; the original is of Peters et al. 2018.
 MODELS: dict[str, dict[str, Any]] = {
-    "xs": {
-        "filters": [[1, 16], [2, 32], [3, 64], [4, 128]],
-        "n_highway": 1, "projection_dim": 64, "dim": 256, **NO_CLIPS,
-    },
-    "hour": {
-        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128], [6, 128]],
-        "n_highway": 1, "projection_dim": 128, "dim": 512, **NO_CLIPS,
-    },
-    "sm": {
-        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128], [6, 128]],
-        "n_highway": 1, "projection_dim": 128, "dim": 768, **NO_CLIPS,
-    },
-    "md": {
-        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512]],
-        "n_highway": 1, "projection_dim": 256, "dim": 2048, **NO_CLIPS,
-    },
+    "xs": {"filters": [[1, 16], *WIDE[1:4]], "projection_dim": 64, "dim": 256},
+    "hour": {"filters": SMALL, "projection_dim": 128, "dim": 512},
+    "sm": {"filters": SMALL, "projection_dim": 128, "dim": 768},
+    "md": {"filters": WIDE[:6], "projection_dim": 256, "dim": 2048},
     "original": {
-        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
-        "n_highway": 2, "projection_dim": 512, "dim": 4096, **CLIPS,
+        "filters": WIDE, "projection_dim": 512, "dim": 4096,
+        "n_highway": 2, "cell_clip": 3, "proj_clip": 3,  # a GPU is faster without clips
     },
 }  # fmt: skip
-COMMON = {"char_dim": 16, "activation": "relu", "n_layers": 2, "use_skip_connections": True}
+COMMON = {
+    "n_highway": 1, "cell_clip": None, "proj_clip": None, "char_dim": 16, "activation": "relu",
+    "n_layers": 2, "use_skip_connections": True,
+}  # fmt: skip
 
 XS = {
     "n_candidates": 2048, "max_steps": 25_000, "warmup_steps": 500, "decay_steps": 8_000,
     "max_epochs": 0, "learning_rate": 0.002, "dropout": 0.0, "compiled_lstm": "false",
     "subword_rows": 20_000, "subword_dim": 64,
-}  # fmt: skip
-HOUR = {  # some twelve million words; in half precision, with its subwords, less than 8 MB
-    **XS, "max_steps": 13_000, "warmup_steps": 650, "decay_steps": 4_300, "max_epochs": 10,
-    "compiled_lstm": "true",
 }  # fmt: skip
 SM = {**XS, "subword_rows": 50_000, "subword_dim": 128}
 LARGE = {
@@ -55,7 +41,11 @@ LARGE = {
     "learning_rate": 0.0005, "dropout": 0.1,
 }  # fmt: skip
 SETTINGS: dict[str, dict[str, Any]] = {
-    "xs": XS, "hour": HOUR, "sm": SM, "md": LARGE, "original": LARGE,
+    "xs": XS, "sm": SM, "md": LARGE, "original": LARGE,
+    "hour": {  # some twelve million words; in half precision, with its subwords, less than 8 MB
+        **XS, "max_steps": 13_000, "warmup_steps": 650, "decay_steps": 4_300, "max_epochs": 10,
+        "compiled_lstm": "true",
+    },
 }  # fmt: skip
 # Many small steps learn more from the same text than few large ones; a GPU needs large batches.
 CPU = {"batch_words": 1024, "matmul_precision": "medium"}
@@ -104,7 +94,7 @@ def make_config(size: str, lang: str, gpu: bool) -> str:
     from ..bilm.config import BiLMConfig
     from ..bilm.model import BiLM
 
-    shape = {**MODELS[size], **COMMON}
+    shape = {**COMMON, **MODELS[size]}
     config = BiLMConfig.from_dict(shape)
     with torch.device("meta"):
         parameters = sum(p.numel() for p in BiLM(config).parameters())

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from wasabi import msg
 
 from .options import GpuId, Json, Quiet, print_result, report_errors
-
-if TYPE_CHECKING:
-    from ..pretraining.config import PretrainConfig
 
 
 def pretrain_cli(
@@ -40,20 +36,13 @@ def pretrain_cli(
     """
     from ..pretraining.config import CONFIG
     from ..pretraining.run.distributed import is_first_process
-    from ..pretraining.run.starting_point import check_new
+    from ..pretraining.run.prepare_run import check_new
     from ..pretraining.train import pretrain
     from ..util.files import write_json
-    from .pretrain_config import make_named, read_spacy_config
+    from .pretrain_config import read_spacy_config
 
     device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
-    verbose = is_first_process() and not quiet
     overrides = ctx.args if start is None else [*ctx.args, f"--paths.weights={json.dumps(start)}"]
-
-    def read(resumed: Path | None) -> PretrainConfig:
-        config = read_spacy_config(config_path, overrides, resumed)
-        warn = msg.warn if verbose else (lambda text: None)
-        return make_named(config, resumed is not None, warn)
-
     try:
         with report_errors("Cannot pretrain", as_json=as_json):
             if str(config_path).startswith("--") or str(out).startswith("--"):
@@ -66,7 +55,13 @@ def pretrain_cli(
                 out.mkdir(parents=True, exist_ok=True)
                 write_json(out / CONFIG, config.to_dict())
                 return
-            progress = pretrain(read, out, device=device, resume=resume, quiet=quiet)
+            progress = pretrain(
+                lambda resumed: read_spacy_config(config_path, overrides, resumed),
+                out,
+                device=device,
+                resume=resume,
+                quiet=quiet,
+            )
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if progress.step < progress.n_steps:  # it was stopped

@@ -1,22 +1,23 @@
-"""The config of a pretraining run as spaCy reads configs, and what it names."""
+"""The config of a pretraining run as spaCy reads configs, and what it names; its logger."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from confection import Config
+from spacy.language import Language
 from spacy.util import load_config, registry
 
-from ..pretraining.config import PretrainConfig, build_config, override, split_overrides
-from ..text.corpus_reader import CorpusReader
+from ..pretraining.config import Notify, PretrainConfig, build_config, override, split_overrides
+from ..pretraining.run.log import Entries, Follow
 from ..util.files import read_json, reading
-from .pretrain_logger import SpacyLogger
 from .vectors import read_vectors
 
 
@@ -46,45 +47,77 @@ def read_spacy_config(
     override(data, overrides)
     with reading("the config", str(path)):
         data = Config(data).interpolate()
-    return build_config(data, resumed)
+    return replace(build_config(data, resumed), make=make_named)
 
 
-def make_named(
-    config: PretrainConfig, resumed: bool = False, notify: Callable[[str], None] = print
-) -> PretrainConfig:
-    """Make what a config names: corpus readers, logger, teacher, and the word vectors of a new run.
-
-    Args:
-        config: all settings.
-        resumed: whether the run is resumed; it has its word vectors.
-        notify: prints what is noteworthy about the word vectors.
+def make_named(name: str, value: Any, notify: Notify) -> Any:
+    """Make what a setting names: the word vectors of a pipeline, or what a block registers.
 
     Raises:
-        ValueError: a function is not registered, its settings are wrong, or it makes something
-            else; or the word vectors cannot be read.
+        ValueError: the word vectors cannot be read; or a function is not registered, or its
+            settings are wrong.
     """
-    readers = {name: _resolve(f"corpora.{name}", block) for name, block in config.corpora.items()}
-    for name, reader in readers.items():
-        if not isinstance(reader, CorpusReader):
-            raise ValueError(
-                f"Config: [corpora.{name}] names '{config.corpora[name]['@readers']}', which does "
-                f"not read texts for pretraining; use spacy-elmo.Texts.v1 or spacy-elmo.Shards.v1."
-            )
-    setup_logger = _resolve("training.logger", config.training.logger)
-    logger = None if setup_logger is None else partial(SpacyLogger, setup_logger, config)
-    teacher = _resolve("training.teacher", config.training.teacher)
-    if teacher is not None and not callable(teacher):
-        raise config.training.error("teacher", "it must name a function that makes a function")
-    table, vectors = None, config.paths.vectors
-    if vectors is not None and not resumed and not vectors.endswith(".safetensors"):
-        table = read_vectors(vectors, notify)
-    return replace(config, readers=readers, make_logger=logger, teacher=teacher, word_table=table)
-
-
-def _resolve(name: str, block: dict[str, Any] | None) -> Any:
-    if block is None:
-        return None
+    if name == "paths.vectors":
+        return read_vectors(value, notify)
     try:
-        return registry.resolve({"block": block})["block"]
+        made = registry.resolve({"block": value})["block"]
     except (ValueError, TypeError, ImportError) as error:
         raise ValueError(f"Config: [{name}] cannot be made. {str(error).strip()}") from error
+    return partial(SpacyLogger, made) if name == "training.logger" else made
+
+
+class SpacyLogger:
+    """Passes the steps of a run on to a logger; a context that ends with it.
+
+    The logger receives what it receives in ``spacy train``: at each evaluation a dictionary with
+    the ``step``, ``epoch`` and number of ``words``; under ``losses`` the mean loss since the
+    previous evaluation, or the last one known; under ``other_scores`` the perplexities; and a
+    ``score``, the negative mean perplexity. At each other step, None. Its pipeline is empty and
+    has the config of the run.
+
+    Args:
+        setup: what the registered function returned; it is called here.
+        config: of the run.
+        entries: those that the log has already.
+    """
+
+    def __init__(self, setup: Any, config: PretrainConfig, entries: Entries):
+        nlp = Language()
+        data = config.to_dict()
+        data["training"] |= {"eval_frequency": config.training.eval_every, "score_weights": {}}
+        nlp.config = Config(data)
+        self.state = {"epoch": 0, "words": 0, "seconds": 0.0, "step": 0}
+        self.losses: list[float] = []
+        self.mean_loss: dict[str, float] = {}
+        self.checkpoints: list[tuple[float, int]] = []
+        self._info(entries)
+        self.log_step, self.finalize = setup(nlp, sys.stdout, sys.stderr)
+
+    def __enter__(self) -> Follow:
+        return lambda entries: self.log_step(self._info(entries))
+
+    def __exit__(self, *error: object) -> None:
+        self.finalize()
+
+    def _info(self, entries: Entries) -> dict[str, Any] | None:
+        """Return what is logged of the last evaluation in some entries; None if there is none."""
+        info = None
+        for entry in entries:
+            if "model" in entry:  # of the final table
+                continue
+            self.state.update((name, entry[name]) for name in self.state if name in entry)
+            if "loss" in entry:
+                self.losses.append(entry["loss"])
+                self.mean_loss = {"bilm": sum(self.losses) / len(self.losses)}
+            else:
+                self.losses.clear()
+                self.checkpoints.append((-entry["mean"], entry["step"]))
+                names = ("mean", "forward", "backward")
+                info = {
+                    **self.state,
+                    "score": -entry["mean"],
+                    "other_scores": {f"perplexity_{name}": entry[name] for name in names},
+                    "losses": self.mean_loss,
+                    "checkpoints": list(self.checkpoints),
+                }
+        return info

@@ -41,12 +41,8 @@ def tokenize_cli(
         for text in texts:
             if not text.is_file():
                 raise ValueError(f"There is no text file '{text}'.")
-        if out.exists() and not out.is_dir():
-            raise ValueError(
-                f"'{out}' is a file; the last argument must be a directory to write to."
-            )
-        if out.is_dir() and any(out.iterdir()):
-            raise ValueError(f"The directory '{out}' is not empty. Remove it or choose another.")
+        if out.is_file() or (out.is_dir() and any(out.iterdir())):
+            raise ValueError(f"The output '{out}' must be a directory, new or empty.")
         sentences = count_words(tokenize_files(blank(lang, tokenizer), texts, n_process), quiet)
         with atomic_directory(out) as directory:
             n_sentences, n_words = write_shards(sentences, directory, compression, words_per_shard)

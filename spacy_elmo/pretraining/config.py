@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from copy import deepcopy
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..bilm.config import BiLMConfig
-from ..bilm.static_vectors import WordTable
-from ..text.corpus_reader import CorpusReader
+from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
 from ..util.files import read_json
 from ..util.settings import Settings, above_zero, at_least, below_one, in_range, one_of, shorten
 from ..weights.find import find_weights
 from ..weights.layout import Weights
-from .data.teacher import Teacher
-from .model_shape import model_shape
 
 CONFIG = "pretrain.json"  # in the directory of a run
 STATES = {"zero": "zero", "carried": "warm"}  # [training] state: [model] initial_state
 CORPORA = ("train", "dev")
-Entries = list[dict[str, Any]]  # of a log
-Follow = Callable[[Entries], None]  # receives the entries of each step
-# From the entries of a resumed run, makes a context that follows it.
-Logger = Callable[[Entries], AbstractContextManager[Follow]]
+Notify = Callable[[str], None]  # prints a message
+# From a setting's name and value, what the value names.
+Make = Callable[[str, Any, Notify], Any]
 
 
 @dataclass(frozen=True)
@@ -81,10 +75,7 @@ class SoftmaxSettings(Settings):
 
 @dataclass(frozen=True)
 class TrainingSettings(Settings):
-    """The optimizer, its schedule, and how often to log, evaluate and save.
-
-    ``optimizer``: "adam", or "muon" for the matrices of the LSTM layers (see `muon.Muon`) and Adam
-    for all else; ``muon_learning_rate``: of these matrices, on the schedule of ``learning_rate``.
+    """Steps of Adam, their schedule, and how often to log, evaluate and save.
 
     ``batch_words`` counts the boundaries too. The learning rate rises over ``warmup_steps``,
     stays, and falls to zero over the last ``decay_steps`` of ``max_steps``. ``eval_words``: words
@@ -130,9 +121,7 @@ class TrainingSettings(Settings):
     max_steps: int = at_least(1, 100_000)
     max_epochs: int = at_least(0, 0)
     head_first: int = at_least(0, 500)
-    optimizer: str = one_of("adam", "muon")
     learning_rate: float = above_zero(0.001)
-    muon_learning_rate: float = above_zero(0.001)
     warmup_steps: int = at_least(0, 500)
     decay_steps: int = at_least(0, 10_000)
     dropout: float = below_one(0.1)
@@ -179,6 +168,14 @@ SECTIONS: dict[str, type[Settings]] = {
 }
 
 
+def without_spacy(name: str, value: Any, notify: Notify) -> Any:
+    """Raise the error for a setting that names what only spaCy can make."""
+    raise ValueError(
+        f"Config: [{name}] is {shorten(value)}, which only spaCy can load: use `python -m spacy "
+        f"elmo pretrain`, or do without. Texts may be shards, word vectors a *.safetensors file."
+    )
+
+
 @dataclass(frozen=True)
 class PretrainConfig:
     """Settings of a run, and what they name, once it has been found.
@@ -186,10 +183,9 @@ class PretrainConfig:
     ``corpora``: blocks ``[corpora.train]`` and ``[corpora.dev]`` that name registered corpus
     readers, instead of the shards of [paths].
 
-    The last five are no settings. They are neither compared nor written: ``start``, the weights
-    of [paths] weights; ``readers``, the corpus readers of [corpora]; ``word_table``, the word
-    vectors of a new run, if [paths] vectors is not a file of them; ``make_logger``, the logger;
-    ``teacher``, the teacher.
+    The last two are no settings, and neither compared nor written: ``start``, the weights of
+    [paths] weights; ``make``, which makes what only spaCy can: registered readers, logger and
+    teacher, and the word vectors of a pipeline.
 
     Raises:
         ValueError: a section or setting is unknown, of the wrong type or out of range, or two of
@@ -204,10 +200,7 @@ class PretrainConfig:
     training: TrainingSettings = field(default_factory=TrainingSettings)
     corpora: dict[str, Any] = field(default_factory=dict)
     start: Weights | None = field(default=None, compare=False, repr=False)
-    readers: Mapping[str, CorpusReader] = field(default_factory=dict, compare=False, repr=False)
-    word_table: WordTable | None = field(default=None, compare=False, repr=False)
-    make_logger: Logger | None = field(default=None, compare=False, repr=False)
-    teacher: Teacher | None = field(default=None, compare=False, repr=False)
+    make: Make = field(default=without_spacy, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, block in self.corpora.items():
@@ -238,7 +231,7 @@ class PretrainConfig:
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Sections of plain JSON types."""
         sections = {name: asdict(getattr(self, name)) for name in SECTIONS}
-        return {"model": self.model.to_dict(), **sections, "corpora": deepcopy(self.corpora)}
+        return {"model": self.model.to_dict(), **sections, "corpora": self.corpora}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Mapping[str, Any]]) -> PretrainConfig:
@@ -260,6 +253,40 @@ class PretrainConfig:
         return cls(model=model, corpora=dict(data.get("corpora", {})), start=start, **sections)
 
 
+def model_shape(data: Mapping[str, Any] | None, start: Weights | None, state: str) -> BiLMConfig:
+    """The model's shape: the one in the config, or that of the weights to start from."""
+    started = None if start is None else replace(start.config(), initial_state=state)
+    if data is None:
+        if started is None:
+            raise ValueError(
+                "Config: there is no [model] section. Add one, or give weights (--from)."
+            )
+        data = started.to_dict()
+    try:
+        config = BiLMConfig.from_dict(data)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Config: [model] {error}") from error
+    if config.token_encoder == "char_word_cnn":
+        raise ValueError(
+            "Config: [model] token_encoder is 'char_word_cnn', as in models of ELMoForManyLangs, "
+            "which cannot be pretrained; components can fine-tune them (frozen = false)."
+        )
+    if start is None or started is None:
+        return config
+    differences = [
+        f"{name}: {value!r}, not {getattr(started, name)!r}"
+        for name, value in asdict(config).items()
+        if value != getattr(started, name)
+        and not (value is None and name in TOKEN_ENCODERS["vectors"])  # sizes of the table
+    ]
+    if differences:
+        raise ValueError(
+            f"Config: [model] differs from the weights '{start.where}' to start from: "
+            f"{'; '.join(differences)}. Remove the section: the shape comes with the weights."
+        )
+    return started
+
+
 def read_config(
     path: Path, overrides: Mapping[str, Any] | None = None, resumed: Path | None = None
 ) -> PretrainConfig:
@@ -274,7 +301,10 @@ def read_config(
         ValueError: the file or a setting cannot be read, or is not a setting.
     """
     if path.suffix == ".cfg":
-        raise needs_spacy(f"'{path}' has variables and functions", f"give the {CONFIG} it writes")
+        raise ValueError(
+            f"'{path}' is a config that only spaCy can load: give the {CONFIG} that `python -m "
+            f"spacy elmo pretrain --config-only` writes."
+        )
     data = read_json(path)
     override(data, overrides or {})
     return build_config(data, resumed)
@@ -350,14 +380,6 @@ def split_overrides(arguments: Sequence[str]) -> tuple[dict[str, Any], list[str]
             value = json.loads(value)
         overrides[key.removeprefix("--").replace("-", "_")] = value
     return overrides, others
-
-
-def needs_spacy(what: str, instead: str) -> ValueError:
-    """The error for a setting that only spaCy can resolve, where there is no spaCy."""
-    return ValueError(
-        f"Config: {what}, which only spaCy can load: use `python -m spacy elmo pretrain`, or "
-        f"{instead}."
-    )
 
 
 def _check_block(name: str, block: Any, registry: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,29 +13,15 @@ import torch
 from ..lm.encoded_sentences import SentenceBatch
 from ..lm.perplexity import Perplexity
 from ..util.threads import steady_threads, threads
-from .config import Follow, PretrainConfig
-from .data.corpus import CorpusPosition
-from .data.prefetch import batches_for
+from .config import PretrainConfig
+from .data.corpus import Batches, pinned, read_ahead
 from .run import machine
-from .run.checkpoint import CHECKPOINT, TrainingProgress
-from .run.console import ESTIMATE_STEPS, Console, describe_cost
+from .run.checkpoint import BEST, CHECKPOINT, LAST, TrainingProgress
 from .run.distributed import process_group
-from .run.log import LOG, Log
-from .run.prepare_run import Run, prepare_run
-from .run.starting_point import BEST, LAST
-from .run.train_state import (
-    check_finite,
-    create_train_state,
-    describe_state,
-    evaluate_models,
-    evaluate_state,
-    load_state,
-    start_files,
-    update_warm_state,
-    write_checkpoint,
-    write_model,
-)
-from .train_step import TrainState, train_step
+from .run.log import ESTIMATE_STEPS, LOG, Console, Follow, Log, describe_cost
+from .run.prepare_run import prepare_run
+from .run.train_state import RunState
+from .train_step import train_step
 
 
 def pretrain(
@@ -71,52 +57,56 @@ def pretrain(
     with process_group(device) as group, threads(steady_threads()):
         console = Console(quiet or not group.is_first)
 
-        def prepare() -> tuple[Run, TrainState, AbstractContextManager[Follow | None]]:
+        def prepare() -> tuple[RunState, AbstractContextManager[Follow | None]]:
             resumed = out if resume and (out / CHECKPOINT).exists() else None
             settings = config(resumed) if callable(config) else config
             run, progress = prepare_run(settings, out, group, resume, console.print)
-            state = create_train_state(run, group, progress)
-            console.print(describe_state(state))
-            load_state(state, run)
-            make_logger = run.config.make_logger if group.is_first else None
-            return run, state, nullcontext() if make_logger is None else make_logger(run.log)
+            state = RunState(run, group, progress)
+            console.print(state.describe())
+            state.load()
+            block = state.settings.logger
+            if block is None or not group.is_first:
+                return state, nullcontext()
+            make_logger = run.config.make("training.logger", block, console.print)
+            return state, make_logger(run.config, run.log)
 
-        run, state, logger = group.run_on_all_ranks(prepare)
-        progress, settings = state.progress, run.config.training
+        state, logger = group.run_on_all_ranks(prepare)
+        run, progress = state.run, state.progress
         if run.resumed:
             console.print(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
         machine.keep_freed_memory()
         if group.is_first:  # nothing is written before this
-            start_files(run, state)
-        batches = run.corpus.batches(progress.position, group.share)
+            state.start_files()
+        batches = run.corpus.batches(progress.position, (group.rank, group.world_size))
+        if group.device.type == "cuda":
+            batches = read_ahead(pinned(batches, group.device))
         with logger as follow:
             log = Log(out / LOG if group.is_first else None, run.log, follow)
             with (
-                machine.matmul_precision(settings.matmul_precision),
+                machine.matmul_precision(state.settings.matmul_precision),
                 console.steps(run.schedule.n_steps, progress.step),
-                batches_for(batches, group.device) as ahead,
+                closing(batches),
                 machine.stop_on_signals(console.quiet) as stopped,
             ):
-                take_steps(run, state, ahead, console, log, stopped)
+                take_steps(state, batches, console, log, stopped)
                 if group.is_first:
-                    update_warm_state(state, run)
-                    write_checkpoint(state, run)
-                    write_model(state, run, LAST)
+                    state.update_warm_state()
+                    state.write_checkpoint()
+                    state.write_model(LAST)
             if not run.schedule.has_ended(progress):
                 console.print(f"Stopped after step {progress.step:,}; resume with --resume")
             else:
                 progress.n_steps = progress.step
                 if group.is_first:
                     console.print(f"Finished {progress.step:,} steps; evaluating on the dev text …")
-                    write_results(run, state, console, log)
+                    write_results(state, console, log)
         group.barrier()
         return progress
 
 
 def take_steps(
-    run: Run,
-    state: TrainState,
-    batches: Iterator[tuple[SentenceBatch, CorpusPosition]],
+    state: RunState,
+    batches: Batches,
     console: Console,
     log: Log,
     stopped: Callable[[], bool],
@@ -124,7 +114,6 @@ def take_steps(
     """The steps of a run until it ends or is stopped, with all that is logged and saved.
 
     Args:
-        run: the run.
         state: what is trained.
         batches: this rank's shares of the batches, each with the position after it.
         console: prints.
@@ -132,8 +121,8 @@ def take_steps(
         stopped: whether the user has stopped the run.
     """
     progress, group = state.progress, state.group
-    settings, schedule = run.config.training, run.schedule
-    if progress.step == 0 and progress.before is not None and not run.log:
+    settings, schedule = state.settings, state.run.schedule
+    if progress.step == 0 and progress.before is not None and not state.run.log:
         report("before", Perplexity(**progress.before), progress, console, log)
         log.end_step()
     losses: list[torch.Tensor] = []  # on the device until they are printed
@@ -141,7 +130,7 @@ def take_steps(
     n_steps = schedule.n_steps - progress.step
     shown_words, shown_seconds = progress.words, progress.seconds
     last_checkpoint = time.monotonic()
-    while not schedule.has_ended(progress) and not group.any(stopped()):
+    while not schedule.has_ended(progress) and not group.sum(stopped()):
         started = time.monotonic()
         parts: list[SentenceBatch] = []
         while len(parts) < settings.accumulate_gradient and not schedule.has_read_all(progress):
@@ -162,7 +151,7 @@ def take_steps(
             loss = group.sum(float(torch.stack(losses).mean()))
             losses.clear()
             if group.is_first:  # it reports for all
-                check_finite([torch.tensor(loss)], progress.step)
+                state.check_finite([torch.tensor(loss)])
             seconds = max(progress.seconds - shown_seconds, 1e-9)
             console.show(progress.step, loss, (progress.words - shown_words) / seconds)
             shown_words, shown_seconds = progress.words, progress.seconds
@@ -179,24 +168,24 @@ def take_steps(
         is_evaluation = progress.step % settings.eval_every == 0 or is_last
         if is_evaluation:
             started = time.monotonic()
-            result = evaluate_state(state, run)
+            result = state.evaluate()
             seconds = time.monotonic() - started
             progress.seconds += seconds
             shown_seconds += seconds
             report(f"step {progress.step:,}", result, progress, console, log)
             if progress.best is None or result.mean < progress.best:
                 progress.best = result.mean
-                write_model(state, run, BEST)
+                state.write_model(BEST)
         # There is never a model of a run without a checkpoint to resume it from.
         if is_evaluation or time.monotonic() - last_checkpoint > settings.checkpoint_seconds:
-            write_checkpoint(state, run)
+            state.write_checkpoint()
             last_checkpoint = time.monotonic()
         log.end_step()
 
 
-def write_results(run: Run, state: TrainState, console: Console, log: Log) -> None:
+def write_results(state: RunState, console: Console, log: Log) -> None:
     """Evaluate the models of a finished run, and print a table."""
-    results = evaluate_models(run, state.group.device)
+    results = state.evaluate_models()
     if state.progress.before is not None:
         results = {"before": Perplexity(**state.progress.before), **results}
     titles = ("forward", "backward", "mean", "words", "<UNK>")

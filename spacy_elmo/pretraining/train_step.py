@@ -1,24 +1,86 @@
-"""One optimizer step, from its batches to the new weights."""
+"""The steps of a run: how many there are, at which learning rates, and what one of them does."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel as DDP
 
 from ..bilm.model import BiLM
 from ..lm.encoded_sentences import SentenceBatch
 from ..lm.forward import hidden_states
 from ..lm.softmax import Candidates, LogUniformSampler, SoftmaxHead
 from ..lm.stream_state import StreamState
-from .config import TrainingSettings
-from .muon import Muon
+from .config import PretrainConfig, TrainingSettings
+from .data.stats import CorpusStats
 from .run.checkpoint import TrainingProgress
 from .run.distributed import ProcessGroup
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Length of a run, and its learning rate at each step.
+
+    Attributes:
+        settings: [training]; ``warmup_steps``, ``decay_steps`` and ``head_first`` are shortened if
+            the run is.
+        n_steps: after so many it ends, or after so many epochs as the settings name.
+        epoch_steps: about how many steps an epoch has; None if the text was not counted.
+    """
+
+    settings: TrainingSettings
+    n_steps: int
+    epoch_steps: int | None = None
+
+    @classmethod
+    def plan(cls, config: PretrainConfig, stats: CorpusStats | None) -> Schedule:
+        """The schedule of a config, shortened to the steps that ``max_epochs`` has.
+
+        Args:
+            config: all settings.
+            stats: of the training text; needed if there is a ``max_epochs``.
+        """
+        settings, n_steps = config.training, config.training.max_steps
+        if stats is None:
+            return cls(settings, n_steps)
+        if settings.state == "carried":
+            batches = math.ceil(stats.n_segments / settings.n_streams)
+        else:
+            batches = math.ceil((stats.n_words + 2 * stats.n_segments) / settings.batch_words)
+        # The last batch of each buffer is shorter. Better a step too many in the schedule than text
+        # that is not read: a run ends with its last epoch.
+        batches += math.ceil(stats.n_words / config.corpus.buffer_words) - 1
+        epoch_steps = math.ceil(batches / settings.accumulate_gradient)
+        if settings.max_epochs:
+            n_batches = batches * settings.max_epochs
+            n_steps = min(n_steps, math.ceil(n_batches / settings.accumulate_gradient))
+        share = min(1.0, n_steps / max(1, settings.warmup_steps + settings.decay_steps))
+        names = ("warmup_steps", "decay_steps", "head_first")
+        shortened: dict[str, Any] = {name: int(share * getattr(settings, name)) for name in names}
+        return cls(replace(settings, **shortened), n_steps, epoch_steps)
+
+    def learning_rate(self, step: int) -> float:
+        """The rate of a step: up over the warm-up, level, down to zero over the last steps."""
+        up = (step + 1) / max(1, self.settings.warmup_steps)
+        down = (self.n_steps - step) / max(1, self.settings.decay_steps)
+        return self.settings.learning_rate * min(1.0, up, down)
+
+    def has_read_all(self, progress: TrainingProgress) -> bool:
+        """Tell if the run has made all its passes over the text."""
+        n_epochs = self.settings.max_epochs
+        return bool(n_epochs) and progress.position.epoch >= n_epochs
+
+    def has_ended(self, progress: TrainingProgress) -> bool:
+        """Tell if the run has taken all its steps, or made all its passes over the text."""
+        return self.has_read_all(progress) or progress.step >= self.n_steps
 
 
 class BiLMLoss(nn.Module):
@@ -80,10 +142,11 @@ class BiLMLoss(nn.Module):
         return loss + self.teacher_weight * distance
 
 
+@dataclass(eq=False)
 class TrainState:
     """State of a training run: all that its steps change.
 
-    Args:
+    Attributes:
         model: the biLM.
         head: its softmax.
         settings: [training].
@@ -93,28 +156,27 @@ class TrainState:
         progress: how far the run has come.
     """
 
-    def __init__(
-        self,
-        model: BiLM,
-        head: SoftmaxHead,
-        settings: TrainingSettings,
-        group: ProcessGroup,
-        sampler: LogUniformSampler | None = None,
-        streams: StreamState | None = None,
-        progress: TrainingProgress | None = None,
-        student: nn.Linear | None = None,
-    ):
-        self.settings, self.group, self.progress = settings, group, progress or TrainingProgress()
-        extra = (streams, student, settings.teacher_weight)
-        self.loss = BiLMLoss(model, head, settings.dropout, *extra).to(group.device)
-        self.model, self.head, self.streams = model.train(), head, streams
-        self.sampler = None if sampler is None else sampler.to(group.device)
-        modules: dict[str, nn.Module | None] = {"bilm": model, "head": head}
-        modules |= {"carried": streams, "teacher": student}
+    model: BiLM
+    head: SoftmaxHead
+    settings: TrainingSettings
+    group: ProcessGroup
+    sampler: LogUniformSampler | None = None
+    streams: StreamState | None = None
+    progress: TrainingProgress = field(default_factory=TrainingProgress)
+    student: nn.Linear | None = None
+
+    def __post_init__(self) -> None:
+        settings, device = self.settings, self.group.device
+        extra = (self.streams, self.student, settings.teacher_weight)
+        self.loss = BiLMLoss(self.model.train(), self.head, settings.dropout, *extra).to(device)
+        if self.sampler is not None:
+            self.sampler = self.sampler.to(device)
+        modules: dict[str, nn.Module | None] = {"bilm": self.model, "head": self.head}
+        modules |= {"carried": self.streams, "teacher": self.student}
         # By their names in a checkpoint. Streams have no parameters.
         self.modules = {name: module for name, module in modules.items() if module is not None}
         self.parameters = [p for module in self.modules.values() for p in module.parameters()]
-        self.optimizers = make_optimizers(model, self.parameters, settings)
+        self.optimizer = torch.optim.Adam(self.parameters, betas=(0.9, 0.99), fused=True)
         self._module: nn.Module = self.loss
         self._trains_bilm: bool | None = None
 
@@ -127,19 +189,6 @@ class TrainState:
             self.model.requires_grad_(trains_bilm)
             self._module = self.group.wrap(self.loss)
         return self._module
-
-
-def make_optimizers(
-    model: BiLM, parameters: list[nn.Parameter], settings: TrainingSettings
-) -> dict[str, torch.optim.Optimizer]:
-    """The optimizers of a run's parameters, by their names in a checkpoint."""
-    optimizers: dict[str, torch.optim.Optimizer] = {}
-    if settings.optimizer == "muon":
-        matrices = [p for p in model.lstm.parameters() if p.dim() == 3]
-        optimizers["muon"] = Muon(matrices, settings.muon_learning_rate)
-        parameters = [p for p in parameters if all(p is not matrix for matrix in matrices)]
-    adam = torch.optim.Adam(parameters, betas=(0.9, 0.99), fused=True)
-    return {"optimizer": adam, **optimizers}
 
 
 def train_step(
@@ -168,22 +217,19 @@ def train_step(
     n_predicted = sum(part.total_predictions for part in parts)
     total = torch.zeros((), device=group.device)
 
-    for optimizer in state.optimizers.values():
-        optimizer.zero_grad()
+    state.optimizer.zero_grad()
     for number, part in enumerate(parts, start=1):
         # Ranks average their gradients once, with the last micro-batch.
-        with group.no_sync(module) if number < len(parts) else nullcontext():
+        is_last = number == len(parts)
+        with module.no_sync() if isinstance(module, DDP) and not is_last else nullcontext():
             with torch.autocast(total.device.type, torch.bfloat16, settings.mixed_precision):
                 mean = module(part.to(group.device), candidates)
             loss = mean * (part.n_predicted / n_predicted)
             (loss * group.world_size).backward()  # ranks contribute to a sum, not to a mean
         total += loss.detach()
     torch.nn.utils.clip_grad_norm_(state.parameters, settings.max_grad_norm)
-    for name, optimizer in state.optimizers.items():
-        factor = settings.muon_learning_rate / settings.learning_rate if name == "muon" else 1.0
-        for parameters in optimizer.param_groups:
-            parameters["lr"] = learning_rate * factor
-        optimizer.step()
+    state.optimizer.param_groups[0]["lr"] = learning_rate
+    state.optimizer.step()
 
     progress.step += 1
     progress.words += sum(part.total_words for part in parts)

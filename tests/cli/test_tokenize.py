@@ -135,7 +135,7 @@ def test_failures(text: Path, tmp_path: Path) -> None:
         ([text], "Give at least one text, then the directory"),
         ([tmp_path / "gone.txt", out], "There is no text file"),
         ([text, text], "must be a directory"),
-        ([text, tmp_path / "full"], "is not empty"),
+        ([text, tmp_path / "full"], "must be a directory, new or empty"),
         ([tmp_path / "damaged.txt.gz", out], "damaged.txt.gz"),
         ([text, tmp_path / "new", "-c", "zip"], "Unknown compression 'zip'"),
         ([text, tmp_path / "new", "--lang", "qq"], "qq"),

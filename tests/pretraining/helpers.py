@@ -22,7 +22,7 @@ from spacy_elmo.lm.encoded_sentences import EncodedSentences, SentenceBatch
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.run.schedule import Schedule
+from spacy_elmo.pretraining.train_step import Schedule
 
 ANIMALS = {"dogs": "bark", "cows": "moo", "cats": "purr", "owls": "hoot"}
 # Each sentence is as likely as the others, and only its first word is free in either direction:

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from spacy_elmo.pretraining.run import console
-from spacy_elmo.pretraining.run.console import Console
+from spacy_elmo.pretraining.run import log
+from spacy_elmo.pretraining.run.log import Console
 
 
 def run(reporter: Console, total: int = 6, done: int = 2) -> None:
@@ -36,7 +36,7 @@ def test_time_left_is_reckoned_from_the_steps_of_this_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [1000.0]
-    monkeypatch.setattr(console.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(log.time, "monotonic", lambda: clock[0])
     reporter = Console()
     with reporter.steps(total=1000, done=500):
         clock[0] += 100

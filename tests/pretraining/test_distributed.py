@@ -46,7 +46,7 @@ SCRIPT = """
 import os, signal, time
 from spacy_elmo.pretraining import train_step as steps
 from spacy_elmo.pretraining.__main__ import main
-from spacy_elmo.pretraining.run.schedule import Schedule
+from spacy_elmo.pretraining.train_step import Schedule
 
 before = Schedule.learning_rate
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretraining.run.console import describe_cost
+from spacy_elmo.pretraining.run.log import describe_cost
 from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import SENTENCES, make_config, prose, write_text

@@ -23,9 +23,8 @@ from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
 from spacy_elmo.pretraining.run.distributed import ProcessGroup
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.run.prepare_run import prepare_run
-from spacy_elmo.pretraining.run.schedule import Schedule
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.pretraining.train_step import BiLMLoss, train_step
+from spacy_elmo.pretraining.train_step import BiLMLoss, Schedule, train_step
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.native import NativeWeights

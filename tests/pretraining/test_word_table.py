@@ -52,9 +52,13 @@ def paths(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def make_config(
-    paths: tuple[Path, Path], model: dict[str, Any] | None = None, **changes: Any
+    paths: tuple[Path, Path],
+    model: dict[str, Any] | None = None,
+    table: WordTable | None = None,
+    **changes: Any,
 ) -> PretrainConfig:
-    """Twenty steps with all that is random; `changes` are settings of any section but [model]."""
+    """Twenty steps with all that is random; `changes` are settings of any section but [model].
+    The table is that of a pipeline."""
     settings = {name: dict(section) for name, section in SETTINGS.items()}
     settings["model"] = MODEL if model is None else model
     settings["paths"] = {"train": str(paths[0]), "dev": str(paths[1])}
@@ -62,7 +66,10 @@ def make_config(
     settings["training"]["dropout"] = 0.2
     for name, value in changes.items():
         settings["paths" if name in ("weights", "vectors") else "training"][name] = value
-    return PretrainConfig.from_dict({k: v for k, v in settings.items() if v})
+    if table is not None:
+        settings["paths"]["vectors"] = "given"
+    config = PretrainConfig.from_dict({k: v for k, v in settings.items() if v})
+    return config if table is None else replace(config, make=lambda *named: table)
 
 
 def table_of(path: Path) -> WordTable:
@@ -79,10 +86,9 @@ def test_a_text_is_learned(tmp_path: Path) -> None:
     words = [word for sentence in SENTENCES for word in sentence]
     table = WordTable(list(dict.fromkeys(words)), np.arange(9), np.eye(9))
     train = write_text(tmp_path / "train.txt", SENTENCES * 10)
-    config = make_config(
-        (train, train), max_steps=500, decay_steps=250, eval_every=50, dropout=0.05
-    )
-    pretrain(replace(config, word_table=table), tmp_path / "out", quiet=True)
+    changes = {"max_steps": 500, "decay_steps": 250, "eval_every": 50, "dropout": 0.05}
+    config = make_config((train, train), table=table, **changes)
+    pretrain(config, tmp_path / "out", quiet=True)
     [*_, last] = [entry for entry in read_log(tmp_path / "out" / "log.jsonl") if "mean" in entry]
     assert BEST_PERPLEXITY - 1e-3 < last["mean"] < 1.05 * BEST_PERPLEXITY
 
@@ -91,7 +97,7 @@ def test_what_a_run_says_and_leaves(
     paths: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    pretrain(replace(make_config(paths), word_table=make_table()), out)
+    pretrain(make_config(paths, table=make_table()), out)
     said = capsys.readouterr().err
     assert f"{len(WORDS)} words with {-(-len(WORDS) // 2)} 6-dimensional vectors, frozen" in said
     words = [word for sentence in [*prose(), *SENTENCES] for word in sentence]
@@ -108,7 +114,7 @@ def test_what_a_run_says_and_leaves(
 @pytest.mark.parametrize("learns", [False, True])
 def test_whether_the_table_learns(paths: tuple[Path, Path], tmp_path: Path, learns: bool) -> None:
     out, table = tmp_path / "out", make_table()
-    pretrain(replace(make_config(paths, train_vectors=learns), word_table=table), out, quiet=True)
+    pretrain(make_config(paths, table=table, train_vectors=learns), out, quiet=True)
     assert same_table(table, make_table())
     assert same_table(read_table(out / TABLE), table)
     assert same_table(table_of(out / "model-last"), table) == (not learns)
@@ -125,9 +131,7 @@ def test_what_always_learns(paths: tuple[Path, Path], tmp_path: Path) -> None:
     models = []
     for steps in (8, 20):
         out = tmp_path / str(steps)
-        pretrain(
-            replace(make_config(paths, max_steps=steps), word_table=make_table()), out, quiet=True
-        )
+        pretrain(make_config(paths, table=make_table(), max_steps=steps), out, quiet=True)
         models.append(dict(load_bilm(out / "model-last").named_parameters()))
     for name, parameter in models[0].items():
         assert not torch.equal(parameter, models[1][name]), name
@@ -163,7 +167,7 @@ def test_resuming_changes_nothing(
 
 def test_resuming_with_another_kind(paths: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    pretrain(replace(make_config(paths), word_table=make_table()), out, quiet=True)
+    pretrain(make_config(paths, table=make_table()), out, quiet=True)
     for config, said in [
         (make_config(paths, train_vectors=True), "train_vectors: False → True"),
         (make_config(paths, SETTINGS["model"]), "[model] token_encoder: 'vectors' → None"),
@@ -184,9 +188,7 @@ def test_going_on_from_another(
 ) -> None:
     """Its table goes on, and stays as it is while only the head learns."""
     first, out = tmp_path / "first", tmp_path / "out"
-    pretrain(
-        replace(make_config(paths, train_vectors=True), word_table=make_table()), first, quiet=True
-    )
+    pretrain(make_config(paths, table=make_table(), train_vectors=True), first, quiet=True)
     start = first / "model-last"
     if new_head:
         (start / "head.safetensors").unlink()
@@ -208,25 +210,18 @@ def test_failures(paths: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
     damaged = tmp_path / "damaged.safetensors"
     damaged.write_bytes(b"1234567890")
-    cnn = SETTINGS["model"]
-    for config, vectors, said in [
-        (make_config(paths), None, "[paths] vectors is not set, but [model] token_encoder is"),
+    for config, said in [
+        (make_config(paths), "[paths] vectors is not set, but [model] token_encoder is"),
+        (make_config(paths, vectors="en_xl"), "'en_xl', which only spaCy can load"),
+        (make_config(paths, vectors=str(damaged)), "Cannot read the word vectors"),
+        (make_config(paths, vectors="no.safetensors"), "no.safetensors"),
         (
-            make_config(paths, vectors="en_xl"),
-            None,
-            "'en_xl', which only spaCy can load",
-        ),
-        (make_config(paths, vectors=str(damaged)), None, "Cannot read the word vectors"),
-        (make_config(paths, vectors="no.safetensors"), None, "no.safetensors"),
-        (make_config(paths, cnn), make_table(), "token_encoder is 'char_cnn'; set it to 'vectors'"),
-        (
-            make_config(paths, {**MODEL, "vector_dim": 7}),
-            make_table(),
+            make_config(paths, {**MODEL, "vector_dim": 7}, make_table()),
             "[model] vector_dim is 7, but the word vectors 'given' have 6; remove the setting",
         ),
     ]:
         with pytest.raises(ValueError) as error:
-            pretrain(replace(config, word_table=vectors), out, quiet=True)
+            pretrain(config, out, quiet=True)
         assert said in str(error.value)
         assert not out.exists()
 
@@ -247,7 +242,7 @@ def test_settings_that_contradict(paths: tuple[Path, Path]) -> None:
 
 def test_the_language_model(paths: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    pretrain(replace(make_config(paths), word_table=make_table()), out, quiet=True)
+    pretrain(make_config(paths, table=make_table()), out, quiet=True)
     lm = LanguageModel.load(out / "model-best")
     assert len(lm.next_words(["dogs"], 3)) == 3
     [found, other] = lm.surprisals([["dogs", "bark", "never-seen"], ["No"]])

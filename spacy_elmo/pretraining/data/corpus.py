@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+import torch
 
 from ...lm.encoded_sentences import EncodedSentences, SentenceBatch, ToIds
 from ...lm.vocabulary import Vocabulary
@@ -14,6 +18,10 @@ from ...text.corpus_reader import CorpusReader
 from ...util.settings import Settings, at_least
 from ..config import CorpusSettings, TrainingSettings
 from .teacher import Teacher, taught
+
+N_AHEAD = 4  # batches that a thread makes while a GPU works
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,10 @@ class CorpusPosition(Settings):
     file: int = at_least(0, 0)
     sentence: int = at_least(0, 0)
     batch: int = at_least(0, 0)
+
+
+# Each batch with the position after it: a resumed run loses none of those that were read ahead.
+Batches = Generator[tuple[SentenceBatch, CorpusPosition], None, None]
 
 
 @dataclass(frozen=True)
@@ -60,9 +72,7 @@ class TrainingCorpus:
     training: TrainingSettings
     teacher: Teacher | None = None
 
-    def batches(
-        self, position: CorpusPosition, share: tuple[int, int] = (0, 1)
-    ) -> Iterator[tuple[SentenceBatch, CorpusPosition]]:
+    def batches(self, position: CorpusPosition, share: tuple[int, int] = (0, 1)) -> Batches:
         """Batches from a position on, each with the position after it; never ends.
 
         Args:
@@ -135,3 +145,27 @@ class Pass:
             taken += len(words)
             self._advance()
             yield words
+
+
+def read_ahead(items: Iterator[T], n_ahead: int = N_AHEAD) -> Generator[T, None, None]:
+    """Items read by a thread, which ends when this iterator is closed.
+
+    Args:
+        items: none of them is None. An error is raised where the item would be.
+        n_ahead: how many may wait to be taken.
+    """
+    thread = ThreadPoolExecutor(1, "read_ahead")
+    try:
+        waiting = deque(thread.submit(next, items, None) for _ in range(n_ahead))
+        while (item := waiting.popleft().result()) is not None:
+            waiting.append(thread.submit(next, items, None))
+            yield item
+    finally:
+        thread.shutdown(cancel_futures=True)
+
+
+def pinned(batches: Batches, device: torch.device) -> Batches:
+    """The batches in pinned memory, which is copied to the GPU asynchronously."""
+    torch.cuda.set_device(device)  # of this thread, which would open the first GPU otherwise
+    for batch, position in batches:
+        yield batch.pin_memory(), position

@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from hashlib import blake2b
-from itertools import islice
-from pathlib import Path
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
@@ -33,49 +31,41 @@ class EncodedVectors:
     Args:
         path: ``.npy`` or ``.parquet`` as `elmo encode --tokenized` writes them, or any in their
             format: of all layers, the concatenation.
+
+    Raises:
+        ValueError: it cannot be read, or its vectors and words do not fit together.
     """
 
     def __init__(self, path: str):
-        self.path = Path(path)
-
-    def __call__(self, sentences: list[list[str]]) -> list[np.ndarray | None]:
-        starts, vectors = self._contents
-        found = (starts.get(_key(words)) for words in sentences)
-        return [
-            None if start is None else vectors[start : start + len(words)].reshape(len(words), -1)
-            for start, words in zip(found, sentences, strict=True)
-        ]
-
-    @cached_property
-    def _contents(self) -> tuple[dict[bytes, int], np.ndarray]:
-        """Index of each sentence's first vector, and the vectors of all words."""
-        with reading("the teacher's vectors", self.path):
-            if self.path.suffix == ".npy":
-                stem = str(self.path).removesuffix(".npy")
-                vectors = np.load(self.path, mmap_mode="r")
-                offsets = np.load(f"{stem}.offsets.npy")
+        stem = path.removesuffix(".npy")
+        with reading("the teacher's vectors", path):
+            if path.endswith(".npy"):
+                vectors = np.load(path, mmap_mode="r")
                 with open(f"{stem}.tokens.jsonl", encoding="utf-8") as lines:
                     rows = [json.loads(line)["tokens"] for line in lines]
-            elif self.path.suffix == ".parquet":
+            elif path.endswith(".parquet"):
                 need = "Parquet needs pyarrow"
-                parquet = import_extra("pyarrow.parquet", "parquet", need, str(self.path))
-                table = parquet.read_table(self.path, columns=["tokens", "vectors"])
-                rows = table["tokens"].to_pylist()
-                offsets = np.cumsum([0, *map(len, rows)])
-                values = table["vectors"].combine_chunks()
+                parquet = import_extra("pyarrow.parquet", "parquet", need, path)
+                table = parquet.read_table(path, columns=["tokens", "vectors"])
+                rows, values = table["tokens"].to_pylist(), table["vectors"].combine_chunks()
                 while hasattr(values, "flatten") and hasattr(values.type, "value_type"):
                     values = values.flatten()
                 vectors = values.to_numpy(zero_copy_only=False)
-                vectors = vectors.reshape(int(offsets[-1]), -1)
+                vectors = vectors.reshape(sum(map(len, rows)), -1)
             else:
                 raise ValueError("it must be a .npy or a .parquet file of `elmo encode`")
-            lengths = list(map(len, rows))
-            if len(offsets) != len(rows) + 1 or list(np.diff(offsets)) != lengths:
-                raise ValueError("its rows and their tokens do not fit together")
-            if len(vectors) != offsets[-1]:
-                raise ValueError(f"it has {len(vectors):,} vectors of {offsets[-1]:,} words")
-        starts = offsets[:-1].tolist()
-        return {_key(words): start for words, start in zip(rows, starts, strict=True)}, vectors
+            ends = list(accumulate(map(len, rows), initial=0))
+            if len(vectors) != ends[-1]:
+                raise ValueError(f"it has {len(vectors):,} vectors of {ends[-1]:,} words")
+        self.vectors = vectors  # of all words
+        self.starts = {_key(words): start for words, start in zip(rows, ends, strict=False)}
+
+    def __call__(self, sentences: list[list[str]]) -> list[np.ndarray | None]:
+        found = (self.starts.get(_key(words)) for words in sentences)
+        return [
+            None if i is None else self.vectors[i : i + len(words)].reshape(len(words), -1)
+            for i, words in zip(found, sentences, strict=True)
+        ]
 
 
 def _key(words: Sequence[str]) -> bytes:
@@ -88,15 +78,12 @@ def vector_size(teacher: Teacher, reader: CorpusReader) -> int:
     Raises:
         ValueError: the first sentences of the text have none.
     """
-    sentences = iter(reader.sentences())
     n_seen = 0
-    while some := [list(words) for words in islice(sentences, 100)]:
-        for vectors in teacher(some):
-            if vectors is not None and len(vectors):
-                return int(np.shape(vectors)[1])
-        n_seen += len(some)
-        if n_seen >= SAMPLE:
-            break
+    for words in islice(reader.sentences(), SAMPLE):
+        [vectors] = teacher([words])
+        if vectors is not None and len(vectors):
+            return int(np.shape(vectors)[1])
+        n_seen += 1
     raise ValueError(
         f"Config: [training.teacher] has no vectors for the first {n_seen:,} sentences of the "
         f"training text. Give those of the same sentences, with the same words."

@@ -12,47 +12,41 @@ from safetensors.torch import load_file
 from ...bilm.static_vectors import WordTable, pack_words, unpack_words
 from ...util.files import atomic_file, reading
 from ...weights.native import write_tensors
-from ..config import PretrainConfig, needs_spacy
+from ..config import Notify, PretrainConfig
 
 TABLE = "vectors.safetensors"  # of a run, written once: checkpoints leave frozen tables out
 
 
 def find_table(
-    config: PretrainConfig, out: Path, resume: bool
+    config: PretrainConfig, out: Path, resumed: bool, notify: Notify
 ) -> tuple[PretrainConfig, WordTable | None]:
     """The word vectors of a run, and its config with their sizes.
 
     Args:
         config: all settings.
         out: the directory of the run; it has the table if the run is resumed.
-        resume: whether the run is resumed from its checkpoint.
+        resumed: whether the run is resumed from its checkpoint.
+        notify: prints what is noteworthy about them.
 
     Raises:
         ValueError: there are none, they cannot be read, or their sizes differ from the config's.
     """
     if config.model.token_encoder != "vectors":
-        if config.word_table is not None:
-            raise ValueError(
-                f"Word vectors were given, but [model] token_encoder is "
-                f"{config.model.token_encoder!r}; set it to 'vectors'."
-            )
         return config, None
     path = config.paths.vectors
-    if resume:
+    if resumed:
         table, source = read_table(out / TABLE), str(out / TABLE)
     elif config.start is not None:
         table, source = config.start.load().word_vectors.contents(), config.start.where
-    elif config.word_table is not None:
-        table, source = config.word_table, path or "given"
-    elif path is not None and path.endswith(".safetensors"):
-        table, source = read_table(Path(path)), path
-    elif path is not None:
-        raise needs_spacy(f"[paths] vectors is {path!r}", "give a *.safetensors file")
-    else:
+    elif path is None:
         raise ValueError(
             "Config: [paths] vectors is not set, but [model] token_encoder is 'vectors'; give a "
             "spaCy pipeline that has vectors, by name or directory, as --paths.vectors NAME."
         )
+    elif path.endswith(".safetensors"):
+        table, source = read_table(Path(path)), path
+    else:
+        table, source = config.make("paths.vectors", path, notify), path
     sizes: dict[str, Any] = table.sizes()
     for name, size in sizes.items():
         if getattr(config.model, name) not in (None, size):

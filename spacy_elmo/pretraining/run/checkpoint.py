@@ -1,10 +1,9 @@
-"""The state of a training run in one file, written whole or not at all."""
+"""The state of a run in one file, written whole or not at all; and what a run is resumed from."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,18 +16,16 @@ from ...util.files import atomic_file, reading
 from ...util.settings import Settings, at_least
 from ...weights.layout import Card
 from ...weights.native import check_tensors, write_tensors
-from ..config import PretrainConfig
+from ..config import Notify, PretrainConfig
 from ..data.corpus import CorpusPosition
 
 CHECKPOINT, EARLIER = "checkpoint.safetensors", "checkpoint-?????????.safetensors"
+BEST, LAST = "model-best", "model-last"
 
 # What may not change on resuming: it fixes the parameters' shapes, or the order of the corpus.
 # (The vocabulary of a resumed run is the one in its directory.)
-TRAINING = ("seed", "batch_words", "optimizer", "state", "n_streams", "train_vectors", "teacher")
+TRAINING = ("seed", "batch_words", "state", "n_streams", "train_vectors", "teacher")
 FIXED = ("[model] ", "[corpus] ", *(f"[training] {name}:" for name in TRAINING))
-
-# The state of each optimizer for a parameter.
-MOMENTS = {"optimizer": ("step", "exp_avg", "exp_avg_sq"), "muon": ("momentum",)}
 
 STARTS = ("weights", "vectors")  # [paths] that matter at the start of a run only
 
@@ -66,23 +63,13 @@ class TrainingProgress(Settings):
     before: dict[str, Any] | None = None
     card: dict[str, Any] = field(default_factory=dict)
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> TrainingProgress:
-        data = json.loads(text)
-        progress = cls(**{**data, "position": CorpusPosition(**data["position"])})
-        Card(**progress.card)
-        return progress
-
 
 def save_checkpoint(
     path: Path,
     progress: TrainingProgress,
-    config: dict[str, Any],
+    config: PretrainConfig,
     modules: dict[str, torch.nn.Module],
-    optimizers: dict[str, torch.optim.Optimizer],
+    optimizer: torch.optim.Adam,
 ) -> None:
     """Write all that a run needs to be resumed, whole or not at all.
 
@@ -91,19 +78,18 @@ def save_checkpoint(
         progress: how far the run has come.
         config: the run's settings, compared on resuming.
         modules: by name; their parameters and buffers.
-        optimizers: by name; their states, in the order of their parameters.
+        optimizer: its state, in the order of its parameters.
     """
     tensors = {
         f"{name}.{key}": value
         for name, module in modules.items()
         for key, value in _state_to_save(module).items()
     }
-    for name, optimizer in optimizers.items():
-        for number, state in optimizer.state_dict()["state"].items():
-            tensors |= {f"{name}.{number}.{key}": value for key, value in state.items()}
-    metadata = {"progress": progress.to_json(), "config": json.dumps(config)}
+    for number, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{key}": value for key, value in state.items()}
+    facts = {"progress": asdict(progress), "config": config.to_dict()}
     with atomic_file(path) as temporary:
-        write_tensors(tensors, temporary, metadata)
+        write_tensors(tensors, temporary, {key: json.dumps(value) for key, value in facts.items()})
 
 
 def _state_to_save(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -125,21 +111,19 @@ def keep_latest(path: Path, step: int, number: int) -> None:
         step: after which it was written.
         number: how many copies to keep; with 1 there is only the checkpoint itself.
     """
-    copies = {int(f.stem.rpartition("-")[2]): f for f in path.parent.glob(EARLIER)}
+    latest = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")
     if number > 1:
-        copies[step] = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")
-        with atomic_file(copies[step]) as temporary:
+        with atomic_file(latest) as temporary:
             shutil.copyfile(path, temporary)
-    # Copies of later steps are from before the run was reset to an earlier step.
-    past = sorted(done for done in copies if done <= step)
-    latest = past[-number:] if number > 1 else []
-    for done, file in copies.items():
-        if done not in latest:
-            file.unlink(missing_ok=True)
+    copies = sorted(path.parent.glob(EARLIER))
+    # Those of later steps are from before the run was reset to an earlier step.
+    past = [copy for copy in copies if copy <= latest]
+    for copy in set(copies).difference(past[-number:] if number > 1 else []):
+        copy.unlink(missing_ok=True)
 
 
-def read_progress(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
-    """A checkpoint's progress and config.
+def read_progress(path: Path) -> tuple[TrainingProgress, PretrainConfig]:
+    """A checkpoint's progress, and its config without what the run started from.
 
     Raises:
         ValueError: there is no checkpoint, or it cannot be read.
@@ -148,21 +132,21 @@ def read_progress(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
         raise ValueError(f"There is no checkpoint {path} to resume from.")
     with reading("the checkpoint", path):
         with safe_open(path, "pt") as file:
-            metadata = file.metadata()
-        progress = TrainingProgress.from_json(metadata["progress"])
-        config = json.loads(metadata["config"])
-        if not all(isinstance(settings, dict) for settings in config.values()):
-            raise ValueError("its config has a section that is not one")
-    return progress, config
+            facts = {key: json.loads(text) for key, text in file.metadata().items()}
+        data, config = facts["progress"], facts["config"]
+        progress = TrainingProgress(**{**data, "position": CorpusPosition(**data["position"])})
+        Card(**progress.card)
+        config["paths"] |= dict.fromkeys(STARTS)
+        return progress, PretrainConfig.from_dict(config)
 
 
 def load_checkpoint(
     path: Path,
     modules: dict[str, torch.nn.Module],
-    optimizers: dict[str, torch.optim.Optimizer],
+    optimizer: torch.optim.Adam,
     device: torch.device,
 ) -> None:
-    """Load a checkpoint's tensors into modules and optimizers of the same shapes.
+    """Load a checkpoint's tensors into modules and their optimizer, of the same shapes.
 
     Raises:
         ValueError: the checkpoint cannot be read, or its tensors do not fit.
@@ -171,40 +155,68 @@ def load_checkpoint(
         # Copies: the file is memory-mapped, and will be replaced.
         tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
 
-    def part(name: str) -> dict[str, torch.Tensor]:
-        return {key.removeprefix(name): t for key, t in tensors.items() if key.startswith(name)}
+    def part(name: str, expected: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        start = f"{name}."
+        found = {key.removeprefix(start): t for key, t in tensors.items() if key.startswith(start)}
+        if found or name in modules:  # none for a parameter that has been frozen so far
+            check_tensors(expected, found, f"The checkpoint {path}, {name}")
+        return found
 
     for name, module in modules.items():
-        found = part(f"{name}.")
-        check_tensors(_state_to_save(module), found, f"The checkpoint {path}, {name}")
-        module.load_state_dict(found, strict=False)
-    for name, optimizer in optimizers.items():
-        state: dict[int, dict[str, torch.Tensor]] = {}
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        for number, parameter in enumerate(parameters):
-            found = part(f"{name}.{number}.")
-            if found:  # none for a parameter that has been frozen so far
-                expected = {key: parameter for key in MOMENTS[name]}
-                if "step" in expected:
-                    expected["step"] = torch.tensor(0.0)
-                check_tensors(expected, found, f"The checkpoint {path}, {name}, {number}")
-                state[number] = found
-        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+        module.load_state_dict(part(name, _state_to_save(module)), strict=False)
+    states = {}
+    for number, parameter in enumerate(optimizer.param_groups[0]["params"]):
+        expected = {"step": torch.tensor(0.0), "exp_avg": parameter, "exp_avg_sq": parameter}
+        states[number] = part(f"optimizer.{number}", expected)
+    states = {number: state for number, state in states.items() if state}
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": states})
 
 
-def check_resumable(
-    before: dict[str, dict[str, Any]], config: PretrainConfig, notify: Callable[[str], None]
-) -> None:
+def resume(
+    out: Path, config: PretrainConfig, now: TrainingProgress, notify: Notify
+) -> TrainingProgress:
+    """The progress of the run in a directory.
+
+    Args:
+        out: the directory.
+        config: the settings now.
+        now: has the fingerprints of the texts now, and the number of processes.
+        notify: prints what has changed.
+
+    Raises:
+        ValueError: there is no complete checkpoint, or the run cannot be resumed from it.
+    """
+    progress, before = read_progress(out / CHECKPOINT)
+    for path in filter(Path.is_symlink, (out / BEST, out / LAST)):
+        raise ValueError(
+            f"Cannot resume: '{path}' is a link, and what it points to would be replaced. Put the "
+            f"directory itself there, or remove the link."
+        )
+    check_resumable(before, config, notify)
+    if progress.train_fingerprint != now.train_fingerprint:
+        raise ValueError(
+            "Cannot resume: the training text is not the one that the run was started with. Its "
+            "files have other names, sizes or another order, or another reader or tokenizer. Put "
+            "it back, or start a new run in another directory."
+        )
+    if progress.dev_fingerprint != now.dev_fingerprint:
+        notify("The held-out text has changed: the best model is chosen again")
+        progress.best, progress.dev_fingerprint = None, now.dev_fingerprint
+    if not (out / BEST).exists():
+        progress.best = None
+    if progress.world_size != now.world_size:
+        notify(f"Number of processes: {progress.world_size} before, now {now.world_size}")
+    progress.world_size = now.world_size
+    return progress
+
+
+def check_resumable(before: PretrainConfig, config: PretrainConfig, notify: Notify) -> None:
     """Compare a checkpoint's config with the present one, and print what differs.
-
-    A setting that is not in the checkpoint, because it is newer, had its default.
 
     Raises:
         ValueError: a difference would change the model or the position in the corpus.
     """
-    paths = {**before["paths"], **dict.fromkeys(STARTS)}
-    was = json.loads(json.dumps(PretrainConfig.from_dict({**before, "paths": paths}).to_dict()))
-    now = json.loads(json.dumps(config.to_dict()))
+    was, now = before.to_dict(), config.to_dict()
     now["paths"] |= dict.fromkeys(STARTS)
     changed = [
         f"[{section}] {name}: {was[section].get(name)!r} → {settings.get(name)!r}"

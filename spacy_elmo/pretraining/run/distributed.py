@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from inspect import signature
@@ -57,15 +57,6 @@ class ProcessGroup:
     @property
     def is_first(self) -> bool:
         return self.rank == 0
-
-    @property
-    def share(self) -> tuple[int, int]:
-        """Index of this rank's share of each batch, and the number of shares."""
-        return self.rank, self.world_size
-
-    def any(self, flag: bool) -> bool:
-        """Tell if the flag is set on any rank; all ranks wait for each other."""
-        return bool(self.sum(float(flag)))
 
     def sum(self, value: float) -> float:
         """The sum over all ranks, which wait for each other."""
@@ -121,12 +112,6 @@ class ProcessGroup:
         settings: dict[str, Any] = {name: False, "gradient_as_bucket_view": True}
         return DistributedDataParallel(module, **settings)
 
-    def no_sync(self, module: nn.Module) -> AbstractContextManager[None]:
-        """A context in which a wrapped module accumulates gradients without averaging them."""
-        if isinstance(module, DistributedDataParallel):
-            return module.no_sync()
-        return nullcontext()
-
     def has_claimed(self, out: Path) -> bool:
         """Tell if these processes, started earlier by the same torchrun, have written into a
         directory: torchrun restarts all of them when one is lost."""
@@ -156,9 +141,6 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
     """
     if not is_launched():
         yield ProcessGroup(find_device(device))
-        return
-    if os.environ["WORLD_SIZE"] == "1":
-        yield ProcessGroup(local_device(device), launchers=(launcher(),))
         return
     on_gpus = device != "cpu" and torch.cuda.is_available()
     store, rank, world_size = next(rendezvous("env://", timeout=TIMEOUT))

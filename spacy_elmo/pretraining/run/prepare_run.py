@@ -1,37 +1,27 @@
-"""A run before its first step: read and checked before anything is written."""
+"""A run before its first step: new or resumed; read and checked before anything is written."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from pathlib import Path
 
 from ...bilm.characters import CharacterIds
 from ...bilm.static_vectors import RowIds, WordTable
 from ...lm.encoded_sentences import EncodedSentences
-from ...lm.vocabulary import Vocabulary
+from ...lm.head import special_first
+from ...lm.vocabulary import SPECIALS, Vocabulary
 from ...text.corpus_reader import CorpusReader
 from ...text.shards import Shards
-from ..config import CORPORA, Entries, PretrainConfig, needs_spacy
+from ...util.files import WORKPLACE
+from ...weights.layout import VOCAB, Card, Weights
+from ..config import CORPORA, Notify, PretrainConfig
 from ..data.corpus import TrainingCorpus
 from ..data.stats import CorpusStats, count_corpus
-from ..data.teacher import vector_size
-from ..data.word_table import find_table
-from .checkpoint import TrainingProgress
-from .distributed import ProcessGroup
-from .log import LOG, read_log
-from .schedule import Schedule
-from .starting_point import (
-    Notify,
-    check_new,
-    ended_before_checkpoint,
-    resumed_progress,
-    resumed_vocabulary,
-    starting_card,
-    starting_vocabulary,
-)
-
-WARM_UP_SENTENCES = 64
+from ..data.word_table import TABLE, find_table
+from ..train_step import Schedule
+from .checkpoint import BEST, CHECKPOINT, LAST, TrainingProgress, resume
+from .distributed import LAUNCH, ProcessGroup
+from .log import LOG, Entries, read_log
 
 
 @dataclass(frozen=True)
@@ -46,10 +36,8 @@ class Run:
         table: the word vectors that the biLM reads instead of characters, or None.
         corpus: the training text.
         dev: the held-out text.
-        warm_up_text: the sentences that give a warm state; none if sentences start from zeros.
         log: the entries of the log up to the checkpoint.
         resumed: whether there is a checkpoint to resume from.
-        teacher_size: of the teacher's vectors; None if there is no teacher.
     """
 
     out: Path
@@ -59,50 +47,49 @@ class Run:
     table: WordTable | None
     corpus: TrainingCorpus
     dev: EncodedSentences
-    warm_up_text: list[list[str]]
     log: Entries
     resumed: bool
-    teacher_size: int | None
 
 
 def prepare_run(
-    config: PretrainConfig, out: Path, group: ProcessGroup, resume: bool, notify: Notify
+    config: PretrainConfig, out: Path, group: ProcessGroup, resumed: bool, notify: Notify
 ) -> tuple[Run, TrainingProgress]:
     """Read and check all that a config and a directory name; nothing is written.
 
     Args:
-        config: all settings, and what they name that only spaCy can make.
+        config: all settings.
         out: the directory of the run.
         group: the processes that train.
-        resume: from the checkpoint, or from the beginning if the run ended before its first one.
+        resumed: from the checkpoint, or from the beginning if the run ended before its first one.
         notify: prints the statistics of the texts, and all that is noteworthy.
 
     Raises:
         ValueError: something is missing, empty, damaged, or contradicts something else.
     """
-    settings = config.training
+    settings, max_words = config.training, config.corpus.max_words
     if settings.state == "carried" and group.world_size > 1:
         raise ValueError(
             f'Config: [training] state is "carried", but a state cannot be carried across '
             f'{group.world_size} processes; train with one, or set state = "zero".'
         )
-    resume = resume or group.has_claimed(out)
-    if resume and ended_before_checkpoint(out):
+    resumed = resumed or group.has_claimed(out)
+    if resumed and ended_before_checkpoint(out):
         notify(f"'{out}' has no checkpoint yet: the run starts from the beginning")
-        resume = False
-    elif not resume:
+        resumed = False
+    elif not resumed:
         check_new(out)
-    if settings.logger is not None and config.make_logger is None:
-        raise needs_spacy("[training.logger] names a logger", "remove it")
-    if settings.teacher is not None and config.teacher is None:
-        raise needs_spacy("[training.teacher] names a function", "remove it")
-    config, table = find_table(config, out, resume)
-    train_reader, dev_reader = (find_reader(config, name) for name in CORPORA)
-    meta = train_reader.card()
+    config, table = find_table(config, out, resumed, notify)
+    train, dev = (find_reader(config, name, notify) for name in CORPORA)
+    teacher = None
+    if settings.teacher is not None:
+        teacher = config.make("training.teacher", settings.teacher, notify)
+        if not callable(teacher):
+            raise settings.error("teacher", "it must name a function that makes a function")
+    meta = train.card()
     if "lang" not in meta:
         notify("The language of the training text is unknown, so the card will not name it")
-    elif dev_reader.card() not in ({}, meta):
-        notify(f"The held-out text is {dev_reader.card()}, but the training text {meta}")
+    elif dev.card() not in ({}, meta):
+        notify(f"The held-out text is {dev.card()}, but the training text {meta}")
     to_ids: CharacterIds | RowIds
     if table is None:
         to_ids = CharacterIds(config.model.max_width, config.model.max_characters_per_token)
@@ -112,10 +99,10 @@ def prepare_run(
         frozen = "trained" if settings.train_vectors else "frozen"
         notify(f"{n_words:,} words with {n_vectors:,} {vector_dim}-dimensional vectors, {frozen}")
 
-    max_words, stats = config.corpus.max_words, None
-    if not resume or settings.max_epochs:
-        stats = count_corpus(train_reader.sentences(), max_words)
-        _check_words("train", train_reader, stats)
+    stats = None
+    if not resumed or settings.max_epochs:
+        stats = count_corpus(train.sentences(), max_words)
+        _check_words("train", train, stats)
     schedule = Schedule.plan(config, stats)
     if settings.max_epochs:
         notify(
@@ -123,13 +110,13 @@ def prepare_run(
             f"about {schedule.epoch_steps:,}"
         )
     progress = TrainingProgress(
-        train_fingerprint=train_reader.fingerprint(),
-        dev_fingerprint=dev_reader.fingerprint(),
+        train_fingerprint=train.fingerprint(),
+        dev_fingerprint=dev.fingerprint(),
         world_size=group.world_size,
     )
     log: Entries = []
-    if resume:
-        progress = resumed_progress(config, progress, out, notify)
+    if resumed:
+        progress = resume(out, config, progress, notify)
         if schedule.has_ended(progress):
             advice = "max_steps" if progress.step >= schedule.n_steps else "max_epochs"
             notify(
@@ -137,7 +124,13 @@ def prepare_run(
                 f"higher --training.{advice}"
             )
             schedule = replace(schedule, n_steps=progress.step)
-        log = _log_until(read_log(out / LOG), progress.step, schedule.n_steps)
+        log = [
+            entry
+            for entry in read_log(out / LOG)
+            if entry["step"] <= progress.step
+            # The final evaluation will be repeated.
+            and not ("model" in entry and entry["step"] >= schedule.n_steps)
+        ]
         vocab = resumed_vocabulary(config, out)
     elif stats is not None:
         vocab, new_head = starting_vocabulary(config, stats, notify)
@@ -150,40 +143,134 @@ def prepare_run(
     progress.n_steps = schedule.n_steps
 
     dev_stats = CorpusStats(max_words)
-    dev = EncodedSentences(dev_stats.count(dev_reader.sentences()), vocab, max_words, to_ids)
-    _check_words("dev", dev_reader, dev_stats)
+    block = EncodedSentences(dev_stats.count(dev.sentences()), vocab, max_words, to_ids)
+    _check_words("dev", dev, dev_stats)
     notify(f"dev: {dev_stats.describe(vocab, to_ids)}")
-    n_warm_up = WARM_UP_SENTENCES if settings.state == "carried" else 0
-    run = Run(
-        out=out,
-        config=config,
-        schedule=schedule,
-        vocab=vocab,
-        table=table,
-        corpus=TrainingCorpus(train_reader, vocab, to_ids, config.corpus, settings, config.teacher),
-        dev=dev,
-        warm_up_text=list(islice(train_reader.sentences(), n_warm_up)),
-        log=log,
-        resumed=resume,
-        teacher_size=config.teacher and vector_size(config.teacher, train_reader),
-    )
-    return run, progress
+    corpus = TrainingCorpus(train, vocab, to_ids, config.corpus, settings, teacher)
+    return Run(out, config, schedule, vocab, table, corpus, block, log, resumed), progress
 
 
-def find_reader(config: PretrainConfig, name: str) -> CorpusReader:
+def find_reader(config: PretrainConfig, name: str, notify: Notify) -> CorpusReader:
     """The reader of a text, "train" or "dev".
 
     Raises:
-        ValueError: the config names none, or one that only spaCy can make.
+        ValueError: the config names none, or something else.
     """
-    if name in config.readers:
-        return config.readers[name]
     if name in config.corpora:
-        raise needs_spacy(f"[corpora.{name}] names a reader", f"give shards as [paths] {name}")
+        block = config.corpora[name]
+        reader = config.make(f"corpora.{name}", block, notify)
+        if not isinstance(reader, CorpusReader):
+            raise ValueError(
+                f"Config: [corpora.{name}] names '{block['@readers']}', which does not read texts "
+                f"for pretraining; use spacy-elmo.Texts.v1 or spacy-elmo.Shards.v1."
+            )
+        return reader
     paths = getattr(config.paths, name)
     if not paths:
         raise ValueError(f"Config: [paths] {name} is not set; give it as --paths.{name} PATH.")
     return Shards(paths)
+
+
+def check_new(out: Path) -> None:
+    """Raise a ValueError if a directory has what a new run would write over."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"'{out}' is a file; give a directory for the run.")
+    if (out / CHECKPOINT).exists():
+        raise ValueError(
+            f"'{out}' has the checkpoint of another run; resume it with --resume, or choose "
+            f"another directory."
+        )
+    found = [name for name in (BEST, LAST, VOCAB, TABLE, LOG) if (out / name).exists()]
+    if found:
+        raise ValueError(
+            f"'{out}' has {', '.join(found)} already, but no checkpoint, and a run would "
+            f"overwrite them; choose another directory."
+        )
+
+
+def ended_before_checkpoint(out: Path) -> bool:
+    """Tell if a directory has a run that ended before it could write its checkpoint."""
+    names = {path.name for path in out.iterdir()} if out.is_dir() else {CHECKPOINT}
+    begun = not names.isdisjoint((VOCAB, LAUNCH)) or all(n.startswith(WORKPLACE) for n in names)
+    later = (BEST, LAST, Path(CHECKPOINT).stem)
+    return begun and not any(name.startswith(later) for name in names)
+
+
+def starting_vocabulary(
+    config: PretrainConfig, stats: CorpusStats, notify: Notify
+) -> tuple[Vocabulary, bool]:
+    """The vocabulary of a new run, and whether its head is newly initialized.
+
+    Args:
+        config: all settings.
+        stats: of the training text.
+        notify: prints why the head is new although the run starts from a biLM.
+
+    Raises:
+        ValueError: a vocabulary cannot be read, or it would be empty.
+    """
+    start, path, settings = config.start, config.paths.vocab, config.vocab
+    given = None if path is None else Vocabulary.read(Path(path))
+    if start is not None and start.has_head():
+        words = start.words()
+        order = special_first(words)
+        vocab = Vocabulary(words if order is None else [words[i] for i in order])
+        if given is None or given.words == vocab.words:
+            return vocab, False
+        notify(f"[paths] vocab differs from the vocabulary of '{start.where}': the head is new")
+    elif start is not None:
+        notify(f"'{start.where}' has no head: a new one is trained first")
+    if given is None:
+        given = Vocabulary.from_counts(stats.counts, settings.max_size, settings.min_count)
+    if len(given) == len(SPECIALS):
+        raise ValueError(
+            f"[paths] vocab, '{path}', has no words besides {', '.join(SPECIALS)}."
+            if path is not None
+            else f"No word of the training text occurs [vocab] min_count ({settings.min_count}) "
+            f"times; lower it, or give more text."
+        )
+    return given, True
+
+
+def resumed_vocabulary(config: PretrainConfig, out: Path) -> Vocabulary:
+    """The vocabulary of a run to resume.
+
+    Raises:
+        ValueError: it cannot be read, or [paths] vocab is another one.
+    """
+    vocab = Vocabulary.read(out / VOCAB)
+    path = config.paths.vocab
+    if path is not None and Vocabulary.read(Path(path)).words != vocab.words:
+        raise ValueError(
+            f"Cannot resume: the words of [paths] vocab, '{path}', differ from those that the run "
+            f"was started with, '{out / VOCAB}'."
+        )
+    return vocab
+
+
+def starting_card(start: Weights | None, text: dict[str, str], notify: Notify) -> Card:
+    """The card of a new biLM: its language, and the licence and sources of the one it starts from.
+
+    Args:
+        start: the weights to start from, if any.
+        text: the card of the training text.
+        notify: prints that their languages differ.
+    """
+    if start is None:
+        return Card(dict(text))
+    card = start.card()
+    lang, start_lang = text.get("lang"), card.meta.get("lang")
+    if lang and start_lang and lang != start_lang:
+        notify(
+            f"The training text has the language '{lang}', but '{start.where}' has '{start_lang}'"
+        )
+    inherited = ("license", "sources", "lang", *(() if lang else ("tokenizer",)))
+    meta = {name: card.meta[name] for name in inherited if name in card.meta}
+    if "name" in card.meta:
+        meta["started_from"] = card.meta["name"]
+    # Its README describes that biLM alone.
+    documents = {name: text for name, text in card.documents.items() if name != "README.md"}
+    return Card({**meta, **text}, documents)
 
 
 def _check_words(name: str, reader: CorpusReader, stats: CorpusStats) -> None:
@@ -200,12 +287,3 @@ def _check_words(name: str, reader: CorpusReader, stats: CorpusStats) -> None:
             f"spacy-elmo.Texts.v1 in [corpora.{name}], which tokenizes as it reads. If these are "
             f'its words, put a meta.json beside it that names its language: {{"lang": "en"}}'
         )
-
-
-def _log_until(entries: Entries, step: int, n_steps: int) -> Entries:
-    """Entries up to a step; the final evaluation will be repeated."""
-    return [
-        entry
-        for entry in entries
-        if entry["step"] <= step and not ("model" in entry and entry["step"] >= n_steps)
-    ]
