@@ -10,9 +10,9 @@ from spacy.vocab import Vocab
 from ..text.readers import StoredDocs
 from ..util.files import atomic_directory
 from ..util.optional_imports import import_extra
-from .block import import_pyarrow, plain_ids, plain_type
+from .block import import_pyarrow, plain_ids
 from .encoder import Encoder
-from .rows import PARQUET, RowFiles, reading_parquet, refuse_nulls, text_columns
+from .rows import PARQUET, RowFiles, check_row, parquet_columns
 
 BATCH_ROWS = 256  # rows that an actor encodes together
 BLOCK_TOKENS = 16384  # of texts that this process sends out
@@ -36,11 +36,12 @@ class EncodeTable:
         columns = {name: table[name].to_pylist() for name in table.column_names if name != "id"}
         nothing = [None] * len(table)
         pairs = zip(columns.get("tokens", nothing), columns.get("text", nothing), strict=True)
-        rows = [text or "" if tokens is None else tokens for tokens, text in pairs]
-        refuse_nulls(rows, "The dataset")
-        source, ids = "the dataset", table["id"]
-        id_type = plain_type(ids.type, source)
-        return self.encoder.encode(plain_ids(ids, source), rows, id_type).to_arrow()
+        rows = [
+            check_row(text, "text") if tokens is None else check_row(tokens, "tokens")
+            for tokens, text in pairs
+        ]
+        ids, id_type = plain_ids(table["id"])
+        return self.encoder.encode(ids, rows, id_type).to_arrow()
 
 
 def encode_on_ray(
@@ -103,12 +104,7 @@ def measure(directory: Path) -> tuple[int, int]:
 def common_columns(corpus: RowFiles) -> list[str]:
     """The columns to read of Parquet files that have the same ones; empty for other corpora."""
     files = corpus.files()
-    if any(file.suffix != PARQUET for file in files):
-        return []
-    found = set()
-    for file in files:
-        with reading_parquet(file) as parquet:
-            found.add(tuple(text_columns(parquet.read_schema(file), file)))
+    found = {tuple(parquet_columns(file)) if file.suffix == PARQUET else () for file in files}
     return list(found.pop()) if len(found) == 1 else []
 
 

@@ -83,7 +83,7 @@ def _starts_by_punctuation(orths: list[int], is_punct: list[int]) -> list[int]:
 
 
 def chunks(
-    items: Iterable[Item], limit: int, most: int, size: Callable[[Any], int] = len
+    items: Iterable[Item], limit: float, most: float, size: Callable[[Any], int] = len
 ) -> Iterator[list[Item]]:
     """Docs, `DocPart`s or other items in order, in lists of ``most``, or that end with the one that
     reaches a limit of size: by default the tokens of a Doc, or the characters of a text."""
