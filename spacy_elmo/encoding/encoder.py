@@ -102,34 +102,29 @@ class Encoder(Settings):
         return nlp
 
     @cached_property
+    def listener(self) -> Any:
+        """The component's `ElmoListener`, whose mix is used; None if it has none."""
+        pipe = self.nlp.get_pipe(self.component) if self.component in self.nlp.pipe_names else None
+        return next(iter(model_nodes(pipe, ElmoListener)), None)
+
+    @cached_property
     def elmo(self) -> Elmo:
         """The elmo component.
 
         Raises:
             ValueError: there is none of that name.
         """
-        found = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, Elmo)]
-        name = found[-1] if found and self.component is None else self.component
-        if name in self.nlp.pipe_names and name not in found:
-            listeners = model_nodes(self.nlp.get_pipe(name), ElmoListener)
-            name = listeners[0].upstream if listeners else name
+        found = {name: pipe for name, pipe in self.nlp.pipeline if isinstance(pipe, Elmo)}
+        name = self.component or next(reversed(found), None)
+        if self.listener is not None:
+            name = self.listener.upstream
         if name not in found:
             raise ValueError(
                 f"The pipeline '{self.pipeline}' has no "
                 + (f"component {name!r} that is or listens to" if name else "component that is")
                 + f" an elmo component. {list_components(self.nlp)}"
             )
-        pipe = self.nlp.get_pipe(str(name))
-        assert isinstance(pipe, Elmo)
-        return pipe
-
-    @cached_property
-    def listener_mix(self) -> Any:
-        """The mix ``List[Floats3d] → List[Floats2d]`` of a component that listens, None for the
-        elmo component's own."""
-        pipe = self.nlp.get_pipe(self.component) if self.component else None
-        listeners = model_nodes(pipe, ElmoListener)
-        return listeners[0].layers[0] if listeners else None
+        return found[name]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -140,7 +135,7 @@ class Encoder(Settings):
     def checksum(self) -> int:
         """Changes with the pipeline's config, and all that the component or its listener saves:
         the biLM, the state that sentences start from, the statistics and the mix."""
-        mix = b"" if self.listener_mix is None else self.listener_mix.to_bytes()
+        mix = b"" if self.listener is None else self.listener.layers[0].to_bytes()
         saved = (self.nlp.config.to_bytes(), self.elmo.to_bytes(exclude=["vocab"]), mix)
         return zlib.crc32(b"".join(saved))
 
@@ -166,7 +161,7 @@ class Encoder(Settings):
             ValueError: the pipeline has a component that cannot read them.
         """
         self.elmo.shim.bilm.word_cache.clear()
-        self.elmo.store_layers = self.layers != "mix" or self.listener_mix is not None
+        self.elmo.store_layers = self.layers != "mix" or self.listener is not None
         texts: list[list[str]] = []
         vectors, stored = [np.empty((0, *self.shape), self.dtype)], DocBin(store_user_data=True)
         with self.nlp.memory_zone():  # the vocab drops their words at its end
@@ -198,10 +193,10 @@ class Encoder(Settings):
             return np.array(np.moveaxis(to_numpy(array), 0, 1))
         if self.layers == "top":
             array = array[-1]
-        elif self.listener_mix is None:
+        elif self.listener is None:
             array = output.tensor
         else:
-            [array] = self.listener_mix.predict([array])
+            [array] = self.listener.layers[0].predict([array])
         return np.array(to_numpy(array))
 
     def _pool(self, doc: Doc, vectors: np.ndarray) -> tuple[list[str], np.ndarray]:
@@ -222,6 +217,6 @@ class Encoder(Settings):
             layers: Any = np.ascontiguousarray(np.moveaxis(vectors, 0, 1))
             set_layers(doc, layers, self.elmo.name)
         else:
-            own = self.layers == "mix" and self.listener_mix is None
+            own = self.layers == "mix" and self.listener is None
             compared = output.compared if own else None
             set_vectors(doc, vectors, compared=compared)  # type: ignore[arg-type]

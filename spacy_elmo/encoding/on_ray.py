@@ -33,13 +33,10 @@ class EncodeTable:
 
         If there are both, ``text`` counts for rows whose ``tokens`` are null.
         """
-        columns = {name: table[name].to_pylist() for name in table.column_names if name != "id"}
-        nothing = [None] * len(table)
-        pairs = zip(columns.get("tokens", nothing), columns.get("text", nothing), strict=True)
-        rows = [
-            check_row(text, "text") if tokens is None else check_row(tokens, "tokens")
-            for tokens, text in pairs
-        ]
+        rows = []
+        for row in table.drop_columns("id").to_pylist():
+            column = "text" if row.get("tokens") is None else "tokens"
+            rows.append(check_row(row.get(column), column))
         ids, id_type = plain_ids(table["id"])
         return self.encoder.encode(ids, rows, id_type).to_arrow()
 
@@ -115,12 +112,9 @@ def tables(corpus: RowFiles) -> list[Any]:
     for ids, rows, id_type in corpus.chunks(BLOCK_TOKENS):
         if isinstance(rows, StoredDocs):
             rows = [[token.text for token in doc] for doc in rows.read(Vocab())]
-        texts = [row if isinstance(row, str) else None for row in rows]
-        words = [None if isinstance(row, str) else row for row in rows]
-        columns = {
-            "id": pa.array(ids, pa.type_for_alias(id_type)),
-            "text": pa.array(texts, pa.string()),
-            "tokens": pa.array(words, pa.list_(pa.string())),
-        }
-        found.append(pa.table(columns))
+        columns = [("text" if isinstance(row, str) else "tokens") for row in rows]
+        named = [{"id": id, name: row} for id, name, row in zip(ids, columns, rows, strict=True)]
+        types = {"text": pa.string(), "tokens": pa.list_(pa.string())}
+        schema = pa.schema({"id": pa.type_for_alias(id_type), **types})
+        found.append(pa.Table.from_pylist(named, schema))
     return found

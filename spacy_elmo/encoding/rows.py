@@ -126,11 +126,12 @@ class RowFiles:
 
     def read(self, file: Path) -> Iterator[tuple[Any, Row]]:
         """The rows of a file, with their ids if it has any (else None)."""
+        is_shard = file.name.startswith("shard-") and (file.parent / META).is_file()
         if file.suffix == PARQUET:
             yield from read_parquet(file)
         elif file.name.endswith(CONLLU):
             yield from ((None, words) for words in read_conllu(file))
-        elif self.tokenized or is_shard(file):
+        elif self.tokenized or is_shard:
             yield from ((None, line.split()) for line in read_lines(file))
         else:
             yield from ((None, text) for text in read_texts(file))
@@ -149,11 +150,6 @@ def make_docs(nlp: Language, rows: Sequence[Row] | StoredDocs) -> Iterator[Doc]:
         return
     for row in rows:
         yield nlp.make_doc(row) if isinstance(row, str) else make_sentence(nlp.vocab, row)
-
-
-def is_shard(file: Path) -> bool:
-    """Tell whether `elmo tokenize` has written a file."""
-    return file.name.startswith("shard-") and (file.parent / META).is_file()
 
 
 def size(row: Row) -> int:
