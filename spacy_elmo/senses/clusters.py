@@ -92,7 +92,7 @@ def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The two principal components of vectors.
 
     Args:
-        vectors: ``(n, d)``.
+        vectors: ``(n, d)``, both at least 2.
 
     Returns:
         Coordinates ``(n, 2)``, and the two shares of the variance ``(2,)``. The signs are fixed:
@@ -100,11 +100,7 @@ def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     centered = vectors - vectors.mean(axis=0)
     u, s, _ = np.linalg.svd(centered.astype("float64"), full_matrices=False)
-    points = np.zeros((len(vectors), 2))
-    found = (u * s)[:, :2]
-    points[:, : found.shape[1]] = found
+    points = (u * s)[:, :2]
     largest = np.abs(points).argmax(axis=0)
     points *= np.where(points[largest, [0, 1]] < 0, -1, 1)
-    shares = np.zeros(2)
-    shares[: min(2, len(s))] = s[:2] ** 2 / max(float((s**2).sum()), 1e-12)
-    return points, shares
+    return points, s[:2] ** 2 / max(float((s**2).sum()), 1e-12)

@@ -152,18 +152,8 @@ def read_paragraphs(path: Path) -> Iterator[str]:
         ValueError: the file cannot be read, or a line is not such JSON.
     """
     texts = read_texts(path)
-    return chain.from_iterable(map(str.splitlines, texts)) if is_json(path) else texts
-
-
-def is_json(path: Path) -> bool:
-    """Tell if a file is read as JSONL.
-
-    Raises:
-        ValueError: it is JSON of another form.
-    """
-    if ".json" in path.suffixes:
-        raise ValueError(f"{path}: JSON is read line by line; make it a .jsonl file.")
-    return ".jsonl" in path.suffixes
+    is_json = ".jsonl" in path.suffixes
+    return chain.from_iterable(map(str.splitlines, texts)) if is_json else texts
 
 
 def read_texts(path: Path) -> Iterator[str]:
@@ -172,8 +162,10 @@ def read_texts(path: Path) -> Iterator[str]:
     Raises:
         ValueError: the file cannot be read, or a line is not such JSON.
     """
+    if ".json" in path.suffixes:
+        raise ValueError(f"{path}: JSON is read line by line; make it a .jsonl file.")
     lines = (line.removeprefix("\ufeff") for line in read_lines(path))  # the byte order mark
-    if not is_json(path):
+    if ".jsonl" not in path.suffixes:
         yield from (line.removesuffix("\r") for line in lines)
         return
     for number, line in enumerate(lines, 1):

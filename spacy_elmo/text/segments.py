@@ -53,10 +53,8 @@ def sentence_bounds(doc: Doc, segments: str = "auto") -> Sentences:
     """
     attributes = doc.to_array([ORTH, IS_PUNCT, IS_SPACE]).reshape(len(doc), 3)
     words = np.flatnonzero(attributes[:, 2] == 0)
-    if len(words) == 0:
-        return Sentences(words, [])
     has_sentences = doc.has_annotation("SENT_START")
-    if segments == "sents" and not has_sentences:
+    if segments == "sents" and not has_sentences and len(words):
         raise ValueError(
             'segments = "sents" needs sentence boundaries, but the Doc has none. Add a '
             "'sentencizer', 'senter' or 'parser' before the component, or use "
