@@ -32,7 +32,7 @@ from spacy_elmo.lm.stream_state import StreamState
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.text.shards import find_shards, read_sentences
+from spacy_elmo.text.shards import Shards
 from spacy_elmo.weights.find import load_bilm
 
 N_STREAMS = 64
@@ -76,9 +76,7 @@ def measure(path: Path, dev: list[str]) -> dict[str, float]:
     model = load_bilm(path)
     config = model.config
     head, vocab = load_head(path)
-    sentences = [
-        words for root in dev for shard in find_shards(root) for words in read_sentences(shard)
-    ]
+    sentences = list(Shards(dev).sentences())
     block = EncodedSentences(sentences, vocab, max_words=100, to_ids=model.token_encoder.to_ids)
     states = {
         "zero": model.zero_state(),

@@ -16,8 +16,8 @@ import typer
 from sizes import thin_out
 from wasabi import msg
 
-from spacy_elmo.senses.clusters import center, distances, silhouette
-from spacy_elmo.senses.occurrences import MIN_CONTEXTS, Senses, find_senses
+from spacy_elmo.senses.clusters import silhouette
+from spacy_elmo.senses.occurrences import MIN_CONTEXTS, Senses, find_senses, similarities
 from spacy_elmo.text.readers import blank_pipeline
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.viz.contexts import draw_senses
@@ -90,9 +90,9 @@ def clearness(found: Senses) -> float:
     """The silhouette of the groups; 0 of a single one."""
     if len(found.groups) < 2:
         return 0.0
-    vectors = np.stack([c.vector for group in found.groups for c in group.contexts])
+    contexts = [context for group in found.groups for context in group.contexts]
     labels = [i for i, group in enumerate(found.groups) for _ in group.contexts]
-    return silhouette(distances(center(vectors)), np.array(labels))
+    return silhouette(1 - similarities(contexts), np.array(labels))
 
 
 def describe(found: Senses) -> str:

@@ -35,7 +35,7 @@ from spacy_elmo.lm.vocabulary import UNKNOWN, Vocabulary
 from spacy_elmo.pretraining.config import Paths, PretrainConfig, TrainingSettings, read_config
 from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
 from spacy_elmo.pretraining.data.floret import train_floret
-from spacy_elmo.text.shards import Shards, find_shards
+from spacy_elmo.text.shards import Shards
 from spacy_elmo.util.files import atomic_directory
 from spacy_elmo.weights import layout
 from spacy_elmo.weights.downloads import VERSION
@@ -214,7 +214,7 @@ def main() -> None:
     arguments = parser.parse_args()
     run, out, lang = arguments.run, arguments.out, arguments.lang
     n_words = (0 if lang else 20_000) if arguments.words is None else arguments.words
-    shards = find_shards(arguments.train)
+    shards = Shards(arguments.train).files()
     config = read_config(run / "pretrain.json")
     entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     card = make_card(lang, run, config, entries) if lang else None

@@ -26,54 +26,43 @@ def import_pyarrow(file: str) -> Any:
     return import_module("pyarrow")
 
 
-def plain_type(kind: Any, source: str) -> str:
-    """The type of `plain_ids`: 64-bit integers, floats or text.
-
-    Args:
-        kind: of the ids, in Arrow.
-        source: where they come from, for the error.
-
-    Raises:
-        ValueError: they are lists, structs or the like.
-    """
-    pa = import_pyarrow(source)
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_integer(kind):
-        return "uint64" if kind == pa.uint64() else "int64"
-    if pa.types.is_floating(kind):
-        return "double"
-    try:
-        return str(pa.array([], kind).cast(pa.string()).type)
-    except pa.ArrowNotImplementedError:
-        raise ValueError(
-            f"The column 'id' of {source} has the type {kind}; expected text, numbers, times, "
-            f"UUIDs or bytes."
-        ) from None
-
-
-def plain_ids(ids: Any, source: str) -> list[Any]:
+def plain_ids(ids: Any) -> tuple[list[Any], str]:
     """Ids as JSON holds them: numbers and strings; times in ISO 8601, bytes as hexadecimal digits.
 
     Nulls stay null, and numbers that are not finite become null.
 
     Args:
         ids: an array of Arrow.
-        source: see `plain_type`.
+
+    Returns:
+        The ids, and the name of their type in Arrow: 64-bit integers, floats or text.
+
+    Raises:
+        ValueError: they are lists, structs or the like.
     """
-    pa = import_pyarrow(source)
+    pa = import_pyarrow("Ids of rows")
     if pa.types.is_dictionary(ids.type):
         ids = ids.cast(ids.type.value_type)
-    target = plain_type(ids.type, source)
-    if target == "string" and not pa.types.is_temporal(ids.type):
-        return [_text(each) for each in ids.to_pylist()]
-    found = ids.cast(pa.type_for_alias(target)).to_pylist()  # Python has no nanoseconds
-    return [None if isinstance(each, float) and not isfinite(each) else each for each in found]
+    kind, name = ids.type, "string"
+    if pa.types.is_nested(kind):
+        raise ValueError(
+            f"the column 'id' has the type {kind}; expected text, numbers, times, UUIDs or bytes"
+        )
+    if pa.types.is_integer(kind):
+        name = "uint64" if kind == pa.uint64() else "int64"
+    elif pa.types.is_floating(kind):
+        name = "double"
+    if name != "string" or pa.types.is_temporal(kind):  # Python has no nanoseconds
+        ids = ids.cast(name)
+    return [_plain(each) for each in ids.to_pylist()], name
 
 
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return value.hex() if isinstance(value, bytes) else str(value)
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if value is None or type(value) is int else str(value)
 
 
 @dataclass

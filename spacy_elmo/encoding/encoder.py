@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,14 +19,14 @@ from ..pipeline.extensions import set_layers
 from ..pipeline.listener import ElmoListener
 from ..pipeline.pipeline_parts import list_components, model_nodes
 from ..pipeline.predictions import Output, tokens_at_once
-from ..pipeline.stored_vectors import Rows, set_vectors
+from ..pipeline.stored_vectors import set_vectors
 from ..text.readers import StoredDocs, blank_pipeline
 from ..text.segments import chunks, sentence_bounds
 from ..util.settings import Settings, one_of
 from ..util.threads import threads
 from ..weights.find import find_weights
 from .block import Block
-from .rows import Row, make_doc
+from .rows import Row, make_docs
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,9 @@ class Encoder(Settings):
             raise ValueError(
                 f"component = {self.component!r} is a component of a pipeline: give --pipeline too."
             )
-        if self.pipeline is not None and self.lang is not None:
-            raise ValueError("The pipeline has a language of its own: drop --lang.")
-        for name in ("precision", "compiled"):
+        for name in ("lang", "precision", "compiled"):
             if self.pipeline is not None and getattr(self, name):
-                raise ValueError(
-                    f"The pipeline's elmo component has a setting {name} of its own: drop --{name}."
-                )
+                raise ValueError(f"The pipeline has a setting {name} of its own: drop --{name}.")
         if self.docs and self.level != "tokens":
             raise ValueError(
                 f"Docs store the vectors of tokens, not of {self.level}: choose another format, "
@@ -85,7 +81,7 @@ class Encoder(Settings):
             )
 
     def __reduce__(self) -> Any:
-        return Encoder, tuple(getattr(self, field.name) for field in fields(self))
+        return Encoder, astuple(self)
 
     @cached_property
     def nlp(self) -> Language:
@@ -106,33 +102,29 @@ class Encoder(Settings):
         return nlp
 
     @cached_property
+    def listener(self) -> Any:
+        """The component's `ElmoListener`, whose mix is used; None if it has none."""
+        pipe = self.nlp.get_pipe(self.component) if self.component in self.nlp.pipe_names else None
+        return next(iter(model_nodes(pipe, ElmoListener)), None)
+
+    @cached_property
     def elmo(self) -> Elmo:
         """The elmo component.
 
         Raises:
             ValueError: there is none of that name.
         """
-        found = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, Elmo)]
-        name = found[-1] if found and self.component is None else self.component
-        if name in self.nlp.pipe_names and name not in found:
-            listeners = model_nodes(self.nlp.get_pipe(name), ElmoListener)
-            name = listeners[0].upstream if listeners else name
+        found = {name: pipe for name, pipe in self.nlp.pipeline if isinstance(pipe, Elmo)}
+        name = self.component or next(reversed(found), None)
+        if self.listener is not None:
+            name = self.listener.upstream
         if name not in found:
             raise ValueError(
                 f"The pipeline '{self.pipeline}' has no "
                 + (f"component {name!r} that is or listens to" if name else "component that is")
                 + f" an elmo component. {list_components(self.nlp)}"
             )
-        pipe = self.nlp.get_pipe(str(name))
-        assert isinstance(pipe, Elmo)
-        return pipe
-
-    @cached_property
-    def mix(self) -> Any:
-        """The mix of the component: ``List[Floats3d] → List[Floats2d]``."""
-        pipe = self.nlp.get_pipe(self.component) if self.component else None
-        listeners = model_nodes(pipe, ElmoListener)
-        return listeners[0].layers[0] if listeners else self.elmo.model.get_ref("mix")
+        return found[name]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -141,16 +133,11 @@ class Encoder(Settings):
         return (config.depth, config.width) if self.layers == "all" else (config.width,)
 
     def checksum(self) -> int:
-        """Changes with the biLM, the state that sentences start from, the mix and all settings."""
-        shim = self.elmo.shim
-        tensors = [*shim.bilm.state_dict().values(), *shim.state()]
-        mix = [to_numpy(self.mix.get_param(n)) for n in ("w", "gamma") if self.mix.has_param(n)]
-        result = zlib.crc32(self.nlp.config.to_bytes())
-        if shim.comparison is not None:
-            result = zlib.crc32(shim.comparison.statistics.to_bytes(), result)
-        for array in [*(tensor.detach().cpu().numpy() for tensor in tensors), *mix]:
-            result = zlib.crc32(np.ascontiguousarray(array).data, result)
-        return result
+        """Changes with the pipeline's config, and all that the component or its listener saves:
+        the biLM, the state that sentences start from, the statistics and the mix."""
+        mix = b"" if self.listener is None else self.listener.layers[0].to_bytes()
+        saved = (self.nlp.config.to_bytes(), self.elmo.to_bytes(exclude=["vocab"]), mix)
+        return zlib.crc32(b"".join(saved))
 
     def __call__(self, rows: Iterable[Row]) -> list[np.ndarray]:
         """The vectors of texts, or of lists of words: ``(n, *shape)`` for each."""
@@ -174,56 +161,43 @@ class Encoder(Settings):
             ValueError: the pipeline has a component that cannot read them.
         """
         self.elmo.shim.bilm.word_cache.clear()
+        self.elmo.store_layers = self.layers != "mix" or self.listener is not None
+        texts: list[list[str]] = []
+        vectors, stored = [np.empty((0, *self.shape), self.dtype)], DocBin(store_user_data=True)
         with self.nlp.memory_zone():  # the vocab drops their words at its end
             docs = self.read(rows)
-            arrays: list[np.ndarray] = []
-            compared: list[Rows] = []
+            # Copies of what is needed; the layers of one batch are in memory at a time.
             for batch in chunks(docs, tokens_at_once(self.elmo.shim), len(docs)):
-                # Copies of what is needed; the layers of one batch are in memory at a time.
-                outputs = self._predict(batch)
-                arrays += [np.array(np.moveaxis(a, -2, 0)) for a in self._select(outputs)]
-                if self.docs:
-                    compared += [output.compared for output in outputs]
-            data = self._store(docs, arrays, compared) if self.docs else b""
-            pooled = [self._pool(doc, array) for doc, array in zip(docs, arrays, strict=True)]
-        texts, vectors = [text for text, _ in pooled], [np.empty((0, *self.shape), self.dtype)]
-        if not self.docs:  # which have the vectors
-            vectors += [array.astype(self.dtype, copy=False) for _, array in pooled]
+                for doc, output in zip(batch, self.elmo.predict(batch), strict=True):
+                    some, array = self._pool(doc, self._select(output))
+                    array = array.astype(self.dtype, copy=False)
+                    texts.append(some)
+                    if self.docs:
+                        self._store(doc, array, output)
+                        stored.add(doc)
+                    else:
+                        vectors.append(array)
+            data = stored.to_bytes() if self.docs else b""
         return Block(list(ids), texts, np.concatenate(vectors), data, id_type)
 
     def read(self, rows: Sequence[Row] | StoredDocs) -> list[Doc]:
         """Docs of rows, as the elmo component gets them in its pipeline."""
         names = self.nlp.pipe_names
-        later = names[names.index(self.elmo.name) :]
-        with self.nlp.select_pipes(disable=later):
-            if isinstance(rows, StoredDocs):
-                return list(self.nlp.pipe(rows.read(self.nlp.vocab)))
-            return list(self.nlp.pipe(make_doc(self.nlp, row) for row in rows))
+        with self.nlp.select_pipes(disable=names[names.index(self.elmo.name) :]):
+            return list(self.nlp.pipe(make_docs(self.nlp, rows)))
 
-    def _has_own_mix(self) -> bool:
-        """Tell whether the mix is the component's own."""
-        return self.mix is self.elmo.model.get_ref("mix")
-
-    def _predict(self, docs: list[Doc]) -> Sequence[Output]:
-        """The component's outputs, with layers if they are needed."""
-        with_layers = self.layers != "mix" or not self._has_own_mix()
-        before, self.elmo.store_layers = self.elmo.store_layers, with_layers
-        try:
-            return self.elmo.predict(docs)
-        finally:
-            self.elmo.store_layers = before
-
-    def _select(self, outputs: Sequence[Output]) -> list[np.ndarray]:
-        """``(n_tokens, 2P)`` for each Doc, or ``(L + 1, n_tokens, 2P)`` with all layers."""
+    def _select(self, output: Output) -> np.ndarray:
+        """A copy of the vectors of a Doc, ``(n_tokens, *shape)``."""
+        array: Any = output.layers
         if self.layers == "all":
-            arrays: Any = [output.layers for output in outputs]
-        elif self.layers == "top":
-            arrays = [output.layers[-1] for output in outputs]  # type: ignore[index]
-        elif self._has_own_mix():
-            arrays = [output.tensor for output in outputs]
+            return np.array(np.moveaxis(to_numpy(array), 0, 1))
+        if self.layers == "top":
+            array = array[-1]
+        elif self.listener is None:
+            array = output.tensor
         else:
-            arrays = self.mix.predict([output.layers for output in outputs])
-        return [to_numpy(array) for array in arrays]
+            [array] = self.listener.layers[0].predict([array])
+        return np.array(to_numpy(array))
 
     def _pool(self, doc: Doc, vectors: np.ndarray) -> tuple[list[str], np.ndarray]:
         """Texts and their vectors: of tokens, or means of the words, as ``._.elmo`` has them."""
@@ -237,21 +211,12 @@ class Encoder(Settings):
         means = [vectors[words[start:end]].mean(axis=0) for start, end in bounds]
         return texts, np.array(means, dtype="float32").reshape(-1, *self.shape)
 
-    def _store(self, docs: list[Doc], arrays: list[np.ndarray], compared: list[Rows]) -> bytes:
-        """A DocBin of Docs with ``._.elmo``, or ``._.elmo_layers`` if these are all layers.
-
-        Args:
-            docs, arrays: the Docs and their vectors.
-            compared: what similarities of the mix compare, see `DocVectors`.
-        """
-        stored = DocBin(store_user_data=True)
-        for doc, array, rows in zip(docs, arrays, compared, strict=True):
-            vectors = array.astype(self.dtype, copy=False)
-            if self.layers == "all":
-                layers: Any = np.ascontiguousarray(np.moveaxis(vectors, 0, -2))
-                set_layers(doc, layers, self.elmo.name)
-            else:
-                rows = rows if self.layers == "mix" and self._has_own_mix() else None
-                set_vectors(doc, vectors, compared=rows)  # type: ignore[arg-type]
-            stored.add(doc)
-        return stored.to_bytes()
+    def _store(self, doc: Doc, vectors: np.ndarray, output: Output) -> None:
+        """Put the vectors on a Doc: ``._.elmo``, or ``._.elmo_layers`` if these are all layers."""
+        if self.layers == "all":
+            layers: Any = np.ascontiguousarray(np.moveaxis(vectors, 0, 1))
+            set_layers(doc, layers, self.elmo.name)
+        else:
+            own = self.layers == "mix" and self.listener is None
+            compared = output.compared if own else None
+            set_vectors(doc, vectors, compared=compared)  # type: ignore[arg-type]

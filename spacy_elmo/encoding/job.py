@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import lru_cache
+from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,19 +41,13 @@ def encode(
     *,
     weights: str | Sequence[str] = "en_sm",
     pipeline: str | Path | None = None,
-    component: str | None = None,
     format: str | None = None,
-    layers: str = "mix",
-    level: str = "tokens",
-    dtype: str = "float32",
-    precision: str | None = None,
-    compiled: bool = False,
-    lang: str | None = None,
     tokenized: bool = False,
     n_process: int = 1,
     resume: bool = False,
     ray: str | None = None,
     quiet: bool = True,
+    **settings: Any,
 ) -> Summary:
     """Write the vectors of a corpus to a file, one row for each line or Doc, in order.
 
@@ -64,8 +59,7 @@ def encode(
     Args:
         corpus, tokenized: see `RowFiles`.
         out: the file to write. With ``ray`` a directory, on storage that all machines share.
-        weights, pipeline, component, layers, level, dtype, precision, compiled, lang: see
-            `Encoder`.
+        weights, pipeline, settings: see `Encoder`, all of whose settings but ``docs`` can be given.
         format: ``"parquet"``, ``"hdf5"``, ``"npy"`` or ``"docbin"``; None for what the suffix of
             the file says.
         n_process: number of processes.
@@ -83,9 +77,9 @@ def encode(
     encoder = Encoder(
         weights if isinstance(weights, str) else tuple(map(str, weights)),
         pipeline if pipeline is None else str(pipeline),
-        component, layers, level, dtype, lang, docs=format == "docbin", precision=precision,
-        compiled=compiled,
-    )  # fmt: skip
+        docs=format == "docbin",
+        **settings,
+    )
     read = RowFiles(str(corpus), tokenized)
     read.id_type()  # an error here is clearer than one later
     if ray is not None:
@@ -97,11 +91,15 @@ def encode(
                 "--resume and other formats."
             )
         return Summary(*encode_on_ray(read, out, encoder, ray, n_process))
-    refuse_corpus(read, output_files(format, out))
-    description, parts = Path(f"{out}.json"), Path(f"{out}.parts")
-    if not resume:
-        refuse_existing([*output_files(format, out), description, parts])
-    settings = {
+    files, description, parts = output_files(format, out), Path(f"{out}.json"), Path(f"{out}.parts")
+    refuse_corpus(read, files)
+    found = ", ".join(f"'{path}'" for path in (*files, description, parts) if path.exists())
+    if found and not (resume and description.exists()):
+        raise ValueError(
+            f"Already there: {found}. Give --resume to continue the interrupted job that "
+            f"'{description}' describes, or remove them to start again."
+        )
+    job = {
         **asdict(encoder),
         "format": format,
         "tokenized": tokenized,
@@ -109,21 +107,15 @@ def encode(
         "checksum": encoder.checksum(),
         "version": __version__,
     }
-    state = read_description(description, settings)
-    if not state:
-        for path in filter(Path.exists, (*output_files(format, out), parts)):
-            raise ValueError(
-                f"'{path}' exists, but without the description of its job, '{description}', so "
-                f"nothing can be resumed. Remove it."
-            )
-    if "n_rows" not in state or not all(map(Path.exists, output_files(format, out))):
+    state = read_description(description, job)
+    if "n_rows" not in state or not all(map(Path.exists, files)):
         description.parent.mkdir(parents=True, exist_ok=True)
-        write_json(description, {"settings": settings})  # before any part: no part is without it
+        write_json(description, {"settings": job})  # before any part: no part is without it
         parts.mkdir(exist_ok=True)
-        sizes = encode_parts(read, parts, encoder, n_process, quiet)
+        summary = encode_parts(read, parts, encoder, n_process, quiet)
         WRITERS[format](out, sorted(parts.glob("*.npz")))
-        state = Summary(*map(sum, zip(*sizes, strict=True)))._asdict()
-        write_json(description, {"settings": settings, **state})
+        state = summary._asdict()
+        write_json(description, {"settings": job, **state})
     shutil.rmtree(parts, ignore_errors=True)
     return Summary(state["n_rows"], state["n_vectors"])
 
@@ -136,15 +128,6 @@ def refuse_corpus(corpus: RowFiles, paths: Sequence[Path]) -> None:
             raise ValueError(f"'{path}' is a file of the corpus. Choose another name to write to.")
 
 
-def refuse_existing(paths: Sequence[Path]) -> None:
-    found = [f"'{path}'" for path in paths if path.exists()]
-    if found:
-        raise ValueError(
-            f"Already there: {', '.join(found)}. Give --resume to continue an interrupted job, or "
-            f"remove them to start again."
-        )
-
-
 def read_description(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """Read what an earlier process has noted, empty if there was none.
 
@@ -153,16 +136,11 @@ def read_description(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """
     if not path.exists():
         return {}
-    state = read_json(path)
+    state, now = read_json(path), json.loads(json.dumps(settings))
     before = state.get("settings")
-    counts = [type(state[name]) for name in Summary._fields if name in state]
-    if not isinstance(before, dict) or counts not in ([], [int, int]):
-        raise ValueError(
-            f"'{path}' is damaged. Remove it and what else the job has written, and start again."
-        )
-    now = json.loads(json.dumps(settings))
-    differing = [name for name in now if before.get(name) != now[name]]
-    if differing:
+    if before != now:
+        before = before if isinstance(before, dict) else {}
+        differing = [name for name in now if before.get(name) != now[name]]
         changes = ", ".join(f"{name} = {before.get(name)!r}" for name in differing)
         raise ValueError(
             f"Cannot resume: the job described in '{path}' has {changes}. Give it the same "
@@ -173,46 +151,37 @@ def read_description(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
 
 def encode_parts(
     corpus: RowFiles, directory: Path, encoder: Encoder, n_process: int, quiet: bool
-) -> list[Summary]:
-    """Encode the parts that are not in a directory yet; the sizes of all parts."""
-    sizes = [measure(path) for path in directory.glob("*.npz")]
-    done = sum(size.n_vectors for size in sizes)
+) -> Summary:
+    """Encode the parts that are not in a directory yet; the size of all of them."""
+    sizes = [measure(Block.load(path, with_vectors=False)) for path in directory.glob("*.npz")]
     tasks = (
-        (chunk, path)
+        (encoder, chunk, path)
         for number, chunk in enumerate(corpus.chunks(CHUNK_TOKENS))
         if not (path := directory / f"{number:08d}.npz").exists()
     )
+    loaded.cache_clear()  # of an earlier job, whose weights may have changed on the disk since
+    loaded(encoder)
+    found: Iterator[Summary] = starmap(encode_part, tasks)
+    if n_process > 1:
+        found = map_in_processes(encode_part, tasks, n_process)
+    done = sum(size.n_vectors for size in sizes)
     with ProgressBar(encoder.level, done=done, quiet=quiet) as progress:
-        for size in work(encoder, tasks, n_process):
+        for size in found:
             sizes.append(size)
             progress.update(size.n_vectors)
-    return sizes
+    return Summary(*map(sum, zip(*sizes, strict=True)))
 
 
-def measure(path: Path) -> Summary:
-    """The size of a finished part."""
-    tokens = Block.load(path, with_vectors=False).tokens
-    return Summary(len(tokens), sum(map(len, tokens)))
-
-
-def work(
-    encoder: Encoder, tasks: Iterator[tuple[Chunk, Path]], n_process: int
-) -> Iterator[Summary]:
-    """Encode chunks, in this process or in others, and yield the size of each."""
-    loaded.cache_clear()  # of an earlier job, whose weights may have changed on the disk since
-    encoder = loaded(encoder)
-    if n_process == 1:
-        for chunk, path in tasks:
-            yield encode_part(encoder, chunk, path)
-        return
-    yield from map_in_processes(encode_part, ((encoder, *task) for task in tasks), n_process)
+def measure(block: Block) -> Summary:
+    """The size of a part."""
+    return Summary(len(block.ids), sum(map(len, block.tokens)))
 
 
 def encode_part(encoder: Encoder, chunk: Chunk, path: Path) -> Summary:
     """Encode a chunk and write it, whole or not at all."""
     block = loaded(encoder).encode(*chunk)
     block.save(path)
-    return Summary(len(block.ids), sum(map(len, block.tokens)))
+    return measure(block)
 
 
 @lru_cache(maxsize=1)

@@ -10,9 +10,9 @@ from spacy.vocab import Vocab
 from ..text.readers import StoredDocs
 from ..util.files import atomic_directory
 from ..util.optional_imports import import_extra
-from .block import import_pyarrow, plain_ids, plain_type
+from .block import import_pyarrow, plain_ids
 from .encoder import Encoder
-from .rows import PARQUET, RowFiles, reading_parquet, refuse_nulls, text_columns
+from .rows import PARQUET, RowFiles, check_row, parquet_columns
 
 BATCH_ROWS = 256  # rows that an actor encodes together
 BLOCK_TOKENS = 16384  # of texts that this process sends out
@@ -33,14 +33,12 @@ class EncodeTable:
 
         If there are both, ``text`` counts for rows whose ``tokens`` are null.
         """
-        columns = {name: table[name].to_pylist() for name in table.column_names if name != "id"}
-        nothing = [None] * len(table)
-        pairs = zip(columns.get("tokens", nothing), columns.get("text", nothing), strict=True)
-        rows = [text or "" if tokens is None else tokens for tokens, text in pairs]
-        refuse_nulls(rows, "The dataset")
-        source, ids = "the dataset", table["id"]
-        id_type = plain_type(ids.type, source)
-        return self.encoder.encode(plain_ids(ids, source), rows, id_type).to_arrow()
+        rows = []
+        for row in table.drop_columns("id").to_pylist():
+            column = "text" if row.get("tokens") is None else "tokens"
+            rows.append(check_row(row.get(column), column))
+        ids, id_type = plain_ids(table["id"])
+        return self.encoder.encode(ids, rows, id_type).to_arrow()
 
 
 def encode_on_ray(
@@ -103,12 +101,7 @@ def measure(directory: Path) -> tuple[int, int]:
 def common_columns(corpus: RowFiles) -> list[str]:
     """The columns to read of Parquet files that have the same ones; empty for other corpora."""
     files = corpus.files()
-    if any(file.suffix != PARQUET for file in files):
-        return []
-    found = set()
-    for file in files:
-        with reading_parquet(file) as parquet:
-            found.add(tuple(text_columns(parquet.read_schema(file), file)))
+    found = {tuple(parquet_columns(file)) if file.suffix == PARQUET else () for file in files}
     return list(found.pop()) if len(found) == 1 else []
 
 
@@ -119,12 +112,9 @@ def tables(corpus: RowFiles) -> list[Any]:
     for ids, rows, id_type in corpus.chunks(BLOCK_TOKENS):
         if isinstance(rows, StoredDocs):
             rows = [[token.text for token in doc] for doc in rows.read(Vocab())]
-        texts = [row if isinstance(row, str) else None for row in rows]
-        words = [None if isinstance(row, str) else row for row in rows]
-        columns = {
-            "id": pa.array(ids, pa.type_for_alias(id_type)),
-            "text": pa.array(texts, pa.string()),
-            "tokens": pa.array(words, pa.list_(pa.string())),
-        }
-        found.append(pa.table(columns))
+        columns = [("text" if isinstance(row, str) else "tokens") for row in rows]
+        named = [{"id": id, name: row} for id, name, row in zip(ids, columns, rows, strict=True)]
+        types = {"text": pa.string(), "tokens": pa.list_(pa.string())}
+        schema = pa.schema({"id": pa.type_for_alias(id_type), **types})
+        found.append(pa.Table.from_pylist(named, schema))
     return found

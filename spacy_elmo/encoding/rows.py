@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
@@ -18,7 +17,9 @@ from ..text.readers import FORMATS as TEXT_FORMATS
 from ..text.readers import TEXT_SUFFIXES, StoredDocs, read_docbin, read_texts
 from ..text.segments import chunks
 from ..text.shards import COMPRESSIONS, META, find_files, read_lines
-from .block import import_pyarrow, plain_ids, plain_type
+from ..util.files import reading
+from ..util.settings import shorten
+from .block import import_pyarrow, plain_ids
 
 CONLLU = tuple(form + packing for form in (".conllu", ".conll") for packing in COMPRESSIONS)
 PARQUET = ".parquet"
@@ -26,6 +27,7 @@ SUFFIXES = (*TEXT_SUFFIXES, *CONLLU, PARQUET)
 FORMATS = f"{TEXT_FORMATS}, CoNLL-U (.conllu) or Parquet"
 MAX_ROWS = 4096  # in a chunk, however short they are
 BYTES_PER_TOKEN = 5  # roughly, in text
+COLUMNS = {"tokens": "lists of strings", "text": "strings"}  # of Parquet; the first one counts
 
 Row = str | list[str]  # a text to tokenize, or words
 
@@ -79,7 +81,7 @@ class RowFiles:
         """
         found: dict[str | None, Path] = {}
         for file in self.files():
-            found.setdefault(_id_type(file) if file.suffix == PARQUET else None, file)
+            found.setdefault(parquet_id_type(file) if file.suffix == PARQUET else None, file)
         if len(found) > 1:
             kinds = [f"'{file}' has {kind or 'none'}" for kind, file in found.items()]
             raise ValueError(
@@ -104,31 +106,32 @@ class RowFiles:
         """
         first, id_type = 0, self.id_type()
         for is_docs, files in groupby(self.files(), lambda file: file.suffix == ".spacy"):
+            parts: Iterator[tuple[Any, Any]]
             if is_docs:
-                parts = (part for file in files for part in split_docs(read_docbin(file), n_tokens))
-                for part in parts:
-                    n_docs = len(part.docs)
-                    yield Chunk(list(range(first, first + n_docs)), part)
-                    first += n_docs
-                continue
-            rows = (row for file in files for row in self.read(file))
-            limit = n_tokens * BYTES_PER_TOKEN
-            for pairs in chunks(rows, limit, MAX_ROWS, lambda pair: size(pair[1])):
-                ids, texts = map(list, zip(*pairs, strict=True))
+                stored = (part for file in files for part in read_docbin(file, n_tokens, MAX_ROWS))
+                parts = ((range(len(part.docs)), part) for part in stored)
+            else:
+                pairs = (pair for file in files for pair in self.read(file))
+                limit = n_tokens * BYTES_PER_TOKEN
+                several = chunks(pairs, limit, MAX_ROWS, lambda pair: size(pair[1]))
+                parts = (([id for id, _ in some], [row for _, row in some]) for some in several)
+            for ids, rows in parts:
+                n_rows = len(ids)
                 if id_type is None:
-                    ids = list(range(first, first + len(pairs)))
-                yield Chunk(ids, texts, id_type or "int64")
-                first += len(pairs)
+                    ids = list(range(first, first + n_rows))
+                yield Chunk(ids, rows, id_type or "int64")
+                first += n_rows
         if first == 0:
             yield Chunk([], [], id_type or "int64")
 
     def read(self, file: Path) -> Iterator[tuple[Any, Row]]:
         """The rows of a file, with their ids if it has any (else None)."""
+        is_shard = file.name.startswith("shard-") and (file.parent / META).is_file()
         if file.suffix == PARQUET:
             yield from read_parquet(file)
         elif file.name.endswith(CONLLU):
             yield from ((None, words) for words in read_conllu(file))
-        elif self.tokenized or is_shard(file):
+        elif self.tokenized or is_shard:
             yield from ((None, line.split()) for line in read_lines(file))
         else:
             yield from ((None, text) for text in read_texts(file))
@@ -140,26 +143,18 @@ def make_sentence(vocab: Vocab, words: list[str], spaces: list[bool] | None = No
     return Doc(vocab, words=words, spaces=spaces, sent_starts=starts)
 
 
-def make_doc(nlp: Language, row: Row) -> Doc:
-    """A Doc of a text, or of words that are one sentence; no component runs."""
-    return nlp.make_doc(row) if isinstance(row, str) else make_sentence(nlp.vocab, row)
-
-
-def is_shard(file: Path) -> bool:
-    """Tell whether `elmo tokenize` has written a file."""
-    return file.name.startswith("shard-") and (file.parent / META).is_file()
+def make_docs(nlp: Language, rows: Sequence[Row] | StoredDocs) -> Iterator[Doc]:
+    """Docs of texts, of words that are one sentence each, or stored ones; no component runs."""
+    if isinstance(rows, StoredDocs):
+        yield from rows.read(nlp.vocab)
+        return
+    for row in rows:
+        yield nlp.make_doc(row) if isinstance(row, str) else make_sentence(nlp.vocab, row)
 
 
 def size(row: Row) -> int:
     """Size in characters, with a space after each word."""
     return len(row) if isinstance(row, str) else sum(map(len, row)) + len(row)
-
-
-def split_docs(stored: StoredDocs, n_tokens: int) -> Iterator[StoredDocs]:
-    """Stored Docs in several parts; no Doc is made."""
-    docs = stored.docs
-    for part in chunks(range(len(docs)), n_tokens, MAX_ROWS, lambda i: len(docs.tokens[i])):
-        yield stored.part(part[0], part[-1] + 1)
 
 
 def read_conllu(file: Path) -> Iterator[list[str]]:
@@ -186,67 +181,53 @@ def read_conllu(file: Path) -> Iterator[list[str]]:
         yield words
 
 
-def text_columns(schema: Any, file: Path) -> list[str]:
+def parquet_columns(file: Path) -> list[str]:
     """The columns to read of a Parquet file: ``id``, if there is one, then ``tokens`` or ``text``.
 
     Raises:
-        ValueError: it has neither of the two, or values of another type than (lists of) strings.
+        ValueError: it has neither of the two, or cannot be read.
     """
-    types = import_pyarrow(str(file)).types
-    name = next((name for name in ("tokens", "text") if name in schema.names), None)
-    if name is None:
-        raise ValueError(f"{file} has no column 'text' (strings) or 'tokens' (lists of them).")
-    found = kind = schema.field(name).type
-    if name == "tokens":
-        lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
-        kind = kind.value_type if any(is_kind(kind) for is_kind in lists) else None
-    if kind is not None and types.is_dictionary(kind):  # a category of pandas or Polars
-        kind = kind.value_type
-    strings = (types.is_string, types.is_large_string, types.is_string_view)
-    if kind is None or not any(is_kind(kind) for is_kind in strings):
-        expected = "lists of strings" if name == "tokens" else "strings"
-        raise ValueError(
-            f"The column '{name}' of {file} has the type {found}; expected {expected}."
-        )
-    return ["id", name] if "id" in schema.names else [name]
+    parquet = import_pyarrow(str(file)).parquet
+    with reading("the Parquet file", file):
+        names = parquet.read_schema(file).names
+        texts = [name for name in COLUMNS if name in names]
+        if not texts:
+            raise ValueError("it has no column 'text' (strings) or 'tokens' (lists of them)")
+    return ["id", texts[0]] if "id" in names else texts[:1]
 
 
-def _id_type(file: Path) -> str | None:
+def parquet_id_type(file: Path) -> str | None:
     """The type of the ids of a Parquet file, as `plain_ids` reads them; None without ids."""
-    with reading_parquet(file) as parquet:
-        schema = parquet.read_schema(file)
-        names = text_columns(schema, file)
-    return plain_type(schema.field("id").type, str(file)) if names[0] == "id" else None
-
-
-@contextmanager
-def reading_parquet(file: Path) -> Iterator[Any]:
-    """Yield ``pyarrow.parquet``, and turn what is wrong with a file into an error that names it."""
-    pyarrow = import_pyarrow(str(file))
-    try:
-        yield pyarrow.parquet
-    except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
-        raise ValueError(f"Cannot read {file} as Parquet: {error}") from error
-
-
-def refuse_nulls(rows: list[Row], source: str) -> None:
-    """Raise a ValueError if a row of tokens has a null among them."""
-    if any(None in row for row in rows if isinstance(row, list)):
-        raise ValueError(f"{source} has a null among the tokens of a row; expected strings.")
+    if "id" not in parquet_columns(file):
+        return None
+    with reading("the Parquet file", file):
+        schema = import_pyarrow(str(file)).parquet.read_schema(file)
+        return plain_ids(schema.empty_table()["id"])[1]
 
 
 def read_parquet(file: Path) -> Iterator[tuple[Any, Row]]:
-    """The rows of a Parquet file with a column ``tokens`` or ``text``, and perhaps ``id``.
+    """The rows of a Parquet file with their ids, None if it has no column of them.
 
     Raises:
-        ValueError: it has neither, or cannot be read.
+        ValueError: see `parquet_columns`; or a row is not of the expected type.
     """
-    with reading_parquet(file) as parquet:
-        table = parquet.ParquetFile(file)
-        names = text_columns(table.schema_arrow, file)
-        for batch in table.iter_batches(batch_size=MAX_ROWS, columns=names):
-            rows = [row if row is not None else "" for row in batch[names[-1]].to_pylist()]
-            refuse_nulls(rows, str(file))
-            has_ids = names[0] == "id"
-            ids = plain_ids(batch["id"], str(file)) if has_ids else [None] * len(rows)
+    parquet, columns = import_pyarrow(str(file)).parquet, parquet_columns(file)
+    with reading("the Parquet file", file), parquet.ParquetFile(file) as opened:
+        for batch in opened.iter_batches(batch_size=MAX_ROWS, columns=columns):
+            rows = [check_row(row, columns[-1]) for row in batch[columns[-1]].to_pylist()]
+            ids = plain_ids(batch["id"])[0] if "id" in columns else [None] * len(rows)
             yield from zip(ids, rows, strict=True)
+
+
+def check_row(row: Any, column: str) -> Row:
+    """A value of a column of Parquet as a row; a null is an empty text.
+
+    Raises:
+        ValueError: it has another type than is expected of the column.
+    """
+    if row is None:
+        return ""
+    words = row if column == "tokens" else [row]
+    if isinstance(words, list) and all(isinstance(word, str) for word in words):
+        return row
+    raise ValueError(f"the column '{column}' has {shorten(row)}; expected {COLUMNS[column]}")

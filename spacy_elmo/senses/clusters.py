@@ -20,13 +20,6 @@ def center(vectors: np.ndarray) -> np.ndarray:
     return centered / np.linalg.norm(centered, axis=1, keepdims=True).clip(1e-12)
 
 
-def distances(vectors: np.ndarray) -> np.ndarray:
-    """Cosine distances ``(n, n)`` of vectors of length 1, from 0 to 2."""
-    found = 1 - vectors @ vectors.T
-    np.fill_diagonal(found, 0)
-    return found.clip(0, 2)
-
-
 def merge_steps(distance: np.ndarray) -> Iterator[np.ndarray]:
     """Average linkage: the groups of each step, from n groups of one item to a single group.
 
@@ -83,22 +76,15 @@ def divide(distance: np.ndarray, most: int, exactly: int | None = None) -> np.nd
         The number of each item's group ``(n,)``, 0 for the largest; groups of the same size are in
         the order of their first items.
     """
-    best, best_score = np.zeros(len(distance), dtype=int), MIN_SILHOUETTE
-    for groups in merge_steps(distance):
-        n_groups = len(np.unique(groups))
-        if exactly is not None:
-            if n_groups == exactly:
-                best = groups
-                break
-        elif 2 <= n_groups <= most and (np.bincount(groups) >= MIN_SIZE).sum() >= 2:
+    steps = list(merge_steps(distance))
+    best, best_score = steps[-(exactly or 1)], MIN_SILHOUETTE
+    for groups in steps[-most:-1] if exactly is None else []:
+        if (np.bincount(groups) >= MIN_SIZE).sum() >= 2:
             score = silhouette(distance, groups)
             if score >= best_score:
                 best, best_score = groups, score
-    names, first, index, sizes = np.unique(
-        best, return_index=True, return_inverse=True, return_counts=True
-    )
-    rank = np.empty(len(names), dtype=int)
-    rank[np.lexsort((first, -sizes))] = np.arange(len(names))
+    _, index, sizes = np.unique(best, return_inverse=True, return_counts=True)
+    rank = np.argsort(np.argsort(-sizes, kind="stable"))
     return rank[index]
 
 
@@ -106,7 +92,7 @@ def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The two principal components of vectors.
 
     Args:
-        vectors: ``(n, d)``.
+        vectors: ``(n, d)``, both at least 2.
 
     Returns:
         Coordinates ``(n, 2)``, and the two shares of the variance ``(2,)``. The signs are fixed:
@@ -114,11 +100,7 @@ def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     centered = vectors - vectors.mean(axis=0)
     u, s, _ = np.linalg.svd(centered.astype("float64"), full_matrices=False)
-    points = np.zeros((len(vectors), 2))
-    found = (u * s)[:, :2]
-    points[:, : found.shape[1]] = found
+    points = (u * s)[:, :2]
     largest = np.abs(points).argmax(axis=0)
     points *= np.where(points[largest, [0, 1]] < 0, -1, 1)
-    shares = np.zeros(2)
-    shares[: min(2, len(s))] = s[:2] ** 2 / max(float((s**2).sum()), 1e-12)
-    return points, shares
+    return points, s[:2] ** 2 / max(float((s**2).sum()), 1e-12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, compress, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +13,14 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import to_numpy
 
-from ..encoding.rows import Row, RowFiles, make_doc, make_sentence
+from ..encoding.encoder import Encoder
+from ..encoding.rows import Row, RowFiles, make_docs, make_sentence
 from ..pipeline.similarity import occurrence_vector, unit
 from ..pipeline.stored_vectors import get_compared
-from ..text.readers import StoredDocs, blank_pipeline
+from ..text.readers import StoredDocs
 from ..text.segments import sentence_bounds
 from ..util.progress import ProgressBar
-from ..weights.find import find_weights
-from .clusters import MOST_ITEMS, center, distances, divide
+from .clusters import MOST_ITEMS, center, divide
 
 MIN_CONTEXTS = 3  # fewer cannot be grouped
 MOST_SENSES = 8  # found by the silhouette; a fixed number may be larger
@@ -101,22 +101,12 @@ class Senses:
 
     def to_json(self) -> dict[str, Any]:
         """The groups and their contexts as plain JSON types, without vectors."""
-        senses = [
-            {
-                "keywords": group.keywords,
-                "contexts": [
-                    {
-                        "left": context.text[0],
-                        "word": context.text[1],
-                        "right": context.text[2],
-                        "row": context.row,
-                        "typicality": typicality,
-                    }
-                    for context, typicality in zip(group.contexts, group.typicality, strict=True)
-                ],
-            }
-            for group in self.groups
-        ]
+        names, senses = ("left", "word", "right", "row", "typicality"), []
+        for group in self.groups:
+            pairs = zip(group.contexts, group.typicality, strict=True)
+            values = [(*context.text, context.row, typicality) for context, typicality in pairs]
+            contexts = [dict(zip(names, each, strict=True)) for each in values]
+            senses.append({"keywords": group.keywords, "contexts": contexts})
         return {"word": self.word, "complete": self.complete, "senses": senses}
 
 
@@ -151,13 +141,8 @@ def find_senses(
             contexts for the number of groups; that is below 1; or the corpus or the weights cannot
             be read.
     """
-    if n_senses is not None and n_senses < 1:
-        raise ValueError(f"n_senses is {n_senses}; give at least 1, or None to have it chosen.")
-    if most_contexts < MIN_CONTEXTS:
-        raise ValueError(f"{most_contexts} contexts are too few to group; read {MIN_CONTEXTS}.")
-    nlp = blank_pipeline(find_weights(weights), lang)
-    model = {"weights": weights, "precision": precision, "compiled": compiled}
-    nlp.add_pipe("elmo", config={"store_layers": True, "model": model})
+    encoder = Encoder(weights, lang=lang, precision=precision, compiled=compiled)
+    nlp, encoder.elmo.store_layers = encoder.nlp, True
     if len(tokens := [token.text for token in nlp.make_doc(word.strip())]) != 1:
         raise ValueError(
             f"'{word}' is {len(tokens)} tokens, {tokens}; give a word that is a single token."
@@ -204,12 +189,11 @@ def read_docs(
     nlp: Language, ids: Sequence[Any], rows: Sequence[Row] | StoredDocs, word: str
 ) -> Iterator[tuple[Any, Doc]]:
     """Docs of the rows that may contain a word; those without it are not tokenized."""
-    if isinstance(rows, StoredDocs):
-        yield from zip(ids, rows.read(nlp.vocab), strict=True)
-        return
-    for name, row in zip(ids, rows, strict=True):
-        if word in (row.lower() if isinstance(row, str) else map(str.lower, row)):
-            yield name, make_doc(nlp, row)
+    if not isinstance(rows, StoredDocs):
+        texts = (row if isinstance(row, str) else " ".join(row) for row in rows)
+        has_word = [word in text.lower() for text in texts]
+        ids, rows = list(compress(ids, has_word)), list(compress(rows, has_word))
+    return zip(ids, make_docs(nlp, rows), strict=True)
 
 
 def split_sentences(doc: Doc) -> Iterator[Doc]:
@@ -242,7 +226,7 @@ def group(
     if n_senses is not None and not 1 <= n_senses <= len(found):
         raise ValueError(f"{len(found)} contexts cannot be divided into {n_senses} groups.")
     vectors = center(np.stack([context.vector for context in found]))
-    label = divide(distances(vectors), MOST_SENSES, n_senses)
+    label = divide(1 - vectors @ vectors.T, MOST_SENSES, n_senses)
     keywords = find_keywords(nlp, found, label)
     groups = []
     for number in range(label.max() + 1):
@@ -258,17 +242,15 @@ def group(
 def find_keywords(nlp: Language, found: Sequence[Context], label: np.ndarray) -> list[list[str]]:
     """Up to three words for each group, by the share of its contexts that have the word, minus the
     share of all others; a word must be in two contexts of the group."""
-    words = []
+    words, result = [], []
     for context in found:
-        sides = (nlp.make_doc(side) for side in (context.text[0], context.text[2]))
-        words.append({t.lower_ for side in sides for t in side if t.is_alpha and not t.is_stop})
-        words[-1] -= {context.text[1].lower()}
-    totals = Counter(word for some in words for word in some)
-    result = []
-    for number in range(label.max() + 1):
-        inside = label == number
-        counts = Counter(word for i in np.flatnonzero(inside) for word in words[i])
-        n, rest = int(inside.sum()), max(int((~inside).sum()), 1)
+        left, own, right = context.text
+        tokens = chain(nlp.make_doc(left), nlp.make_doc(right))
+        words.append({t.lower_ for t in tokens if t.is_alpha and not t.is_stop} - {own.lower()})
+    totals = Counter(chain.from_iterable(words))
+    for number, n in enumerate(np.bincount(label).tolist()):
+        counts = Counter(chain.from_iterable(compress(words, (label == number).tolist())))
+        rest = max(len(found) - n, 1)
         margin = {w: c / n - (totals[w] - c) / rest for w, c in counts.items() if c > 1}
         ranked = sorted((-value, w) for w, value in margin.items() if value > 0)
         result.append([w for _, w in ranked[:3]])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
-from itertools import chain, count, groupby
+from itertools import chain, groupby
+from math import inf
 from pathlib import Path
+from typing import NamedTuple
 
 import spacy
 from spacy.language import Language
@@ -29,7 +29,6 @@ TEXT_SUFFIXES = (
     ".spacy",
     *(form + packing for form in (".txt", ".jsonl") for packing in COMPRESSIONS),
 )
-SURROGATE = re.compile("[\ud800-\udfff]")
 BY_RULES = "spacy.Tokenizer.v1"
 COLUMNS = ("tokens", "spaces", "cats", "span_groups", "flags", "user_data")  # of a DocBin
 MAX_UNPACKED, MAX_PACKED_RATIO = 2**28, 200  # repeated Docs pack to 1 in 130
@@ -127,32 +126,23 @@ def tokenize_files(nlp: Language, texts: Iterable[Path], n_process: int) -> Iter
     for is_docs, files in groupby(texts, lambda text: text.suffix == ".spacy"):
         if is_docs:
             yield from chain.from_iterable(read_docs(nlp, file) for file in files)
-        else:
-            paragraphs = chain.from_iterable(map(read_paragraphs, files))
-            yield from split_paragraphs(nlp, paragraphs, n_process)
-
-
-def split_paragraphs(
-    nlp: Language, paragraphs: Iterator[str], n_process: int
-) -> Iterator[list[str]]:
-    """`split_text`, in this process or in others, which return sentences rather than Docs."""
-    if n_process == 1:
-        yield from split_text(nlp, paragraphs)
-        return
-    tokenizer = nlp.config["nlp"]["tokenizer"]["@tokenizers"]
-    parts = chunks(paragraphs, ZONE_CHARACTERS, ZONE_SIZE)
-    tasks = ((nlp.lang, tokenizer, part) for part in parts)
-    yield from chain.from_iterable(map_in_processes(_split_chunk, tasks, n_process))
+            continue
+        paragraphs = chain.from_iterable(map(read_paragraphs, files))
+        if n_process == 1:
+            yield from split_text(nlp, paragraphs)
+            continue
+        tokenizer = nlp.config["nlp"]["tokenizer"]["@tokenizers"]
+        parts = chunks(paragraphs, ZONE_CHARACTERS, ZONE_SIZE)
+        tasks = ((nlp.lang, tokenizer, part) for part in parts)
+        yield from chain.from_iterable(map_in_processes(_split_chunk, tasks, n_process))
 
 
 def _split_chunk(lang: str, tokenizer: str, paragraphs: list[str]) -> list[list[str]]:
+    """`split_text` in a worker, which makes its pipeline once."""
     return list(split_text(_worker_pipeline(lang, tokenizer), paragraphs))
 
 
-@lru_cache(maxsize=1)
-def _worker_pipeline(lang: str, tokenizer: str) -> Language:
-    """The pipeline of a worker, made once: sending one with each chunk would take long."""
-    return blank(lang, tokenizer)
+_worker_pipeline = lru_cache(maxsize=1)(blank)
 
 
 def read_paragraphs(path: Path) -> Iterator[str]:
@@ -162,18 +152,8 @@ def read_paragraphs(path: Path) -> Iterator[str]:
         ValueError: the file cannot be read, or a line is not such JSON.
     """
     texts = read_texts(path)
-    return chain.from_iterable(map(str.splitlines, texts)) if is_json(path) else texts
-
-
-def is_json(path: Path) -> bool:
-    """Tell if a file is read as JSONL.
-
-    Raises:
-        ValueError: it is JSON of another form.
-    """
-    if ".json" in path.suffixes:
-        raise ValueError(f"{path}: JSON is read line by line; make it a .jsonl file.")
-    return ".jsonl" in path.suffixes
+    is_json = ".jsonl" in path.suffixes
+    return chain.from_iterable(map(str.splitlines, texts)) if is_json else texts
 
 
 def read_texts(path: Path) -> Iterator[str]:
@@ -182,8 +162,10 @@ def read_texts(path: Path) -> Iterator[str]:
     Raises:
         ValueError: the file cannot be read, or a line is not such JSON.
     """
+    if ".json" in path.suffixes:
+        raise ValueError(f"{path}: JSON is read line by line; make it a .jsonl file.")
     lines = (line.removeprefix("\ufeff") for line in read_lines(path))  # the byte order mark
-    if not is_json(path):
+    if ".jsonl" not in path.suffixes:
         yield from (line.removesuffix("\r") for line in lines)
         return
     for number, line in enumerate(lines, 1):
@@ -191,17 +173,11 @@ def read_texts(path: Path) -> Iterator[str]:
             continue
         try:
             text = json.loads(line)["text"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            text = None
-        if not isinstance(text, str):
+            text.encode()  # which half of a surrogate pair cannot be: it is not a character
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(
-                f'Line {number} of {path} is not JSON with a text, as in {{"text": "…"}}.'
-            )
-        if not text.isascii() and SURROGATE.search(text):
-            raise ValueError(
-                f"The text in line {number} of {path} has half of a surrogate pair, which is not a "
-                f"character; it was damaged when it was written."
-            )
+                f'Line {number} of {path} is not JSON with a text, as in {{"text": "…"}}: {error}'
+            ) from error
         yield text
 
 
@@ -211,54 +187,39 @@ def read_docs(nlp: Language, path: Path) -> Iterator[list[str]]:
     Raises:
         ValueError: the file cannot be read.
     """
-    stored = read_docbin(path)
-    with nlp.memory_zone():
-        sentences = []
-        for doc in stored.read(nlp.vocab):
-            for tokens in sentence_bounds(doc).tokens:
-                sentences.append(split_at_spaces(doc[i].text for i in tokens))
-    yield from sentences
+    for stored in read_docbin(path):
+        with nlp.memory_zone():
+            sentences = []
+            for doc in stored.read(nlp.vocab):
+                for tokens in sentence_bounds(doc).tokens:
+                    sentences.append(split_at_spaces(doc[i].text for i in tokens))
+        yield from sentences
 
 
-@dataclass(frozen=True)
-class StoredDocs:
+class StoredDocs(NamedTuple):
     """Docs of a ``.spacy`` file, all or some, which are not made yet.
 
-    Args:
+    Attributes:
         file: its path.
         docs: the stored Docs.
-        start: the index of the first of them in the file.
     """
 
     file: Path
     docs: DocBin
-    start: int = 0
-
-    def part(self, start: int, end: int) -> StoredDocs:
-        """Some of them, by their indices."""
-        some = DocBin(attrs=[], store_user_data=True)
-        some.attrs, some.strings = self.docs.attrs, self.docs.strings
-        for name in COLUMNS:
-            setattr(some, name, getattr(self.docs, name)[start:end])
-        return StoredDocs(self.file, some, self.start + start)
 
     def read(self, vocab: Vocab) -> Iterator[Doc]:
-        """The Docs, one after another.
-
-        Raises:
-            ValueError: one is damaged.
-        """
-        docs = self.docs.get_docs(vocab)
-        for number in count(self.start + 1):
-            with reading(f"Doc {number:,} of the DocBin", self.file):
-                doc = next(docs, None)
-            if doc is None:
-                return
-            yield doc
+        """The Docs, one after another; a ValueError if one is damaged."""
+        with reading("the DocBin", self.file):
+            yield from self.docs.get_docs(vocab)
 
 
-def read_docbin(path: Path) -> StoredDocs:
-    """A ``.spacy`` file.
+def read_docbin(path: Path, n_tokens: float = inf, n_docs: float = inf) -> Iterator[StoredDocs]:
+    """The Docs of a ``.spacy`` file, in parts.
+
+    Args:
+        path: of the file.
+        n_tokens: a part ends with the Doc that reaches as many.
+        n_docs: the most Docs of a part.
 
     Raises:
         ValueError: it cannot be read.
@@ -266,10 +227,12 @@ def read_docbin(path: Path) -> StoredDocs:
     with reading("the DocBin", path):
         _check_unpacked_size(path)
         docs = DocBin().from_disk(path)
-        wrong = [name for name in COLUMNS if not isinstance(getattr(docs, name), list)]
-        if wrong:
-            raise ValueError(f"its {wrong[0]} are not a list")
-        return StoredDocs(path, docs)
+        for part in chunks(range(len(docs)), n_tokens, n_docs, lambda i: len(docs.tokens[i])):
+            some = DocBin(attrs=[], store_user_data=True)
+            some.attrs, some.strings = docs.attrs, docs.strings
+            for name in COLUMNS:
+                setattr(some, name, getattr(docs, name)[part[0] : part[-1] + 1])
+            yield StoredDocs(path, some)
 
 
 def _check_unpacked_size(path: Path) -> None:

@@ -17,8 +17,7 @@ from spacy.tokens import Doc
 Item = TypeVar("Item")
 SEGMENTS = ("auto", "sents", "doc")
 ZONE_SIZE, ZONE_CHARACTERS = 2000, 2**20  # raw text in memory together: paragraphs, and their size
-FINAL_PUNCTUATION = Sentencizer.default_punct_chars
-FINAL_HASHES = np.sort(np.array([get_string_id(m) for m in FINAL_PUNCTUATION], dtype=np.uint64))
+FINAL_MARKS = frozenset(map(get_string_id, Sentencizer.default_punct_chars))
 
 
 class Sentences(NamedTuple):
@@ -54,43 +53,35 @@ def sentence_bounds(doc: Doc, segments: str = "auto") -> Sentences:
     """
     attributes = doc.to_array([ORTH, IS_PUNCT, IS_SPACE]).reshape(len(doc), 3)
     words = np.flatnonzero(attributes[:, 2] == 0)
-    n_words = len(words)
-    if n_words == 0:
-        return Sentences(words, [])
     has_sentences = doc.has_annotation("SENT_START")
-    if segments == "sents" and not has_sentences:
+    if segments == "sents" and not has_sentences and len(words):
         raise ValueError(
             'segments = "sents" needs sentence boundaries, but the Doc has none. Add a '
             "'sentencizer', 'senter' or 'parser' before the component, or use "
             'segments = "auto".'
         )
-    if segments == "doc":
-        starts: np.ndarray = np.zeros(1, dtype=np.int64)
-    elif has_sentences:
-        starts = np.searchsorted(words, [sent.start for sent in doc.sents])
-    else:
-        starts = _starts_by_punctuation(attributes[words])
-    bounds = np.unique(np.append(starts, n_words)).tolist()
-    return Sentences(words, list(pairwise(bounds)))
+    starts = [0]
+    if segments != "doc" and has_sentences:
+        starts = np.searchsorted(words, [sent.start for sent in doc.sents]).tolist()
+    elif segments != "doc":
+        starts = _starts_by_punctuation(*attributes[words, :2].T.tolist())
+    return Sentences(words, list(pairwise(sorted({*starts, len(words)}))))
 
 
-def _starts_by_punctuation(attributes: np.ndarray) -> np.ndarray:
+def _starts_by_punctuation(orths: list[int], is_punct: list[int]) -> list[int]:
     """Starts of sentences: after a run of punctuation with a final mark in it."""
-    orths = attributes[:, 0].astype(np.uint64)
-    nearest = np.searchsorted(FINAL_HASHES, orths).clip(max=len(FINAL_HASHES) - 1)
-    final = FINAL_HASHES[nearest] == orths
-    inside = ~final & (attributes[:, 1] == 0)  # neither a mark nor what may follow one
-    finals_before = np.cumsum(final)
-    indices = np.flatnonzero(inside)
-    # A sentence starts at a word if a final mark stands between it and the word before.
-    starts = indices[1:][np.diff(finals_before[indices]) > 0]
-    if len(indices) and finals_before[indices[0]] > 0:
-        starts = np.append(indices[0], starts)
-    return np.append(0, starts)
+    starts, has_ended = [0], False
+    for i, (orth, may_follow) in enumerate(zip(orths, is_punct, strict=True)):
+        if orth in FINAL_MARKS:
+            has_ended = True
+        elif has_ended and not may_follow:
+            starts.append(i)
+            has_ended = False
+    return starts
 
 
 def chunks(
-    items: Iterable[Item], limit: int, most: int, size: Callable[[Any], int] = len
+    items: Iterable[Item], limit: float, most: float, size: Callable[[Any], int] = len
 ) -> Iterator[list[Item]]:
     """Docs, `DocPart`s or other items in order, in lists of ``most``, or that end with the one that
     reaches a limit of size: by default the tokens of a Doc, or the characters of a text."""
@@ -126,14 +117,9 @@ class Window(NamedTuple):
 
     @property
     def rows(self) -> slice | np.ndarray:
-        """Their tokens in the part."""
-        return as_rows(self.tokens)
-
-
-def as_rows(tokens: np.ndarray) -> slice | np.ndarray:
-    """Ascending token indices, at least one, as a slice if they have no gaps, which is faster."""
-    first, last = int(tokens[0]), int(tokens[-1])
-    return slice(first, last + 1) if last - first < len(tokens) else tokens
+        """Their tokens in the part, as a slice if these have no gaps, which is faster."""
+        first, last = int(self.tokens[0]), int(self.tokens[-1])
+        return slice(first, last + 1) if last - first < len(self.tokens) else self.tokens
 
 
 @dataclass(frozen=True)
@@ -192,12 +178,10 @@ def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterato
             if part_end - part_start >= n_tokens:
                 yield DocPart(doc, part_start, part_end, part, sentences)
                 part_start, part = part_end, []
-    # Whitespace has no windows, however much of it there is at the end.
-    for start in range(part_start, len(doc), n_tokens):
+    # Whitespace has no windows, however much of it there is at the end. An empty Doc has one part.
+    for start in range(part_start, max(len(doc), 1), n_tokens):
         yield DocPart(doc, start, min(start + n_tokens, len(doc)), part, sentences)
         part = []
-    if len(doc) == 0:
-        yield DocPart(doc, 0, 0, [], sentences)
 
 
 def windows(n_words: int, max_words: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:

@@ -6,12 +6,13 @@ import gzip
 import lzma
 from collections.abc import Iterable, Iterator, Sequence
 from glob import glob
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from ..util.files import read_json, reading, write_json
 from ..util.optional_imports import import_extra
+from ..util.settings import check_choice
 from .corpus_reader import CorpusReader
 
 META = "meta.json"  # describes the shards beside it
@@ -46,23 +47,12 @@ def read_lines(path: Path) -> Iterator[str]:
             is longer than `MAX_LINE`; the message names it.
     """
     with reading("the UTF-8 text", path), open_text(path) as file:
-        for number in count(1):
-            line = file.readline(MAX_LINE + 1)
-            if not line:
-                return
+        lines = iter(lambda: file.readline(MAX_LINE + 1), "")
+        for number, line in enumerate(lines, 1):
             text = line.rstrip("\n")
             if len(text) > MAX_LINE:
                 raise ValueError(f"line {number:,} has more than {MAX_LINE:,} characters")
             yield text
-
-
-def find_shards(paths: Paths) -> list[Path]:
-    """The shard files of one or several paths, see `find_files`."""
-    wanted = (
-        "a text file or a directory of .txt, .txt.gz, .txt.xz or .txt.zst files, as `python -m "
-        "spacy elmo tokenize` writes them"
-    )
-    return find_files(paths, tuple(SUFFIXES.values()), "shards", wanted)
 
 
 def find_files(paths: Paths, endings: tuple[str, ...], kind: str, wanted: str) -> list[Path]:
@@ -87,11 +77,6 @@ def find_files(paths: Paths, endings: tuple[str, ...], kind: str, wanted: str) -
     return found
 
 
-def read_sentences(path: Path) -> Iterator[list[str]]:
-    """The sentences of one shard as lists of words; empty lines are skipped."""
-    return filter(None, map(str.split, read_lines(path)))
-
-
 class Shards(CorpusReader):
     """Sentence shards, as `elmo tokenize` writes them.
 
@@ -103,13 +88,22 @@ class Shards(CorpusReader):
         self.paths = paths
 
     def files(self) -> list[Path]:
-        return find_shards(self.paths)
+        wanted = (
+            "a text file or a directory of .txt, .txt.gz, .txt.xz or .txt.zst files, as `python -m "
+            "spacy elmo tokenize` writes them"
+        )
+        return find_files(self.paths, tuple(SUFFIXES.values()), "shards", wanted)
 
     def read(self, file: Path) -> Iterator[list[str]]:
-        return read_sentences(file)
+        return filter(None, map(str.split, read_lines(file)))
 
     def card(self) -> dict[str, str]:
-        return read_meta(self.files())
+        """What all of the shards agree on; a ValueError if a meta.json is damaged."""
+        facts = []
+        for meta in {file.parent / META for file in self.files()}:
+            data = read_json(meta) if meta.exists() else {}
+            facts.append({(key, data[key]) for key in META_KEYS if isinstance(data.get(key), str)})
+        return dict(sorted(set.intersection(*facts)))
 
 
 def split_at_spaces(words: Iterable[str]) -> list[str]:
@@ -138,8 +132,7 @@ def write_shards(
     Raises:
         ValueError: the compression is unknown, or needs a library that is not installed.
     """
-    if compression not in SUFFIXES:
-        raise ValueError(f"Unknown compression {compression!r}; known are {sorted(SUFFIXES)}.")
+    check_choice("The compression", compression, SUFFIXES)
     if compression == "zst":
         _import_zstd(out)
     out.mkdir(parents=True, exist_ok=True)
@@ -166,20 +159,4 @@ def write_meta(directory: Path, lang: str, tokenizer: str | None = None) -> None
         lang: code of the language.
         tokenizer: registered name of the tokenizer, None for the language's own.
     """
-    write_json(
-        directory / META, {"lang": lang} | ({} if tokenizer is None else {"tokenizer": tokenizer})
-    )
-
-
-def read_meta(shards: Iterable[Path]) -> dict[str, str]:
-    """The language and the tokenizer of shards, where all of them agree.
-
-    Raises:
-        ValueError: a meta.json is damaged.
-    """
-    facts = []
-    for directory in {shard.parent for shard in shards}:
-        path = directory / META
-        data = read_json(path) if path.exists() else {}
-        facts.append({(key, data[key]) for key in META_KEYS if isinstance(data.get(key), str)})
-    return dict(sorted(set.intersection(*facts))) if facts else {}
+    write_json(directory / META, {"lang": lang, "tokenizer": tokenizer})

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from spacy_elmo.cli import app
 from spacy_elmo.text import readers
 from spacy_elmo.text.segments import sentence_bounds
-from spacy_elmo.text.shards import find_shards, open_text, read_sentences
+from spacy_elmo.text.shards import Shards, open_text
 
 TEXT = """\
 Mr. O'Neill didn't answer.  He looked at the bank (of the river, I mean) -- and left!
@@ -48,7 +48,7 @@ def expected(text: str, lang: str = "en") -> list[list[str]]:
 
 
 def read_all(out: Path) -> list[list[str]]:
-    return [words for shard in find_shards(out) for words in read_sentences(shard)]
+    return list(Shards(out).sentences())
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_texts_may_be_packed_and_several(tmp_path: Path) -> None:
     result = run(*texts, tmp_path / "out", "-c", "xz", "-w", "20")
     assert result.exit_code == 0, result.output
     assert read_all(tmp_path / "out") == expected(TEXT) * 3
-    names = [path.name for path in find_shards(tmp_path / "out")]
+    names = [path.name for path in Shards(tmp_path / "out").files()]
     assert len(names) > 3
     assert names[:2] == ["shard-00000.txt.xz", "shard-00001.txt.xz"]
 
@@ -137,7 +137,7 @@ def test_failures(text: Path, tmp_path: Path) -> None:
         ([text, text], "must be a directory"),
         ([text, tmp_path / "full"], "must be a directory, new or empty"),
         ([tmp_path / "damaged.txt.gz", out], "damaged.txt.gz"),
-        ([text, tmp_path / "new", "-c", "zip"], "Unknown compression 'zip'"),
+        ([text, tmp_path / "new", "-c", "zip"], "The compression is 'zip'"),
         ([text, tmp_path / "new", "--lang", "qq"], "qq"),
     ]:
         result = run(*arguments)
@@ -214,7 +214,7 @@ def test_zstandard(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     packed = tmp_path / "text.txt.zst"
     packed.write_bytes(zstd.compress(TEXT.encode()))
     assert run(packed, tmp_path / "out", "--compression", "zst").exit_code == 0
-    assert [path.suffix for path in find_shards(tmp_path / "out")] == [".zst"]
+    assert [path.suffix for path in Shards(tmp_path / "out").files()] == [".zst"]
     assert read_all(tmp_path / "out") == expected(TEXT)
     packed.write_bytes(zstd.compress(TEXT.encode())[:-5])
     result = run(packed, tmp_path / "cut")
@@ -230,6 +230,6 @@ def test_zstandard(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_patterns_of_shards(tmp_path: Path) -> None:
     for name in ("b.txt", "a.txt", "other.csv"):
         (tmp_path / name).write_text("A word .\n")
-    assert [path.name for path in find_shards(tmp_path / "*.txt")] == ["a.txt", "b.txt"]
+    assert [path.name for path in Shards(tmp_path / "*.txt").files()] == ["a.txt", "b.txt"]
     with pytest.raises(ValueError, match=r"No shards at '.*gz'"):
-        find_shards(tmp_path / "*.gz")
+        Shards(tmp_path / "*.gz").files()

@@ -116,9 +116,9 @@ def test_resume(text: Path, tmp_path: Path, weights: str) -> None:
     for arguments, message in [
         ([text, out, "-w", weights], "Already there"),
         ([text, out, "-w", weights, "--resume", "--layers", "all"], "has layers = 'mix'"),
-        ([text, tmp_path / "a.npy", "-w", weights, "--resume"], "without the description"),
-        ([text, tmp_path / "b.npy", "-w", weights, "--resume"], "without the description"),
-        ([text, tmp_path / "c.npy", "-w", weights, "--resume"], "c.tokens.jsonl' exists"),
+        ([text, tmp_path / "a.npy", "-w", weights, "--resume"], "Already there"),
+        ([text, tmp_path / "b.npy", "-w", weights, "--resume"], "Already there"),
+        ([text, tmp_path / "c.npy", "-w", weights, "--resume"], "c.tokens.jsonl'. Give --resume"),
     ]:
         (tmp_path / "a.npy").touch()
         (tmp_path / "c.tokens.jsonl").write_text("the user's own")

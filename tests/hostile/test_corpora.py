@@ -47,7 +47,7 @@ def test_half_a_surrogate_pair(tmp_path: Path) -> None:
     path.write_text('{"text": "Fine."}\n{"text": "Not \\ud83d fine."}\n')
     lines = read_paragraphs(path)
     assert next(lines) == "Fine."
-    with pytest.raises(ValueError, match=r"line 2 of .*texts\.jsonl has half of a surrogate pair"):
+    with pytest.raises(ValueError, match=r"Line 2 of .*texts\.jsonl is not .*surrogates"):
         next(lines)
 
 
@@ -58,7 +58,7 @@ def test_a_damaged_docbin(tmp_path: Path) -> None:
     stored = srsly.msgpack_loads(zlib.decompress(DocBin(docs=docs).to_bytes()))
     stored["strings"].remove("Xylophonists")
     path.write_bytes(zlib.compress(srsly.msgpack_dumps(stored)))
-    damaged = r"Cannot read Doc 3 of the DocBin .*docs\.spacy: .*E018"
+    damaged = r"Cannot read the DocBin .*docs\.spacy: .*E018"
     with pytest.raises(ValueError, match=damaged):
         list(read_docs(spacy.blank("en"), path))
     first, second, third = RowFiles(str(path)).chunks(2)

@@ -25,8 +25,8 @@ from spacy_elmo.cli import bundle
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
 from spacy_elmo.pretraining.run.log import read_log
-from spacy_elmo.text import shards
 from spacy_elmo.text.readers import read_paragraphs
+from spacy_elmo.text.shards import Shards
 from spacy_elmo.weights import layout, native
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import Card, read_words
@@ -134,7 +134,7 @@ def test_deeply_nested_json_of_a_run(tmp_path: Path) -> None:
         list(read_paragraphs(tmp_path / "a.jsonl"))
     (tmp_path / "meta.json").write_text(NESTED)
     with pytest.raises(ValueError, match=r"Cannot read .*meta\.json"):
-        shards.read_meta([tmp_path / "shard.txt"])
+        Shards(tmp_path / "a.jsonl").card()
 
 
 @pytest.mark.parametrize("scale", [1e38, -1e38])

@@ -18,7 +18,7 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_elmo import LanguageModel, encode
 from spacy_elmo.text.readers import tokenize_files
-from spacy_elmo.text.shards import read_sentences, write_shards
+from spacy_elmo.text.shards import Shards, write_shards
 
 from ..pipeline.helpers import (
     TOLERANCE,
@@ -126,8 +126,8 @@ def test_any_text_is_tokenized(
         joined = [text.replace("\n", " ").lstrip("\ufeff") for text in joined]
         path.write_text("\n".join(joined), encoding="utf-8", newline="\n")
     write_shards(tokenize_files(nlp, [path], n_process=1), room / "shards")
-    files = sorted((room / "shards").iterdir())
-    found = "".join(word for file in files for words in read_sentences(file) for word in words)
+    shards = Shards(sorted((room / "shards").iterdir()))
+    found = "".join(word for words in shards.sentences() for word in words)
     assert found == "".join("".join(joined).split())
 
 

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.text.shards import (
-    Shards,
-    find_shards,
-    read_lines,
-    read_sentences,
-    write_meta,
-    write_shards,
-)
+from spacy_elmo.text.shards import Shards, read_lines, write_meta, write_shards
 
 from ..pretraining.helpers import prose
 
@@ -23,7 +16,7 @@ COMPRESSIONS = ["gz", "xz", "none"]
 
 
 def read_all(directory: Path) -> list[list[str]]:
-    return [words for shard in find_shards(directory) for words in read_sentences(shard)]
+    return list(Shards(directory).sentences())
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
@@ -33,7 +26,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, compression: str) -> None
         len(sentences),
         sum(map(len, sentences)),
     )
-    assert len(find_shards(tmp_path / "out")) > 3
+    assert len(Shards(tmp_path / "out").files()) > 3
     assert read_all(tmp_path / "out") == sentences
 
 
@@ -60,17 +53,18 @@ def test_any_text_survives(
 
 def test_a_shard_ends_with_the_sentence_that_fills_it(tmp_path: Path) -> None:
     write_shards([["a"] * 3, ["b"] * 2, ["c"] * 9, ["d"]], tmp_path, "none", words_per_shard=4)
-    assert [shard.name for shard in find_shards(tmp_path)] == [
+    assert [shard.name for shard in Shards(tmp_path).files()] == [
         "shard-00000.txt",
         "shard-00001.txt",
         "shard-00002.txt",
     ]
-    sizes = [sum(map(len, read_sentences(shard))) for shard in find_shards(tmp_path)]
+    shards = Shards(tmp_path)
+    sizes = [sum(map(len, shards.read(file))) for file in shards.files()]
     assert sizes == [5, 9, 1]
 
 
 def test_an_unknown_compression_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="Unknown compression 'zip'"):
+    with pytest.raises(ValueError, match="The compression is 'zip'"):
         write_shards([["word"]], tmp_path / "out", "zip")
     assert not (tmp_path / "out").exists()
 
@@ -104,18 +98,18 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         list(read_lines(tmp_path / "missing.txt"))
 
 
-def test_find_shards(tmp_path: Path) -> None:
+def test_files_of_shards(tmp_path: Path) -> None:
     for name in ["b.txt.gz", "a.txt.xz", "c.txt", ".part-d.txt", "notes.md"]:
         (tmp_path / name).touch()
-    assert [path.name for path in find_shards(tmp_path)] == ["a.txt.xz", "b.txt.gz", "c.txt"]
-    assert find_shards(str(tmp_path / "notes.md")) == [tmp_path / "notes.md"]
+    assert [path.name for path in Shards(tmp_path).files()] == ["a.txt.xz", "b.txt.gz", "c.txt"]
+    assert Shards(str(tmp_path / "notes.md")).files() == [tmp_path / "notes.md"]
     with pytest.raises(ValueError, match=r"No shards at '.*nowhere'"):
-        find_shards(tmp_path / "nowhere")
+        Shards(tmp_path / "nowhere").files()
 
 
 def test_empty_lines_are_no_sentences(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a  b\n\n \t\nc\n", encoding="utf-8")
-    assert list(read_sentences(tmp_path / "text.txt")) == [["a", "b"], ["c"]]
+    assert list(Shards(tmp_path).sentences()) == [["a", "b"], ["c"]]
 
 
 def test_the_language_of_shards_is_known_if_all_name_the_same(tmp_path: Path) -> None:
