@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 
 import numpy as np
 from spacy.language import Language
@@ -20,6 +19,7 @@ from .predict import WAYS
 WIDTH = 80  # columns
 SHOWN, NEAREST = 4, 3  # of the built-in words; sentences near one
 REPEATED, CONTEXTS = 6, 12  # words of the user's text; contexts of each
+MARKS = {True: style("✔", fg="green"), False: style("✘", fg="red")}
 BLANKS = """\
 Let's ___ to improvisation in this skit. The river ___ into the sea. She opened the ___ and looked \
 outside. He was born in ___ and died in 1945."""
@@ -41,8 +41,13 @@ def show_built_in(nlp: Language, lm: LanguageModel | None, found: Found) -> None
     )
     for contexts in list(found.values())[:SHOWN]:
         senses = [context.row for context in contexts]
+        cosines = similarities(contexts)
+        np.fill_diagonal(cosines, -np.inf)
         for first in sorted(map(senses.index, set(senses))):
-            show_nearest(contexts, first)
+            echo(f"\n          {senses[first]:9}{marked(contexts[first])}")
+            for i in np.argsort(-cosines[first])[:NEAREST]:
+                mark = MARKS[senses[i] == senses[first]]
+                echo(f"{cosines[first, i]:7.2f} {mark} {senses[i]:9}{marked(contexts[i])}")
     show_score(found)
     show_blanks(nlp, lm, BLANKS)
     echo("\nYour own: " + style('python -m spacy elmo demo --text "…"', fg="green"))
@@ -56,17 +61,6 @@ def show_text(nlp: Language, lm: LanguageModel | None, text: str, found: Found) 
         show_groups(repeated)
     elif not has_blanks:
         echo("Nothing to show: use a word twice in different senses, or write ___ for a blank.")
-
-
-def show_nearest(contexts: Sequence[Context], query: int) -> None:
-    """One of a word's contexts, and the nearest others."""
-    cosine, own = similarities(contexts)[query], contexts[query].row
-    echo(f"\n          {own:9}{marked(contexts[query])}")
-    cosine[query] = -np.inf
-    for i in np.argsort(-cosine)[:NEAREST]:
-        found = contexts[i]
-        mark = style("✔", fg="green") if found.row == own else style("✘", fg="red")
-        echo(f"{cosine[i]:7.2f} {mark} {found.row:9}{marked(found)}")
 
 
 def show_score(found: Found) -> None:
