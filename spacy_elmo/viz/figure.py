@@ -92,11 +92,10 @@ def heat_map(
         low, high: the values of the lightest and of the darkest shade.
         numbers: write the value into each cell.
     """
-    rows, columns = np.shape(values)
+    rows, columns = (np.arange(n + 1) - 0.5 for n in np.shape(values))  # edges of the cells
     mesh = axes.pcolormesh(
-        range(columns), range(rows), values, cmap="Blues", vmin=low, vmax=high, shading="nearest",
-        edgecolors=PAPER, linewidth=1.5,
-    )  # fmt: skip
+        columns, rows, values, cmap="Blues", vmin=low, vmax=high, edgecolors=PAPER, linewidth=1.5
+    )
     axes.invert_yaxis()
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

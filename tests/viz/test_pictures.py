@@ -166,6 +166,11 @@ def test_names_of_mixes_are_not_cut() -> None:
     assert all(label.get_window_extent().x0 >= 0 for label in labels.values())
 
 
+def test_a_single_mix_has_cells() -> None:
+    picture = draw_mixes([Mix("elmo", "doc.tensor", [0.2, 0.8], 1.0)], "x")
+    assert picture.figure.axes[0].get_ylim() == (0.5, -0.5)
+
+
 def test_plot_mix(weights: Path, tmp_path: Path) -> None:
     nlp = make_nlp(weights)
     nlp("Hello.")
