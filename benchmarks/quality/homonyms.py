@@ -36,7 +36,7 @@ def accuracies(nlp: Language, word: str, rows: list[tuple[str, str]]) -> dict[st
         [words] = sentence_bounds(doc, "doc").tokens
         contexts.append(make_context(doc, words, i, sense))
         tokens.append(doc[i])
-    layers = {f"layer {i}": layer_cosines(contexts, [i]) for i in range(len(contexts[0].layers))}
+    layers = {f"layer {i}": layer_cosines(contexts, i) for i in range(len(contexts[0].layers))}
     compared = {
         "`elmo senses`": similarities(contexts),
         "`token.similarity`": np.array([[a.similarity(b) for b in tokens] for a in tokens]),

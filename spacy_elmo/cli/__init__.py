@@ -15,14 +15,12 @@ from .download import download_cli
 from .encode import encode_cli
 from .info import info_cli
 from .init_config import init_config_cli
-from .neighbors import neighbors_cli
 from .package import package_cli
 from .perplexity import perplexity_cli
-from .plot_mix import plot_mix_cli
-from .plot_training import plot_training_cli
+from .plots import plot_mix_cli, plot_training_cli
 from .predict import predict_cli
 from .pretrain import pretrain_cli
-from .senses import senses_cli
+from .senses import neighbors_cli, senses_cli
 from .tokenize import tokenize_cli
 
 # For the settings of a config, as in `spacy train`.

@@ -43,8 +43,6 @@ def add_cli(
         if code is not None:
             import_file("python_code", code)
         path = config / "config.cfg" if config.is_dir() else config
-        if str(path) != "-" and not path.is_file():
-            raise ValueError(f"There is no config '{path}'.")
         made = add_elmo(
             load_config(path, parse_config_overrides(ctx.args)),
             weights=weights,

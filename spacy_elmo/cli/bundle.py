@@ -26,11 +26,6 @@ from ..weights.statistics import Statistics, compute_statistics
 from ..weights.subwords import Subwords
 
 MAX_EXTRA = 2**28  # bytes of a file that is copied
-ZERO_STATE = (
-    "--warm-text is for biLMs whose state was carried from sentence to sentence in training. This "
-    "one was trained from a zero state (initial_state is 'zero'), and a warm state would make its "
-    "vectors worse. Drop --warm-text."
-)
 
 
 @dataclass
@@ -72,12 +67,19 @@ class Bundle:
         Raises:
             ValueError: a file is damaged, or the settings do not fit the weights.
         """
-        if vocab is not None and no_head:
-            raise ValueError("--vocab is for the head, which --no-head leaves out. Drop one.")
-        if isinstance(weights, PublishedWeights):
-            _find_vocabulary(weights, vocab, no_head)
-        elif vocab is not None:
-            raise ValueError("--vocab is for published weights only; ours include a vocabulary.")
+        published = isinstance(weights, PublishedWeights) and weights.has_softmax() and not no_head
+        if vocab is not None:
+            if not published:
+                raise ValueError(
+                    f"--vocab is for a published head (softmax/W and softmax/b), but there is none "
+                    f"in '{weights.where}', or --no-head leaves it out. Drop --vocab."
+                )
+            weights.vocab = vocab
+        elif published and weights.vocab is None:
+            msg.warn(
+                "The head (the softmax layer that predicts words) is left out, because its "
+                "vocabulary is unknown. Give it with --vocab."
+            )
         card = weights.card()
         if lang:
             card.meta["lang"] = lang
@@ -112,7 +114,11 @@ class Bundle:
         needs_one = self.model.config.initial_state == "warm"
         if text is not None:
             if not needs_one:
-                raise ValueError(ZERO_STATE)
+                raise ValueError(
+                    "--warm-text is for biLMs whose state was carried from sentence to sentence. "
+                    "This one was trained from a zero state (initial_state is 'zero'), and another "
+                    "would make its vectors worse. Drop --warm-text."
+                )
             sentences = self._read_text(text)
             if len(sentences) < N_STREAMS:
                 raise ValueError(
@@ -122,7 +128,13 @@ class Bundle:
             self.model.set_warm_state(compute_warm_state(self.model, sentences))
         elif needs_one and not self.weights.has_warm_state():
             self.model.warm_state()
-            _warn_of_english(str(self.card.meta.get("lang") or ""))
+            lang = self.card.meta.get("lang") or ""
+            if not lang.lower().startswith("en"):
+                language = f"the language '{lang}'" if lang else "the biLM's language, and --lang"
+                msg.warn(
+                    f"The warm state was computed from English text. Give --warm-text with some 30 "
+                    f"sentences in {language}."
+                )
 
     def _read_text(self, text: Path) -> list[list[str]]:
         """The sentences of a text, tokenized by the tokenizer of the card, or of its language."""
@@ -154,36 +166,6 @@ class Bundle:
         else:
             head, vocab = self.head or (None, None)
             write_published(self.model, directory, head, vocab.words if vocab else ())
-
-
-def _find_vocabulary(weights: PublishedWeights, vocab: Path | None, no_head: bool) -> None:
-    """Set the vocabulary of published weights; warn if there is none for their head."""
-    if vocab is not None:
-        if not weights.has_softmax():
-            raise ValueError(
-                f"--vocab is for the head, but '{weights.where}' has none (no softmax/W and "
-                f"softmax/b). Drop --vocab."
-            )
-        weights.vocab = vocab
-    elif not no_head and weights.vocab is None and weights.has_softmax():
-        msg.warn(
-            "The head (the softmax layer that predicts words) is left out, because its vocabulary "
-            "is unknown. Give it with --vocab."
-        )
-
-
-def _warn_of_english(lang: str) -> None:
-    """Print that a warm state was computed from English text, unless that is the language."""
-    if not lang:
-        msg.info(
-            "The warm state, from which every sentence starts, was computed from English text. "
-            "For a biLM of another language give --warm-text and --lang."
-        )
-    elif lang.lower().replace("_", "-").split("-")[0] not in ("en", "eng"):
-        msg.warn(
-            f"The warm state was computed from English text. Give --warm-text with some 30 "
-            f"sentences in the language '{lang}'."
-        )
 
 
 def _blank(lang: str, tokenizer: str | None) -> Language:

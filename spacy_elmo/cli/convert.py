@@ -10,16 +10,15 @@ from wasabi import msg
 
 from ..util.settings import check_choice
 from . import options
-from .output_directory import output_directory, split_paths
+from .output_directory import output_directory
 
 if TYPE_CHECKING:
     from ..weights.layout import Weights
 
-LAYOUTS = ("native", "published")
-
 
 def convert_cli(
-    paths: Annotated[list[str], typer.Argument(help="Name, directory or zip of weights, or two files (options.json and HDF5), then the directory to write", metavar="IN... OUT")],
+    sources: options.WeightsIn,
+    out: Annotated[Path, typer.Argument(help="Directory to write", metavar="OUT")],
     to: Annotated[str | None, typer.Option("--to", "-t", help="Layout to write: native or published (default: the other one than that of IN)")] = None,
     warm_text: options.WarmText = None,
     statistics: options.StatisticsText = None,
@@ -44,21 +43,25 @@ def convert_cli(
     from ..weights.find import find_weights
     from ..weights.many_langs import ManyLangsWeights, is_many_langs
     from ..weights.published.hdf5 import import_h5py
+    from ..weights.published.options import to_options
     from ..weights.subwords import Subwords
     from .bundle import Bundle
 
     with options.report_errors("Cannot convert", as_json=as_json):
-        setting, out = split_paths(paths)
-        if isinstance(setting, str) and is_many_langs(Path(setting)):
-            weights: Weights = ManyLangsWeights(Path(setting))
-        else:
-            weights = find_weights(setting)
-        layout = _layout(to, weights, half, warm_text)
-        if out.suffix == ".zip":
-            raise ValueError(f"'{out}' is not a directory; weights are written to one.")
+        many_langs = len(sources) == 1 and is_many_langs(Path(sources[0]))
+        weights: Weights = (
+            ManyLangsWeights(Path(sources[0])) if many_langs else find_weights(options.one(sources))
+        )
+        layout = to or ("published" if weights.layout == "native" else "native")
+        check_choice("--to", layout, ("native", "published"))
         if layout == "published":
+            to_options(weights.config())  # raises if that layout cannot describe the biLM
+            if half or warm_text is not None:
+                raise ValueError(
+                    "The published layout has no --half and no --warm-text: drop them."
+                )
             import_h5py(str(out))
-        path = output_directory(out, force, lambda names: _foreign(names, weights))
+        path = output_directory(out, force, _own_names(out, weights))
         bundle = Bundle.read(weights, lang, vocab, no_head)
         if layout == "native":
             bundle.add_warm_state(warm_text)
@@ -78,24 +81,11 @@ def convert_cli(
     options.print_result(text, data, as_json)
 
 
-def _layout(to: str | None, weights: Weights, half: bool, warm_text: Path | None) -> str:
-    """The layout to write."""
-    layout = to or ("published" if weights.layout == "native" else "native")
-    check_choice("--to", layout, LAYOUTS)
-    if layout == "published":
-        from ..weights.published.options import to_options
-
-        to_options(weights.config())  # raises if that layout cannot describe the biLM
-        own = {"--warm-text": warm_text, "--half": half}
-        if given := [option for option, value in own.items() if value]:
-            raise ValueError(f"The published layout does not support {given[0]}. Leave it out.")
-    return layout
-
-
-def _foreign(names: set[str], weights: Weights) -> set[str]:
-    """The names in a directory that `convert` would not write; all if it contains no weights."""
+def _own_names(out: Path, weights: Weights) -> set[str]:
+    """The names that a directory of weights may have; none if it contains no weights."""
     from ..weights.layout import CONFIG, FILES, MODEL, OPTIONS, WEIGHTS
 
-    if not any(layout <= names for layout in ({CONFIG, WEIGHTS}, {OPTIONS, MODEL})):
-        return names
-    return names - {*FILES, *(file.name for file in weights.extra_files())}
+    pairs = ((CONFIG, WEIGHTS), (OPTIONS, MODEL))
+    if not any(all((out / name).is_file() for name in pair) for pair in pairs):
+        return set()
+    return {*FILES, *(file.name for file in weights.extra_files())}

@@ -69,16 +69,15 @@ def _own_text(text: str | None, file: Path | None) -> str | None:
     Raises:
         ValueError: it is given twice, is empty, or cannot be read.
     """
-    if text is not None and file is not None:
-        raise ValueError("Give --text or --file, not both.")
-    if file is not None:
-        from ..text.readers import read_paragraphs
+    from ..text.readers import read_paragraphs
 
+    if file is not None:
+        if text is not None:
+            raise ValueError("Give --text or --file, not both.")
         text = "\n".join(read_paragraphs(file))
-    if text is None:
-        return None
-    if not text.strip():
+    if text is not None and not text.strip():
         raise ValueError("The text is empty; give a sentence or more.")
-    if len(text) > MAX_CHARACTERS:
+    if text is not None and len(text) > MAX_CHARACTERS:
         msg.warn(f"Only the first {MAX_CHARACTERS:,} characters are read.")
-    return text[:MAX_CHARACTERS]
+        text = text[:MAX_CHARACTERS]
+    return text

@@ -13,6 +13,7 @@ from spacy.tokens import Doc
 from ..pipeline.similarity import unit
 from ..senses.occurrences import Context, make_context, split_sentences
 from ..text.segments import sentence_bounds
+from .find_blanks import one_line
 
 # Sentences with ambiguous words, written for the demo. A heading names a word and one of its
 # senses; each sentence below it contains the word once, in exactly this form. All of them count in
@@ -54,10 +55,10 @@ def text_contexts(nlp: Language, text: str) -> tuple[list[Doc], Found]:
 
     Args:
         nlp: a pipeline whose elmo component stores layers.
-        text: of any length; lone surrogates, possible in a command line, become ``?``.
+        text: of any length.
     """
-    clean = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
-    docs, found = list(nlp.pipe(split_sentences(nlp.make_doc(clean)))), defaultdict(list)
+    docs = list(nlp.pipe(split_sentences(nlp.make_doc(one_line(text)))))
+    found = defaultdict(list)
     for doc in docs:
         [words] = sentence_bounds(doc).tokens
         for token in doc:
@@ -66,9 +67,9 @@ def text_contexts(nlp: Language, text: str) -> tuple[list[Doc], Found]:
     return docs, dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
-def layer_cosines(contexts: Sequence[Context], layers: Sequence[int]) -> np.ndarray:
-    """Cosines ``(n, n)`` of one layer, or of the mean of several; zeros without any."""
-    vectors = unit(np.stack([c.layers for c in contexts])[:, list(layers)].sum(axis=1))
+def layer_cosines(contexts: Sequence[Context], layer: int) -> np.ndarray:
+    """Cosines ``(n, n)`` of one layer."""
+    vectors = unit(np.stack([context.layers[layer] for context in contexts]))
     return vectors @ vectors.T
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..senses.occurrences import MIN_CONTEXTS, Context, group, similarities
 from ..viz.contexts import draw_senses
-from ..viz.figure import columns, cut, cut_start
 from ..viz.page import html_page
 from ..viz.picture import Picture
-from ..viz.similarity import TEXT_CHARACTERS, draw_matrix
+from ..viz.similarity import draw_matrix
 from ..viz.surprisal import draw_surprisal
 from .demo_contexts import Found, accuracy
 
@@ -36,9 +36,8 @@ def make_page(nlp: Language, docs: Sequence[Doc], found: Found) -> str:
         if contexts[0].row is None:
             contexts = [context for each in senses.groups for context in each.contexts]
         pictures += [draw_senses(senses), draw_occurrences(word, contexts[:MOST])]
-    docs = docs[:MOST]
-    if nlp.has_pipe("elmo_surprisal") and any(t._.surprisal is not None for d in docs for t in d):
-        pictures.append(draw_surprisal(docs))
+    with suppress(ValueError):  # no word has a surprisal
+        pictures.append(draw_surprisal(docs[:MOST]))
     return html_page("ELMo at work", [picture.html() for picture in pictures])
 
 
@@ -49,15 +48,11 @@ def draw_occurrences(word: str, contexts: list[Context]) -> Picture:
         word: for the title.
         contexts: in their order; ``row`` is the sense, None if it is not known.
     """
-    cosines, lines = similarities(contexts), []
-    for context in contexts:
-        left, found, right = context.text
-        start = f"{context.row}: " if context.row else ""
-        room = TEXT_CHARACTERS - columns(f"{start}[{found}]")
-        left = cut_start(left, max(room // 2, room - columns(right)))
-        lines.append(f"{start}{left}[{found}]{cut(right, room - columns(left))}")
+    cosines = similarities(contexts)
+    lines = ["{}[{}]{}".format(*context.text) for context in contexts]
     caption = "The darker a cell, the more similar is what surrounds the word in two sentences."
-    if all(context.row for context in contexts):
+    if contexts[0].row is not None:
+        lines = [f"{context.row}: {line}" for context, line in zip(contexts, lines, strict=True)]
         n_right = accuracy(contexts, cosines).sum()
         caption += (
             f" The sentences are in the order of the word's senses, which ELMo was not told: for "

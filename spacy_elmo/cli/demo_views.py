@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 
 import numpy as np
 from spacy.language import Language
@@ -14,12 +13,13 @@ from ..lm.language_model import BLANK, LanguageModel
 from ..senses.clusters import divide
 from ..senses.occurrences import MOST_SENSES, Context, similarities
 from .demo_contexts import Found, accuracy, layer_cosines
-from .find_blanks import find_blanks, prepare
+from .find_blanks import find_blanks
 from .predict import WAYS
 
 WIDTH = 80  # columns
 SHOWN, NEAREST = 4, 3  # of the built-in words; sentences near one
 REPEATED, CONTEXTS = 6, 12  # words of the user's text; contexts of each
+MARKS = {True: style("✔", fg="green"), False: style("✘", fg="red")}
 BLANKS = """\
 Let's ___ to improvisation in this skit. The river ___ into the sea. She opened the ___ and looked \
 outside. He was born in ___ and died in 1945."""
@@ -41,8 +41,13 @@ def show_built_in(nlp: Language, lm: LanguageModel | None, found: Found) -> None
     )
     for contexts in list(found.values())[:SHOWN]:
         senses = [context.row for context in contexts]
-        for sense in dict.fromkeys(senses):
-            show_nearest(contexts, senses.index(sense))
+        cosines = similarities(contexts)
+        np.fill_diagonal(cosines, -np.inf)
+        for first in sorted(map(senses.index, set(senses))):
+            echo(f"\n          {senses[first]:9}{marked(contexts[first])}")
+            for i in np.argsort(-cosines[first])[:NEAREST]:
+                mark = MARKS[senses[i] == senses[first]]
+                echo(f"{cosines[first, i]:7.2f} {mark} {senses[i]:9}{marked(contexts[i])}")
     show_score(found)
     show_blanks(nlp, lm, BLANKS)
     echo("\nYour own: " + style('python -m spacy elmo demo --text "…"', fg="green"))
@@ -58,16 +63,6 @@ def show_text(nlp: Language, lm: LanguageModel | None, text: str, found: Found) 
         echo("Nothing to show: use a word twice in different senses, or write ___ for a blank.")
 
 
-def show_nearest(contexts: Sequence[Context], query: int) -> None:
-    """One of a word's contexts, and the nearest others."""
-    cosine, own = similarities(contexts)[query], contexts[query].row
-    echo(f"\n          {own:9}{marked(contexts[query])}")
-    for i in [i for i in np.argsort(-cosine).tolist() if i != query][:NEAREST]:
-        found = contexts[i]
-        mark = style("✔", fg="green") if found.row == own else style("✘", fg="red")
-        echo(f"{cosine[i]:7.2f} {mark} {found.row:9}{marked(found)}")
-
-
 def show_score(found: Found) -> None:
     """Print how often the nearest context has the same sense, over all contexts of all words."""
     total = sum(map(len, found.values()))
@@ -78,23 +73,21 @@ def show_score(found: Found) -> None:
         f"The surroundings of a word are what is compared above.",
     )
     echo()
-    [first, *_], *_ = found.values()
-    for layer in [*range(len(first.layers)), None]:
-        name = "surroundings" if layer is None else f"layer {layer}"
-        right = sum(
-            accuracy(c, similarities(c) if layer is None else layer_cosines(c, [layer])).sum()
-            for c in found.values()
-        )
-        bar = style("█" * round(right / total * (WIDTH - 25)), fg="green")
-        echo(f"  {name:15}{right / total:4.0%}  {bar}")
+    words = list(found.values())
+    layers = range(len(words[0][0].layers))
+    rows = {f"layer {i}": [layer_cosines(contexts, i) for contexts in words] for i in layers}
+    rows["surroundings"] = [similarities(contexts) for contexts in words]
+    for name, cosines in rows.items():
+        share = np.concatenate(list(map(accuracy, words, cosines))).mean()
+        bar = style("█" * round(share * (WIDTH - 25)), fg="green")
+        echo(f"  {name:15}{share:4.0%}  {bar}")
 
 
 def show_groups(repeated: Found) -> None:
     """The contexts of repeated words, the first ones of many, grouped by similarity."""
     title(
         "Words that occur more than once",
-        f"The {REPEATED} most frequent ones, with {CONTEXTS} occurrences at most, in groups of similar "
-        f"ones.",
+        f"The {REPEATED} most frequent, with {CONTEXTS} occurrences at most, in similar groups.",
     )
     for word, every in list(repeated.items())[:REPEATED]:
         contexts = every[:CONTEXTS]
@@ -113,7 +106,7 @@ def show_blanks(nlp: Language, lm: LanguageModel | None, text: str) -> bool:
     Returns:
         Whether it has any.
     """
-    blanks = find_blanks(nlp.make_doc(prepare(text)))
+    blanks = find_blanks(nlp, text)
     if not blanks:
         return False
     title(

@@ -1,32 +1,18 @@
-"""Blanks (___) in a text: finding them, and printing the text around them."""
+"""The blanks (___) of a text, each in its sentence."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
+from spacy.language import Language
 from spacy.tokens import Doc
 
 from ..lm.language_model import BLANK
 from ..text.segments import sentence_bounds
 
 BLANK_PATTERN = re.compile(r"(?<![^\W_])_{3,}(?![^\W_])")
-BLANK_WORD = "\ue000"  # for the tokenizer: neither punctuation nor part of any word
-CLOSING, OPENING = r"[.,;:!?)\]”’]", r"[(\[“‘]"
-PADDED = re.compile(  # the spaces that `prepare` adds
-    f"(?<={BLANK}) (?={CLOSING})|^ (?={CLOSING})|(?<={OPENING}) (?={BLANK}|$)"
-)
-
-
-def prepare(text: str) -> str:
-    """A text on one line, each blank a word of its own; lone surrogates become ``?``."""
-    text = text.encode("utf-8", "replace").decode("utf-8")  # possible in a command line
-    return " ".join(BLANK_PATTERN.sub(f" {BLANK_WORD} ", text).split())
-
-
-def written(doc: Doc, start: int, end: int) -> str:
-    """A part of a Doc as written, blanks included."""
-    return PADDED.sub("", doc[start:end].text_with_ws.replace(BLANK_WORD, BLANK))
+MARK = "\ue000"  # a blank as a token: neither punctuation nor part of any word
 
 
 class Blank(NamedTuple):
@@ -44,15 +30,22 @@ class Blank(NamedTuple):
     place: int
 
 
-def find_blanks(doc: Doc) -> list[Blank]:
-    """The blanks in the Doc of a text returned by `prepare`."""
+def find_blanks(nlp: Language, text: str) -> list[Blank]:
+    """The blanks of a text, which is tokenized on both sides of each."""
+    parts = re.split(f"({MARK})", BLANK_PATTERN.sub(MARK, one_line(text)))
+    docs = [nlp.make_doc(part) for part in parts if part]
+    doc = Doc.from_docs(docs, ensure_whitespace=False, attrs=["ORTH"]) or nlp.make_doc("")
     found = []
     for inside in sentence_bounds(doc).tokens:
-        texts = [doc[i].text for i in inside]
-        words = [BLANK if text == BLANK_WORD else text for text in texts]
+        words = [doc[i].text.replace(MARK, BLANK) for i in inside]
         for place, i in enumerate(inside):
-            if texts[place] == BLANK_WORD:
-                left, right = written(doc, inside[0], i), written(doc, i + 1, inside[-1] + 1)
-                right = PADDED.sub("", doc[i].whitespace_ + right)
-                found.append(Blank(left, right.rstrip(), words, place))
+            if doc[i].text == MARK:
+                sides = doc[inside[0] : i].text_with_ws, doc[i + 1 : inside[-1] + 1].text
+                left, right = (side.replace(MARK, BLANK) for side in sides)
+                found.append(Blank(left, right, words, place))
     return found
+
+
+def one_line(text: str) -> str:
+    """A text on one line; lone surrogates, possible in a command line, become ``?``."""
+    return " ".join(text.encode("utf-8", "replace").decode("utf-8").split())

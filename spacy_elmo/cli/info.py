@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from wasabi import msg
 
 from . import options
 
 
 def info_cli(
-    weights: Annotated[list[str], typer.Argument(help="Name, directory or zip of weights, or two files (options.json and HDF5)", metavar="WEIGHTS")],
+    sources: options.WeightsIn,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
@@ -22,7 +21,7 @@ def info_cli(
     the architecture.
     """
     with options.report_errors("Cannot read the weights", as_json=as_json):
-        data = describe(weights if len(weights) > 1 else weights[0])
+        data = describe(options.one(sources))
     if as_json:
         options.print_json(data)
         return

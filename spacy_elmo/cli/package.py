@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 from wasabi import msg
 
 from . import options
-from .output_directory import output_directory, split_paths
+from .output_directory import output_directory
 
 if TYPE_CHECKING:
     from .bundle import Bundle
-
-FORMATS = ("sdist", "wheel", "none")
 
 PYPROJECT = """\
 [build-system]
@@ -30,18 +28,18 @@ requires = ["setuptools>=61"]
 build-backend = "setuptools.build_meta"
 
 [project]
-name = {dist}
-version = {version}
+name = "{dist}"
+version = "{version}"
 description = {description}
 readme = "README.md"
 requires-python = ">=3.10"
-dependencies = [{requirement}]
+dependencies = ["spacy-elmo>={ours}"]
 
 [project.entry-points.{group}]
-{name} = {module}
+{name} = "{module}"
 
 [tool.setuptools]
-packages = [{module}]
+packages = ["{module}"]
 
 [tool.setuptools.package-data]
 "*" = ["*"]
@@ -50,7 +48,7 @@ packages = [{module}]
 README = """\
 # {name}
 
-{description}. After `pip install` of this package:
+{about}. After `pip install` of this package:
 
 ```python
 nlp.add_pipe("elmo", config={{"model": {{"weights": "{name}"}}}})
@@ -59,7 +57,8 @@ nlp.add_pipe("elmo", config={{"model": {{"weights": "{name}"}}}})
 
 
 def package_cli(
-    paths: Annotated[list[str], typer.Argument(help="Name, directory or zip of weights, or two files (options.json and HDF5), then the parent directory of the package", metavar="IN... OUT")],
+    sources: options.WeightsIn,
+    out: Annotated[Path, typer.Argument(help="Parent directory of the package", metavar="OUT")],
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name of the weights (default: from their card or directory)")] = None,
     version: Annotated[str | None, typer.Option("--version", "-v", help="Package version (default: from the card, or 0.0.0)")] = None,
     build: Annotated[str, typer.Option("--build", "-b", help="Comma-separated formats to build: sdist and/or wheel, or none")] = "sdist",
@@ -78,37 +77,44 @@ def package_cli(
     converted to the native layout and include their warm state. Building needs the package `build`
     (pip install build); with --build none only the directory is created, which pip can install.
     """
-    from ..weights.find import find_weights
+    from ..weights.find import EMBEDDED, GROUP, find_weights
     from .bundle import Bundle
 
     with options.report_errors("Cannot package", as_json=as_json):
-        formats = [each.strip() for each in build.split(",")]
-        if not set(formats) <= set(FORMATS):
+        formats = [] if build == "none" else [each.strip() for each in build.split(",")]
+        if not {*formats} <= {"sdist", "wheel"}:
             raise ValueError(f"--build is '{build}'; give sdist, wheel, both, or none.")
-        if set(formats) != {"none"} and not _is_installed("build"):
+        if formats and not _is_installed("build"):
             raise ValueError(
                 "The package 'build' is not installed: pip install build. Or use --build none, and "
                 "install the directory."
             )
-        setting, out = split_paths(paths)
-        weights = find_weights(setting)
+        weights = find_weights(options.one(sources))
         meta = weights.card().meta
-        name = _check_name(str(name or meta.get("name") or Path(weights.where).stem))
-        version = _check_version(version or meta.get("version") or "0.0.0")
+        name = str(name or meta.get("name") or Path(weights.where).stem)
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or (EMBEDDED / name).exists():
+            raise ValueError(
+                f"'{name}' cannot be the name of weights: use letters, digits and underscores, "
+                f"starting with a letter, and no name of embedded weights. Give one with --name."
+            )
+        version = str(Version(version or meta.get("version") or "0.0.0"))
         dist, module = f"spacy-elmo-{name.replace('_', '-').lower()}", f"spacy_elmo_{name}"
         directory = out / f"{dist}-{version}"
-        path = output_directory(directory, force, lambda names: _foreign(names, module, directory))
+        project, known = directory / "pyproject.toml", set[str]()
+        if project.is_file() and GROUP in project.read_text("utf-8", "replace"):
+            # The last three appear when it is built or installed.
+            built = {"dist/", "build/", f"{module.lower()}.egg-info/"}
+            known = {project.name, "README.md", "LICENSE", f"{module}/", *built}
+        path = output_directory(directory, force, known)
         bundle = Bundle.read(weights, lang, vocab, no_head)
         bundle.card.meta |= {"name": name, "version": version}
         bundle.add_warm_state(warm_text)
         bundle.add_statistics(statistics)
-        write_package(bundle, path, dist, module, [f for f in formats if f != "none"])
+        write_package(bundle, path, dist, module, formats)
     files = sorted((directory / "dist").glob("*"))
     if as_json:
-        built = list(map(str, files))
-        options.print_json(
-            {"output": str(directory), "name": name, "version": version, "built": built}
-        )
+        data = {"output": str(directory), "name": name, "version": version}
+        options.print_json({**data, "built": list(map(str, files))})
         return
     msg.good(f"Created the package of '{name}'", str(directory))
     for file in files:
@@ -119,7 +125,7 @@ def package_cli(
 
 
 def write_package(
-    bundle: Bundle, path: Path, dist: str, module: str, formats: Sequence[str] = ()
+    bundle: Bundle, path: Path, dist: str, module: str, formats: Sequence[str]
 ) -> None:
     """Write the directory of a package with its distributions, whole or not at all.
 
@@ -131,79 +137,40 @@ def write_package(
         formats: of the distributions to build, ``"sdist"`` or ``"wheel"``.
 
     Raises:
-        ValueError: one cannot be built.
+        ValueError: they cannot be built.
     """
     from ..about import __version__
     from ..util.files import atomic_directory
     from ..weights.find import GROUP
 
-    meta = bundle.card.meta
-    about = str(meta.get("description") or f"ELMo weights '{meta['name']}' for spacy-elmo")
-    settings = {
-        "dist": dist,
-        "version": meta["version"],
-        "description": " ".join(about.split()),
-        "requirement": f"spacy-elmo>={__version__}",
-        "group": GROUP,
-        "name": meta["name"],
-        "module": module,
-    }
-    # JSON strings are TOML strings.
-    quoted = {key: json.dumps(value, ensure_ascii=False) for key, value in settings.items()}
+    name, version = bundle.card.meta["name"], bundle.card.meta["version"]
+    about = bundle.card.meta.get("description") or f"ELMo weights '{name}' for spacy-elmo"
+    about = " ".join(about.split())
+    description = json.dumps(about, ensure_ascii=False)  # JSON strings are TOML strings
+    project = PYPROJECT.format(
+        dist=dist, version=version, description=description, ours=__version__, group=GROUP,
+        name=name, module=module,
+    )  # fmt: skip
     with atomic_directory(path) as root:
         inside = root / module
         inside.mkdir()
         bundle.save(inside)
-        (inside / "__init__.py").write_text(f"__version__ = {meta['version']!r}\n", "utf-8")
-        (root / "pyproject.toml").write_text(PYPROJECT.format(**quoted), "utf-8")
-        (root / "README.md").write_text(README.format(**settings), "utf-8")
+        (inside / "__init__.py").write_text(f"__version__ = {version!r}\n", "utf-8")
+        (root / "pyproject.toml").write_text(project, "utf-8")
+        (root / "README.md").write_text(README.format(name=name, about=about), "utf-8")
         if (inside / "LICENSE").exists():
             shutil.copy(inside / "LICENSE", root)
-        for each in formats:
-            build_package(root, each)
+        if formats:
+            build_package(root, formats)
 
 
-def _foreign(names: set[str], module: str, directory: Path) -> set[str]:
-    """The names in a directory that do not belong to such a package; all if it is none."""
-    from ..weights.find import GROUP
-
-    project = directory / "pyproject.toml"
-    if not (project.is_file() and GROUP in project.read_text("utf-8", "replace")):
-        return names
-    # The last three appear when it is built or installed.
-    built = {"dist/", "build/", f"{module.lower()}.egg-info/"}
-    return names - {project.name, "README.md", "LICENSE", f"{module}/", *built}
-
-
-def _check_name(name: str) -> str:
-    from ..weights.find import EMBEDDED
-
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
-        raise ValueError(
-            f"'{name}' cannot be the name of weights: use letters, digits and underscores, "
-            f"starting with a letter. Give one with --name."
-        )
-    if (EMBEDDED / name).exists():
-        raise ValueError(f"'{name}' is the name of an embedded biLM. Give another with --name.")
-    return name
-
-
-def _check_version(version: str) -> str:
-    try:
-        return str(Version(str(version)))
-    except InvalidVersion:
-        raise ValueError(
-            f"'{version}' is not a Python package version; give one like 1.0.0 with --version."
-        ) from None
-
-
-def build_package(directory: Path, kind: str) -> None:
-    """Build a distribution of the package in its ``dist`` directory.
+def build_package(directory: Path, formats: Sequence[str]) -> None:
+    """Build distributions of the package in its ``dist`` directory.
 
     Raises:
         ValueError: `build` failed.
     """
-    command = [sys.executable, "-m", "build", f"--{kind}", str(directory)]
+    command = [sys.executable, "-m", "build", *(f"--{each}" for each in formats), str(directory)]
     if _is_installed("setuptools"):
         command.append("--no-isolation")  # so that it needs no network
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

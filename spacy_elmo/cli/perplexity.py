@@ -93,8 +93,6 @@ def read_text(
     from ..text.readers import blank_pipeline, tokenize_files
     from ..text.shards import Shards
 
-    if not text.exists():
-        raise ValueError(f"There is no text '{text}'.")
     if tokenized or text.is_dir():
         return Shards(text).sentences()
     return tokenize_files(blank_pipeline(weights, lang), [text], n_process=1)

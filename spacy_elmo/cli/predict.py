@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Annotated, Any
 
 import typer
@@ -28,48 +29,30 @@ def predict_cli(
     both together give p(w|left) p(w|right) / p(w). Each blank is filled on its own, from the words
     of its sentence; another blank in the sentence counts as an unknown word.
     """
-    with options.report_errors("Cannot predict", as_json=as_json):
-        data = predict(text, top, weights, lang, precision, compiled)
-    if as_json:
-        options.print_json(data)
-        return
-    for blank in data:
-        print(f"{blank['left']}[___]{blank['right']}")
-        columns = [[f"{guess['p']:6.1%}  {guess['word']}" for guess in blank[way]] for way in WAYS]
-        most = max(map(len, columns))
-        rows = list(zip(*(column + [""] * (most - len(column)) for column in columns), strict=True))
-        msg.table(rows, header=tuple(WAYS.values()), divider=True)
-
-
-def predict(
-    text: str,
-    top: int,
-    setting: str,
-    lang: str | None,
-    precision: str = "float32",
-    compiled: bool = False,
-) -> list[dict[str, Any]]:
-    """For each blank its sentence and the words for it, as plain JSON types.
-
-    Raises:
-        ValueError: there is no blank, or the weights have no head or cannot be read.
-    """
     from ..lm.language_model import LanguageModel
     from ..text.readers import blank_pipeline
     from ..weights.find import find_weights
-    from .find_blanks import find_blanks, prepare
+    from .find_blanks import find_blanks
 
-    weights = find_weights(setting)
-    blanks = find_blanks(blank_pipeline(weights, lang)(prepare(text)))
-    if not blanks:
-        raise ValueError(
-            f"The text {text!r} has no blank: write ___ (three underscores, set off by spaces or "
-            f"punctuation) for each word to predict."
-        )
-    lm = LanguageModel.load(weights, precision, compiled)
-    data = []
-    for blank in blanks:
-        filled = zip(WAYS, lm.fill(blank.words, blank.place, top), strict=True)
-        guesses = {way: [{"word": word, "p": p} for word, p in found] for way, found in filled}
-        data.append({"left": blank.left, "right": blank.right, **guesses})
-    return data
+    with options.report_errors("Cannot predict", as_json=as_json):
+        found = find_weights(weights)
+        blanks = find_blanks(blank_pipeline(found, lang), text)
+        if not blanks:
+            raise ValueError(
+                f"The text {text!r} has no blank: write ___ (three underscores, set off by spaces "
+                f"or punctuation) for each word to predict."
+            )
+        lm = LanguageModel.load(found, precision, compiled)
+        data: list[dict[str, Any]] = []
+        for blank in blanks:
+            filled = lm.fill(blank.words, blank.place, top)._asdict()
+            guesses = {way: [{"word": word, "p": p} for word, p in filled[way]] for way in WAYS}
+            data.append({"left": blank.left, "right": blank.right, **guesses})
+    if as_json:
+        options.print_json(data)
+        return
+    for each in data:
+        print(f"{each['left']}[___]{each['right']}")
+        columns = [[f"{guess['p']:6.1%}  {guess['word']}" for guess in each[way]] for way in WAYS]
+        rows = zip_longest(*columns, fillvalue="")
+        msg.table(list(rows), header=tuple(WAYS.values()), divider=True)

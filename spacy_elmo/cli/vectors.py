@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..bilm.static_vectors import WordTable
+import numpy as np
+import spacy
+from spacy.vectors import Mode
+from thinc.api import to_numpy
+
+from ..bilm.static_vectors import WordTable
 
 
 def read_vectors(name: str | Path, warn: Callable[[str], object]) -> WordTable:
@@ -21,13 +24,6 @@ def read_vectors(name: str | Path, warn: Callable[[str], object]) -> WordTable:
     Raises:
         ValueError: there is no such pipeline, or it has no vectors of words.
     """
-    import numpy as np
-    import spacy
-    from spacy.vectors import Mode
-    from thinc.api import to_numpy
-
-    from ..bilm.static_vectors import WordTable
-
     what = f"The word vectors '{name}' ([paths] vectors)"
     try:
         vocab = spacy.load(name, config={"nlp": {"pipeline": []}}).vocab

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from ..lm.language_model import BLANK, LanguageModel
 from .figure import COLOURS, cut, cut_start, in_style, new_figure
-from .page import FAINT, replace_controls
+from .page import FAINT
 from .picture import Picture
 
 LINE = 0.26  # inches: the height of a bar
 WORD_CHARACTERS, CONTEXT_CHARACTERS = 17, 20
+SIDES = ("from the left", "from the right", "from both")  # as in `Filled`
 
 
 @in_style()
@@ -28,27 +29,21 @@ def draw_blanks(lm: LanguageModel, words: Sequence[str], n: int = 5) -> Picture:
     positions = [i for i, word in enumerate(words) if word == BLANK]
     if not positions:
         raise ValueError(f"The sentence has no blank: write {BLANK} for each word to predict.")
-    filled = [lm.fill(words, position, n) for position in positions]
-    rows = 3 * len(positions)
+    filled = [guesses for position in positions for guesses in lm.fill(words, position, n)]
+    rows = len(filled)
     figure, axes = new_figure(rows * (LINE * n + 0.45) + 0.3 * len(positions), nrows=rows)
-    panels = iter(axes)
-    for position, found in zip(positions, filled, strict=True):
-        sides = {"from the left": found.forward, "from the right": found.backward,
-                 "from both": found.both}  # fmt: skip
-        for number, (title, guesses) in enumerate(sides.items()):
-            panel = next(panels)
-            names = [cut(replace_controls(word), WORD_CHARACTERS) for word, _ in guesses]
-            values = [probability for _, probability in guesses]
-            bars = panel.barh(range(len(values)), values, color=COLOURS[number], height=0.8)
-            panel.bar_label(bars, [f"{value:.1%}" for value in values], padding=4, color=FAINT)
-            panel.set_yticks(range(len(values)), names)
-            panel.invert_yaxis()
-            panel.set_xlim(0, 1.25 * max(*values, 1e-9, 0))
-            panel.tick_params(length=0)
-            panel.set_xticks([])
-            panel.spines[:].set_visible(False)
-            context = f"{surroundings(words, position)}\n" if number == 0 else ""
-            panel.set_title(context + title)
+    for row, (panel, guesses) in enumerate(zip(axes, filled, strict=True)):
+        position, side = positions[row // len(SIDES)], row % len(SIDES)
+        places, values = range(len(guesses)), [p for _, p in guesses]
+        bars = panel.barh(places, values, color=COLOURS[side], height=0.8)
+        panel.bar_label(bars, [f"{p:.1%}" for p in values], padding=4, color=FAINT)
+        panel.set_yticks(places, [cut(word, WORD_CHARACTERS) for word, _ in guesses])
+        panel.invert_yaxis()
+        panel.set(xlim=(0, 1.25 * max(values, default=1)), xticks=[])
+        panel.tick_params(length=0)
+        panel.spines[:].set_visible(False)
+        context = "" if side else f"{surroundings(words, position)}\n"
+        panel.set_title(context + SIDES[side])
     caption = (
         "Words that the language model expects in each blank, with their probabilities: reading "
         "what is on its left, what is on its right, and both."
@@ -60,4 +55,4 @@ def surroundings(words: Sequence[str], position: int) -> str:
     """A blank and what is near it on both sides."""
     left = cut_start(" ".join(words[:position]), CONTEXT_CHARACTERS)
     right = cut(" ".join(words[position + 1 :]), CONTEXT_CHARACTERS)
-    return replace_controls(f"{left} {BLANK} {right}").strip()
+    return f"{left} {BLANK} {right}".strip()

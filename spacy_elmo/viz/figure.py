@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 import xml.etree.ElementTree as ET
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from hashlib import sha256
 from io import StringIO
 from itertools import accumulate
 from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 PIXELS = 96  # to the inch, in browsers
 WIDTH = 5.6  # inches: labels can be read on a phone
 # Okabe and Ito's colours for the colour-blind, in an order whose neighbours differ in lightness.
@@ -58,13 +59,12 @@ def in_style() -> Iterator[None]:
     Raises:
         ValueError: matplotlib is missing.
     """
-    need = "pictures are drawn by matplotlib"
-    import_extra("matplotlib.figure", "viz", need, "spacy_elmo.viz")
-    matplotlib = import_extra("matplotlib", "viz", need, "spacy_elmo.viz")
-    manager = import_extra("matplotlib.font_manager", "viz", need, "spacy_elmo.viz").fontManager
-    installed = set(manager.get_font_names())
-    fonts = [font for font in FONTS if font in installed]
-    with matplotlib.rc_context({**STYLE, "font.family": fonts}):
+    import_extra("matplotlib", "viz", "pictures are drawn by matplotlib", "spacy_elmo.viz")
+    from matplotlib import rc_context
+    from matplotlib.font_manager import fontManager
+
+    installed = set(fontManager.get_font_names())
+    with rc_context({**STYLE, "font.family": [font for font in FONTS if font in installed]}):
         yield
 
 
@@ -81,30 +81,29 @@ def new_figure(height: float, **settings: Any) -> tuple[Figure, Any]:
     return figure, figure.subplots(**settings)
 
 
-def heat_map(axes: Any, values: Any, low: float = 0.0, high: float = 1.0, digits: int = 2) -> None:
+def heat_map(
+    axes: Any, values: Any, low: float = 0.0, high: float = 1.0, numbers: bool = True
+) -> None:
     """A matrix as shades of blue, the first row on top.
 
     Args:
         axes: where to.
         values: ``(n_rows, n_columns)``; NaN is left empty.
         low, high: the values of the lightest and of the darkest shade.
-        digits: of the number in each cell; 0 for no numbers.
+        numbers: write the value into each cell.
     """
-    rows, columns = np.shape(values)
-    axes.pcolormesh(
-        range(columns), range(rows), values, cmap="Blues", vmin=low, vmax=high, shading="nearest",
-        edgecolors=PAPER, linewidth=1.5,
-    )  # fmt: skip
+    rows, columns = (np.arange(n + 1) - 0.5 for n in np.shape(values))  # edges of the cells
+    mesh = axes.pcolormesh(
+        columns, rows, values, cmap="Blues", vmin=low, vmax=high, edgecolors=PAPER, linewidth=1.5
+    )
     axes.invert_yaxis()
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    for i, row in enumerate(values):
-        for j, value in enumerate(row):
-            if digits and value == value:
-                share = (value - low) / max(high - low, 1e-6)
-                colour = PAPER if share > 0.6 else INK
-                number = f"{round(value, digits) + 0.0:.{digits}f}"  # never -0.00
-                axes.text(j, i, number, ha="center", va="center", color=colour)
+    for (i, j), value in np.ndenumerate(values):
+        if numbers and not np.isnan(value):
+            number = f"{round(value, 2) + 0.0:.2f}"  # never -0.00
+            colour = PAPER if mesh.norm(value) > 0.6 else INK
+            axes.text(j, i, number, ha="center", va="center", color=colour)
 
 
 @in_style()
@@ -116,17 +115,16 @@ def to_svg(figure: Figure, title: str, titles: Mapping[str, str]) -> str:
         title: names it to screen readers.
         titles: what is shown while the pointer is over a link, by the link's target.
     """
-    import matplotlib
+    from matplotlib import rc_context
 
     buffer = StringIO()
-    salt = sha256(title.encode("utf-8", "replace")).hexdigest()  # names differ within a page
-    with matplotlib.rc_context({"svg.hashsalt": salt}), warnings.catch_warnings():
+    salt = replace_controls(title)  # names differ within a page
+    with rc_context({"svg.hashsalt": salt}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # browsers have fonts
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(buffer, format="svg", metadata=NO_METADATA)
     ET.register_namespace("", SVG)
     ET.register_namespace("xlink", XLINK)
     svg = ET.fromstring(buffer.getvalue())
-    svg.remove(svg.find(f"{{{SVG}}}metadata"))  # type: ignore[arg-type]
     for group in svg.iter(f"{{{SVG}}}g"):
         group.attrib.pop("id", None)
     for link in svg.iter(f"{{{SVG}}}a"):
@@ -155,18 +153,13 @@ def save_image(figure: Figure, file: Path) -> None:
         figure.savefig(temporary, format=file.suffix[1:].lower())
 
 
-def columns(text: str) -> int:
-    """The width of a text in Latin characters; those of Korean, Chinese and Japanese are as wide
-    as two."""
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
-
-
 def cut(text: str, most: int) -> str:
-    """A text of at most so many `columns`."""
-    if columns(text) <= most:
-        return text
-    n = sum(end < most for end in accumulate(map(columns, text)))
-    return text[:n] + "…"
+    """A text for a label, as wide as so many Latin characters at most; those of Korean, Chinese and
+    Japanese are as wide as two."""
+    text = replace_controls(text)
+    ends = list(accumulate(2 if east_asian_width(c) in "WF" else 1 for c in text))
+    fits = not ends or ends[-1] <= most
+    return text if fits else text[: bisect_left(ends, most)] + "…"
 
 
 def cut_start(text: str, most: int) -> str:

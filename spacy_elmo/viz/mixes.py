@@ -28,7 +28,7 @@ def draw_mixes(found: Sequence[Mix], name: str) -> Picture:
     figure, axes = new_figure(1 + 0.5 * len(found))
     n_weights = max(len(mix.weights) for mix in found)
     values = [[*mix.weights, *[float("nan")] * (n_weights - len(mix.weights))] for mix in found]
-    heat_map(axes, values, digits=2)
+    heat_map(axes, values)
     axes.set_xticks(range(n_weights))
     axes.set_xlabel("layer")
     axes.set_yticks(range(len(found)), [f"{mix_name(mix)}\nγ = {mix.gamma:.2f}" for mix in found])

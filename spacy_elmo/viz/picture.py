@@ -14,8 +14,7 @@ from .page import STYLE, clean, html_page
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-IMAGES = (".png", ".pdf", ".jpg")
-SUFFIXES = (".html", ".svg", *IMAGES)
+SUFFIXES = (".html", ".svg", ".png", ".pdf", ".jpg")
 
 
 @dataclass(frozen=True)
@@ -64,9 +63,9 @@ class Picture:
 
         if not (is_in_jupyter() if jupyter is None else jupyter):
             return self.html(page)
-        from IPython.display import HTML, display
+        from IPython.display import display
 
-        display(HTML(self.html()))
+        display(self)
         return None
 
     def save(self, file: str | Path) -> None:

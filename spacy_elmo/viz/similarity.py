@@ -8,11 +8,11 @@ import numpy as np
 from spacy.tokens import Doc, Span
 
 from .figure import cut, heat_map, in_style, new_figure
-from .page import replace_controls
+from .page import clean
 from .picture import Picture
 
 MOST = 30  # texts
-TEXT_CHARACTERS = 46
+TEXT_CHARACTERS = 200
 MOST_NUMBERS = 10  # texts, so that the numbers in the cells can be read
 
 
@@ -46,23 +46,18 @@ def draw_matrix(values: np.ndarray, lines: Sequence[str], title: str, caption: s
 
     Args:
         values: ``(n, n)``; the shades go from the smallest to the largest beside the diagonal.
-        lines: n texts of at most `TEXT_CHARACTERS`.
+        lines: n texts.
         title, caption: of the picture.
     """
     n = len(lines)
     pairs = values[~np.eye(n, dtype=bool)]
     low, high = float(pairs.min()), float(pairs.max())
-    figure, (matrix, listed) = new_figure(5.6 + 0.27 * n, nrows=2, height_ratios=[5.6, 0.27 * n])
-    heat_map(matrix, values, low, high, digits=2 if n <= MOST_NUMBERS else 0)
-    matrix.set_aspect("equal")
-    numbers = [str(i + 1) for i in range(n)]
-    matrix.set_xticks(range(n), numbers)
-    matrix.set_yticks(range(n), numbers)
-    matrix.xaxis.tick_top()
-    matrix.tick_params(labelsize=min(12, 220 / n))
-    listed.set_axis_off()
-    listed.set(xlim=(0, 1), ylim=(n, 0))
-    for i, line in enumerate(lines):
-        listed.text(0.05, i + 0.7, numbers[i], ha="right", weight="bold")
-        listed.text(0.08, i + 0.7, replace_controls(line))
-    return Picture(title, caption, figure)
+    figure, axes = new_figure(5.6)
+    heat_map(axes, values, low, high, numbers=n <= MOST_NUMBERS)
+    axes.set_aspect("equal")
+    axes.set_xticks(range(n), range(1, n + 1))
+    axes.set_yticks(range(n), range(1, n + 1))
+    axes.xaxis.tick_top()
+    axes.tick_params(labelsize=min(12, 220 / n))
+    listed = "".join(f'<li dir="auto">{clean(line)}</li>\n' for line in lines)
+    return Picture(title, caption, figure, f"<ol>\n{listed}</ol>")

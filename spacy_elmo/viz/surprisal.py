@@ -10,7 +10,6 @@ from .page import FAINT, INK, PAPER, clean
 from .picture import Picture
 
 MOST_BITS = 20.0  # darkest
-LIGHT, DARK = (247, 251, 255), (8, 48, 107)  # ends of the scale of `shade`
 WORD = "display:inline-block;padding:.15em .3em;margin:.1em 0;border-radius:.35em;line-height:1.3"
 
 
@@ -41,40 +40,30 @@ def draw_surprisal(texts: Sequence[Doc | Span]) -> Picture:
 
 def mark_words(text: Doc | Span) -> Iterator[str]:
     """Each word in HTML, on one line with its punctuation if the line is long enough."""
-    word: list[str] = []
+    word = ""
     for token in text:
-        word.append(mark_token(token))
+        word += mark_token(token)
         after = token.doc[token.i + 1 : token.i + 2]
         joined = token.is_left_punct or any(t.is_punct for t in after)
         if token.whitespace_ or not joined:
-            yield f'<span style="display:inline-block">{"".join(word)}</span>{token.whitespace_}'
-            word = []
-    yield "".join(word)  # a Span that ends within a word
+            yield f'<span style="display:inline-block">{word}</span>{token.whitespace_}'
+            word = ""
+    yield word  # a Span that ends within a word
 
 
 def mark_token(token: Token) -> str:
     """A token in HTML, with the bits below the word."""
-    text = clean(token.text)
-    bits = token._.surprisal
     if token.is_space:
         return " "
+    text, bits = clean(token.text), token._.surprisal
     if bits is None:
         return f'<span style="{WORD};color:{FAINT}">{text}<br/><small>–</small></span>'
-    share = bits / MOST_BITS
-    style = f"{WORD};background:{shade(share)};color:{text_on(share)}"
+    style = f"{WORD};{colours(bits / MOST_BITS)}"
     return (
         f'<mark style="{style}" title="{bits:.2f} bits">{text}<br/><small>{bits:.1f}</small></mark>'
     )
 
 
-def shade(share: float) -> str:
-    """A blue from light (0) to dark (1), whose lightness falls evenly."""
-    share = min(max(share, 0.0), 1.0)
-    return "#" + "".join(
-        f"{round(a + (b - a) * share):02x}" for a, b in zip(LIGHT, DARK, strict=True)
-    )
-
-
-def text_on(share: float) -> str:
-    """The colour of text on `shade`: the one with more contrast."""
-    return PAPER if share > 0.62 else INK
+def colours(share: float) -> str:
+    """A blue background from light (0) to dark (1 and more), and text that has contrast with it."""
+    return f"background:rgb(8 48 107 / {min(share, 1):.0%});color:{PAPER if share > 0.62 else INK}"

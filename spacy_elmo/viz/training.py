@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from ..pretraining.run.log import LOG, find_log, read_log
 from .figure import COLOURS, MARKERS, cut_start, in_style, new_figure
-from .page import replace_controls
 from .picture import Picture
 
 MOST_MARKS = 24  # on a line
 NAME_CHARACTERS = 34
-LEAST, MOST = 1e-30, 1e30  # of what can be drawn, also on a logarithmic axis
+MOST = 1e30  # can be drawn, also on a logarithmic axis
+KINDS = ("loss", "lr", "forward", "backward", "mean")
 
 
 class Value(NamedTuple):
@@ -25,11 +25,7 @@ class Value(NamedTuple):
     step: int
 
 
-class RunCurves(NamedTuple):
-    """The curves of a run: by ``loss``, ``lr``, ``forward``, ``backward`` or ``mean``."""
-
-    name: str
-    curves: dict[str, list[Value]]
+Curves = dict[str, list[Value]]  # of a run by `KINDS`, of several runs by their names
 
 
 @in_style()
@@ -45,19 +41,22 @@ def draw_training(paths: Sequence[Path]) -> Picture:
     from matplotlib.ticker import EngFormatter, NullFormatter, StrMethodFormatter
 
     runs = [read_run(path) for path in paths]
-    if len({run.name for run in runs}) < len(runs):
-        runs = [run._replace(name=str(path)) for run, path in zip(runs, paths, strict=True)]
+    logs = [find_log(path).resolve() for path in paths]
+    names = [log.parent.name if log.name == LOG else log.stem for log in logs]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in paths]
     figure, (loss, perplexity, rate) = new_figure(
         6.6, nrows=3, sharex=True, height_ratios=[3, 3, 1.5]
     )
     if len(runs) == 1:  # each direction has a line
-        curves = runs[0].curves
+        [curves] = runs
         draw_curves(loss, {"": curves["loss"]})
         draw_curves(perplexity, {kind: curves[kind] for kind in ("forward", "backward", "mean")})
         draw_curves(rate, {"": curves["lr"]})
     else:
         for panel, kind in ((loss, "loss"), (perplexity, "mean"), (rate, "lr")):
-            draw_curves(panel, {run.name: run.curves[kind] for run in runs})
+            curves = {name: run[kind] for name, run in zip(names, runs, strict=True)}
+            draw_curves(panel, curves)
     loss.set_title("training loss (nats)")
     perplexity.set(title="held-out perplexity", yscale="log")
     low, high = perplexity.get_ylim()
@@ -68,39 +67,35 @@ def draw_training(paths: Sequence[Path]) -> Picture:
     rate.xaxis.set_major_formatter(EngFormatter(sep=" "))
     for panel in (loss, perplexity, rate):
         panel.grid(True, axis="y")
-    handles, names = perplexity.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower left", frameon=False)
-    return Picture("Pretraining", " ".join(map(describe, runs)), figure)
+    legend = perplexity.get_legend_handles_labels()
+    figure.legend(*legend, loc="outside lower left", frameon=False)
+    return Picture("Pretraining", " ".join(map(describe, names, runs)), figure)
 
 
-def draw_curves(panel: Any, curves: dict[str, list[Value]]) -> None:
+def draw_curves(panel: Any, curves: Curves) -> None:
     """A line for each curve, with its own colour and marks if it has a name."""
     for number, (name, curve) in enumerate(curves.items()):
         panel.plot(
-            [v.words for v in curve], [v.value for v in curve], label=label_of(name),
+            [v.words for v in curve], [v.value for v in curve],
+            label=cut_start(name, NAME_CHARACTERS),  # the ends of paths differ
             color=COLOURS[(0, 3, 6, 1, 2, 4, 5)[number % 7]],
             marker=MARKERS[number % len(MARKERS)] if name else None, markersize=5,
             markevery=math.ceil(max(len(curve), 1) / MOST_MARKS),
         )  # fmt: skip
 
 
-def label_of(name: str) -> str:
-    """The name of a run or a direction, in a legend; the ends of paths differ."""
-    return cut_start(replace_controls(name), NAME_CHARACTERS)
-
-
-def describe(run: RunCurves) -> str:
+def describe(name: str, run: Curves) -> str:
     """The best perplexity of a run, in a sentence."""
-    if not run.curves["mean"]:
-        return f"{run.name} has not been evaluated on held-out text."
-    best = min(run.curves["mean"], key=lambda v: v.value)
+    if not run["mean"]:
+        return f"{name} has not been evaluated on held-out text."
+    best = min(run["mean"], key=lambda v: v.value)
     return (
-        f"{run.name}: the best mean perplexity is {best.value:,.1f}, after {best.words:,} words "
+        f"{name}: the best mean perplexity is {best.value:,.1f}, after {best.words:,} words "
         f"(step {best.step:,})."
     )
 
 
-def read_run(path: Path) -> RunCurves:
+def read_run(path: Path) -> Curves:
     """The curves of a run.
 
     Raises:
@@ -112,28 +107,25 @@ def read_run(path: Path) -> RunCurves:
             f"There is no log '{log}'; give the directory of a run of `python -m spacy elmo "
             f"pretrain`."
         )
-    # The final models have entries of their own, on the whole text instead of a sample.
-    entries = [entry for entry in read_log(log) if "model" not in entry]
-    kinds = ("loss", "lr", "forward", "backward", "mean")
-    curves = {kind: list(make_curve(entries, kind)) for kind in kinds}
+    entries = read_log(log)
+    curves = {kind: make_curve(entries, kind) for kind in KINDS}
     if not any(curves.values()):
         raise ValueError(f"The log '{log}' has no losses yet; wait until the run has logged one.")
-    return RunCurves(log.resolve().parent.name if log.name == LOG else log.stem, curves)
+    return curves
 
 
 def make_curve(entries: Iterable[dict[str, Any]], kind: str) -> list[Value]:
     """The values of a kind, in the order of the steps; those that cannot be drawn are left out.
 
     A resumed run repeats the steps after its last checkpoint: from a step that the log has twice,
-    the later entries count.
+    the later entries count. The final models have entries of their own, without words, because they
+    are evaluated on the whole text instead of a sample.
     """
     curve: list[Value] = []
     for entry in entries:
-        value, words = entry.get(kind), entry.get("words")
-        if not (isinstance(value, int | float) and isinstance(words, int)):
-            continue
-        if 0 <= words <= MOST and (0 if kind == "lr" else LEAST) <= value <= MOST:
+        value = entry.get(kind)
+        if "words" in entry and isinstance(value, int | float) and 0 <= value <= MOST:
             while curve and curve[-1].step >= entry["step"]:
                 curve.pop()
-            curve.append(Value(words, value, entry["step"]))
+            curve.append(Value(entry["words"], value, entry["step"]))
     return curve

@@ -65,7 +65,7 @@ def test_errors_are_one_line(tmp_path: Path) -> None:
     code, stdout, stderr = run(path)
     assert (code, stdout) == (1, "")
     assert "Cannot add ELMo" in stderr and "No component can learn from ELMo" in stderr
-    assert "There is no config" in run(tmp_path / "gone.cfg")[2]
+    assert "Could not read config file" in run(tmp_path / "gone.cfg")[2]
 
 
 def test_code_of_ones_own(tmp_path: Path) -> None:

@@ -245,10 +245,10 @@ def test_words_of_the_softmax(own: Path, published: Path, tmp_path: Path) -> Non
 def test_words_for_nothing(own: Path, published: Path, tmp_path: Path) -> None:
     words, new = tmp_path / "words.txt", tmp_path / "new"
     (published / "vocab.txt").rename(words)
-    refuses(published, new, "--vocab", words, "--no-head", said="which --no-head leaves out")
-    refuses(own, new, "--vocab", words, said="--vocab is for published weights only")
+    said = "--vocab is for a published head (softmax/W and softmax/b), but there is none in"
+    refuses(published, new, "--vocab", words, "--no-head", said=said)
+    refuses(own, new, "--vocab", words, said=said)
     convert(own, tmp_path / "headless", "--no-head")
-    said = "has none (no softmax/W and softmax/b)"
     refuses(tmp_path / "headless", new, "--vocab", words, said=said)
     result = run("convert", published, new, "--vocab", tmp_path / "nowhere.txt")
     assert result.exit_code == 2 and "does not exist" in result.output
@@ -268,13 +268,12 @@ def test_half_precision(own: Path, tmp_path: Path) -> None:
     [
         (["own", "own"], "already exists. Use --force"),
         (["own", "new", "--to", "tf"], "--to is 'tf'; known are"),
-        (["own", "new", "--half"], "does not support --half"),
-        (["own", "new", "--warm-text", "text.txt"], "does not support --warm-text"),
+        (["own", "new", "--half"], "has no --half and no --warm-text"),
+        (["own", "new", "--warm-text", "text.txt"], "has no --half and no --warm-text"),
         (["own", "new.zip"], "is not a directory"),
         (["own", "text.txt"], "is not a directory"),
         (["nowhere", "new"], "Cannot find the ELMo weights 'nowhere'"),
         (["own", "text.txt/new"], "is not a directory"),
-        (["own"], "Give the weights, then the directory"),
         (["own", "own", "own", "new"], "two files"),
         (["broken", "new"], "missing tensors"),
     ],
@@ -290,6 +289,11 @@ def test_refusals_leave_nothing(
     before = sorted(tmp_path.rglob("*"))
     refuses(*arguments, said=said)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_without_a_directory(own: Path) -> None:
+    result = run("convert", own)
+    assert result.exit_code == 2 and "Missing argument 'IN...'" in result.output
 
 
 def test_force(own: Path, tmp_path: Path) -> None:
@@ -323,7 +327,7 @@ def test_nothing_else_is_replaced(names: Sequence[str], own: Path, tmp_path: Pat
         (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "out" / name).touch()
     before = sorted(tmp_path.rglob("*"))
-    said = "1.txt, 2.txt, 3.txt and 1 more" if len(names) == 4 else names[-1].split("/")[0]
+    said = "1.txt, 2.txt, 3.txt …" if len(names) == 4 else names[-1].split("/")[0]
     reason = "is not replaced, because this command did not write all of it"
     refuses(own, tmp_path / "out", "--force", said=reason)
     refuses(own, tmp_path / "out", "--force", said=said)

@@ -269,24 +269,23 @@ def test_wrong_weights(weights: Path, tmp_path: Path) -> None:
 # The parts
 
 
-def right(senses: str, layer: np.ndarray, layers: list[int]) -> list[float]:
-    """The `accuracy` of contexts by some of their layers, a constant one and this one."""
-    pairs = zip(senses, layer, strict=True)
+def right(senses: str, vectors: np.ndarray, layer: int) -> list[float]:
+    """The `accuracy` of contexts by one of their layers, a constant one and this one."""
+    pairs = zip(senses, vectors, strict=True)
     contexts = [
         Context(("", "x", ""), vector, np.stack([np.ones_like(vector), vector]), sense)
         for sense, vector in pairs
     ]
-    return accuracy(contexts, layer_cosines(contexts, layers)).tolist()
+    return accuracy(contexts, layer_cosines(contexts, layer)).tolist()
 
 
 def test_accuracy() -> None:
-    layer = np.array([[1, 0], [1, 0.1], [0, 1], [0.1, 1], [1, 0.3]])
+    vectors = np.array([[1, 0], [1, 0.1], [0, 1], [0.1, 1], [1, 0.3]])
     by_chance = [0.25, 0.25, 0.5, 0.5, 0.5]
-    assert right("aabbb", layer, []) == by_chance
-    assert right("aabbb", layer, [0]) == by_chance  # all tie
-    assert right("aabbb", layer, [1]) == [1, 1, 1, 1, 0]
+    assert right("aabbb", vectors, 0) == by_chance  # all tie
+    assert right("aabbb", vectors, 1) == [1, 1, 1, 1, 0]
     # Two that are equally near count half each.
-    assert right("aab", np.array([[1, 0], [1, 1], [1, -1]]), [1])[0] == 0.5
+    assert right("aab", np.array([[1, 0], [1, 1], [1, -1]]), 1)[0] == 0.5
 
 
 def test_output_that_lacks_characters(weights: Path) -> None:
@@ -319,7 +318,7 @@ def test_page(weights: Path, tmp_path: Path) -> None:
     n = sum(word == "bank" for word, _, _ in read_sentences())
     assert text.count('<li id="context-') == n
     assert "http" not in text.replace('"http://www.w3.org', "")
-    listed = re.findall(r">(money|river): [^<]*\[bank\][^<]*</text>", text)
+    listed = re.findall(r">(money|river): [^<]*\[bank\][^<]*</li>", text)
     assert listed == ["money"] * (n // 2) + ["river"] * (n // 2)
 
 

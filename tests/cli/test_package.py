@@ -144,7 +144,7 @@ def test_two_files(weights: Path, published: Path, tmp_path: Path) -> None:
     inside = out / "spacy-elmo-old-0.0.0" / "spacy_elmo_old"
     assert load_head(inside)[1].words == WORDS
     result = run(weights, tmp_path / "new", *arguments, *vocab)
-    assert result.exit_code == 1 and "--vocab is for published weights only" in result.output
+    assert result.exit_code == 1 and "--vocab is for a published head" in result.output
 
 
 def test_a_warm_state_of_another_language(published: Path, tmp_path: Path) -> None:
@@ -173,8 +173,8 @@ def test_half_precision_stays_half(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["--name", "my-lang"], "'my-lang' cannot be the name"),
-        (["--name", "en_sm"], "name of an embedded biLM"),
-        (["--version", "first"], "'first' is not a Python package version"),
+        (["--name", "en_sm"], "no name of embedded weights"),
+        (["--version", "first"], "Invalid version: 'first'"),
         (["--build", "rpm"], "--build is 'rpm'"),
     ],
 )

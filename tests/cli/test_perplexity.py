@@ -141,7 +141,7 @@ def test_failures(weights: Path, text: Path, tmp_path: Path) -> None:
     for arguments, said in [
         ([headless, text], "without a language model's head"),
         (["nowhere", text], "Cannot find the ELMo weights 'nowhere'"),
-        ([weights, tmp_path / "gone.txt"], "There is no text"),
+        ([weights, tmp_path / "gone.txt"], "gone.txt: there is no such file"),
         ([weights, tmp_path / "blank.txt"], "There are no words in the text"),
         ([weights, tmp_path / "latin.txt"], "Cannot read"),
         ([weights, tmp_path / "folder"], "No shards at"),

@@ -63,7 +63,7 @@ def test_failures(out: Path, tmp_path: Path) -> None:
 
 
 def test_without_matplotlib(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = run(out)
     assert result.exit_code == 1
     assert "pip install 'spacy-elmo[viz]'" in " ".join(result.output.split())

@@ -1,4 +1,4 @@
-"""``python -m spacy elmo plot-training``: the curves of pretraining runs."""
+"""``python -m spacy elmo plot-training`` and ``plot-mix``: pictures of a run, and of a pipeline."""
 
 from __future__ import annotations
 
@@ -30,3 +30,28 @@ def plot_training_cli(
         file = check_output(output or find_log(out[0]).with_suffix(".png"))
         picture.save(file)
     options.print_result("Drew the training", {"output": str(file)}, as_json)
+
+
+def plot_mix_cli(
+    pipeline: Annotated[str, typer.Argument(help="Name or directory of a spaCy pipeline with an elmo component", metavar="PIPELINE")],
+    output: options.PictureFile = Path("mix.html"),
+    as_json: options.Json = False,
+) -> None:  # fmt: skip
+    """
+    Draw how each component of a pipeline mixes the layers of its biLM.
+
+    Bars compare the layers of a mix, the heat map below them compares components. Layer 0 is the
+    token layer, which knows nothing of context. With --json, the weights are printed too.
+    """
+    import spacy
+
+    from ..pipeline.mixes import mixes
+    from ..viz.mixes import draw_mixes
+    from ..viz.picture import check_output
+
+    with options.report_errors("Cannot draw the mixes", as_json=as_json):
+        check_output(output)
+        found = mixes(spacy.load(pipeline))
+        draw_mixes(found, Path(pipeline).name).save(output)
+    data = {"output": str(output), "mixes": [mix._asdict() for mix in found]}
+    options.print_result("Drew the mixes", data, as_json)
