@@ -20,7 +20,7 @@ from ..util.settings import check_choice
 from ..weights.find import WeightsNotFoundError
 from ..weights.layout import META, Card
 from . import errors, extensions
-from .bilm_shim import BiLMShim
+from .bilm_layer import BiLMShim
 from .doc_layers import DocLayers
 from .elmo_model import ReplacedConfig
 from .gradients import BatchGradients
@@ -253,7 +253,7 @@ class Elmo(Tok2Vec):
         if nlp is not None:
             self.doc_layers.nlp, self._card = nlp, None
             self.tensor_listeners.check(self, nlp.vocab)
-        self.shim.load()  # now rather than in the middle of the training
+        _ = self.shim.bilm  # loaded now rather than in the middle of the training
         self.shim.unfreeze_top(None)  # what an earlier training has frozen
         self.doc_layers.end_batch(with_gradients=False)
         self.doc_layers.describe(self.name, self.shim)

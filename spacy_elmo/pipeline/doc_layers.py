@@ -15,7 +15,7 @@ from .errors import retokenized
 from .gradients import BatchGradients
 
 if TYPE_CHECKING:
-    from .bilm_shim import BiLMShim
+    from .bilm_layer import BiLMShim
 
 
 class DocLayers:

@@ -216,8 +216,8 @@ def mix_not_learned(elmo: str, setting: str, value: float) -> str:
     )
 
 
-def warn_of_language(lang: str, card: Card, weights: object, block: str) -> bool:
-    """Warn of weights of another language than a pipeline; true if they are.
+def warn_of_language(lang: str, card: Card, weights: object, block: str) -> None:
+    """Warn of weights of another language than a pipeline.
 
     Args:
         lang: the pipeline's.
@@ -227,7 +227,7 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> bool
     """
     weights_lang = card.meta.get("lang")
     if not lang or not weights_lang or lang == weights_lang or "xx" in (lang, weights_lang):
-        return False
+        return
     here = known_names(lang)
     elsewhere = [name for name, each in published().items() if each.lang == lang]
     advice = f"Set 'weights' in {block} to "
@@ -246,7 +246,6 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> bool
         UserWarning,
         stacklevel=3,
     )
-    return True
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from thinc.model import serialize_attr
 
 from ..bilm.fingerprint import fingerprint
 from . import errors
-from .bilm_shim import BiLMShim
+from .bilm_layer import BiLMShim
 from .scalar_mix import set_up
 
 ATTRIBUTE = "elmo_learned_from"

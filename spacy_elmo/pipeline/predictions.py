@@ -10,7 +10,7 @@ from thinc.api import Model, get_array_module
 from thinc.types import Floats2d, Floats3d
 
 from ..text.segments import DocPart, chunks, doc_parts
-from .bilm_shim import BiLMShim
+from .bilm_layer import BiLMShim
 from .similarity import ComparedRows
 
 PASSES = 4  # of the biLM at a time: sentences of similar length are read together
