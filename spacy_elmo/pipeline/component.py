@@ -150,9 +150,9 @@ class Elmo(Tok2Vec):
         if docs:
             self.tensor_listeners.check(self, docs[0].vocab)
         with_layers = self.store_layers or bool(self.doc_layers.listeners)
-        outputs = list(predict_docs(docs, self.model, with_layers))
-        if docs and self.model.has_dim("nO") is None:
-            self.model.set_dim("nO", self.shim.config.width)
+        outputs = predict_docs(docs, self.model, with_layers)
+        if outputs and self.model.has_dim("nO") is None:
+            self.model.set_dim("nO", outputs[0].tensor.shape[1])
         check_tensor_listeners(self)
         self._add_sources()
         return outputs

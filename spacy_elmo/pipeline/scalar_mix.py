@@ -113,7 +113,12 @@ def init(model: MixModel, X: Optional[List[Floats3d]] = None, Y: Any = None) -> 
 def set_up(model: MixModel, depth: int, width: int) -> None:
     """Give the mix its parameters for layers ``(depth, n_tokens, width)``, unless it has them."""
     settings: MixSettings = model.attrs["settings"]
-    settings.check_layers(depth)
+    if isinstance(settings.layers, int) and settings.layers >= depth:
+        raise settings.error(
+            "layers",
+            f"the layers of this biLM are numbered from 0, the token layer, to {depth - 1}, the "
+            f"top",
+        )
     if not model.has_dim("nO"):
         model.set_dim("nO", width)
     if model.has_param("w"):
