@@ -1,5 +1,6 @@
 """Every registered name, a cheap constructor each: none of them opens a file."""
 
+from inspect import signature
 from typing import Any, List, Optional, Union
 
 from spacy.tokens import Doc
@@ -7,7 +8,7 @@ from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
 from .pipeline import listener
-from .pipeline.bilm_layer import BiLMLayer
+from .pipeline.bilm_layer import bilm_layer
 from .pipeline.callbacks import ConsoleLogger, gradual_unfreezing, subword_vectors
 from .pipeline.elmo_model import elmo_model
 from .pipeline.scalar_mix import ScalarMix
@@ -22,33 +23,24 @@ __all__ = [
     "Texts", "Tok2Vec", "gradual_unfreezing", "subword_vectors",
 ]  # fmt: skip
 
-# Two constructors have the settings of `BiLMSettings`; a test compares names and defaults.
+
+def takes_settings(constructor: Any) -> Any:
+    """Show spaCy the names, types and defaults of `BiLMSettings` for ``**settings``."""
+    shown, settings = signature(constructor), signature(BiLMSettings, eval_str=True)
+    own = [each for each in shown.parameters.values() if each.kind is each.KEYWORD_ONLY]
+    every = [each.replace(kind=each.KEYWORD_ONLY) for each in settings.parameters.values()]
+    constructor.__signature__ = shown.replace(parameters=[*every, *own])
+    return constructor
 
 
-def BiLM(
-    *,
-    weights: Union[str, List[str]] = "en_sm",
-    frozen: bool = True,
-    width: Optional[int] = None,
-    initial_state: str = "auto",
-    segments: str = "auto",
-    max_words: int = 400,
-    batch_words: int = 4096,
-    learn_rate_factor: float = 1.0,
-    cache_mb: int = 1024,
-    cache_half: bool = False,
-    precision: str = "float32",
-    compiled: bool = False,
-    threads: Optional[int] = None,
-) -> Model[List[Doc], List[Floats3d]]:
+@takes_settings
+def BiLM(**settings: Any) -> Model[List[Doc], List[Floats3d]]:
     """``spacy-elmo.BiLM.v1``: all layers of a biLM (Peters et al. 2018), a PyTorchWrapper of thinc.
 
     Also a layer of thinc's registry, under the same name.
 
     Args:
-        weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-            cache_mb, cache_half, precision, compiled, threads: see
-            `spacy_elmo.pipeline.settings.BiLMSettings`.
+        settings: see `spacy_elmo.pipeline.settings.BiLMSettings`.
 
     Returns:
         ``List[Doc]`` to one array ``(L + 1, n_tokens, 2P)`` each, layer 0 being the token layer.
@@ -56,33 +48,18 @@ def BiLM(
     Raises:
         ValueError: a setting is out of range.
     """
-    return BiLMLayer(BiLMSettings(**locals()))
+    return bilm_layer(BiLMSettings(**settings))
 
 
+@takes_settings
 def Elmo(
-    *,
-    weights: Union[str, List[str]] = "en_sm",
-    frozen: bool = True,
-    width: Optional[int] = None,
-    initial_state: str = "auto",
-    segments: str = "auto",
-    max_words: int = 400,
-    batch_words: int = 4096,
-    learn_rate_factor: float = 1.0,
-    cache_mb: int = 1024,
-    cache_half: bool = False,
-    precision: str = "float32",
-    compiled: bool = False,
-    threads: Optional[int] = None,
-    mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None,
+    *, mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None, **settings: Any
 ) -> Model[List[Doc], List[Floats2d]]:
     """``spacy-elmo.Elmo.v1``: a biLM and a mix of its layers (Peters et al. 2018).
 
     Args:
-        weights, frozen, width, initial_state, segments, max_words, batch_words, learn_rate_factor,
-            cache_mb, cache_half, precision, compiled, threads: see
-            `spacy_elmo.pipeline.settings.BiLMSettings`.
         mix: how the layers become one vector, `spacy-elmo.ScalarMix.v1`; None for its defaults.
+        settings: see `spacy_elmo.pipeline.settings.BiLMSettings`.
 
     Returns:
         ``List[Doc]`` to one array ``(n_tokens, 2P)`` each.
@@ -90,7 +67,6 @@ def Elmo(
     Raises:
         ValueError: a setting is out of range.
     """
-    settings = {name: value for name, value in locals().items() if name != "mix"}
     return elmo_model(BiLM(**settings), mix if mix is not None else ScalarMix())
 
 

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from ..util.settings import Settings, at_least, one_of
 from ..weights.find import find_weights
-from .bilm_shim import BiLMShim
+from .bilm_layer import BiLMShim
 from .component import Elmo
 from .layer_cache import LayerCache
 from .mixes import Mix, mixes

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Union  # noqa: UP035
+from weakref import ref
 
 import srsly
 from spacy.language import Language
@@ -19,17 +20,18 @@ from ..text.segments import chunks
 from ..util.settings import check_choice
 from ..weights.find import WeightsNotFoundError
 from ..weights.layout import META, Card
-from . import errors, extensions
-from .bilm_shim import BiLMShim
+from . import extensions
+from .bilm_layer import BiLMShim
 from .doc_layers import DocLayers
 from .elmo_model import ReplacedConfig
+from .errors import damage_reported
 from .gradients import BatchGradients
 from .learned_from import begin_to_learn, check_tensor_listeners, take_along
 from .listener import ElmoListener
 from .pipeline_parts import model_nodes
 from .predictions import Output, predict_docs, tokens_at_once
 from .scalar_mix import check_parameters, set_up
-from .similarity import set_vector_hooks
+from .similarity import add_hooks
 from .stored_vectors import get_owners, set_vectors
 from .tensor_listeners import TensorListeners
 
@@ -119,7 +121,7 @@ class Elmo(Tok2Vec):
                 self.add_listener(own, component.name)  # type: ignore[arg-type]
                 with contextlib.suppress(WeightsNotFoundError):
                     own.set_shape(self.shim.config.depth, self.shim.config.width)
-        self.tensor_listeners.link(component, self.doc_layers.nlp)
+        self.tensor_listeners.link(component, self.doc_layers.nlp())
 
     def remove_listener(self, listener: Any, component_name: str) -> bool:
         """Unlink a listener; spaCy calls this while it goes over the component's list of them."""
@@ -148,9 +150,9 @@ class Elmo(Tok2Vec):
         if docs:
             self.tensor_listeners.check(self, docs[0].vocab)
         with_layers = self.store_layers or bool(self.doc_layers.listeners)
-        outputs = list(predict_docs(docs, self.model, with_layers))
-        if docs and self.model.has_dim("nO") is None:
-            self.model.set_dim("nO", self.shim.config.width)
+        outputs = predict_docs(docs, self.model, with_layers)
+        if outputs and self.model.has_dim("nO") is None:
+            self.model.set_dim("nO", outputs[0].tensor.shape[1])
         check_tensor_listeners(self)
         self._add_sources()
         return outputs
@@ -184,7 +186,7 @@ class Elmo(Tok2Vec):
             if output.layers is not None and self.doc_layers.listeners:
                 self.doc_layers.add(doc, output.layers)
             if self.vectors == "elmo" or (self.vectors == "auto" and not doc.vocab.vectors.size):
-                set_vector_hooks(doc)
+                add_hooks(doc)
 
     # Learning
 
@@ -251,9 +253,9 @@ class Elmo(Tok2Vec):
                 another biLM.
         """
         if nlp is not None:
-            self.doc_layers.nlp, self._card = nlp, None
+            self.doc_layers.nlp, self._card = ref(nlp), None
             self.tensor_listeners.check(self, nlp.vocab)
-        self.shim.load()  # now rather than in the middle of the training
+        _ = self.shim.bilm  # loaded now rather than in the middle of the training
         self.shim.unfreeze_top(None)  # what an earlier training has frozen
         self.doc_layers.end_batch(with_gradients=False)
         self.doc_layers.describe(self.name, self.shim)
@@ -270,17 +272,21 @@ class Elmo(Tok2Vec):
         super().initialize(get_examples, nlp=nlp)
 
     def _warn_of_settings_without_effect(self) -> None:
+        what = f"A setting of the component '{self.name}' has no effect: model."
         problems = []
         # Those of doc_layers may be disabled, or in another pipeline.
         if not (self.shim.settings.frozen or self.listener_map or self.doc_layers.listeners):
-            problems.append(errors.nobody_listens(self.name))
-        if not self.tok2vec_listeners:
-            mix = self.model.get_ref("mix").attrs["settings"]
-            problems += [
-                errors.mix_not_learned(self.name, name, getattr(mix, name))
-                for name in ("dropout", "l2")
-                if getattr(mix, name)
-            ]
+            problems.append(
+                f"{what}frozen = false: no component listens to this one. Give the model of one a "
+                f"spacy-elmo.ElmoListener.v1, or set frozen = true."
+            )
+        mix = self.model.get_ref("mix").attrs["settings"]
+        for name in () if self.tok2vec_listeners else ("dropout", "l2"):
+            if value := getattr(mix, name):
+                problems.append(
+                    f"{what}mix.{name} = {value}: no spacy.Tok2VecListener.v1 learns from this "
+                    f"mix. A spacy-elmo.ElmoListener.v1 has a mix of its own, and such settings."
+                )
         for problem in problems:
             warnings.warn(problem, UserWarning, stacklevel=3)
 
@@ -293,7 +299,7 @@ class Elmo(Tok2Vec):
             return
         for name, text in self.shim.card.documents.items():
             (Path(path) / name).write_text(text, encoding="utf-8")
-        nlp, meta_json = self.doc_layers.nlp, Path(path).parent / META
+        nlp, meta_json = self.doc_layers.nlp(), Path(path).parent / META
         self._card = None  # the user may have written another meta
         if self._add_sources() and nlp is not None and meta_json.is_file():
             # Such as those of weights that were loaded now: spaCy has written its meta already.
@@ -317,26 +323,22 @@ class Elmo(Tok2Vec):
     def _loading(self, source: str, exclude: Iterable[str]) -> Iterator[None]:
         """Report what thinc does not notice, too: it leaves the parts as they are that the data
         lack."""
-        with errors.damage_reported(self.name, source):
-            mix, shim, bilm = self._parts()
+        with damage_reported(self.name, source):
+            shim, mix = self.shim, self.model.get_ref("mix")
+            before = shim.bilm if shim.is_loaded else None
             yield
             if "model" not in exclude:
-                found = self._parts()
-                if found[:2] != (mix, shim) or found[2] in (None, bilm):
+                are_same = self.shim is shim and self.model.get_ref("mix") is mix
+                if not (are_same and shim.is_loaded and shim.bilm is not before):
                     raise ValueError("a part of its model is missing")
                 check_parameters(mix, shim.config.depth)
         self.doc_layers.are_known = False
         self._add_sources()
 
-    def _parts(self) -> Any:
-        """The mix and the biLM's shim, which stay the same, and the biLM, which does not."""
-        shim = self.shim
-        return self.model.get_ref("mix"), shim, shim.bilm if shim.is_loaded else None
-
     def _add_sources(self) -> bool:
         """Add the sources of loaded weights, once, to the pipeline's meta, and return whether
         there were new ones."""
-        nlp = self.doc_layers.nlp
+        nlp = self.doc_layers.nlp()
         if nlp is None or not self.shim.is_loaded or self._card is self.shim.card:
             return False
         self._card = self.shim.card

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
@@ -11,11 +12,10 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.types import Floats3d
 
-from .errors import retokenized
 from .gradients import BatchGradients
 
 if TYPE_CHECKING:
-    from .bilm_shim import BiLMShim
+    from .bilm_layer import BiLMShim
 
 
 class DocLayers:
@@ -32,6 +32,9 @@ class DocLayers:
         batch: the last batch that the component was updated with, until it is backpropagated.
         listeners: the `ElmoListener`s linked to the component, in any pipeline that it is in.
         are_known: what they have learned from was looked at since they were linked or loaded.
+        nlp: returns the component's pipeline, as long as it exists; None, too, if the component
+            was sourced, copied or unpickled, and does not know the one that it is in.
+        shim: returns the component's shim, as long as it exists.
     """
 
     def __init__(self, name: str = "") -> None:
@@ -40,37 +43,15 @@ class DocLayers:
         self.batch = BatchGradients()
         self.listeners: WeakSet[Any] = WeakSet()
         self.are_known = False
-        self._nlp: ref[Language] | None = None
-        self._shim: ref[BiLMShim] | None = None
+        self.nlp: Callable[[], Language | None] = lambda: None
+        self.shim: Callable[[], BiLMShim | None] = lambda: None
 
     def __reduce__(self) -> tuple[type[DocLayers], tuple[str]]:
         return DocLayers, (self.name,)
 
     def describe(self, name: str, shim: BiLMShim) -> None:
         """Note the component's name and shim as they are now."""
-        self.name, self._shim = name, ref(shim)
-
-    @property
-    def nlp(self) -> Language | None:
-        """The pipeline of the component, as long as it exists.
-
-        A component that was sourced, copied or unpickled does not know the one that it is in.
-        """
-        return None if self._nlp is None else self._nlp()
-
-    @nlp.setter
-    def nlp(self, nlp: Language) -> None:
-        self._nlp = ref(nlp)
-
-    @property
-    def shim(self) -> BiLMShim | None:
-        """The component's shim, as long as it exists."""
-        return None if self._shim is None else self._shim()
-
-    @property
-    def is_gone(self) -> bool:
-        """Return whether the component does not exist any more."""
-        return self._shim is not None and self._shim() is None
+        self.name, self.shim = name, ref(shim)
 
     def start(self, batch: BatchGradients) -> None:
         """Take over a batch that the component has just been updated with."""
@@ -100,7 +81,11 @@ class DocLayers:
         """
         layers, read = self._layers.get(doc, (None, b""))
         if layers is not None and read != token_hash(doc):
-            raise ValueError(retokenized(self.name))
+            raise ValueError(
+                f"A Doc was retokenized since the elmo component '{self.name}' has read it, so its "
+                f"layers no longer fit its tokens. Put the component that retokenizes before "
+                f"'{self.name}'."
+            )
         return layers
 
     def remove(self, doc: Doc) -> None:

@@ -37,7 +37,7 @@ def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
         ValueError: the listener has learned from another biLM.
     """
     if ATTRIBUTE in listener.attrs:
-        component.shim.load()  # to compare what it has learned from
+        _ = component.shim.bilm  # loaded, to compare what it has learned from
         names = [name for name, each in component.listener_map.items() if listener in each]
         check_listener(component, names[0], listener)
     bilm, mix = copied.layers  # thinc's copies have no references

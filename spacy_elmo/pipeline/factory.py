@@ -2,6 +2,7 @@
 
 import json
 from typing import List, Optional, Union  # noqa: UP035
+from weakref import ref
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -46,5 +47,5 @@ def make_elmo(
             f'nlp.add_pipe("elmo", config={{"model": {{"weights": {json.dumps(weights)}}}}}).'
         )
     elmo = Elmo(nlp.vocab, model, name, store_layers=store_layers, vectors=vectors)
-    elmo.doc_layers.nlp = nlp
+    elmo.doc_layers.nlp = ref(nlp)
     return elmo

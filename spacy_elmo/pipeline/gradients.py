@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -48,9 +48,8 @@ class BatchGradients:
         self._index = {id(doc): i for i, doc in enumerate(docs)}
         self._d_layers: dict[int, Any] = {}
         self._listeners: Sequence[Tok2VecListener] = ()
-        self._tensors: Sequence[Any] = ()
         self._backprop_tensors: Callable[..., list[Floats3d]] | None = None
-        self._d_tensors: dict[int, Any] = {}
+        self._d_tensors: Sequence[Any] = ()
 
     def __reduce__(self) -> tuple[type[BatchGradients], tuple[()]]:
         return BatchGradients, ()
@@ -73,18 +72,18 @@ class BatchGradients:
         self._add_loss(penalty(mix))
         if self.trains_bilm:
             self._add_loss(_sum_of_squares(d_layers))
-            _add(self._d_layers, [self._index[id(doc)] for doc in docs], d_layers)
+            self._add([self._index[id(doc)] for doc in docs], d_layers)
 
     def send_tensors(self, listeners: Sequence[Tok2VecListener], mix: MixModel) -> None:
         """Give spaCy's listeners the component's own mix of the layers, which learns with them."""
         if not listeners:
             return
         self._listeners = listeners
-        self._tensors, self._backprop_tensors = mix.begin_update(list(self._layers))
+        tensors, self._backprop_tensors = mix.begin_update(list(self._layers))
         batch_id = Tok2VecListener.get_batch_id(self.docs)
         for listener in listeners:
             add: Any = partial(self._add_d_tensors, listener, mix)
-            listener.receive(batch_id, self._tensors, add)
+            listener.receive(batch_id, tensors, add)
 
     def _add_d_tensors(
         self, listener: Any, mix: MixModel, d_tensors: Sequence[Any]
@@ -95,9 +94,15 @@ class BatchGradients:
             self._add_loss(_sum_of_squares(d_tensors))
         if not self._d_tensors:  # once, though several listeners share the mix
             self._add_loss(penalty(mix))
-        _add(self._d_tensors, range(len(self._tensors)), d_tensors)
+            self._d_tensors = d_tensors
+        else:
+            self._d_tensors = [a + b for a, b in zip(self._d_tensors, d_tensors, strict=True)]
         listener.receive(None, None, None)
         return []
+
+    def _add(self, indices: Iterable[int], d_layers: Iterable[Any]) -> None:
+        for i, gradient in zip(indices, d_layers, strict=True):
+            self._d_layers[i] = self._d_layers[i] + gradient if i in self._d_layers else gradient
 
     def _add_loss(self, loss: Any) -> None:
         """CuPy scalars stay on the GPU until they are printed."""
@@ -106,11 +111,12 @@ class BatchGradients:
     def backprop(self) -> None:
         """Backpropagate the sum of the gradients."""
         if self._d_tensors and self._backprop_tensors is not None:
-            d_tensors = _fill(self._d_tensors, self._tensors)
-            d_layers = self._backprop_tensors(d_tensors, self.trains_bilm)
-            _add(self._d_layers, range(len(d_layers)), d_layers)
+            d_layers = self._backprop_tensors(self._d_tensors, self.trains_bilm)
+            self._add(range(len(d_layers)), d_layers)
         if self._d_layers and self._backprop_layers is not None:
-            self._backprop_layers(_fill(self._d_layers, self._layers))
+            every = enumerate(self._layers)
+            d_layers = [self._d_layers[i] if i in self._d_layers else 0 * x for i, x in every]
+            self._backprop_layers(d_layers)
 
     def close(self) -> None:
         """Let spaCy's listeners that have not used the batch forget it."""
@@ -120,13 +126,3 @@ class BatchGradients:
 
 def _sum_of_squares(arrays: Sequence[Any]) -> Any:
     return sum((array**2).sum() for array in arrays)
-
-
-def _add(sums: dict[int, Any], indices: Sequence[int], gradients: Sequence[Any]) -> None:
-    for i, gradient in zip(indices, gradients, strict=True):
-        sums[i] = sums[i] + gradient if i in sums else gradient
-
-
-def _fill(sums: dict[int, Any], like: Sequence[Any]) -> list[Any]:
-    """The sums in order, zeros where there is no gradient."""
-    return [sums[i] if i in sums else 0 * array for i, array in enumerate(like)]

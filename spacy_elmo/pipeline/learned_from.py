@@ -16,7 +16,7 @@ from thinc.model import serialize_attr
 
 from ..bilm.fingerprint import fingerprint
 from . import errors
-from .bilm_shim import BiLMShim
+from .bilm_layer import BiLMShim
 from .scalar_mix import set_up
 
 ATTRIBUTE = "elmo_learned_from"
@@ -103,7 +103,17 @@ def check_listener(elmo: Any, component: str, listener: Model) -> None:
     """
     width = elmo.shim.config.width
     if isinstance(listener, Tok2VecListener) and listener.get_dim("nO") != width:
-        raise ValueError(errors.other_width(component, listener, elmo.name, width))
+        advice = f"Set it to {width}."
+        if listener.upstream_name == "*":
+            advice += (
+                ' Or, if it should not listen to this component: its upstream is "*", any that '
+                "makes vectors; set that to the name of the one."
+            )
+        raise ValueError(
+            f"The listener in the component '{component}' has the setting width = "
+            f"{listener.get_dim('nO')}, but the vectors of '{elmo.name}' are {width}-dimensional. "
+            f"{advice}"
+        )
     if elmo.shim.is_loaded:
         differ = mismatch(listener, elmo.shim, _own_mix(elmo, listener))
         if differ is not None:
@@ -121,7 +131,7 @@ def _own_mix(elmo: Any, listener: Model) -> Model | None:
 
 def check_tensor_listeners(elmo: Any) -> None:
     """Check the enabled listeners of spaCy's, see `check_listener`; ours check what they read."""
-    nlp = elmo.doc_layers.nlp
+    nlp = elmo.doc_layers.nlp()
     disabled = () if nlp is None else nlp.disabled
     for component, listeners in elmo.listener_map.items():
         for listener in listeners:

@@ -46,24 +46,27 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
 
     def follow(self, doc_layers: DocLayers) -> None:
         """Take note of an elmo component before the listener, and link to it if it is named."""
-        self.before = [each for each in self.before if not (each is doc_layers or each.is_gone)]
-        self.before.append(doc_layers)
+        self.before = _with(self.before, doc_layers)
         if self.upstream == doc_layers.name:
             self.link(doc_layers)
             self.samples.clear()  # spaCy links again when all components are initialized
         elif doc_layers in self.links:
-            nlp = doc_layers.nlp
+            nlp = doc_layers.nlp()
             named = None if nlp is None else dict(nlp.components).get(self.upstream)
             if getattr(named, "doc_layers", None) is doc_layers:
-                said = errors.sourced_as(self.upstream, doc_layers.name)
-                warnings.warn(said, UserWarning, stacklevel=5)
+                warnings.warn(
+                    f"A component listens to '{self.upstream}', which was sourced as "
+                    f"'{doc_layers.name}': when this pipeline is saved and loaded, it will not "
+                    f"find it. Source it as '{self.upstream}'.",
+                    UserWarning,
+                    stacklevel=5,
+                )
             else:
                 self.unlink(doc_layers)  # it was renamed
 
     def link(self, doc_layers: DocLayers) -> None:
         """Take the layers of Docs that a component has read."""
-        self.links = [each for each in self.links if not (each is doc_layers or each.is_gone)]
-        self.links.append(doc_layers)
+        self.links = _with(self.links, doc_layers)
         doc_layers.listeners.add(self)
         doc_layers.are_known = False
 
@@ -151,16 +154,25 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             if are_in_batch == {True}:
                 return doc_layers
             if True in are_in_batch:
-                raise ValueError(errors.not_in_batch(self.upstream))
+                raise ValueError(
+                    f"A component learns from Docs that are not in the batch that "
+                    f"'{self.upstream}' was updated with. Let it learn from the Docs of that batch "
+                    f"only."
+                )
         return None
 
     def check(self, source: DocLayers) -> None:
         """Raise a ValueError if the listener has learned from another biLM than a component's."""
-        shim = source.shim
+        shim, nlp = source.shim(), source.nlp()
         differ = mismatch(self, shim) if shim is not None and shim.is_loaded else None
         if differ is not None:
-            _, component = find_component(self, [] if source.nlp is None else [source.nlp])
+            _, component = find_component(self, [] if nlp is None else [nlp])
             raise ValueError(errors.other_bilm(component, self.upstream, *differ))
+
+
+def _with(known: list[DocLayers], new: DocLayers) -> list[DocLayers]:
+    """The known ones whose component still exists, and a new one, which comes last."""
+    return [each for each in known if each is not new and each.shim() is not None] + [new]
 
 
 def forward(
@@ -172,8 +184,8 @@ def forward(
     layers = [model.find(doc, source, is_train) for doc, source in zip(docs, sources, strict=True)]
     for source in dict.fromkeys(each for each in sources if each is not None):
         model.check(source)
-        if is_train and updated is None and source.shim is not None:
-            source.shim.cache.enable()  # a component frozen in the training does not know
+        if is_train and updated is None and (shim := source.shim()) is not None:
+            shim.cache.enable()  # a component frozen in the training does not know
     batch = None if updated is None else updated.batch
     Y, backprop_mix = mix(layers, is_train)
 
@@ -196,8 +208,11 @@ def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
     if model.has_dim("nO") is None:
         if not model.links:
             raise ValueError(errors.not_linked(model, vocab))
-        raise ValueError(errors.no_weights(model.upstream))
+        raise ValueError(
+            f"A component listens to '{model.upstream}', whose weights cannot be found. Set "
+            f"'weights' in [components.{model.upstream}.model] to weights that are there."
+        )
     model.samples = list(X)
-    own = [each for each in model.links if each.nlp is not None and each.nlp.vocab is vocab]
+    own = [each for each in model.links if (nlp := each.nlp()) is not None and nlp.vocab is vocab]
     for source in (own or model.links)[-1:]:
         model.check(source)

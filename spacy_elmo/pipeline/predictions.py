@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
@@ -10,7 +10,7 @@ from thinc.api import Model, get_array_module
 from thinc.types import Floats2d, Floats3d
 
 from ..text.segments import DocPart, chunks, doc_parts
-from .bilm_shim import BiLMShim
+from .bilm_layer import BiLMShim
 from .similarity import ComparedRows
 
 PASSES = 4  # of the biLM at a time: sentences of similar length are read together
@@ -41,7 +41,7 @@ def tokens_at_once(shim: BiLMShim) -> int:
     return settings.batch_words * max(1, min(PASSES, MAX_BYTES // pass_bytes))
 
 
-def predict_docs(docs: Sequence[Doc], model: Model, with_layers: bool) -> Iterator[Output]:
+def predict_docs(docs: Sequence[Doc], model: Model, with_layers: bool) -> list[Output]:
     """Run a component's model over Docs.
 
     Args:
@@ -49,7 +49,7 @@ def predict_docs(docs: Sequence[Doc], model: Model, with_layers: bool) -> Iterat
         model: `spacy-elmo.Elmo.v1`.
         with_layers: put the layers into the outputs.
 
-    Yields:
+    Returns:
         An output for each Doc.
     """
     bilm, mix = model.get_ref("bilm"), model.get_ref("mix")
@@ -60,20 +60,20 @@ def predict_docs(docs: Sequence[Doc], model: Model, with_layers: bool) -> Iterat
         for doc in docs
         for part in doc_parts(doc, settings.segments, settings.max_words, n_tokens)
     )
-    output: Any = None
+    outputs: list[Any] = []
     for group in chunks(parts, n_tokens, n_tokens):
         layers: list[Any] = bilm.predict(group)
         for part, own, vectors in zip(group, layers, mix.predict(layers), strict=True):
             if part.start == 0:
-                output = _start(part, shim, own, vectors, with_layers)
+                outputs.append(_start(part, shim, own, vectors, with_layers))
+            output = outputs[-1]
             if not part.is_whole:
                 output.tensor[part.start : part.end] = vectors
                 if with_layers:
                     output.layers[:, part.start : part.end] = own
             if output.compared is not None:
                 output.compared.add(part, own)
-            if part.end == len(part.doc):
-                yield output
+    return outputs
 
 
 def _start(part: DocPart, shim: BiLMShim, layers: Any, vectors: Any, with_layers: bool) -> Output:

@@ -21,16 +21,6 @@ EPSILON = 1e-5  # in the layer normalization
 MixModel = Model[List[Floats3d], List[Floats2d]]
 
 
-class Checked:
-    """The parameters that a mix was last found fit to compute with.
-
-    To look at their values is to wait for a GPU: there it is done once for the same parameters,
-    and not in training. thinc does not save it with the mix.
-    """
-
-    parameters: Tuple[Any, Any] = (None, None)
-
-
 def ScalarMix(
     initial_weights: Optional[List[float]] = None,
     gamma: float = 1.0,
@@ -66,7 +56,7 @@ def ScalarMix(
         init=init,
         dims={"nO": None},
         params={"w": None, "gamma": None},
-        attrs={"settings": settings, "checked": Checked()},
+        attrs={"settings": settings},
     )
 
 
@@ -78,11 +68,8 @@ def forward(
     set_up(model, X[0].shape[0], X[0].shape[2])
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
-    checked: Checked = model.attrs["checked"]
-    is_known = checked.parameters[0] is w and checked.parameters[1] is gamma
-    if model.ops.device_type == "cpu" or not (is_train or is_known):
+    if model.ops.device_type == "cpu" or not is_train:  # each step would wait for the GPU
         check_parameters(model, X[0].shape[0])
-    checked.parameters = (None, None) if is_train else (w, gamma)  # they are about to change
     s = layer_weights(model)
     settings: MixSettings = model.attrs["settings"]
     normal = [_normalize(model.ops, x) for x in X] if settings.layer_norm else None
@@ -126,7 +113,12 @@ def init(model: MixModel, X: Optional[List[Floats3d]] = None, Y: Any = None) -> 
 def set_up(model: MixModel, depth: int, width: int) -> None:
     """Give the mix its parameters for layers ``(depth, n_tokens, width)``, unless it has them."""
     settings: MixSettings = model.attrs["settings"]
-    settings.check_layers(depth)
+    if isinstance(settings.layers, int) and settings.layers >= depth:
+        raise settings.error(
+            "layers",
+            f"the layers of this biLM are numbered from 0, the token layer, to {depth - 1}, the "
+            f"top",
+        )
     if not model.has_dim("nO"):
         model.set_dim("nO", width)
     if model.has_param("w"):

@@ -108,12 +108,3 @@ class MixSettings(Settings):
                 f"it has no effect, because layers = {json.dumps(self.layers)} takes one layer "
                 f"alone. Remove one of the two",
             )
-
-    def check_layers(self, depth: int) -> None:
-        """Raise a ValueError if there is no layer of that index among so many."""
-        if isinstance(self.layers, int) and self.layers >= depth:
-            raise self.error(
-                "layers",
-                f"the layers of this biLM are numbered from 0, the token layer, to {depth - 1}, "
-                f"the top",
-            )

@@ -32,7 +32,7 @@ from thinc.types import Floats3d
 
 from ..text.segments import DocPart
 from ..weights.statistics import Statistics
-from .extensions import doc_mean, span_mean, token_vector
+from .extensions import bounds, get_elmo
 from .stored_vectors import HOOK, KEY, get_compared, get_vectors, slice_vectors
 
 RARITY = 3e-4  # SIF's a
@@ -142,11 +142,16 @@ def set_vector_hooks(doc: Doc) -> None:
         NotOnDocError, ValueError: the Doc has no vectors, see `get_vectors`.
     """
     get_vectors(doc)
-    shared: dict[str, Any] = {"has_vector": has_vector, "similarity": similarity}
-    doc.user_span_hooks.update(vector=compared_span_vector, **shared)
-    doc.user_token_hooks.update(vector=compared_token_vector, **shared)
+    add_hooks(doc)
+
+
+def add_hooks(doc: Doc) -> None:
+    """Hook a Doc that has an entry, see `set_vector_hooks`."""
+    hooks: dict[str, Any] = {"vector": vector, "has_vector": has_vector, "similarity": similarity}
+    doc.user_span_hooks.update(hooks)
+    doc.user_token_hooks.update(hooks)
     # Spans and Tokens compute `vector_norm` from `vector` (Spans would call the wrong hook for it).
-    doc.user_hooks.update(vector=compared_doc_vector, vector_norm=vector_norm, **shared)
+    doc.user_hooks.update(hooks, vector_norm=vector_norm)
     doc.user_hooks[HOOK] = partial(slice_vectors, doc.user_data[KEY])
     if multiprocessing.parent_process() is not None:
         ignore_hook_warning()
@@ -158,22 +163,11 @@ def ignore_hook_warning() -> None:
     warnings.filterwarnings("ignore", message=r"\[W109\]")
 
 
-def compared_doc_vector(doc: Doc) -> Any:
-    """``doc.vector``, by which Docs are compared, ``(3P,)``; without statistics ``doc._.elmo``."""
+def vector(obj: Doc | Span | Token) -> Any:
+    """The vector by which an object is compared, ``(3P,)``; without statistics its ``._.elmo``."""
+    doc, start, end = bounds(obj)
     rows = get_compared(doc)
-    return doc_mean(doc) if rows is None else compared_vector(rows)
-
-
-def compared_span_vector(span: Span) -> Any:
-    """``span.vector``, as `compared_doc_vector`."""
-    rows = get_compared(span.doc)
-    return span_mean(span) if rows is None else compared_vector(rows[span.start : span.end])
-
-
-def compared_token_vector(token: Token) -> Any:
-    """``token.vector``, as `compared_doc_vector`."""
-    rows = get_compared(token.doc)
-    return token_vector(token) if rows is None else compared_vector(rows[token.i : token.i + 1])
+    return get_elmo(obj) if rows is None else compared_vector(rows[start:end])
 
 
 def has_vector(obj: Doc | Span | Token) -> bool:

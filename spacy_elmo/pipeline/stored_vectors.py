@@ -170,19 +170,16 @@ def set_vectors(
     compared: Rows = None,
 ) -> None:
     """Write a Doc's entry, see `DocVectors`; it replaces earlier ones."""
-    _remove_entries(doc)
+    for key in _entry_keys(doc):
+        del doc.user_data[key]
     doc.user_data[KEY] = DocVectors(doc, vectors, owners, weak, compared)
 
 
 def clear_vectors(doc: Doc) -> None:
     """Remove a Doc's vectors; its tensor stays as it is."""
-    _remove_entries(doc)
-    doc.user_hooks.pop(HOOK, None)
-
-
-def _remove_entries(doc: Doc) -> None:
     for key in _entry_keys(doc):
         del doc.user_data[key]
+    doc.user_hooks.pop(HOOK, None)
 
 
 def get_owners(doc: Doc) -> tuple[DocLayers, ...]:

@@ -11,8 +11,7 @@ from spacy.pipeline.functions import DocCleaner
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.vocab import Vocab
 
-from . import errors
-from .pipeline_parts import model_nodes
+from .pipeline_parts import list_components, model_nodes
 
 
 class TensorListeners:
@@ -39,7 +38,7 @@ class TensorListeners:
         """Begin anew with each time that spaCy links, which it does with a new listener map."""
         if self._listener_map is not elmo.listener_map:
             self._listener_map = elmo.listener_map
-            nlp = elmo.doc_layers.nlp
+            nlp = elmo.doc_layers.nlp()
             self.linked = Scan(elmo.name, _split([] if nlp is None else nlp.pipeline, elmo)[0])
 
     def link(self, component: Any, nlp: Language | None) -> None:
@@ -60,7 +59,7 @@ class TensorListeners:
             elmo: the elmo component.
             vocab: of the Docs: those of another pipeline than the known one have another.
         """
-        nlp, conflicts = elmo.doc_layers.nlp, self.linked.conflicts
+        nlp, conflicts = elmo.doc_layers.nlp(), self.linked.conflicts
         if nlp is not None and nlp.vocab is vocab:
             pipeline = nlp.pipeline
             if pipeline == self._approved:  # once, as long as nothing is added or disabled
@@ -103,7 +102,8 @@ class Scan:
         self.elmo, self.writers = elmo, [elmo]
         self.before = [name for name, component in before if isinstance(component, Tok2Vec)]
         self.conflicts = [
-            errors.upstream_behind(name, elmo)
+            f"A listener in the component '{name}' learns from '{elmo}', which comes after it. Put "
+            f"'{elmo}' before '{name}'."
             for name, component in before
             if elmo in {node.upstream_name for node in model_nodes(component, Tok2VecListener)}
         ]
@@ -127,14 +127,36 @@ class Scan:
         return conflicts
 
     def _conflict(self, name: str, component: Any, upstream: str, nlp: Language | None) -> str:
-        elmo, last = self.elmo, self.writers[-1]
+        elmo, last, who = self.elmo, self.writers[-1], f"A listener in the component '{name}'"
         if upstream == "*":
-            is_unclear = last == elmo and self.before
-            return errors.two_upstreams(name, self.before[-1], elmo) if is_unclear else ""
+            if last != elmo or not self.before:
+                return ""
+            return (
+                f"{who} has upstream = \"*\", and both '{self.before[-1]}' and '{elmo}' make "
+                f"vectors: it reads those of '{elmo}'. Set its upstream to the name of the one "
+                f"that it should listen to."
+            )
         if (upstream == elmo) == (last == elmo):
             return ""
         components = {} if nlp is None else dict(nlp.components)
-        if last == elmo and component in components.values():
+        if nlp is not None and last == elmo and component in components.values():
             if not hasattr(components.get(upstream), "find_listeners"):
-                return errors.no_upstream(name, upstream, elmo, nlp)  # type: ignore[arg-type]
-        return errors.tensor_replaced(name, upstream, elmo, last)
+                return (
+                    f'{who} has upstream = "{upstream}", but no component of that name makes '
+                    f"vectors. {list_components(nlp)} Set its upstream to '{elmo}', or to the name "
+                    f"of another one that makes vectors."
+                )
+        advice = (
+            f"Put '{last}' before '{elmo}' or behind '{name}', or let '{name}' listen through "
+            f"spacy-elmo.ElmoListener.v1."
+        )
+        if last == elmo:
+            advice = (
+                f"Put '{elmo}' before '{upstream}' or behind '{name}', or give '{name}' a copy of "
+                f"its own before you add '{elmo}': nlp.replace_listeners('{upstream}', '{name}', "
+                f"['model.tok2vec'])."
+            )
+        return (
+            f"{who} learns from '{upstream}', but when it predicts it reads doc.tensor, which "
+            f"'{last}' has replaced by then. {advice}"
+        )
