@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from read_minilm import MODEL
+from make_minilm import MODEL
 from transformers import AutoModel, AutoTokenizer
 
 LAYERS = slice(0, None, 2)  # 0, 2, 4 and 6

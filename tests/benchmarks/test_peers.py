@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,103 @@ def test_sentences(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ["Ann", "Smith", "sang"],
         ["I", "love", "Paris"],
     ]
+
+
+FAST, SLOW = "compiled, bfloat16", "minilm"
+SECONDS = {  # by side and size of batches
+    (FAST, 8): [1.0, 2.0, 1.5],
+    (FAST, 32): [0.5, 0.5, 0.5],
+    ("float32", 8): [1.0, 1.0, 1.0],
+    ("float32", 32): [2.0, 2.0, 2.0],
+    (SLOW, 8): [4.0, 4.0, 4.0],
+    (SLOW, 32): [5.0, 5.0, 5.0],
+    ("minilm, onnx", 8): [1.0, 2.0, 0.5],
+    ("minilm, onnx", 32): [3.0, 3.0, 3.0],
+}
+
+
+def run_of(seconds: float) -> dict[str, object]:
+    costs = {"importing": 1.0, "loading": 0.5, "memory": 99.6, "size": 8.44}
+    return {"version": "1.0", "reading": 2 * seconds, "processor": seconds, **costs}
+
+
+def test_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(PEERS)
+    names = list(dict.fromkeys(name for name, _ in SECONDS))
+    measured = {
+        size: {name: [run_of(x) for x in SECONDS[name, size]] for name in names} for size in (8, 32)
+    }
+    tables = import_module("speed").tabulate(measured, 100, "processor")
+    row = tables["batches of 8"]["minilm, onnx"]
+    assert row[FAST] == 1.0  # of 1, 1 and 1/3, each of the same turn
+    assert row["words/s"] == 50 and row["words/s of the processor"] == 100
+    assert row["start (s)"] == 1.5 and row["memory (MB)"] == 100 and row["weights (MB)"] == 8.4
+    sizes = {name: row["batches of"] for name, row in tables["each at its best"].items()}
+    assert sizes == {FAST: 32, "float32": 8, SLOW: 8, "minilm, onnx": 8}
+    fastest = tables["the fastest of each"]
+    found = {of: (row["side"], row["batches of"], row["ours"]) for of, row in fastest.items()}
+    assert found == {"ours": (FAST, 32, 1.0), "minilm": ("minilm, onnx", 8, 2.0)}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
+def test_speed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ours alone, beside a busy process; what is printed is what is written."""
+    monkeypatch.syspath_prepend(PEERS)
+    text, out = tmp_path / "text.txt", tmp_path / "speed.json"
+    text.write_text("A bank is here. So it is!\n\nNo bank.\n", encoding="utf8")
+    options = ["--runs", "1", "--settings", "float32", "--batch-sizes", "2", "--busy", "1"]
+    monkeypatch.setattr(sys, "argv", ["speed", str(text), "--peers", *options, "--out", str(out)])
+    import_module("speed").main()
+    found = json.loads(out.read_text(encoding="utf8"))
+    assert found["words"] == 12 and found["busy processes"] == 1
+    row = found["tables"]["the fastest of each"]["ours"]
+    assert (
+        f"| ours | float32 | 2 | {row['version']} | {row['words/s']:,} |" in capsys.readouterr().out
+    )
+
+
+def test_busy_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are busy until the context ends."""
+    monkeypatch.syspath_prepend(PEERS)
+    speed, started = import_module("speed"), []
+
+    def start(command: list[str]) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(command))
+        return started[-1]
+
+    monkeypatch.setattr(speed, "subprocess", type("Module", (), {"Popen": staticmethod(start)}))
+    with speed.busy_processes(2):
+        assert [process.poll() for process in started] == [None, None]
+    assert all(process.poll() for process in started) and len(started) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a parent's end is seen there")
+def test_busy_processes_end_with_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(PEERS)
+    not_the_parent = 0
+    command = import_module("speed").BUSY.format(not_the_parent)
+    assert subprocess.run([sys.executable, "-c", command], timeout=30).returncode == 0
+
+
+def test_weights_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made once; nothing is left in its place if that fails."""
+    monkeypatch.syspath_prepend(PEERS)
+    peers = import_module("peers")
+    made = []
+
+    def make(python: str, arguments: list[str], threads: int) -> str:
+        made.append(Path(arguments[1]))
+        if len(made) == 1:
+            raise SystemExit("no memory")
+        return ""
+
+    monkeypatch.setattr(peers, "python_of", lambda peer, cache: "python")
+    monkeypatch.setattr(peers, "run", make)
+    with pytest.raises(SystemExit):
+        peers.weights_of("minilm", tmp_path, tmp_path / "sentences.json")
+    assert not (tmp_path / "minilm" / "weights" / "minilm").exists()
+    found = [peers.weights_of(name, tmp_path, tmp_path) for name in ("minilm", "minilm_onnx")]
+    assert found == 2 * [tmp_path / "minilm" / "weights" / "minilm"] and len(made) == 2
+    assert found[0].is_dir() and peers.weights_of("bilm", tmp_path, tmp_path) is None
