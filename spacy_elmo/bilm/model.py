@@ -150,7 +150,7 @@ class BiLM(nn.Module):
         # Where PyTorch's own settings round products, the layers choose their operands themselves.
         autocast, float32 = rounding(self.device)
         is_rounded = autocast is not None or float32 == "medium"
-        if not bfloat16 and (is_rounded or not lstm[0].compiled):
+        if lstm[0].bias.dtype != torch.float32 or (is_rounded and not bfloat16):
             return encoder, lstm
         return self.derived("inference", lambda: inference_layers(encoder, lstm, bfloat16))
 
