@@ -79,7 +79,7 @@ class KernelInference:
 class OneDNNInference:
     """One LSTM layer by PyTorch's operators, with weights that oneDNN has packed for its products.
 
-    `torch.bmm` packs them anew at each step, and on AMD's processors takes twice as long in float32.
+    `torch.bmm` packs them anew at each step, and takes twice as long in float32 on an AMD.
     A step multiplies ``[x_t; h_{t-1}]`` once. As ``tanh(z) = 2σ(2z) − 1``, the weights of g are
     doubled, so that one pass makes σ of all gates, and the projection is negated: it reads
     ``−σ(o) · tanh(c) = σ(o) − 2σ(o)σ(2c)``.
