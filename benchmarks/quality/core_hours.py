@@ -93,14 +93,14 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
         progress: TrainingProgress = state.progress
         to_ids = model.token_encoder.to_ids
         corpus = TrainingCorpus(Shards(args.shards), vocab, to_ids, config.corpus, training)
-        batches = corpus.batches(progress.position)
+        batches = corpus.batches(progress.position, state.shares())
         # The buffer is made by then: its time is not the arm's.
-        batch, position = next(batches)
+        parts, position = next(batches)
         start, written = time.process_time() - progress.seconds, time.monotonic()
         while (used := time.process_time() - start) < args.seconds:
             share = used / args.seconds
             rate = training.learning_rate * min(1, (share + 1e-3) / WARM_UP, (1 - share) / DECAY)
-            losses.append(float(train_step(state, [batch], rate)))
+            losses.append(float(train_step(state, parts, rate)))
             progress.position, progress.seconds = position, time.process_time() - start
             if len(losses) % 20 == 0:
                 speed = progress.words / progress.seconds
@@ -109,7 +109,7 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
             if time.monotonic() - written > 60:
                 save_checkpoint(checkpoint, progress, config, state.modules, state.optimizer)
                 written = time.monotonic()
-            batch, position = next(batches)
+            parts, position = next(batches)
     save_bilm(model, folder)
     save_head(head, vocab, folder)
     checkpoint.unlink(missing_ok=True)

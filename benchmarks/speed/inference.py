@@ -26,14 +26,15 @@ import torch
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.char_cnn import CharCNN
-from spacy_elmo.bilm.inference_layers import PackedLSTM
+from spacy_elmo.bilm.inference_layers import KernelInference, OneDNNInference
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.text.shards import read_lines
 
 METHODS = (
     (CharCNN, "forward", "cnn"),
     (LSTMLayer, "forward", "lstm"),
-    (PackedLSTM, "__call__", "lstm"),
+    (KernelInference, "__call__", "lstm"),
+    (OneDNNInference, "__call__", "lstm"),
 )
 
 

@@ -122,7 +122,7 @@ def main() -> None:
             source, vocab, CharacterIds(6, 50), CorpusSettings(), TrainingSettings(batch_words=1024)
         )
         watch = Watch("batches", arguments.words // ROWS)
-        for batch, _ in corpus.batches(CorpusPosition()):
+        for [batch], _ in corpus.batches(CorpusPosition()):
             watch.see(batch.n_words)
             if watch.seen >= arguments.words:
                 break

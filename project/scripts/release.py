@@ -128,7 +128,7 @@ def fit_unknown(
     for step in range(steps):
         optimizer.param_groups[0]["lr"] = 0.02 * (1 - step / steps)
         with torch.no_grad():
-            read = hidden_states(model, next(batches)[0])
+            read = hidden_states(model, next(batches)[0][0])
             hidden = torch.cat([read.hidden_f, read.hidden_b])
             targets = torch.cat([read.targets_f, read.targets_b])
             logits = F.linear(hidden, weight, bias)

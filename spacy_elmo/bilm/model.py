@@ -10,11 +10,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from ..util.locks import LOADING
 from ..util.settings import check_choice
-from ..util.threads import threads_for
+from ..util.threads import in_threads, threads_for
 from .char_cnn import CharCNN
 from .char_word_cnn import CharWordCNN
 from .config import PRECISIONS, BiLMConfig
@@ -28,6 +27,7 @@ from .warm_state import compute_warm_state
 from .word_cache import WordCache
 
 Derived = TypeVar("Derived")
+WORK_OF_THREAD = 32  # times a product that pays for a thread is the work that does, see `read`
 State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
 
 
@@ -43,6 +43,7 @@ class BiLM(nn.Module):
         warm_h, warm_c: the warm state, ``(L, 2, 1, P)`` and ``(L, 2, 1, D)``, saved with the
             weights; None until `set_warm_state`.
         n_threads: what `read` and `encode` compute on; None to choose, see `choose_threads`.
+        generator: draws what drops out; None for PyTorch's own.
         layer_size: weights of an LSTM layer.
     """
 
@@ -55,6 +56,7 @@ class BiLM(nn.Module):
         self.word_cache = WordCache()
         self.precision = PRECISIONS[0]
         self.n_threads: int | None = None
+        self.generator: torch.Generator | None = None
         self._derived: dict[str, tuple[int, Any]] = {}
         if config.token_encoder == "vectors":
             self.word_vectors = WordVectors(config)
@@ -150,7 +152,7 @@ class BiLM(nn.Module):
         # Where PyTorch's own settings round products, the layers choose their operands themselves.
         autocast, float32 = rounding(self.device)
         is_rounded = autocast is not None or float32 == "medium"
-        if not bfloat16 and (is_rounded or not lstm[0].compiled):
+        if lstm[0].bias.dtype != torch.float32 or (is_rounded and not bfloat16):
             return encoder, lstm
         return self.derived("inference", lambda: inference_layers(encoder, lstm, bfloat16))
 
@@ -212,12 +214,13 @@ class BiLM(nn.Module):
         packing, n_sentences = Packing(lengths, self.device), len(lengths)
         x = types[tokens[packing.source]]  # (2, N, P)
         is_grad_enabled, config = torch.is_grad_enabled(), self.config
+        rate = self.dropout if self.training else 0.0
         # Without gradients, each layer goes to its place once it is computed.
         block = x.new_empty(1 + len(self.lstm), len(tokens), 2 * x.shape[2])
         layers, ends = [packing.unpack(x, None if is_grad_enabled else block[0])], []
         for j, lstm in enumerate(self.parts()[1]):
             h, c = (s.expand(-1, n_sentences, -1)[:, packing.order] for s in (h0[j], c0[j]))
-            out, *end = lstm(F.dropout(x, self.dropout, self.training), packing, h, c)
+            out, *end = lstm(drop_out(x, rate, self.generator), packing, h, c)
             # The skip is outside the recurrence: h_{t-1} and the state never contain it.
             x = out + x if j > 0 and config.use_skip_connections else out
             layers.append(packing.unpack(x, None if is_grad_enabled else block[j + 1]))
@@ -270,19 +273,39 @@ class BiLM(nn.Module):
         h, c = self.initial_state() if state is None else state
         h, c = (s.expand(-1, -1, len(sentences), -1) for s in (h, c))
         results, ends = [types] * len(sentences), (torch.empty_like(h), torch.empty_like(c))
-        # Batches of about equal size, so that none is left over that is hardly filled.
-        n_tokens = len(indexed.tokens)
-        plan = indexed.plan(-(-n_tokens // max(1, round(n_tokens / batch_words))))
-        for batch in plan:
+        is_grad_enabled, n_tokens = torch.is_grad_enabled(), len(indexed.tokens)
+
+        def read(batch: np.ndarray) -> None:
             tokens, lengths = indexed.select(batch)
             flat = to_device(tokens.astype(np.int64), self.device)
-            with threads_for(len(flat) / max(lengths) * self.layer_size, self.n_threads):
+            work = len(flat) / max(lengths) * self.layer_size  # of a step
+            with torch.set_grad_enabled(is_grad_enabled), threads_for(work, self.n_threads):
                 layers, end = self(types, flat, lengths, (h[:, :, batch], c[:, :, batch]))
             for i, part in zip(batch, layers.split(lengths, dim=1), strict=True):
                 results[i] = part[:, 1:-1]
             if with_state:
                 ends[0][:, :, batch], ends[1][:, :, batch] = end
+
+        with threads_for(n_tokens * self.layer_size / WORK_OF_THREAD, self.n_threads):
+            n_threads = torch.get_num_threads() if self._is_divisible() else 1
+        # Batches of about equal size, so that none is left over that is hardly filled.
+        n_batches = max(1, n_threads * round(n_tokens / batch_words / n_threads), n_threads)
+        plan = indexed.plan(-(-n_tokens // n_batches))
+        in_threads(read, plan, min(n_threads, max(1, len(plan))))
         return results, ends if with_state else None
+
+    def _is_divisible(self) -> bool:
+        """Return whether several threads may read sentences: without gradients, on a CPU, and as
+        they would under settings that PyTorch has for each thread."""
+        is_autocast = rounding(self.device)[0] is not None
+        return self.device.type == "cpu" and not (torch.is_grad_enabled() or is_autocast)
+
+
+def drop_out(x: torch.Tensor, rate: float, generator: torch.Generator | None) -> torch.Tensor:
+    """Set a share of the numbers to zero, and scale the others so that the mean is kept."""
+    if not rate:
+        return x
+    return x * torch.empty_like(x).bernoulli_(1 - rate, generator=generator).div_(1 - rate)
 
 
 def _clear_caches(bilm: BiLM, _: Any) -> None:

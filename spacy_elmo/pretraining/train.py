@@ -77,7 +77,7 @@ def pretrain(
         machine.keep_freed_memory()
         if group.is_first:  # nothing is written before this
             state.start_files()
-        batches = run.corpus.batches(progress.position, (group.rank, group.world_size))
+        batches = run.corpus.batches(progress.position, state.shares())
         if group.device.type == "cuda":
             batches = read_ahead(pinned(batches, group.device))
         with logger as follow:
@@ -133,9 +133,10 @@ def take_steps(
     while not schedule.has_ended(progress) and not group.sum(stopped()):
         started = time.monotonic()
         parts: list[SentenceBatch] = []
-        while len(parts) < settings.accumulate_gradient and not schedule.has_read_all(progress):
-            part, progress.position = next(batches)
-            parts.append(part)
+        for _ in range(settings.accumulate_gradient):
+            if not schedule.has_read_all(progress):
+                shares, progress.position = next(batches)
+                parts += shares
         rate = schedule.learning_rate(progress.step)
         losses.append(train_step(state, parts, rate))
         if len(first_seconds) < ESTIMATE_STEPS:

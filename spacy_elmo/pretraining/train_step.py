@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,11 +15,12 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-from ..bilm.model import BiLM
+from ..bilm.model import BiLM, drop_out
 from ..lm.encoded_sentences import SentenceBatch
 from ..lm.forward import hidden_states
 from ..lm.softmax import Candidates, LogUniformSampler, SoftmaxHead
 from ..lm.stream_state import StreamState
+from ..util.threads import in_threads
 from .config import PretrainConfig, TrainingSettings
 from .data.stats import CorpusStats
 from .run.checkpoint import TrainingProgress
@@ -109,6 +111,7 @@ class BiLMLoss(nn.Module):
         self.model = model
         self.head = head
         self.dropout = dropout
+        self.generator: torch.Generator | None = None
         self.streams = streams
         self.student, self.teacher_weight = student, teacher_weight
 
@@ -126,7 +129,8 @@ class BiLMLoss(nn.Module):
         read = hidden_states(self.model, batch, state)
         if self.streams is not None:
             self.streams.update(read.state)
-        hidden = F.dropout(torch.cat([read.hidden_f, read.hidden_b]), self.dropout)
+        hidden = torch.cat([read.hidden_f, read.hidden_b])
+        hidden = drop_out(hidden, self.dropout, self.generator)
         targets = torch.cat([read.targets_f, read.targets_b])
         if candidates is None:
             loss = self.head.loss(hidden, targets)
@@ -141,6 +145,16 @@ class BiLMLoss(nn.Module):
         distance = (1 - F.cosine_similarity(x, vectors)).sum() / batch.n_predicted
         return loss + self.teacher_weight * distance
 
+    def replica(self) -> BiLMLoss:
+        """A copy for another thread: the same parameters in memory, with gradients and random
+        numbers of its own."""
+        memo: dict[int, Any] = {
+            id(p): nn.Parameter(p.detach(), p.requires_grad) for p in self.parameters()
+        }
+        copy = deepcopy(self, memo)
+        copy.generator = copy.model.generator = torch.Generator()
+        return copy
+
 
 @dataclass(eq=False)
 class TrainState:
@@ -154,6 +168,7 @@ class TrainState:
         sampler: of candidates; None for the full softmax.
         streams, student: see `BiLMLoss`.
         progress: how far the run has come.
+        n_threads: among which each batch is divided, if there is one process.
     """
 
     model: BiLM
@@ -164,6 +179,7 @@ class TrainState:
     streams: StreamState | None = None
     progress: TrainingProgress = field(default_factory=TrainingProgress)
     student: nn.Linear | None = None
+    n_threads: int = 1
 
     def __post_init__(self) -> None:
         settings, device = self.settings, self.group.device
@@ -178,17 +194,24 @@ class TrainState:
         self.parameters = [p for module in self.modules.values() for p in module.parameters()]
         self.optimizer = torch.optim.Adam(self.parameters, betas=(0.9, 0.99), fused=True)
         self._module: nn.Module = self.loss
+        self._replicas: list[BiLMLoss] = []
         self._trains_bilm: bool | None = None
 
-    def module(self) -> nn.Module:
-        """The loss as a module, of which the ranks average the gradients; with the biLM frozen in
-        the steps in which only the head is trained."""
+    def shares(self) -> list[tuple[int, int]]:
+        """The shares of a batch that are read here, one for each thread; see `train_step`."""
+        first, n = self.group.rank * self.n_threads, self.group.world_size * self.n_threads
+        return [(first + i, n) for i in range(self.n_threads)]
+
+    def modules_of_threads(self) -> tuple[nn.Module, list[BiLMLoss]]:
+        """The loss as a module, of which the ranks average the gradients, and a replica for each
+        further thread; with the biLM frozen in the steps in which only the head is trained."""
         trains_bilm = self.progress.step >= self.progress.head_first
         if trains_bilm != self._trains_bilm:
             self._trains_bilm = trains_bilm
             self.model.requires_grad_(trains_bilm)
             self._module = self.group.wrap(self.loss)
-        return self._module
+            self._replicas = [self.loss.replica() for _ in range(1, self.n_threads)]
+        return self._module, self._replicas
 
 
 def train_step(
@@ -197,11 +220,13 @@ def train_step(
     """One optimizer step: zero the gradients, forward and backward, clip, update.
 
     Each micro-batch counts by its share of the step's predictions, so it does not matter how
-    the sentences of a step are divided among micro-batches and ranks.
+    the sentences of a step are divided among micro-batches, threads and ranks. A thread computes
+    on one processor: products of a few hundred rows are too small to be divided themselves.
 
     Args:
         state: what is trained.
-        parts: the micro-batches of the step, or this rank's shares of them.
+        parts: the shares of the first micro-batch of the step, see `TrainState.shares`; then those
+            of the next.
         learning_rate: of the step.
 
     Returns:
@@ -213,24 +238,40 @@ def train_step(
     rng = np.random.default_rng([settings.seed, progress.step])
     torch.manual_seed(int(rng.integers(2**31)) + group.rank)
     candidates = None if state.sampler is None else state.sampler.sample(rng)
-    module = state.module()
-    n_predicted = sum(part.total_predictions for part in parts)
-    total = torch.zeros((), device=group.device)
+    module, replicas = state.modules_of_threads()
+    for i, replica in enumerate(replicas, start=1):
+        if replica.generator is not None:
+            replica.generator.manual_seed(torch.initial_seed() + i)
+    modules: list[nn.Module] = [module, *replicas]
+    micro_batches = parts[:: len(modules)]
+    n_predicted = sum(part.total_predictions for part in micro_batches)
 
-    state.optimizer.zero_grad()
-    for number, part in enumerate(parts, start=1):
-        # Ranks average their gradients once, with the last micro-batch.
-        is_last = number == len(parts)
-        with module.no_sync() if isinstance(module, DDP) and not is_last else nullcontext():
-            with torch.autocast(total.device.type, torch.bfloat16, settings.mixed_precision):
-                mean = module(part.to(group.device), candidates)
-            loss = mean * (part.n_predicted / n_predicted)
-            (loss * group.world_size).backward()  # ranks contribute to a sum, not to a mean
-        total += loss.detach()
+    def backward(thread: int) -> torch.Tensor:
+        """The shares of one thread: their gradients in its module, and their part of the loss."""
+        module, total = modules[thread], torch.zeros((), device=group.device)
+        shares = parts[thread :: len(modules)]
+        for number, part in enumerate(shares, start=1):
+            # Ranks average their gradients once, with the last micro-batch.
+            is_last = number == len(shares)
+            with module.no_sync() if isinstance(module, DDP) and not is_last else nullcontext():
+                with torch.autocast(total.device.type, torch.bfloat16, settings.mixed_precision):
+                    mean = module(part.to(group.device), candidates)
+                loss = mean * (part.n_predicted / n_predicted)
+                (loss * group.world_size).backward()  # ranks contribute to a sum, not to a mean
+            total += loss.detach()
+        return total
+
+    for each in modules:
+        each.zero_grad()
+    total = torch.stack(in_threads(backward, range(len(modules)), len(modules))).sum()
+    for replica in replicas:
+        for parameter, copy in zip(module.parameters(), replica.parameters(), strict=True):
+            if parameter.grad is not None and copy.grad is not None:
+                parameter.grad += copy.grad
     torch.nn.utils.clip_grad_norm_(state.parameters, settings.max_grad_norm)
     state.optimizer.param_groups[0]["lr"] = learning_rate
     state.optimizer.step()
 
     progress.step += 1
-    progress.words += sum(part.total_words for part in parts)
+    progress.words += sum(part.total_words for part in micro_batches)
     return total

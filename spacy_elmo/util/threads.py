@@ -12,12 +12,12 @@ import ctypes
 import math
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
@@ -27,6 +27,9 @@ IMPORTING_PROCESS = os.getpid()
 WORK_PER_THREAD = 2**23  # multiplications of a product, below which threads wait more than work
 NEARLY_FREE = 0.25  # of a processor that others use, at most, where it counts as free
 VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 FIXED = 0  # in place of the user's number: nothing is chosen
 
@@ -110,6 +113,19 @@ def threads(n: int) -> Iterator[None]:
     """
     with _thread_count(n, FIXED):
         yield
+
+
+def in_threads(function: Callable[[T], R], items: Sequence[T], n: int) -> list[R]:
+    """The results of a function for some items, computed by n threads on a processor each.
+
+    Args:
+        function, items: see above. Whether gradients are enabled is the thread's own.
+        n: threads; 1 for the calling one, on as many processors as it has.
+    """
+    if n == 1:
+        return list(map(function, items))
+    with ThreadPoolExecutor(n) as pool:
+        return list(pool.map(threads(1)(function), items))
 
 
 def steady_threads() -> int:

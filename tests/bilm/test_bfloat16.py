@@ -81,7 +81,7 @@ def test_gradients_and_warm_states_are_those_of_float32(bilm: BiLM) -> None:
     bilm.set_precision("bfloat16")
     assert all(map(torch.equal, bilm.read(SENTENCES)[0], exact))
     settings = []  # of the biLM meanwhile: other threads may read with it
-    bilm.lstm[0].register_forward_pre_hook(
+    bilm.char_cnn.register_forward_pre_hook(
         lambda *_: settings.append((bilm.precision, bilm.training))
     )
     assert all(map(torch.equal, compute_warm_state(bilm.train()), warm))

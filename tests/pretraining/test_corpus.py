@@ -61,7 +61,7 @@ def read_words(batch: SentenceBatch) -> list[list[str]]:
 
 def epoch_of(corpus: TrainingCorpus, epoch: int) -> list[SentenceBatch]:
     batches = []
-    for batch, after in corpus.batches(CorpusPosition(epoch)):
+    for [batch], after in corpus.batches(CorpusPosition(epoch)):
         batches.append(batch)
         if after.epoch > epoch:
             break
@@ -104,8 +104,8 @@ def test_the_order_follows_from_the_seed(shards: list[Path]) -> None:
         list(islice(make_corpus(shards, seed=seed).batches(CorpusPosition()), 12))
         for seed in (0, 0, 1)
     )
-    assert all(same_batches(a, b) for (a, _), (b, _) in zip(first, again, strict=True))
-    assert not all(same_batches(a, b) for (a, _), (b, _) in zip(first, other, strict=True))
+    assert all(same_batches(a, b) for ([a], _), ([b], _) in zip(first, again, strict=True))
+    assert not all(same_batches(a, b) for ([a], _), ([b], _) in zip(first, other, strict=True))
 
 
 @pytest.mark.parametrize("buffer_words", [1, 40, 250, 10_000])
@@ -115,7 +115,7 @@ def test_reading_goes_on_from_any_place(shards: list[Path], buffer_words: int) -
     assert whole[-1][1].epoch >= 1
     for done in range(0, 80, 7):
         position = whole[done][1]
-        for (batch, after), (expected, after_expected) in zip(
+        for ([batch], after), ([expected], after_expected) in zip(
             corpus.batches(position), whole[done + 1 : done + 9], strict=False
         ):
             assert same_batches(batch, expected)

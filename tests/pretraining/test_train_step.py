@@ -34,12 +34,13 @@ class Alone(ProcessGroup):
 
 
 def gradients(
-    parts: list[SentenceBatch], group: ProcessGroup = ONE, mixed: bool = False
+    parts: list[SentenceBatch], group: ProcessGroup = ONE, mixed: bool = False, n_threads: int = 1
 ) -> tuple[float, list[torch.Tensor]]:
     """The loss, and the gradient of each parameter."""
     model, head = make_model(len(VOCAB))
     settings = TrainingSettings(dropout=0.0, mixed_precision=mixed, max_grad_norm=1e9)
-    state = TrainState(model, head, settings, group, LogUniformSampler(len(VOCAB), 9))
+    sampler = LogUniformSampler(len(VOCAB), 9)
+    state = TrainState(model, head, settings, group, sampler, n_threads=n_threads)
     loss = train_step(state, parts, 0.0)
     assert all(p.grad is not None for p in state.parameters)
     return float(loss), [p.grad for p in state.parameters if p.grad is not None]
@@ -72,6 +73,39 @@ def test_the_shares_of_processes_are_one_batch(count: int) -> None:
         grads.append(of_share)
     assert sum(losses) == pytest.approx(loss, rel=1e-6)
     assert_same([torch.stack(of_each).mean(0) for of_each in zip(*grads, strict=True)], whole)
+
+
+@pytest.mark.parametrize("n_threads", [2, 3, 12])
+def test_the_shares_of_threads_are_one_batch(n_threads: int) -> None:
+    """Also those of several micro-batches, and where some hold no sentence."""
+    loss, whole = gradients([BLOCK.batch(ALL)])
+    parts = [
+        BLOCK.batch(half, (thread, n_threads))
+        for half in (ALL[:4], ALL[4:])
+        for thread in range(n_threads)
+    ]
+    loss_of_threads, of_threads = gradients(parts, n_threads=n_threads)
+    assert loss_of_threads == pytest.approx(loss, rel=1e-6)
+    assert_same(of_threads, whole)
+
+
+def test_threads_drop_out_the_same_again_but_not_as_each_other() -> None:
+    """However the system orders them; sentences that are alike are dropped out differently."""
+    block = make_block([["a", "b", "c"]] * 8, VOCAB)
+    parts = [block.batch(np.arange(8), (thread, 2)) for thread in range(2)]
+    results = []
+    for _ in range(3):
+        model, head = make_model(len(VOCAB))
+        model.dropout = 0.5
+        state = TrainState(model, head, TrainingSettings(dropout=0.5), ONE, n_threads=2)
+        for _ in range(2):
+            train_step(state, parts, 0.1)
+        results.append([p.detach().clone() for p in state.parameters])
+        (replica,) = state.modules_of_threads()[1]
+        grads = [replica.model.lstm[0].weight_hr.grad, model.lstm[0].weight_hr.grad]
+        assert not torch.allclose(grads[0] * 2, grads[1], rtol=0.01)
+    assert all(map(torch.equal, results[0], results[1]))
+    assert all(map(torch.equal, results[0], results[2]))
 
 
 def test_shares_hold_each_sentence_once() -> None:

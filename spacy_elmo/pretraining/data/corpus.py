@@ -43,7 +43,8 @@ class CorpusPosition(Settings):
 
 
 # Each batch with the position after it: a resumed run loses none of those that were read ahead.
-Batches = Generator[tuple[SentenceBatch, CorpusPosition], None, None]
+# The wanted shares of each batch, and the position after it
+Batches = Generator[tuple[list[SentenceBatch], CorpusPosition], None, None]
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,14 @@ class TrainingCorpus:
     training: TrainingSettings
     teacher: Teacher | None = None
 
-    def batches(self, position: CorpusPosition, share: tuple[int, int] = (0, 1)) -> Batches:
+    def batches(
+        self, position: CorpusPosition, shares: Sequence[tuple[int, int]] = ((0, 1),)
+    ) -> Batches:
         """Batches from a position on, each with the position after it; never ends.
 
         Args:
             position: of the first batch.
-            share: of each batch, see `EncodedSentences.batch`; only the share is made into tensors.
+            shares: of each batch, see `EncodedSentences.batch`; only these are made into tensors.
 
         Raises:
             ValueError: the text has become empty.
@@ -104,11 +107,17 @@ class TrainingCorpus:
                 else:
                     plan = buffer.plan(self.training.batch_words, rng)
                 for b in range(position.batch, len(plan)):
-                    batch = buffer.batch(plan[b], share)
-                    if self.teacher is not None:
-                        batch = taught(batch, buffer.words(plan[b], share), self.teacher)
-                    yield batch, CorpusPosition(*start, b + 1) if b + 1 < len(plan) else after
+                    parts = [self._part(buffer, plan[b], share) for share in shares]
+                    yield parts, CorpusPosition(*start, b + 1) if b + 1 < len(plan) else after
                 position = after
+
+    def _part(
+        self, buffer: EncodedSentences, sentences: np.ndarray, share: tuple[int, int]
+    ) -> SentenceBatch:
+        batch = buffer.batch(sentences, share)
+        if self.teacher is None:
+            return batch
+        return taught(batch, buffer.words(sentences, share), self.teacher)
 
 
 class Pass:
@@ -167,5 +176,5 @@ def read_ahead(items: Iterator[T], n_ahead: int = N_AHEAD) -> Generator[T, None,
 def pinned(batches: Batches, device: torch.device) -> Batches:
     """The batches in pinned memory, which is copied to the GPU asynchronously."""
     torch.cuda.set_device(device)  # of this thread, which would open the first GPU otherwise
-    for batch, position in batches:
-        yield batch.pin_memory(), position
+    for parts, position in batches:
+        yield [part.pin_memory() for part in parts], position

@@ -72,7 +72,11 @@ class RunState(TrainState):
         if run.corpus.teacher is not None:
             size = vector_size(run.corpus.teacher, run.corpus.reader)
             student = nn.Linear((config.model.n_layers + 1) * config.model.width, size)
-        super().__init__(model, head, settings, group, sampler, streams, progress, student)
+        # Streams are carried in one module, and several ranks have one thread each.
+        is_divided = group.device.type == "cpu" and group.world_size == 1 and streams is None
+        n_threads = torch.get_num_threads() if is_divided else 1
+        modules = (model, head, settings, group, sampler, streams, progress, student)
+        super().__init__(*modules, n_threads=n_threads)
 
     @at_the_highest_precision
     def load(self) -> None:
