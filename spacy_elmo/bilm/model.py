@@ -13,7 +13,7 @@ from torch import nn
 
 from ..util.locks import LOADING
 from ..util.settings import check_choice
-from ..util.threads import in_threads, threads_for
+from ..util.threads import WORK_PER_THREAD, in_threads, threads_for
 from .char_cnn import CharCNN
 from .char_word_cnn import CharWordCNN
 from .config import PRECISIONS, BiLMConfig
@@ -27,7 +27,7 @@ from .warm_state import compute_warm_state
 from .word_cache import WordCache
 
 Derived = TypeVar("Derived")
-WORK_OF_THREAD = 32  # times a product that pays for a thread is the work that does, see `read`
+WORK_OF_THREAD = 2**28  # multiplications in a layer that pay for a thread, see `BiLM.read`
 State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
 
 
@@ -104,11 +104,13 @@ class BiLM(nn.Module):
             compute: called by one thread, whose result all share.
         """
         version = weights_version(self)
-        with LOADING:
-            kept = self._derived.get(name)
-            if kept is None or kept[0] != version:
-                kept = self._derived[name] = version, compute()
-            return kept[1]
+        kept = self._derived.get(name)
+        if kept is None or kept[0] != version:
+            with LOADING:
+                kept = self._derived.get(name)
+                if kept is None or kept[0] != version:
+                    kept = self._derived[name] = version, compute()
+        return kept[1]
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles derive anew."""
@@ -273,21 +275,24 @@ class BiLM(nn.Module):
         h, c = self.initial_state() if state is None else state
         h, c = (s.expand(-1, -1, len(sentences), -1) for s in (h, c))
         results, ends = [types] * len(sentences), (torch.empty_like(h), torch.empty_like(c))
-        is_grad_enabled, n_tokens = torch.is_grad_enabled(), len(indexed.tokens)
+        n_tokens = len(indexed.tokens)
 
         def read(batch: np.ndarray) -> None:
             tokens, lengths = indexed.select(batch)
             flat = to_device(tokens.astype(np.int64), self.device)
             work = len(flat) / max(lengths) * self.layer_size  # of a step
-            with torch.set_grad_enabled(is_grad_enabled), threads_for(work, self.n_threads):
+            with threads_for(work, self.n_threads):
                 layers, end = self(types, flat, lengths, (h[:, :, batch], c[:, :, batch]))
             for i, part in zip(batch, layers.split(lengths, dim=1), strict=True):
                 results[i] = part[:, 1:-1]
             if with_state:
                 ends[0][:, :, batch], ends[1][:, :, batch] = end
 
-        with threads_for(n_tokens * self.layer_size / WORK_OF_THREAD, self.n_threads):
-            n_threads = torch.get_num_threads() if self._is_divisible() else 1
+        n_threads = 1
+        if self._is_divisible() and (paying := int(n_tokens * self.layer_size / WORK_OF_THREAD)):
+            self.parts()  # by this thread, which may hold the lock of what is loaded
+            with threads_for(WORK_PER_THREAD * paying, self.n_threads):
+                n_threads = min(torch.get_num_threads(), paying)
         # Batches of about equal size, so that none is left over that is hardly filled.
         n_batches = max(1, n_threads * round(n_tokens / batch_words / n_threads), n_threads)
         plan = indexed.plan(-(-n_tokens // n_batches))

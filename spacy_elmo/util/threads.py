@@ -119,13 +119,19 @@ def in_threads(function: Callable[[T], R], items: Sequence[T], n: int) -> list[R
     """The results of a function for some items, computed by n threads on a processor each.
 
     Args:
-        function, items: see above. Whether gradients are enabled is the thread's own.
+        function, items: see above. Gradients are enabled as they are here; autocast is not.
         n: threads; 1 for the calling one, on as many processors as it has.
     """
     if n == 1:
         return list(map(function, items))
+    is_inference, is_grad = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+
+    def run(item: T) -> R:
+        with threads(1), torch.inference_mode(is_inference), torch.set_grad_enabled(is_grad):
+            return function(item)
+
     with ThreadPoolExecutor(n) as pool:
-        return list(pool.map(threads(1)(function), items))
+        return list(pool.map(run, items))
 
 
 def steady_threads() -> int:

@@ -59,7 +59,7 @@ def test_a_number_of_threads_that_is_set(weights):
     layer = make_layer(weights, frozen=False, threads=3)
     seen, before = [], torch.get_num_threads()
     lstm = bilm_of(layer).lstm[0]
-    lstm.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
+    bilm_of(layer).register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
     layer.predict(make_docs())
     assert seen == [3] and torch.get_num_threads() == before
     outputs, backprop = layer.begin_update(make_docs())

@@ -167,9 +167,9 @@ def test_other_threads_keep_their_number(idle: None) -> None:
 
 
 def watch(model: BiLM) -> list[int]:
-    """The numbers of threads that a biLM's first LSTM layer will compute on."""
+    """The numbers of threads that a biLM's LSTM layers will compute on."""
     seen: list[int] = []
-    model.lstm[0].register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
+    model.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
     return seen
 
 
@@ -186,6 +186,28 @@ def test_results_do_not_depend_on_the_number(idle: None) -> None:
         results.append(torch.cat(layers, dim=1).numpy())
     assert set(seen) == {1, 2, 3}
     assert max(np.abs(result - results[0]).max() for result in results) <= 1e-5
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("compiled", [False, True])
+def test_sentences_are_divided_among_threads(
+    idle: None, monkeypatch: pytest.MonkeyPatch, compiled: bool
+) -> None:
+    """Each computes on one; the states come back too, and an error of one is raised."""
+    torch.manual_seed(0)
+    model = BiLM(BiLMConfig(((1, 16), (3, 16)), 32, 64, n_layers=2), compiled=compiled).eval()
+    sentences = [[f"word{(i * j) % 97}" for j in range(i % 23)] for i in range(60)]
+    expected, (h, c) = model.read(sentences)
+    monkeypatch.setattr("spacy_elmo.bilm.model.WORK_OF_THREAD", 1)
+    seen, model.n_threads = watch(model), 3
+    with torch.inference_mode():
+        layers, (h_divided, c_divided) = model.read(sentences)
+    assert seen == [1, 1, 1]
+    for one, other in [*zip(layers, expected, strict=True), (h_divided, h), (c_divided, c)]:
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+    model.register_forward_pre_hook(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        model.read(sentences)
 
 
 @torch.no_grad()
@@ -230,8 +252,8 @@ nlp = spacy.blank("en")
 elmo = nlp.add_pipe("elmo", config={{"model": {{"threads": {setting}}}}})
 nlp("Loaded.")
 seen, n_before = [], torch.get_num_threads()
-layer = elmo.model.get_ref("bilm").shims[0].bilm.lstm[0]
-layer.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
+bilm = elmo.model.get_ref("bilm").shims[0].bilm
+bilm.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
 nlp("Some words. And more.")
 assert (seen, n_before, torch.get_num_threads()) == ({expected})
 """
