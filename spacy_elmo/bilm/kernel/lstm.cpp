@@ -14,6 +14,9 @@
 #ifdef __AVX512F__
 #include <immintrin.h>
 #endif
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -78,11 +81,9 @@ inline void convert(const float* in, float* out, int64_t n) {
   std::memcpy(out, in, n * sizeof(float));
 }
 
-// Offset of b[k][n] in a (K, N) operand; for bfloat16 pairs of rows are interleaved (VNNI).
-inline int64_t offset(int64_t k, int64_t n, int64_t N, BFloat16*) {
-  return (k / 2) * N * 2 + n * 2 + k % 2;
-}
-inline int64_t offset(int64_t k, int64_t n, int64_t N, float*) { return k * N + n; }
+// Numbers in 32 bits: those of a column of b that are neighbours, for bfloat16 two rows of it (VNNI).
+template <typename T>
+constexpr int64_t PAIR = sizeof(float) / sizeof(T);
 
 template <typename T>
 void product(int64_t M, int64_t N, int64_t K, const T* a, int64_t ld, const T* b, float* c) {
@@ -156,47 +157,73 @@ void add_product(int64_t M, int64_t N, int64_t K, const T* a, int64_t ld, const 
   add_few(M, N, K, a, ld, b, c);
 }
 
-// out[k][n] = row(n)[k] of a (K, N) operand, by parts whose rows stay in cache.
+constexpr int64_t PART = 16;  // columns whose rows stay in cache
+
+// A (K, N) operand b whose column n is row(n).
 template <typename T, typename F>
-void transpose(const F& row, T* out, int64_t K, int64_t N) {
-  constexpr int64_t PART = 16;
-  for (int64_t n0 = 0; n0 < N; n0 += 2 * PART)
-    for (int64_t k0 = 0; k0 < K; k0 += PART)
-      for (int64_t k = k0; k < std::min(k0 + PART, K); ++k)
-        for (int64_t n = n0; n < std::min(n0 + 2 * PART, N); ++n)
-          out[offset(k, n, N, out)] = as(row(n)[k], out);
+void pack_columns(const F& row, T* out, int64_t K, int64_t N) {
+  const int64_t n_pairs = K / PAIR<T>;
+  std::vector<T> rows(PART * K);
+  for (int64_t n0 = 0; n0 < N; n0 += PART) {
+    const int64_t n_rows = std::min(PART, N - n0);
+    for (int64_t n = 0; n < n_rows; ++n) convert(row(n0 + n), rows.data() + n * K, K);
+    const float* from = reinterpret_cast<const float*>(rows.data());
+    float* to = reinterpret_cast<float*>(out) + n0;
+    for (int64_t k = 0; k < n_pairs; ++k, to += N)
+      for (int64_t n = 0; n < n_rows; ++n) std::memcpy(to + n, from + n * n_pairs + k, 4);
+  }
+}
+// N columns of a (K, N) operand b, `out_N` columns wide, whose row k is row(k).
+template <typename T, typename F>
+void pack_rows(const F& row, T* out, int64_t K, int64_t N, int64_t out_N) {
+  std::vector<T> rows(2 * N);
+  for (int64_t k = 0; k < K; k += PAIR<T>, out += PAIR<T> * out_N) {
+    for (int64_t i = 0; i < PAIR<T>; ++i) convert(row(k + i), rows.data() + i * N, N);
+    for (int64_t n = 0; n < N; ++n)
+      for (int64_t i = 0; i < PAIR<T>; ++i) out[n * PAIR<T> + i] = rows[i * N + n];
+  }
 }
 template <typename T>
 void pack_gates(const float* ih, const float* hh, T* out, int64_t D, int64_t P) {
   // (4D, P) twice -> blocks of (2P, 4 * NB)
   for (int64_t block = 0; block < D / NB; ++block, out += 2 * P * 4 * NB) {
     const auto place = [&](int64_t n) { return (n / NB * D + block * NB + n % NB) * P; };
-    transpose([&](int64_t n) { return ih + place(n); }, out, P, 4 * NB);
-    transpose([&](int64_t n) { return hh + place(n); }, out + P * 4 * NB, P, 4 * NB);
+    pack_columns([&](int64_t n) { return ih + place(n); }, out, P, 4 * NB);
+    pack_columns([&](int64_t n) { return hh + place(n); }, out + P * 4 * NB, P, 4 * NB);
   }
+}
+// The row of the weights that is the k-th of `d_gates`: in blocks of NB cells, each with four gates.
+inline int64_t row_of_gate(int64_t k, int64_t D) {
+  return (k / NB % 4) * D + k / (4 * NB) * NB + k % NB;
 }
 template <typename T>
 void pack_both(const float* ih, const float* hh, T* out, int64_t D, int64_t P) {
   // (4D, P) twice, side by side: (4D, 2P), rows in the order of `d_gates`
-  for (int64_t k = 0; k < 4 * D; ++k) {
-    const int64_t row = (k / NB % 4) * D + k / (4 * NB) * NB + k % NB;
-    for (int64_t n = 0; n < P; ++n) {
-      out[offset(k, n, 2 * P, out)] = as(ih[row * P + n], out);
-      out[offset(k, P + n, 2 * P, out)] = as(hh[row * P + n], out);
-    }
-  }
+  const auto place = [&](int64_t k) { return row_of_gate(k, D) * P; };
+  pack_rows([&](int64_t k) { return ih + place(k); }, out, 4 * D, P, 2 * P);
+  pack_rows([&](int64_t k) { return hh + place(k); }, out + P * PAIR<T>, 4 * D, P, 2 * P);
 }
 template <typename T>
 void pack_projection(const float* hr, T* out, int64_t D, int64_t P) {
-  transpose([&](int64_t n) { return hr + n * D; }, out, D, P);  // (P, D) -> (D, P)
+  pack_columns([&](int64_t n) { return hr + n * D; }, out, D, P);  // (P, D) -> (D, P)
 }
 template <typename T>
 void pack_blocks(const float* hr, T* out, int64_t D, int64_t P) {
   // (P, D) -> blocks of (P, NB)
   for (int64_t block = 0; block < D / NB; ++block, out += P * NB)
-    for (int64_t k = 0; k < P; ++k)
-      for (int64_t j = 0; j < NB; ++j)
-        out[offset(k, j, NB, out)] = as(hr[k * D + block * NB + j], out);
+    pack_rows([&](int64_t k) { return hr + k * D + block * NB; }, out, P, NB, NB);
+}
+// The gradient of (4D, P) twice, from its transpose (2P, 4D) in the order of `d_gates`.
+template <typename T>
+void unpack_gradient(const T* from, float* d_ih, float* d_hh, int64_t D, int64_t P) {
+  for (float* to : {d_ih, d_hh}) {
+    for (int64_t k0 = 0; k0 < 4 * D; k0 += PART)
+      for (int64_t n0 = 0; n0 < P; n0 += PART)
+        for (int64_t k = k0; k < k0 + PART; ++k)
+          for (int64_t n = n0; n < std::min(n0 + PART, P); ++n)
+            to[row_of_gate(k, D) * P + n] = from[n * 4 * D + k];
+    from += P * 4 * D;
+  }
 }
 
 struct Steps {  // of a packed batch
@@ -501,26 +528,36 @@ std::vector<at::Tensor> backward_(const at::Tensor& d_out, const at::Tensor& d_h
     }
     blas::brgemm_release(std::is_same<T, BFloat16>::value);
   });
-  std::vector<at::Tensor> d_ws, d_hrs;
+  at::Tensor d_ih = at::empty({2, 4 * D, P}, of), d_hh = at::empty({2, 4 * D, P}, of);
+  std::vector<at::Tensor> d_hrs;
   for (int64_t d = 0; d < 2; ++d) {
     const at::Tensor dg = d_gates[d].narrow(0, 0, N).narrow(1, 0, 4 * D);
-    at::Tensor d_w =
-        at::mm(xh[d].narrow(0, 0, N).t().contiguous(), dg).to(at::kFloat);  // (2P, 4D), in blocks
-    d_ws.push_back(d_w.view({2 * P, D / NB, 4, NB}).permute({2, 1, 3, 0}).reshape({4 * D, 2 * P}));
+    const at::Tensor d_w = at::mm(xh[d].narrow(0, 0, N).t().contiguous(), dg).contiguous();
+    unpack_gradient(d_w.data_ptr<T>(), d_ih.data_ptr<float>() + d * 4 * D * P,
+                    d_hh.data_ptr<float>() + d * 4 * D * P, D, P);
     if (projects)
       d_hrs.push_back(
           at::mm(d_hs[d].narrow(0, 0, N).t().contiguous(), m[d].narrow(0, 0, N)).to(at::kFloat));
   }
-  const at::Tensor d_w = at::stack(d_ws);
   const at::Tensor d_hr = projects ? at::stack(d_hrs) : at::Tensor();
   d_bias = d_bias.sum(0).transpose(1, 2).flatten(1, 3);
-  return {d_x, d_h, d_c, d_w.narrow(2, 0, P), d_w.narrow(2, P, P), d_bias, d_hr};
+  return {d_x, d_h, d_c, d_ih, d_hh, d_bias, d_hr};
+}
+
+// In a thread that has not been here yet, PyTorch's header sets the number of threads anew.
+void keep_number_of_threads() {
+#ifdef _OPENMP
+  const int n = omp_get_max_threads();
+  at::internal::lazy_init_num_threads();
+  omp_set_num_threads(n);
+#endif
 }
 
 at::Tensor given(const std::optional<at::Tensor>& t) { return t ? t->contiguous() : at::Tensor(); }
 
 std::vector<at::Tensor> pack(const at::Tensor& w_ih, const at::Tensor& w_hh,
                              const std::optional<at::Tensor>& w_hr, bool half, bool reads_often) {
+  keep_number_of_threads();
   auto f = half ? pack_<BFloat16> : pack_<float>;
   auto packed = f(w_ih.contiguous(), w_hh.contiguous(), given(w_hr));
   if (reads_often && !half) pack_halves(packed);
@@ -530,6 +567,7 @@ std::vector<at::Tensor> forward(const at::Tensor& x, const at::Tensor& h0, const
                                 const std::vector<at::Tensor>& packed, const at::Tensor& bias,
                                 const std::vector<int64_t>& sizes, double cell_clip,
                                 double proj_clip, bool save) {
+  keep_number_of_threads();
   const Steps steps(sizes);
   auto f = packed[0].scalar_type() == at::kBFloat16 ? forward_<BFloat16> : forward_<float>;
   return f(x.contiguous(), h0.contiguous(), c0.contiguous(), packed, bias.contiguous(), steps,
@@ -540,6 +578,7 @@ std::vector<at::Tensor> backward(
     const at::Tensor& w_ih, const at::Tensor& w_hh, const std::optional<at::Tensor>& w_hr,
     const at::Tensor& out, const at::Tensor& xh, const at::Tensor& gates, const at::Tensor& cells,
     const at::Tensor& m, const std::vector<int64_t>& sizes, double cell_clip, double proj_clip) {
+  keep_number_of_threads();
   const Steps steps(sizes);
   auto f = xh.scalar_type() == at::kBFloat16 ? backward_<BFloat16> : backward_<float>;
   return f(d_out.contiguous(), d_h_n, d_c_n, c0.contiguous(), w_ih.contiguous(), w_hh.contiguous(),
