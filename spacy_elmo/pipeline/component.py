@@ -3,11 +3,13 @@
 import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Union  # noqa: UP035
 from weakref import ref
 
 import srsly
+import torch
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
@@ -18,6 +20,7 @@ from thinc.types import Floats2d
 
 from ..text.segments import chunks
 from ..util.settings import check_choice
+from ..util.threads import results_ahead, threads_for
 from ..weights.find import WeightsNotFoundError
 from ..weights.layout import META, Card
 from . import extensions
@@ -160,14 +163,20 @@ class Elmo(Tok2Vec):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate a stream of Docs, as many at a time as some passes of the biLM read.
 
+        Where there are processors for it, threads read the next Docs while these are used.
+
         Args:
             stream: any number of Docs.
             batch_size: the most Docs at a time.
         """
-        handle = self.get_error_handler()
-        for docs in chunks(stream, tokens_at_once(self.shim), batch_size):
+        handle, shim = self.get_error_handler(), self.shim
+        with threads_for(inf, shim.settings.threads):
+            is_alone = shim.cache.is_on or shim.device.type != "cpu"
+            n_threads = 1 if is_alone else torch.get_num_threads()
+        batches = chunks(stream, tokens_at_once(shim) / n_threads, batch_size)
+        for docs, predict in results_ahead(self.predict, batches, n_threads):
             try:
-                self.set_annotations(docs, self.predict(docs))
+                self.set_annotations(docs, predict())
             except Exception as error:
                 handle(self.name, self, docs, error)
             else:

@@ -12,11 +12,13 @@ import ctypes
 import math
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -132,6 +134,37 @@ def in_threads(function: Callable[[T], R], items: Sequence[T], n: int) -> list[R
 
     with ThreadPoolExecutor(n) as pool:
         return list(pool.map(run, items))
+
+
+def results_ahead(
+    function: Callable[[T], R], items: Iterable[T], n: int
+) -> Iterator[tuple[T, Callable[[], R]]]:
+    """Items in order, each with a function that returns the result for it, or raises its error.
+
+    Results are computed by n threads on a processor each, for at most n items ahead of the one
+    that is used. A lone item is left to the calling thread.
+
+    Args:
+        function, items: see above. Gradients are not enabled.
+        n: threads; 1 to compute each result when it is asked for.
+    """
+    items = iter(items)
+    first = list(islice(items, 2))
+    if n == 1 or len(first) < 2:
+        for item in chain(first, items):
+            yield item, partial(function, item)
+        return
+    run = torch.no_grad()(threads(1)(function))
+    pool = ThreadPoolExecutor(n)
+    try:
+        waiting: deque[tuple[T, Callable[[], R]]] = deque()
+        for item in chain(first, items):
+            waiting.append((item, pool.submit(run, item).result))
+            if len(waiting) > n:
+                yield waiting.popleft()
+        yield from waiting
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def steady_threads() -> int:
