@@ -14,7 +14,7 @@ import multiprocessing
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache, partial
@@ -132,8 +132,7 @@ def in_threads(function: Callable[[T], R], items: Sequence[T], n: int) -> list[R
         with threads(1), torch.inference_mode(is_inference), torch.set_grad_enabled(is_grad):
             return function(item)
 
-    with ThreadPoolExecutor(n) as pool:
-        return list(pool.map(run, items))
+    return list(_pool("in_threads", os.getpid(), n).map(run, items))
 
 
 def results_ahead(
@@ -155,16 +154,27 @@ def results_ahead(
             yield item, partial(function, item)
         return
     run = torch.no_grad()(threads(1)(function))
-    pool = ThreadPoolExecutor(n)
+    # Not those of `in_threads`: what is computed here may wait for a lock.
+    pool = _pool("results_ahead", os.getpid(), n)
+    waiting: deque[tuple[T, Future[R]]] = deque()
     try:
-        waiting: deque[tuple[T, Callable[[], R]]] = deque()
         for item in chain(first, items):
-            waiting.append((item, pool.submit(run, item).result))
+            waiting.append((item, pool.submit(run, item)))
             if len(waiting) > n:
-                yield waiting.popleft()
-        yield from waiting
+                done, future = waiting.popleft()
+                yield done, future.result
+        while waiting:
+            done, future = waiting.popleft()
+            yield done, future.result
     finally:
-        pool.shutdown(cancel_futures=True)
+        for _, future in waiting:
+            future.cancel()
+
+
+@lru_cache
+def _pool(name: str, process_number: int, n: int) -> ThreadPoolExecutor:
+    """Threads that stay, for PyTorch keeps the products that it has compiled by thread."""
+    return ThreadPoolExecutor(n, f"spacy_elmo.{name}")
 
 
 def steady_threads() -> int:
