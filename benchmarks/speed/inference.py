@@ -1,12 +1,12 @@
 """Words per second of the component over real sentences, and where the time goes.
 
-    python benchmarks/speed/inference.py TEXT [--weights en_sm] [--words 50000] [--threads 2]
-        [--runs 5]
-        [--precision bfloat16] [--compiled]
+    python benchmarks/speed/inference.py TEXT [--weights en_sm] [--words 50000]
+        [--threads 1 2] [--runs 5] [--precision bfloat16] [--compiled]
 
 TEXT is any UTF-8 text, a paragraph a line, also .gz or .xz. It is tokenized first; then the
-component reads the Docs in each run once with an empty word cache ("first") and once more with
-the cache it has filled ("warm"), in turn. Printed are the medians of all runs.
+component's `pipe` reads the Docs in each run once with an empty word cache ("first") and once more
+with the cache it has filled ("warm"), with each number of threads in turn. Printed are the medians
+of all runs, and for one thread where the time goes.
 """
 
 from __future__ import annotations
@@ -86,50 +86,51 @@ def main() -> None:
     parser.add_argument("text", type=Path)
     parser.add_argument("--weights", default="en_sm")
     parser.add_argument("--words", type=int, default=50_000)
-    parser.add_argument("--threads", type=int, default=0, help="0: PyTorch's default")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--compiled", action="store_true")
     arguments = parser.parse_args()
-    if arguments.threads:
-        torch.set_num_threads(arguments.threads)
 
     docs = read_docs(arguments.text, arguments.words)
     n_words = sum(len(doc) for doc in docs)
     n_types = len({token.orth for doc in docs for token in doc})
-    names = ("weights", "precision", "compiled")
-    model = {name: getattr(arguments, name) for name in names}
-    model["threads"] = arguments.threads or None
-    elmo = spacy.blank("en").add_pipe("elmo", config={"model": model})
-    bilm = elmo.model.get_ref("bilm").shims[0].bilm
-    elmo.predict(docs[:20])  # PyTorch's own start
-
-    rows: dict[str, list[dict[str, float]]] = {"first": [], "warm": []}
+    model = {name: getattr(arguments, name) for name in ("weights", "precision", "compiled")}
+    components, bilms = {}, {}
+    rows: dict[tuple[str, int], list[dict[str, float]]] = {}
+    for n in arguments.threads:
+        elmo = spacy.blank("en").add_pipe("elmo", config={"model": {**model, "threads": n}})
+        list(elmo.pipe(docs[:200]))  # PyTorch's own start
+        components[n], bilms[n] = elmo, elmo.model.get_ref("bilm").shims[0].bilm
     for _ in range(arguments.runs):
-        bilm.word_cache.clear()
-        for name in rows:
-            seconds = {"cnn": 0.0, "lstm": 0.0}
-            with ExitStack() as stack:
-                for owner, method, part in METHODS:
-                    stack.enter_context(timed(owner, method, part, seconds))
-                start = time.perf_counter()
-                for i in range(0, len(docs), 256):
-                    elmo.predict(docs[i : i + 256])
-                seconds["total"] = time.perf_counter() - start
-            rows[name].append(seconds)
+        for n, elmo in components.items():
+            bilms[n].word_cache.clear()
+            for name in ("first", "warm"):
+                seconds = {"cnn": 0.0, "lstm": 0.0}
+                with ExitStack() as stack:
+                    for owner, method, part in METHODS:
+                        stack.enter_context(timed(owner, method, part, seconds))
+                    start = time.perf_counter()
+                    for _ in elmo.pipe(docs, batch_size=1000):
+                        pass
+                    seconds["total"] = time.perf_counter() - start
+                rows.setdefault((name, n), []).append(seconds)
 
     print(f"{arguments.text.name}: {n_words:,} words, {n_types:,} distinct, {len(docs):,} Docs")
     settings = ", ".join(f"{name} {value}" for name, value in model.items())
     print(f"{settings}; {machine()}; median of {arguments.runs} runs\n")
-    print("| pass | words/s | char-CNN | LSTM | rest |")
-    print("|---|---|---|---|---|")
-    for name, runs in rows.items():
+    print("| pass | threads | words/s | char-CNN | LSTM | rest |")
+    print("|---|---|---|---|---|---|")
+    for (name, n), runs in rows.items():
         total = statistics.median(run["total"] for run in runs)
-        cnn, lstm = (
-            statistics.median(run[part] / run["total"] for run in runs) for part in ("cnn", "lstm")
-        )
-        shares = f"{cnn:.0%} | {lstm:.0%} | {1 - cnn - lstm:.0%}"
-        print(f"| {name} | {n_words / total:,.0f} | {shares} |")
+        shares = "| | |"
+        if n == 1:
+            cnn, lstm = (
+                statistics.median(run[part] / run["total"] for run in runs)
+                for part in ("cnn", "lstm")
+            )
+            shares = f"{cnn:.0%} | {lstm:.0%} | {1 - cnn - lstm:.0%} |"
+        print(f"| {name} | {n} | {n_words / total:,.0f} | {shares}")
 
 
 if __name__ == "__main__":

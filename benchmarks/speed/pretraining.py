@@ -42,13 +42,15 @@ from spacy_elmo.lm.softmax import LogUniformSampler, SoftmaxHead
 from spacy_elmo.lm.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
+from spacy_elmo.pretraining.run.distributed import ProcessGroup
 from spacy_elmo.pretraining.run.machine import (
     keep_freed_memory,
     limit_kernel_cache,
     matmul_precision,
 )
-from spacy_elmo.pretraining.train_step import BiLMLoss
+from spacy_elmo.pretraining.train_step import BiLMLoss, TrainState, train_step
 from spacy_elmo.text.shards import Shards
+from spacy_elmo.util.threads import threads
 
 
 class PlainBiLM(nn.Module):
@@ -200,7 +202,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     arguments, overrides = parser.parse_known_args()
-    torch.set_num_threads(arguments.threads)
+    with threads(arguments.threads):
+        compare(arguments, overrides)
+
+
+def compare(arguments: argparse.Namespace, overrides: list[str]) -> None:
+    """Time the trainers in turn, and print."""
     limit_kernel_cache()
     keep_freed_memory()
     config = read_spacy_config(arguments.config, overrides)
@@ -216,6 +223,8 @@ def main() -> None:
     ours = BiLM(config.model, config.training.dropout, config.training.compiled_lstm).train()
     ours.n_threads = arguments.threads
     head = SoftmaxHead(len(vocab), config.model.projection_dim)
+    group = ProcessGroup(torch.device("cpu"))
+    state = TrainState(ours, head, config.training, group, sampler, n_threads=arguments.threads)
     trainers = {"ours": Trainer(ours, head, config)}
     mixed = config.training.mixed_precision
     plain = {"plain": False, "plain, distinct words": True}
@@ -235,7 +244,9 @@ def main() -> None:
         return plain_loss(trainer.model, trainer.head, batch, sampler, rng)  # type: ignore[arg-type]
 
     batches = corpus.batches(CorpusPosition())
-    first, _ = next(batches)
+    divided = corpus.batches(CorpusPosition(), state.shares())
+    [first], _ = next(batches)
+    next(divided)
     for name in trainers:
         loss_of(name, first, 0).backward()
     our_gradient = head.weight.grad
@@ -254,12 +265,16 @@ def main() -> None:
     with matmul_precision(config.training.matmul_precision):
         for step in range(arguments.steps + 1):
             start = time.perf_counter()
-            batch, _ = next(batches)
+            [batch], _ = next(batches)
             data_seconds.append(time.perf_counter() - start)
             n_words.append(batch.n_words)
-            for name, trainer in trainers.items():
+            parts_of_threads, _ = next(divided)
+            start = time.perf_counter()
+            train_step(state, parts_of_threads, config.training.learning_rate)
+            trainers["ours"].seconds.append(time.perf_counter() - start)
+            for name in list(trainers)[1:]:
                 with autocast(mixed and not name.endswith("float32")):
-                    trainer.step(partial(loss_of, name, batch, step))
+                    trainers[name].step(partial(loss_of, name, batch, step))
             with autocast(mixed):
                 parts.append(shares(ours, head, batch, sampler, config))
     for name, trainer in trainers.items():

@@ -80,7 +80,7 @@ class CharCNN(nn.Module):
             return torch.cat([self._convolve(ids, weight) for ids in char_ids.split(n_words)])
         sizes = self.to_ids.sizes((char_ids != self.to_ids.padding).sum(dim=1))
         sizes, order = sizes.sort(stable=True)  # words of similar length together
-        counts = (sizes.cumsum(dim=0) // at_once).unique_consecutive(return_counts=True)[1].tolist()
+        counts = np.unique(sizes.numpy().cumsum() // at_once, return_counts=True)[1].tolist()
         groups = [
             self._convolve(char_ids[words, : int(size[-1])], weight)
             for words, size in zip(order.split(counts), sizes.split(counts), strict=True)

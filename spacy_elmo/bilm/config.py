@@ -9,7 +9,7 @@ from typing import Any
 from ..util.settings import Settings, above_zero, in_range, one_of
 
 INITIAL_STATES = ("zero", "warm")
-PRECISIONS = ("float32", "bfloat16")  # of what is computed without gradients
+PRECISIONS = ("float32", "bfloat16", "auto")  # of what is computed without gradients
 # The token encoders, and the settings that are theirs alone.
 CHARACTERS = ("filters", "char_dim", "activation", "n_highway", "max_characters_per_token")
 TABLES = ("n_characters", "n_words", "n_vectors", "vector_dim")  # sizes

@@ -44,3 +44,11 @@ def autocast_type(device: torch.device) -> torch.dtype | None:
 def rounding(device: torch.device) -> tuple[torch.dtype | None, str]:
     """Return PyTorch's rounding of products; in caches, part of the key of what they hold."""
     return autocast_type(device), torch.get_float32_matmul_precision()
+
+
+def multiplies_bfloat16() -> bool:
+    """Return whether the CPU has instructions for products of bfloat16 operands; False if PyTorch
+    does not say."""
+    find = getattr(torch.cpu, "get_capabilities", None)
+    capabilities = {} if find is None else find()
+    return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16"))

@@ -148,7 +148,7 @@ def results_ahead(
         n: threads; 1 to compute each result when it is asked for.
     """
     items = iter(items)
-    first = list(islice(items, 2))
+    first = list(islice(items, min(n, 2)))
     if n == 1 or len(first) < 2:
         for item in chain(first, items):
             yield item, partial(function, item)
