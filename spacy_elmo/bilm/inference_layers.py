@@ -16,6 +16,7 @@ from .static_vectors import WordVectors
 
 Encode = Callable[[torch.Tensor], torch.Tensor]
 Layer = Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
+MOST_PACKED = 2**26  # bytes of a layer in float32, of which a packed copy may take as many again
 
 
 def inference_layers(
@@ -48,7 +49,11 @@ def _pack(layer: LSTMLayer, bfloat16: bool) -> Layer:
     if kernel is not None:
         return KernelInference(layer, kernel, bfloat16)
     if torch.backends.mkldnn.is_available():
-        return OneDNNInference(layer, torch.bfloat16 if bfloat16 else torch.float32)
+        n_bytes = 4 * sum(weight.numel() for weight in layer.parameters())
+        if bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+            return OneDNNInference(layer, torch.bfloat16)
+        if not bfloat16 and n_bytes <= MOST_PACKED:
+            return OneDNNInference(layer, torch.float32)
     if bfloat16:
         layer = deepcopy(layer)
         for weight in layer.parameters():
@@ -125,10 +130,10 @@ class OneDNNInference:
     ) -> None:
         """One direction, into ``out``, ``c_n`` (which has the cells at the start) and ``h_n``."""
         (N, P), (B, D) = x.shape, c_n.shape
-        inputs = torch.empty(N, 2 * P, dtype=self.dtype)  # [x_t; h_{t-1}] of each token
+        inputs = x.new_empty(N, 2 * P, dtype=self.dtype)  # [x_t; h_{t-1}] of each token
         inputs[:, :P] = x
         inputs[:B, P:] = h0
-        all_gates, sigmoids = torch.empty(B, 4 * D), torch.empty(B, D)
+        all_gates, sigmoids = x.new_empty(B, 4 * D), x.new_empty(B, D)
         for (start, size), (after, remaining) in pairwise([*steps, (N, 0)]):
             gates = all_gates[:size]  # (size, 4D)
             product = _times(inputs[start : start + size], self.weight[d])

@@ -3,13 +3,11 @@
 import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import inf
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Union  # noqa: UP035
 from weakref import ref
 
 import srsly
-import torch
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
@@ -18,9 +16,10 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 
+from ..bilm.torch_precision import rounding
 from ..text.segments import chunks
 from ..util.settings import check_choice
-from ..util.threads import results_ahead, threads_for
+from ..util.threads import results_ahead, steady_threads
 from ..weights.find import WeightsNotFoundError
 from ..weights.layout import META, Card
 from . import extensions
@@ -40,6 +39,8 @@ from .tensor_listeners import TensorListeners
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
+
+MOST_THREADS = 8  # more would read few sentences each
 
 
 class Elmo(Tok2Vec):
@@ -170,9 +171,11 @@ class Elmo(Tok2Vec):
             batch_size: the most Docs at a time.
         """
         handle, shim = self.get_error_handler(), self.shim
-        with threads_for(inf, shim.settings.threads):
-            is_alone = shim.cache.is_on or shim.device.type != "cpu"
-            n_threads = 1 if is_alone else torch.get_num_threads()
+        # A cache and autocast are of one thread; a stream of single Docs may wait for each.
+        is_alone = shim.cache.is_on or rounding(shim.device)[0] is not None or batch_size == 1
+        n_threads = min(MOST_THREADS, steady_threads(shim.settings.threads))
+        if is_alone or shim.device.type != "cpu":
+            n_threads = 1
         batches = chunks(stream, tokens_at_once(shim) / n_threads, batch_size)
         for docs, predict in results_ahead(self.predict, batches, n_threads):
             try:

@@ -14,11 +14,10 @@ import multiprocessing
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache, partial
-from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -132,7 +131,10 @@ def in_threads(function: Callable[[T], R], items: Sequence[T], n: int) -> list[R
         with threads(1), torch.inference_mode(is_inference), torch.set_grad_enabled(is_grad):
             return function(item)
 
-    return list(_pool("in_threads", os.getpid(), n).map(run, items))
+    pool = _pool("in_threads", os.getpid(), n)
+    futures = [pool.submit(run, item) for item in items]
+    wait(futures)
+    return [future.result() for future in futures]
 
 
 def results_ahead(
@@ -148,27 +150,47 @@ def results_ahead(
         n: threads; 1 to compute each result when it is asked for.
     """
     items = iter(items)
-    first = list(islice(items, min(n, 2)))
-    if n == 1 or len(first) < 2:
-        for item in chain(first, items):
+    if n == 1:
+        for item in items:
             yield item, partial(function, item)
         return
     run = torch.no_grad()(threads(1)(function))
     # Not those of `in_threads`: what is computed here may wait for a lock.
     pool = _pool("results_ahead", os.getpid(), n)
+    first: list[T] = []  # left to the calling thread if nothing follows
     waiting: deque[tuple[T, Future[R]]] = deque()
+    used: list[Future[R]] = []
+    error: Exception | None = None
     try:
-        for item in chain(first, items):
-            waiting.append((item, pool.submit(run, item)))
+        while error is None:
+            try:
+                item = next(items)
+            except StopIteration:
+                break
+            except Exception as raised:  # after the results of what came before it
+                error = raised
+                break
+            if not (first or waiting or used):
+                first = [item]
+                continue
+            waiting.extend((each, pool.submit(run, each)) for each in [*first, item])
+            first = []
             if len(waiting) > n:
                 done, future = waiting.popleft()
+                used = [future]
                 yield done, future.result
+        for item in first:
+            yield item, partial(function, item)
         while waiting:
             done, future = waiting.popleft()
+            used = [future]
             yield done, future.result
-    finally:
+        if error is not None:
+            raise error
+    finally:  # nothing is read behind the caller's back
         for _, future in waiting:
             future.cancel()
+        wait([*used, *(future for _, future in waiting)])
 
 
 @lru_cache
@@ -177,10 +199,14 @@ def _pool(name: str, process_number: int, n: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n, f"spacy_elmo.{name}")
 
 
-def steady_threads() -> int:
-    """A number of threads for long work, whose last digits must not depend on the load."""
+def steady_threads(setting: int | None = None) -> int:
+    """A number of threads for long work, which does not depend on the load.
+
+    Args:
+        setting: the user's; None to choose.
+    """
     process = _process(os.getpid())._replace(passes=set(), free=usable_processors)
-    return choose_threads(math.inf, process, torch.get_num_threads())
+    return choose_threads(math.inf, process, torch.get_num_threads(), setting)
 
 
 @contextmanager

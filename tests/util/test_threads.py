@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,7 @@ from spacy_elmo.util.threads import (
     WORK_PER_THREAD,
     Process,
     choose_threads,
+    results_ahead,
     steady_threads,
     threads,
     threads_for,
@@ -208,6 +210,52 @@ def test_sentences_are_divided_among_threads(
     model.register_forward_pre_hook(lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         model.read(sentences)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("n_items", [0, 1, 2, 9])
+def test_results_ahead_come_in_order(n: int, n_items: int) -> None:
+    found = [(item, result()) for item, result in results_ahead(lambda i: i * i, range(n_items), n)]
+    assert found == [(i, i * i) for i in range(n_items)]
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("n_items", [0, 1, 4])
+def test_an_error_of_the_items_comes_after_the_results_before_it(n: int, n_items: int) -> None:
+    def items() -> Iterator[int]:
+        yield from range(n_items)
+        raise OSError("the stream broke")
+
+    found = []
+    with pytest.raises(OSError, match="the stream broke"):
+        for _, result in results_ahead(lambda i: i, items(), n):
+            found.append(result())
+    assert found == list(range(n_items))
+
+
+def test_an_error_of_one_result_leaves_the_others() -> None:
+    found: list[float | None] = []
+    for _, result in results_ahead(lambda i: 1 / i, [1, 0, 2, 4], 2):
+        try:
+            found.append(result())
+        except ZeroDivisionError:
+            found.append(None)
+    assert found == [1, None, 0.5, 0.25]
+
+
+def test_nothing_is_computed_behind_the_back_of_who_stops() -> None:
+    running: list[int] = []
+
+    def slow(item: int) -> int:
+        running.append(item)
+        time.sleep(0.2)
+        running.remove(item)
+        return item
+
+    ahead = results_ahead(slow, range(9), 2)
+    next(ahead)
+    ahead.close()  # type: ignore[attr-defined]
+    assert running == []
 
 
 @torch.no_grad()

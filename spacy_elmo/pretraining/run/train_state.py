@@ -40,6 +40,7 @@ from .machine import matmul_precision
 from .prepare_run import Run
 
 WARM_UP_SENTENCES = 64
+WORDS_OF_THREAD = 512  # of a batch, at least: each thread has gradients of its own
 # Whatever the precision in training: evaluations are compared.
 at_the_highest_precision = matmul_precision("highest")
 
@@ -74,7 +75,8 @@ class RunState(TrainState):
             student = nn.Linear((config.model.n_layers + 1) * config.model.width, size)
         # Streams are carried in one module, and several ranks have one thread each.
         is_divided = group.device.type == "cpu" and group.world_size == 1 and streams is None
-        n_threads = torch.get_num_threads() if is_divided else 1
+        most = max(1, settings.batch_words // WORDS_OF_THREAD)
+        n_threads = min(torch.get_num_threads(), most) if is_divided else 1
         modules = (model, head, settings, group, sampler, streams, progress, student)
         super().__init__(*modules, n_threads=n_threads)
 
