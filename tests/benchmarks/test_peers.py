@@ -6,13 +6,26 @@ import json
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import spacy_elmo
 
 PEERS = Path(__file__).parents[2] / "benchmarks" / "peers"
+
+
+def load_speed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script speed.py under another name: the project has one of this name, too."""
+    monkeypatch.syspath_prepend(PEERS)
+    spec = spec_from_file_location("speed_of_peers", PEERS / "speed.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
@@ -68,7 +81,7 @@ def test_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = {
         size: {name: [run_of(x) for x in SECONDS[name, size]] for name in names} for size in (8, 32)
     }
-    tables = import_module("speed").tabulate(measured, 100, "processor")
+    tables = load_speed(monkeypatch).tabulate(measured, 100, "processor")
     row = tables["batches of 8"]["minilm, onnx"]
     assert row[FAST] == 1.0  # of 1, 1 and 1/3, each of the same turn
     assert row["words/s"] == 50 and row["words/s of the processor"] == 100
@@ -90,7 +103,7 @@ def test_speed(
     text.write_text("A bank is here. So it is!\n\nNo bank.\n", encoding="utf8")
     options = ["--runs", "1", "--settings", "float32", "--batch-sizes", "2", "--busy", "1"]
     monkeypatch.setattr(sys, "argv", ["speed", str(text), "--peers", *options, "--out", str(out)])
-    import_module("speed").main()
+    load_speed(monkeypatch).main()
     found = json.loads(out.read_text(encoding="utf8"))
     assert found["words"] == 12 and found["busy processes"] == 1
     row = found["tables"]["the fastest of each"]["ours"]
@@ -102,7 +115,7 @@ def test_speed(
 def test_busy_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are busy until the context ends."""
     monkeypatch.syspath_prepend(PEERS)
-    speed, started = import_module("speed"), []
+    speed, started = load_speed(monkeypatch), []
 
     def start(command: list[str]) -> subprocess.Popen[bytes]:
         started.append(subprocess.Popen(command))
@@ -118,7 +131,7 @@ def test_busy_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_busy_processes_end_with_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(PEERS)
     not_the_parent = 0
-    command = import_module("speed").BUSY.format(not_the_parent)
+    command = load_speed(monkeypatch).BUSY.format(not_the_parent)
     assert subprocess.run([sys.executable, "-c", command], timeout=30).returncode == 0
 
 
