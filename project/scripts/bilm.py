@@ -15,6 +15,7 @@ from sizes import find_size
 from text_facts import FACTS
 from wasabi import msg
 
+from spacy_elmo.bilm.torch_precision import has_bfloat16
 from spacy_elmo.cli.options import report_errors
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 
@@ -117,12 +118,6 @@ def find_settings(gpu_id: int) -> list[object]:
     elif gpu_id < 0:
         msg.info("Without products in bfloat16, for which this CPU has no instructions: slower")
     return found
-
-
-def has_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """Tell whether the CPU has instructions for bfloat16, by the flags that Linux lists."""
-    text = cpuinfo.read_text(encoding="utf-8") if cpuinfo.exists() else ""
-    return any(flag.endswith("bf16") for flag in text.split())
 
 
 def find_steps(run: Path, config: Path, minutes: float, overrides: list[object]) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from .lstm_layer import LSTMLayer
 from .packing import Packing, to_device
 from .sentence_batches import IndexedSentences, id_tensor
 from .static_vectors import WordVectors
-from .torch_precision import multiplies_bfloat16, rounding
+from .torch_precision import has_bfloat16, rounding
 from .warm_state import compute_warm_state
 from .word_cache import WordCache
 
@@ -140,7 +140,7 @@ class BiLM(nn.Module):
         """
         check_choice("The precision", precision, PRECISIONS)
         if precision == "auto":
-            precision = "bfloat16" if multiplies_bfloat16() else "float32"
+            precision = "bfloat16" if has_bfloat16() else "float32"
         self.precision = precision
         for lstm in self.lstm:
             assert isinstance(lstm, LSTMLayer)
@@ -201,6 +201,7 @@ class BiLM(nn.Module):
         tokens: torch.Tensor,
         lengths: Sequence[int],
         state: State | None = None,
+        lstms: Sequence[Layer] | None = None,
     ) -> tuple[torch.Tensor, State]:
         """All layers of sentences, concatenated, boundaries included.
 
@@ -210,6 +211,7 @@ class BiLM(nn.Module):
             lengths: tokens of each sentence; they add up to N.
             state: what each sentence starts from, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``
                 for all sentences, or with B = 1 the same for each; `initial_state` if None.
+            lstms: the LSTM layers as `parts` gives them; None to ask it.
 
         Returns:
             Layers ``(L + 1, N, 2P)``, layer 0 being ``[x; x]``, and the state in which each
@@ -223,7 +225,7 @@ class BiLM(nn.Module):
         # Without gradients, each layer goes to its place once it is computed.
         block = x.new_empty(1 + len(self.lstm), len(tokens), 2 * x.shape[2])
         layers, ends = [packing.unpack(x, None if is_grad_enabled else block[0])], []
-        for j, lstm in enumerate(self.parts()[1]):
+        for j, lstm in enumerate(self.parts()[1] if lstms is None else lstms):
             h, c = (s.expand(-1, n_sentences, -1)[:, packing.order] for s in (h0[j], c0[j]))
             out, *end = lstm(drop_out(x, rate, self.generator), packing, h, c)
             # The skip is outside the recurrence: h_{t-1} and the state never contain it.
@@ -278,14 +280,15 @@ class BiLM(nn.Module):
         h, c = self.initial_state() if state is None else state
         h, c = (s.expand(-1, -1, len(sentences), -1) for s in (h, c))
         results, ends = [types] * len(sentences), (torch.empty_like(h), torch.empty_like(c))
-        n_tokens = len(indexed.tokens)
+        # The same for all batches, and by this thread, which may hold the lock of what is loaded.
+        n_tokens, (_, lstms) = len(indexed.tokens), self.parts()
 
         def read(batch: np.ndarray) -> None:
             tokens, lengths = indexed.select(batch)
             flat = to_device(tokens.astype(np.int64), self.device)
             work = len(flat) / max(lengths) * self.layer_size  # of a step
             with threads_for(work, self.n_threads):
-                layers, end = self(types, flat, lengths, (h[:, :, batch], c[:, :, batch]))
+                layers, end = self(types, flat, lengths, (h[:, :, batch], c[:, :, batch]), lstms)
             for i, part in zip(batch, layers.split(lengths, dim=1), strict=True):
                 results[i] = part[:, 1:-1]
             if with_state:
@@ -293,11 +296,10 @@ class BiLM(nn.Module):
 
         n_threads = 1
         if self._is_divisible() and (paying := int(n_tokens * self.layer_size / WORK_OF_THREAD)):
-            self.parts()  # by this thread, which may hold the lock of what is loaded
             with threads_for(WORK_PER_THREAD * paying, self.n_threads):
                 n_threads = min(torch.get_num_threads(), paying)
         # Batches of about equal size, so that none is left over that is hardly filled.
-        n_batches = max(1, n_threads * round(n_tokens / batch_words / n_threads), n_threads)
+        n_batches = n_threads * max(1, round(n_tokens / batch_words / n_threads))
         plan = indexed.plan(-(-n_tokens // n_batches))
         in_threads(read, plan, min(n_threads, max(1, len(plan))))
         return results, ends if with_state else None

@@ -10,6 +10,7 @@ mixed precision.
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -46,9 +47,7 @@ def rounding(device: torch.device) -> tuple[torch.dtype | None, str]:
     return autocast_type(device), torch.get_float32_matmul_precision()
 
 
-def multiplies_bfloat16() -> bool:
-    """Return whether the CPU has instructions for products of bfloat16 operands; False if PyTorch
-    does not say."""
-    find = getattr(torch.cpu, "get_capabilities", None)
-    capabilities = {} if find is None else find()
-    return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16"))
+def has_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Tell whether the CPU has instructions for bfloat16, by the flags that Linux lists."""
+    text = cpuinfo.read_text(encoding="utf-8") if cpuinfo.exists() else ""
+    return any(flag.endswith("bf16") for flag in text.split())

@@ -3,7 +3,8 @@
 The products of a biLM are small. Several threads inside one wait for each other at its end: on
 idle processors that costs microseconds, where others use them a product may take a hundred times
 as long. So a pass takes as many threads as its work pays for, and no more than there are free
-processors. What the user has chosen wins.
+processors. What the user has chosen wins. Larger work is divided by sentences or Docs among threads
+that compute on one processor each and do not wait for each other.
 """
 
 from __future__ import annotations

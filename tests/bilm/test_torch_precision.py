@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ import torch
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.packing import Packing
-from spacy_elmo.bilm.torch_precision import switch_off_tf32
+from spacy_elmo.bilm.torch_precision import has_bfloat16, switch_off_tf32
 
 cudnn = torch.backends.cudnn
 
@@ -60,3 +61,11 @@ def test_a_switch_above_does_not_count() -> None:
         "assert not cudnn.allow_tf32\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_instructions_for_bfloat16(tmp_path: Path) -> None:
+    path = tmp_path / "cpuinfo"
+    assert not has_bfloat16(path)
+    for flags, found in (("avx512f avx512_bf16", True), ("avx512f", False), ("asimd bf16", True)):
+        path.write_text(f"processor: 0\nflags: fpu {flags} sse\n", encoding="utf-8")
+        assert has_bfloat16(path) == found

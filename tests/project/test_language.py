@@ -206,16 +206,6 @@ def test_an_hour_uses_what_there_is(
     assert "subword" not in " ".join(commands[-1])
 
 
-def test_instructions_for_bfloat16(tmp_path: Path) -> None:
-    from bilm import has_bfloat16
-
-    path = tmp_path / "cpuinfo"
-    assert not has_bfloat16(path)
-    for flags, found in (("avx512f avx512_bf16", True), ("avx512f", False), ("asimd bf16", True)):
-        path.write_text(f"processor: 0\nflags: fpu {flags} sse\n", encoding="utf-8")
-        assert has_bfloat16(path) == found
-
-
 def test_configs_of_few_labels(tmp_path: Path) -> None:
     from sizes import Size
     from train import make_added
