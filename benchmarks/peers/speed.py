@@ -26,11 +26,8 @@ import argparse
 import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product, takewhile
 from pathlib import Path
@@ -39,10 +36,14 @@ from typing import Any
 
 import spacy
 from exported import export
-from peers import CACHE, OURS, python_of, read, weights_of
+from peers import CACHE, HERE, OURS, python_of, read, weights_of
 
 from spacy_elmo.text.segments import split_text
 from spacy_elmo.text.shards import read_lines
+
+sys.path.append(str(HERE.parent / "speed"))
+
+from busy import busy_processes
 
 
 @dataclass
@@ -80,7 +81,6 @@ PEERS = {
 }
 SIDES = SETTINGS | PEERS
 # Ends with the process that started it, however that ends.
-BUSY = "import os\nwhile os.getppid() == {}: sum(range(100_000))"
 Runs = list[dict[str, Any]]  # of one side: what `reader` prints, in turn with the other sides
 Table = dict[str, dict[str, Any]]  # rows: title, figures by their columns
 
@@ -95,19 +95,6 @@ def read_sentences(path: Path, n_words: int) -> list[list[str]]:
         return read_words <= n_words
 
     return list(takewhile(enough, split_text(spacy.blank("en"), read_lines(path))))
-
-
-@contextmanager
-def busy_processes(n: int) -> Iterator[None]:
-    """A context in which so many processes do nothing but use a processor each."""
-    command = [sys.executable, "-c", BUSY.format(os.getpid())]
-    processes = [subprocess.Popen(command) for _ in range(n)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 def processor() -> str:

@@ -17,12 +17,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
 import spacy
+from busy import busy_processes
 from inference import machine, read_docs
 
 from spacy_elmo.util import threads as chosen
@@ -31,8 +31,6 @@ from spacy_elmo.util.processors import usable_processors
 DEFAULT = "default"
 WAYS = ("text by text", "nlp.pipe")
 WARM_UP = 1.0  # seconds, in which the load is measured
-BUSY_LIMIT = 1800  # seconds after which a busy process ends in any case
-BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
 
 
 class Side:
@@ -84,19 +82,6 @@ def read(nlp: spacy.Language, texts: list[str], way: str) -> int:
     return sum(len(doc) for doc in (nlp.pipe(texts) if way == "nlp.pipe" else map(nlp, texts)))
 
 
-@contextmanager
-def busy_processors(n: int) -> Iterator[None]:
-    """A context in which so many processes do nothing but use a processor each."""
-    command = [sys.executable, "-c", BUSY.format(BUSY_LIMIT)]
-    processes = [subprocess.Popen(command) for _ in range(n)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
 def cost_of_choosing(text: str, weights: str) -> tuple[float, int]:
     """Microseconds of processor time for one choice, and how many there are for a text."""
     nlp = spacy.blank("en")
@@ -137,7 +122,7 @@ def main() -> None:
         print(f"| processors | read | default | {titles} | default / best |")
         print("|---" * (len(names) + 3) + "|")
         for n in (0, n_busy):
-            with busy_processors(n):
+            with busy_processes(n):
                 for way in WAYS:
                     speeds: dict[str, list[float]] = {name: [] for name in names}
                     for turn in range(arguments.rounds):

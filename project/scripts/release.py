@@ -38,7 +38,7 @@ from spacy_elmo.pretraining.data.floret import train_floret
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.util.files import atomic_directory
 from spacy_elmo.weights import layout
-from spacy_elmo.weights.downloads import VERSION
+from spacy_elmo.weights.catalogue import VERSION
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import DOCUMENTS, META, STATISTICS, Card
 from spacy_elmo.weights.native import save_bilm

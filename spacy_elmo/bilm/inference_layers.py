@@ -11,7 +11,7 @@ import torch
 
 from .char_cnn import CharCNN
 from .lstm_layer import LSTMLayer
-from .packing import Packing
+from .sentence_packing import Packing
 from .static_vectors import WordVectors
 
 Encode = Callable[[torch.Tensor], torch.Tensor]

@@ -19,7 +19,7 @@ from torch import nn
 from .config import BiLMConfig
 from .kernel.lstm import BLOCK, KernelLSTM, load_kernel
 from .lstm_steps import LSTMOptions, OperatorLSTM
-from .packing import Packing
+from .sentence_packing import Packing
 from .torch_precision import autocast_type, switch_off_tf32
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain

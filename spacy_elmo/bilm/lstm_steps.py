@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.function import once_differentiable
 
-from .packing import Packing
+from .sentence_packing import Packing
 
 BYTES_AT_ONCE = 2**23  # of gates, where no gradient needs those of all steps
 

@@ -19,8 +19,8 @@ from .char_word_cnn import CharWordCNN
 from .config import PRECISIONS, BiLMConfig
 from .inference_layers import Encode, Layer, inference_layers
 from .lstm_layer import LSTMLayer
-from .packing import Packing, to_device
 from .sentence_batches import IndexedSentences, id_tensor
+from .sentence_packing import Packing, to_device
 from .static_vectors import WordVectors
 from .torch_precision import has_bfloat16, rounding
 from .warm_state import compute_warm_state

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from ..weights.downloads import cache_folder, downloaded_names, published
+from ..weights.catalogue import cache_folder, downloaded_names, published
 from . import options
 
 
@@ -32,7 +32,7 @@ def download_cli(
         _print_list(as_json)
         return
     with options.report_errors("Cannot download the weights", as_json=as_json):
-        from ..weights.fetch import download
+        from ..weights.download import download
 
         result = download(sources, name, checksums or (), force, quiet)
     if as_json:

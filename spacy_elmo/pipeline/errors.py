@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.vocab import Vocab
 
 from ..util.files import is_of_data
-from ..weights.downloads import published
+from ..weights.catalogue import published
 from ..weights.find import known_names
 from ..weights.layout import Card
 from .pipeline_parts import find_component, list_components

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..bilm.model import BiLM
 from ..util.files import present_directory
-from .downloads import download_hint, downloaded_names, find_downloaded
+from .catalogue import download_hint, downloaded_names, find_downloaded
 from .layout import CONFIG, OPTIONS, WEIGHTS, Weights, refuse_others
 from .native import NativeWeights
 from .published.weights import PublishedWeights

@@ -114,24 +114,22 @@ def test_speed(
 
 def test_busy_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are busy until the context ends."""
-    monkeypatch.syspath_prepend(PEERS)
-    speed, started = load_speed(monkeypatch), []
+    busy, started = import_module("busy"), []
 
     def start(command: list[str]) -> subprocess.Popen[bytes]:
         started.append(subprocess.Popen(command))
         return started[-1]
 
-    monkeypatch.setattr(speed, "subprocess", type("Module", (), {"Popen": staticmethod(start)}))
-    with speed.busy_processes(2):
+    monkeypatch.setattr(busy, "subprocess", type("Module", (), {"Popen": staticmethod(start)}))
+    with busy.busy_processes(2):
         assert [process.poll() for process in started] == [None, None]
     assert all(process.poll() for process in started) and len(started) == 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a parent's end is seen there")
-def test_busy_processes_end_with_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(PEERS)
+def test_busy_processes_end_with_the_benchmark() -> None:
     not_the_parent = 0
-    command = load_speed(monkeypatch).BUSY.format(not_the_parent)
+    command = import_module("busy").BUSY.format(not_the_parent)
     assert subprocess.run([sys.executable, "-c", command], timeout=30).returncode == 0
 
 

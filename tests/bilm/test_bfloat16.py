@@ -15,7 +15,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.inference_layers import inference_layers
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.packing import Packing
+from spacy_elmo.bilm.sentence_packing import Packing
 from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.weights.find import load_bilm
 

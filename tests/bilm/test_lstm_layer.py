@@ -7,7 +7,7 @@ from torch.autograd import gradcheck
 from spacy_elmo.bilm import lstm_steps
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
-from spacy_elmo.bilm.packing import Packing
+from spacy_elmo.bilm.sentence_packing import Packing
 
 P, D = 3, 5
 LENGTHS = [2, 4, 1, 4]

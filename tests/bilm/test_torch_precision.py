@@ -10,7 +10,7 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
-from spacy_elmo.bilm.packing import Packing
+from spacy_elmo.bilm.sentence_packing import Packing
 from spacy_elmo.bilm.torch_precision import has_bfloat16, switch_off_tf32
 
 cudnn = torch.backends.cudnn

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo import about
 from spacy_elmo.cli import app
-from spacy_elmo.weights.downloads import CACHE_VARIABLE, PUBLISHED, Published, cache_folder
+from spacy_elmo.weights.catalogue import CACHE_VARIABLE, PUBLISHED, Published, cache_folder
 from spacy_elmo.weights.find import WeightsNotFoundError, find_weights
 from spacy_elmo.weights.native import NativeWeights
 

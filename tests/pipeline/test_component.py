@@ -21,7 +21,7 @@ from spacy_elmo.architectures import Elmo as make_model
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.pipeline.component import Elmo
 from spacy_elmo.pipeline.settings import BiLMSettings
-from spacy_elmo.weights.downloads import CACHE_VARIABLE
+from spacy_elmo.weights.catalogue import CACHE_VARIABLE
 from spacy_elmo.weights.layout import Card
 
 from .helpers import (

@@ -1,4 +1,4 @@
-// One LSTM layer of a biLM on a CPU, both directions; the equations are those of lstm.py.
+// One LSTM layer of a biLM on a CPU, both directions; the equations are those of lstm_layer.py.
 //
 // Each step multiplies a block of cells by a small matrix product whose result stays in cache,
 // where the gates are applied at once: no pass over memory for gates, copies or conversions.

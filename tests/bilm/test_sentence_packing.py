@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.packing import Packing
+from spacy_elmo.bilm.sentence_packing import Packing
 
 some_lengths = st.lists(st.integers(1, 12), min_size=1, max_size=12)
 

@@ -1,4 +1,4 @@
-"""Downloaded weights: the user's folder of them, and published weights that have a name."""
+"""Published weights that have a name, and the user's folder of downloaded ones."""
 
 from __future__ import annotations
 

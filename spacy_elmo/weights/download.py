@@ -1,4 +1,4 @@
-"""Downloads weights into the folder of `downloads`: the only code that fetches anything."""
+"""Downloads weights into the folder of `catalogue`: the only code that fetches anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import requests
 
 from ..about import __version__
 from ..util.files import atomic_directory, reading, write_json
-from .downloads import NAME, cache_folder, has_no_address, published
+from .catalogue import NAME, cache_folder, has_no_address, published
 from .find import EMBEDDED, GROUP, find_weights
 from .layout import CONFIG, FILES, HDF5, META, MODEL, OPTIONS
 from .published.hdf5 import import_h5py
