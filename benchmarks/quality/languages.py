@@ -25,10 +25,8 @@ import argparse
 import itertools
 import os
 import resource
-import statistics
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +39,7 @@ from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
 from spacy.training.initialize import convert_vectors
 from spacy.training.pretrain import pretrain
 from spacy.util import load_config
+from tables import ELMO, LANGS, LANGUAGE_ARMS, language_texts, languages, own_text
 from thinc.api import Config
 
 from spacy_elmo.pretraining.run.log import LOG, read_log
@@ -54,10 +53,10 @@ from scores import MEASURES  # noqa: E402
 from sizes import find_size  # noqa: E402
 from train import make_added  # noqa: E402
 
-PART = "languages"  # of the results
-LANGS = ("de", "pt", "ro", "hu", "uk", "sv", "ko")
+FILE = "results.jsonl"
 NAMES = "tagger,parser,ner"
-NOTHING, STATIC, PRETRAINED, ELMO = ARMS = ("nothing", "static floret", "spacy pretrain", "ELMo")
+PART = "languages"  # of the results
+NOTHING, STATIC, PRETRAINED = LANGUAGE_ARMS[:3]
 TEXTS = {"novels": ["novels"], "modern": ["modern"], "both": ["novels", "modern"]}
 FLORET = {
     "model": "cbow", "mode": "floret", "hashCount": 2, "bucket": 50_000, "minn": 4, "maxn": 5,
@@ -65,11 +64,6 @@ FLORET = {
 }  # fmt: skip
 
 Unit = dict[str, Any]
-
-
-def own_text(lang: str) -> str:
-    """The text that the project has for a language: all but what must not be in weights."""
-    return "novels" if lang == "de" else "both"
 
 
 def units(args: argparse.Namespace) -> Iterator[tuple[Unit, list[str]]]:
@@ -248,61 +242,13 @@ def facts(folder: Path) -> dict[str, Any]:
     return {"bilm_steps": max(e["step"] for e in entries), "perplexity": best, "mb": size / 1e6}
 
 
-def table(args: argparse.Namespace) -> None:
-    """Two tables: all arms on the project's text, and ELMo by text; means of the seeds."""
-    found: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
-    size: dict[str, list[float]] = defaultdict(list)
-    for unit, result in Results(args.out / "results.jsonl").of(PART, ""):
-        if unit["minutes"] != args.minutes or unit["sentences"] != args.sentences:
-            continue
-        text = f"{unit['text']}, {unit['words']:,} words" if "words" in unit else unit["text"]
-        for task, score in result["scores"].items():
-            found[unit["lang"], task, text, unit["arm"]].append(score)
-        if unit["arm"] == ELMO and text == own_text(unit["lang"]):
-            size[unit["lang"]].append(result["perplexity"])
-    rows = sorted(
-        {key[:2] for key in found},
-        key=lambda row: (LANGS.index(row[0]), row[1] == "ner", row[1] != "tagger"),
-    )
-    print("| | task |", " | ".join(ARMS), "| error reduction | perplexity |")
-    print("|---|---|" + "---|" * (len(ARMS) + 2))
-    for lang, task in rows:
-        scores = [found.get((lang, task, own_text(lang), arm), []) for arm in ARMS]
-        reduction = cell_reduction(scores[0], scores[-1])
-        ppl = f"{statistics.mean(size[lang]):.0f}" if size[lang] and task == "tagger" else ""
-        print(f"| {lang} | {task} |", " | ".join(map(cell, scores)), f"| {reduction} | {ppl} |")
-    texts = [*TEXTS, *sorted({key[2] for key in found} - {*TEXTS})]
-    print("\n| error reduction by ELMo | task |", " | ".join(texts), "|")
-    print("|---|---|" + "---|" * len(texts))
-    for lang, task in rows:
-        plain = found.get((lang, task, own_text(lang), NOTHING), [])
-        cells = [cell_reduction(plain, found.get((lang, task, text, ELMO), [])) for text in texts]
-        print(f"| {lang} | {task} |", " | ".join(cells), "|")
-
-
-def cell(scores: list[float]) -> str:
-    """The mean of some seeds, and their range."""
-    if not scores:
-        return ""
-    spread = f" ({min(scores):.1f} to {max(scores):.1f})" if len(scores) > 1 else ""
-    return f"{statistics.mean(scores):.1f}{spread}"
-
-
-def cell_reduction(plain: list[float], elmo: list[float]) -> str:
-    """The error reduction: the share of the errors that are gone."""
-    if not plain or not elmo:
-        return ""
-    before, after = statistics.mean(plain), statistics.mean(elmo)
-    return f"{100 * (after - before) / (100 - before):.0f} %"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("out", type=Path, help="a folder, to whose results.jsonl results are added")
     parser.add_argument("--data", type=Path, help="see benchmarks/README.md")
     parser.add_argument("--langs", nargs="+", choices=LANGS, default=LANGS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
+    parser.add_argument("--arms", nargs="+", choices=LANGUAGE_ARMS, default=LANGUAGE_ARMS)
     parser.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS))
     parser.add_argument("--words", nargs="+", type=int, default=[0], help="of each text; 0: all")
     parser.add_argument(
@@ -316,7 +262,7 @@ def main() -> None:
     args = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     if args.table:
-        table(args)
+        print("\n".join([*languages(args.out / FILE), "", *language_texts(args.out / FILE)]))
     elif args.data is None:
         parser.error("--data is required, unless a table is printed")
     else:

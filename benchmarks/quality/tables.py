@@ -17,7 +17,8 @@ from arms import BOTH, BOTH_SUBWORDS, MIX, MIX_SUBWORDS, WITHOUT
 from results import Results
 
 MARKED = re.compile(r"^(<!-- table: (\S+) -->\n)(.*?)^(?=<!-- end -->$)", re.M | re.S)
-SPEED = Path(__file__).parents[1] / "results" / "speed.json"
+RESULTS = Path(__file__).parents[1] / "results"
+SPEED, LANGUAGES = RESULTS / "speed.json", RESULTS / "languages.jsonl"
 NONE = "–"
 
 TASKS = {  # label: task, size, arm with ELMo
@@ -97,6 +98,15 @@ SETTINGS = (  # of `defaults.py`, that the page names
     *("dropout 0, λ = 1", "dropout 0, γ = 0.1", "dropout 0, γ = 10", "dropout 0, width 192"),
     "dropout 0, learning rate 0.0003",
 )
+
+
+LANGS = {
+    "de": "German", "pt": "Portuguese", "ro": "Romanian", "hu": "Hungarian", "uk": "Ukrainian",
+    "sv": "Swedish", "ko": "Korean",
+}  # fmt: skip
+LANGUAGE_TASKS = {"tagger": "tags", "parser": "trees", "ner": "names"}
+LANGUAGE_ARMS = ("nothing", "static floret", "spacy pretrain", "ELMo")
+ELMO = LANGUAGE_ARMS[-1]
 
 
 class Missing(Exception):
@@ -359,6 +369,63 @@ def korean_senses(found: Found) -> Iterator[str]:
         yield row(label, [shares[name] for name in titles.values()], max, 0)
 
 
+def own_text(lang: str) -> str:
+    """The text that the project has for a language: all but what must not be in weights."""
+    return "novels" if lang == "de" else "both"
+
+
+def language_results(path: Path) -> dict[tuple[str, str, str], dict[str, list[Any]]]:
+    """Scores by language, text and arm, of each task; and what is known of the biLM."""
+    found: dict[tuple[str, str, str], dict[str, list[Any]]] = {}
+    for unit, value in Results(path).of("languages", ""):
+        text = f"{unit['text']}, {unit['words']:,} words" if "words" in unit else unit["text"]
+        known = found.setdefault((unit["lang"], text, unit["arm"]), {})
+        for name, each in (value["scores"] | {"perplexity": value.get("perplexity")}).items():
+            known.setdefault(name, []).append(each)
+    if not found:
+        raise Missing("no result of languages")
+    return found
+
+
+def languages(path: Path = LANGUAGES) -> Iterator[str]:
+    """All arms on the project's text."""
+    found = language_results(path)
+    yield from head("", "task", *LANGUAGE_ARMS, "error reduction", "perplexity")
+    for lang, language in LANGS.items():
+        own = [found.get((lang, own_text(lang), arm), {}) for arm in LANGUAGE_ARMS]
+        for task, label in LANGUAGE_TASKS.items():
+            scores = [each.get(task, []) for each in own]
+            if not scores[-1]:
+                continue
+            cells: list[Cell] = [mean(each) if each else None for each in scores]
+            perplexity = f"{mean(own[-1]['perplexity']):.0f}" if task == "tagger" else ""
+            line = row(f"{language} | {label}", cells, max, 1)
+            yield f"{line} {reduction(scores[0], scores[-1])} | {perplexity} |".replace("  |", " |")
+
+
+def language_texts(path: Path = LANGUAGES) -> Iterator[str]:
+    """The error reduction by ELMo, by the text that it has read."""
+    found = language_results(path)
+    texts = list(dict.fromkeys(text for _, text, arm in found if arm == ELMO))
+    yield from head("", "task", *texts)
+    for lang, language in LANGS.items():
+        nothing = found.get((lang, own_text(lang), LANGUAGE_ARMS[0]), {})
+        by_text = [found.get((lang, text, ELMO), {}) for text in texts]
+        if sum(map(bool, by_text)) > 1:
+            for task, label in LANGUAGE_TASKS.items():
+                cells = [reduction(nothing.get(task, []), each.get(task, [])) for each in by_text]
+                if any(cell != NONE for cell in cells):
+                    yield row(f"{language} | {label}", cells, None, 0)
+
+
+def reduction(plain: list[float], elmo: list[float]) -> str:
+    """The error reduction: the share of the errors that are gone."""
+    if not plain or not elmo:
+        return NONE
+    before, after = mean(plain), mean(elmo)
+    return f"{100 * (after - before) / (100 - before):.0f} %".replace("-", "−")
+
+
 TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each language
     "en": {
         "tasks": lambda found: gains(found, TASKS, WITHOUT),
@@ -373,6 +440,8 @@ TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each la
         "texts": texts,
         "perplexity": perplexity,
         "blimp": blimp,
+        "languages": lambda found: languages(),
+        "language-texts": lambda found: language_texts(),
     },
     "ko": {
         "korean": lambda found: gains(found, KOREAN, "without ELMo"),

@@ -1,4 +1,4 @@
-"""The time of the LSTM layers beside that of their matrix products alone.
+"""The time of the LSTM layers beside that of their matrix products alone, and beside a roofline.
 
     python benchmarks/speed/products.py TEXT [--weights en_sm] [--sentences 64] [--threads 1]
         [--train]
@@ -11,6 +11,10 @@ step as one for all steps; they take float32 operands, with --precision bfloat16
 training through ``torch.set_float32_matmul_precision("medium")``). Both are timed in turn; what is
 printed are medians: milliseconds, GFLOP/s (of the useful operations alone), and their ratio, by the
 clock of the processor on one thread, else on the wall.
+
+The roofline (Williams et al. 2009) is the rate that this machine cannot exceed: that of one large
+product, or that at which memory delivers the operands, whichever is lower. Both are measured.
+Operands count once for each product, weights once for all steps of a layer.
 """
 
 from __future__ import annotations
@@ -82,6 +86,40 @@ def make_products(found: list[Shape], n_layers: int, dtype: torch.dtype) -> Call
     return compute
 
 
+def roofline(found: list[Shape], n_layers: int, dtype: torch.dtype) -> str:
+    """What limits the products on this machine, in words."""
+    a, b = (torch.rand(2048, 2048).to(dtype) for _ in range(2))
+    rate = 2 * 2048**3 / best_time(lambda: torch.mm(a, b))
+    source = torch.rand(2**26)
+    target = torch.empty_like(source)
+    bandwidth = 2 * 4 * source.numel() / best_time(lambda: target.copy_(source))
+    weights = {(k, n): k * n for m, k, n in found}
+    numbers = sum(m * (k + n) for m, k, n in found) + sum(weights.values())
+    n_bytes = 2 * n_layers * numbers * a.element_size()
+    intensity = count_operations(found, n_layers) / n_bytes
+    limit = min(rate, intensity * bandwidth)
+    return (
+        f"a large product: {rate / 1e9:.0f} GFLOP/s; memory: {bandwidth / 1e9:.0f} GB/s, for "
+        f"{n_bytes / 1e6:.0f} MB, {intensity:.0f} operations a byte; so the roofline is "
+        f"{limit / 1e9:.0f} GFLOP/s"
+    )
+
+
+def best_time(compute: Callable[[], object]) -> float:
+    """Seconds on the wall, the least of some runs: nothing else disturbs them all."""
+    seconds = []
+    for _ in range(10):
+        start = time.perf_counter()
+        compute()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def count_operations(found: list[Shape], n_layers: int) -> int:
+    """Multiplications and additions, of both directions."""
+    return 4 * n_layers * sum(m * k * n for m, k, n in found)
+
+
 def make_lstm(
     bilm: BiLM, words: IndexedSentences, lengths: list[int], train: bool
 ) -> Callable[[], None]:
@@ -135,7 +173,7 @@ def main() -> None:
             if run:
                 seconds[name].append(clock() - start)
 
-    operations = 4 * bilm.config.n_layers * sum(m * k * n for m, k, n in found)
+    operations = count_operations(found, bilm.config.n_layers)
     settings = f"{arguments.precision}{', compiled' * arguments.compiled}{', training' * train}"
     print(
         f"{len(lengths)} sentences, {sum(lengths):,} tokens; {arguments.weights}, {settings}; ",
@@ -149,6 +187,7 @@ def main() -> None:
     layers, products = seconds.values()
     ratio = median(a / b for a, b in zip(layers, products, strict=True))
     print(f"{ratio:.2f} × the time, {1 / ratio:.2f} of the rate")
+    print(roofline(found, bilm.config.n_layers, dtype))
 
 
 if __name__ == "__main__":

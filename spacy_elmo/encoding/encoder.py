@@ -21,7 +21,7 @@ from ..pipeline.pipeline_parts import list_components, model_nodes
 from ..pipeline.predictions import Output, tokens_at_once
 from ..pipeline.stored_vectors import set_vectors
 from ..text.readers import StoredDocs, blank_pipeline
-from ..text.segments import chunks, sentence_bounds
+from ..text.segments import chunks, memory_zone, sentence_bounds
 from ..util.settings import Settings, one_of
 from ..util.threads import threads
 from ..weights.find import find_weights
@@ -164,7 +164,7 @@ class Encoder(Settings):
         self.elmo.store_layers = self.layers != "mix" or self.listener is not None
         texts: list[list[str]] = []
         vectors, stored = [np.empty((0, *self.shape), self.dtype)], DocBin(store_user_data=True)
-        with self.nlp.memory_zone():  # the vocab drops their words at its end
+        with memory_zone(self.nlp):
             docs = self.read(rows)
             # Copies of what is needed; the layers of one batch are in memory at a time.
             for batch in chunks(docs, tokens_at_once(self.elmo.shim), len(docs)):

@@ -79,7 +79,7 @@ def encode_on_ray(
         fn_constructor_args=(encoder,),
         batch_format="pyarrow",
         batch_size=BATCH_ROWS,
-        concurrency=(1, n_actors),
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=n_actors),
         num_cpus=1,
     )
     with atomic_directory(out) as temporary:

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
-from spacy_elmo.text.segments import doc_parts, sentence_bounds, windows
+from spacy_elmo.text import segments as module
+from spacy_elmo.text.segments import doc_parts, sentence_bounds, split_text, windows
 
 from ..pipeline.helpers import texts
 
@@ -174,3 +175,14 @@ def test_windows_contain_each_word_once(max_words):
         assert 1 <= len(piece.words) <= max_words
         end = piece.first + len(piece.tokens)
         assert piece.words[piece.first : end] == [doc[int(i)].text for i in piece.tokens]
+
+
+def test_a_corpus_leaves_few_words_in_the_vocab(monkeypatch):
+    paragraphs = [f"Word{i} of{i} a corpus. And{i} more, word{i}!" for i in range(100)]
+    expected = list(split_text(spacy.blank("en"), paragraphs))
+    nlp = spacy.blank("en")
+    at_first = len(list(nlp.vocab))
+    monkeypatch.setattr(module, "KEPT_WORDS", at_first + 20)
+    monkeypatch.setattr(module, "ZONE_SIZE", 4)  # paragraphs of a zone
+    assert list(split_text(nlp, paragraphs)) == expected
+    assert at_first + 20 <= len(list(nlp.vocab)) < at_first + 50
