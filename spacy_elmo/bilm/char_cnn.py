@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 from torch import nn
@@ -9,6 +11,7 @@ from torch.nn import functional as F
 
 from .characters import N_CHARACTERS, CharacterIds
 from .config import BiLMConfig
+from .product_rows import in_rows
 from .sentence_packing import to_device
 
 FEATURES_AT_ONCE = 2**21  # 8 MiB of them in float32, near what a core's cache holds
@@ -60,7 +63,7 @@ class CharCNN(nn.Module):
 
     def project(self, features: torch.Tensor) -> torch.Tensor:
         """Features of words to vectors ``(n_words, projection_dim)``."""
-        x = features if self.projection is None else self.projection(features)
+        x = features if self.projection is None else in_rows(self.projection, features)
         return x.to(self.embedding.weight.dtype)  # under autocast
 
     def read_characters(self, char_ids: torch.Tensor) -> torch.Tensor:
@@ -69,7 +72,7 @@ class CharCNN(nn.Module):
         maxima = self._maxima(char_ids, weight)  # in half precision under autocast
         x = self.activation(maxima + bias.to(maxima.dtype))  # (n_words, n_filters)
         for highway in self.highways:
-            x = highway(x)
+            x = in_rows(highway, x)
         return x
 
     def _maxima(self, char_ids: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -108,8 +111,9 @@ class CharCNN(nn.Module):
         # Words that are cut short may end in windows that only narrow filters reach.
         is_full = n_positions == self.to_ids.max_characters
         char_ids = F.pad(char_ids, (0, longest - 1 if is_full else 0), value=self.to_ids.padding)
-        windows = self.embedding(char_ids.unfold(1, longest, 1) - 1)
-        x = F.linear(windows.flatten(2), weight)  # (n_words, n_windows, n_filters)
+        windows = char_ids.unfold(1, longest, 1)  # (n_words, n_windows, longest)
+        rows = self.embedding(windows.flatten(0, 1) - 1).flatten(1)
+        x = in_rows(partial(F.linear, weight=weight), rows).unflatten(0, windows.shape[:2])
         if is_full:
             beyond = np.arange(n_positions)[:, np.newaxis] + self.widths > n_positions
             x = x.masked_fill(to_device(beyond, x.device), -torch.inf)

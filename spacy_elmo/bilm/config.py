@@ -22,6 +22,7 @@ TOKEN_ENCODERS = {
 MAX_LAYERS = MAX_FILTERS = 1000
 MAX_UNITS = 2**20  # of any vector inside
 MAX_CHARACTERS = 2**16
+LARGE_LAYER = 2**24  # weights, 64 MiB in float32: more than a core's caches hold
 MAX_WORDS = 2**31 - 4  # a table's word ids are 32-bit integers
 
 
@@ -154,6 +155,17 @@ class BiLMConfig(Settings):
     def projects_cells(self) -> bool:
         """True if the LSTMs project their cells (not where the sizes agree already)."""
         return self.projection_dim < self.dim
+
+    @property
+    def layer_size(self) -> int:
+        """Weights of an LSTM layer, of both directions."""
+        P, D = self.projection_dim, self.dim
+        return 2 * (4 * D * (2 * P + 1) + (D * P if self.projects_cells else 0))
+
+    @property
+    def has_large_layers(self) -> bool:
+        """True if threads that read one layer should share it, not each read all of it."""
+        return self.layer_size > LARGE_LAYER
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types, for ``config.json``, without the settings of other token encoders.

@@ -11,16 +11,16 @@ import torch
 
 from .char_cnn import CharCNN
 from .lstm_layer import LSTMLayer
+from .product_rows import round_up
 from .sentence_packing import Packing
 from .static_vectors import WordVectors
 
 Encode = Callable[[torch.Tensor], torch.Tensor]
 Layer = Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
-MOST_PACKED = 2**26  # bytes of a layer in float32, of which a packed copy may take as many again
 
 
 def inference_layers(
-    encoder: CharCNN | WordVectors, lstm: Sequence[LSTMLayer], bfloat16: bool
+    encoder: CharCNN | WordVectors, lstm: Sequence[LSTMLayer], bfloat16: bool, is_large: bool
 ) -> tuple[Encode, list[Layer]]:
     """The parts of a biLM with their weights packed, and in bfloat16 if wanted.
 
@@ -29,6 +29,7 @@ def inference_layers(
             compute, and the table would take half as much memory again.
         lstm: the LSTM layers, from the bottom.
         bfloat16: make matrix products take bfloat16 operands.
+        is_large: whether the layers are, see `BiLMConfig.has_large_layers`.
 
     Returns:
         A function from ids of words to vectors x ``(n_words, P)``, float32, and the layers, called
@@ -41,18 +42,17 @@ def inference_layers(
         with torch.autocast(ids.device.type, enabled=False):  # the weights have their type already
             return converted(ids).float()
 
-    return encode, [_pack(layer, bfloat16) for layer in lstm]
+    return encode, [_pack(layer, bfloat16, is_large) for layer in lstm]
 
 
-def _pack(layer: LSTMLayer, bfloat16: bool) -> Layer:
+def _pack(layer: LSTMLayer, bfloat16: bool, is_large: bool) -> Layer:
     kernel = layer.kernel(bfloat16) if layer.compiled else None
     if kernel is not None:
         return KernelInference(layer, kernel, bfloat16)
     if torch.backends.mkldnn.is_available():
-        n_bytes = 4 * sum(weight.numel() for weight in layer.parameters())
         if bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported():
             return OneDNNInference(layer, torch.bfloat16)
-        if not bfloat16 and n_bytes <= MOST_PACKED:
+        if not (bfloat16 or is_large):  # packed, they would take as much memory again
             return OneDNNInference(layer, torch.float32)
     if bfloat16:
         layer = deepcopy(layer)
@@ -130,14 +130,16 @@ class OneDNNInference:
     ) -> None:
         """One direction, into ``out``, ``c_n`` (which has the cells at the start) and ``h_n``."""
         (N, P), (B, D) = x.shape, c_n.shape
-        inputs = x.new_empty(N, 2 * P, dtype=self.dtype)  # [x_t; h_{t-1}] of each token
-        inputs[:, :P] = x
+        # Products take the rows of later tokens, too, see `round_up`; what they make is not used.
+        inputs = x.new_zeros(N + B, 2 * P, dtype=self.dtype)  # [x_t; h_{t-1}] of each token
+        inputs[:N, :P] = x
         inputs[:B, P:] = h0
         all_gates, sigmoids = x.new_empty(B, 4 * D), x.new_empty(B, D)
+        outputs = x.new_zeros(round_up(B), D, dtype=self.dtype)
         for (start, size), (after, remaining) in pairwise([*steps, (N, 0)]):
             gates = all_gates[:size]  # (size, 4D)
-            product = _times(inputs[start : start + size], self.weight[d])
-            torch.add(product, self.bias[d], out=gates)
+            product = _times(inputs[start : start + round_up(size)], self.weight[d])
+            torch.add(product[:size], self.bias[d], out=gates)
             i, f, g, o = gates.sigmoid_().split(D, dim=1)
             c = c_n[:size].mul_(f).addcmul_(i, g, value=2).sub_(i)
             if self.cell_clip is not None:
@@ -148,7 +150,8 @@ class OneDNNInference:
             if self.weight_hr is None:
                 torch.neg(m, out=h)
             else:
-                h.copy_(_times(m.to(self.dtype), self.weight_hr[d]))
+                outputs[:size] = m
+                h.copy_(_times(outputs[: round_up(size)], self.weight_hr[d])[:size])
                 if self.proj_clip is not None:
                     h.clamp_(-self.proj_clip, self.proj_clip)
             inputs[after : after + remaining, P:] = h[:remaining]

@@ -51,7 +51,7 @@ def hidden_states(model: BiLM, batch: SentenceBatch, state: State | None = None)
     """
     types = model.encode_ids(batch.ids)
     n_sentences = len(batch.tokens) / max(batch.lengths)  # of a step, in the mean
-    with threads_for(n_sentences * model.layer_size, model.n_threads):
+    with threads_for(n_sentences * model.config.layer_size, model.n_threads):
         layers, state = model(types, batch.tokens, batch.lengths, state)
     forward, backward = layers[-1].chunk(2, dim=1)  # (N, P) each
     ends = np.cumsum(batch.lengths)

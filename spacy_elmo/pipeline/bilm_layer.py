@@ -179,7 +179,7 @@ class BiLMShim(PyTorchShim):
             learned = [(y, dy) for y, dy in pairs if y.requires_grad]
             if learned:  # not whitespace alone
                 outputs, gradients = zip(*learned, strict=True)
-                with threads_for(n_windows * self.bilm.layer_size, self.settings.threads):
+                with threads_for(n_windows * self.bilm.config.layer_size, self.settings.threads):
                     torch.autograd.backward(outputs, gradients)
 
         return [each.detach() for each in layers], backprop

@@ -173,7 +173,7 @@ class Elmo(Tok2Vec):
         handle, shim = self.get_error_handler(), self.shim
         # A cache and autocast are of one thread; a stream of single Docs may wait for each.
         is_alone = shim.cache.is_on or rounding(shim.device)[0] is not None or batch_size == 1
-        is_alone = is_alone or shim.device.type != "cpu"
+        is_alone = is_alone or shim.config.has_large_layers or shim.device.type != "cpu"
         n_threads = 1 if is_alone else min(MOST_THREADS, steady_threads(shim.settings.threads))
         batches = chunks(stream, tokens_at_once(shim) / n_threads, batch_size)
         for docs, predict in results_ahead(self.predict, batches, n_threads):

@@ -262,7 +262,7 @@ def test_nothing_is_computed_behind_the_back_of_who_stops() -> None:
 def test_a_pass_has_threads_for_its_own_work(idle: None, monkeypatch: pytest.MonkeyPatch) -> None:
     model = BiLM(BiLMConfig(((1, 4),), 8, 16)).eval()
     seen, sentence = watch(model), ["one", "two", "three"]
-    monkeypatch.setattr(module, "WORK_PER_THREAD", 4 * model.layer_size)
+    monkeypatch.setattr(module, "WORK_PER_THREAD", 4 * model.config.layer_size)
     model.read([sentence])
     model.read([sentence] * 8)
     model.read([sentence] * 8 + [["long"] * 200])  # few sentences in most of its steps
