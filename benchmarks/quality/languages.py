@@ -28,6 +28,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
 from spacy.training.initialize import convert_vectors
 from spacy.training.pretrain import pretrain
 from spacy.util import load_config
-from tables import ELMO, LANGS, LANGUAGE_ARMS, language_texts, languages, own_text
+from tables import ELMO, LANGS, LANGUAGE_ARMS, Missing, language_texts, languages, own_text
 from thinc.api import Config
 
 from spacy_elmo.pretraining.run.log import LOG, read_log
@@ -262,7 +263,9 @@ def main() -> None:
     args = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     if args.table:
-        print("\n".join([*languages(args.out / FILE), "", *language_texts(args.out / FILE)]))
+        print("\n".join(languages(args.out / FILE)))
+        with suppress(Missing):
+            print("\n".join(["", *language_texts(args.out / FILE)]))
     elif args.data is None:
         parser.error("--data is required, unless a table is printed")
     else:

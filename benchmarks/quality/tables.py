@@ -407,7 +407,7 @@ def language_texts(path: Path = LANGUAGES) -> Iterator[str]:
     """The error reduction by ELMo, by the text that it has read."""
     found = language_results(path)
     texts = list(dict.fromkeys(text for _, text, arm in found if arm == ELMO))
-    yield from head("", "task", *texts)
+    lines = head("", "task", *texts)
     for lang, language in LANGS.items():
         nothing = found.get((lang, own_text(lang), LANGUAGE_ARMS[0]), {})
         by_text = [found.get((lang, text, ELMO), {}) for text in texts]
@@ -415,7 +415,10 @@ def language_texts(path: Path = LANGUAGES) -> Iterator[str]:
             for task, label in LANGUAGE_TASKS.items():
                 cells = [reduction(nothing.get(task, []), each.get(task, [])) for each in by_text]
                 if any(cell != NONE for cell in cells):
-                    yield row(f"{language} | {label}", cells, None, 0)
+                    lines.append(row(f"{language} | {label}", cells, None, 0))
+    if len(lines) == 2:
+        raise Missing("no result of languages: several texts of one")
+    yield from lines
 
 
 def reduction(plain: list[float], elmo: list[float]) -> str:

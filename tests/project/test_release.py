@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import spacy
 import torch
 from safetensors.torch import load_file
 
@@ -22,7 +23,9 @@ from spacy_elmo.weights.subwords import FloretSettings, Subwords
 
 from ..pretraining.helpers import make_block, make_config, prose, write_text
 
-SCRIPT = Path(__file__).parents[2] / "project" / "scripts" / "release.py"
+PROJECT = Path(__file__).parents[2] / "project"
+SCRIPT = PROJECT / "scripts" / "release.py"
+WEIGHTS = sorted(path.name for path in (PROJECT / "weights").glob("*_sm"))
 
 
 def test_a_run_in_half_precision_with_a_smaller_head(tmp_path: Path) -> None:
@@ -82,3 +85,27 @@ def test_the_weights_of_a_language(tmp_path: Path) -> None:
     result = release("de")
     assert result.returncode and "MB, more than 8.0" in result.stderr
     assert find_weights(out).subwords().table.shape == (20_000, 64)  # nothing was written
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_weights_that_are_ready(name: str) -> None:
+    """With a card, small, in half precision; a word's vector depends on its sentence."""
+    path = PROJECT / "weights" / name
+    weights = find_weights(path)
+    card = weights.card()
+    assert (card.meta["name"], card.meta["lang"]) == (name, name.removesuffix("_sm"))
+    assert len(card.meta["sources"]) > 1 and card.documents.keys() >= {"README.md", "LICENSE"}
+    assert {tensor.dtype for tensor in load_file(path / "weights.safetensors").values()} == {
+        torch.float16
+    }
+    if not weights.has_head():
+        assert sum(file.stat().st_size for file in path.iterdir()) <= 8e6
+        assert weights.subwords() is not None
+    rules = {"nlp": {"tokenizer": {"@tokenizers": card.meta["tokenizer"]}}}
+    nlp = spacy.blank(card.meta["lang"], config=rules)
+    nlp.add_pipe("elmo", config={"model": {"weights": str(path)}})
+    statistics = weights.statistics()
+    assert statistics is not None
+    word, *others = statistics.words[5:11]
+    before, after = nlp(f"{word} {' '.join(others)}"), nlp(f"{word} {' '.join(others[::-1])}")
+    assert np.abs(before.tensor[0] - after.tensor[0]).max() > 1e-3
