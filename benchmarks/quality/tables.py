@@ -388,11 +388,12 @@ def language_results(path: Path) -> dict[tuple[str, str, str], dict[str, list[An
 
 
 def languages(path: Path = LANGUAGES) -> Iterator[str]:
-    """All arms on the project's text."""
+    """The arms that were measured on the project's text."""
     found = language_results(path)
-    yield from head("", "task", *LANGUAGE_ARMS, "error reduction", "perplexity")
+    arms = [arm for arm in LANGUAGE_ARMS if any(arm == each for _, _, each in found)]
+    yield from head("", "task", *arms, "error reduction", "perplexity")
     for lang, language in LANGS.items():
-        own = [found.get((lang, own_text(lang), arm), {}) for arm in LANGUAGE_ARMS]
+        own = [found.get((lang, own_text(lang), arm), {}) for arm in arms]
         for task, label in LANGUAGE_TASKS.items():
             scores = [each.get(task, []) for each in own]
             if not scores[-1]:

@@ -19,8 +19,7 @@ from spacy_elmo.bilm.torch_precision import has_bfloat16
 from spacy_elmo.cli.options import report_errors
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 
-# The biLMs that come with spacy-elmo and with this project, by language.
-BILMS = {"en": "en_sm", "ko": "weights/ko_sm"}
+WEIGHTS = Path("weights")  # that come with this project, by language; en_sm comes with spacy-elmo
 MOST_EPOCHS = 10  # however many minutes there are for a small text
 EVAL_WORDS = 20_000  # held out, where minutes count
 SUBWORD_EPOCHS = 5  # half a minute of an hour
@@ -44,20 +43,22 @@ def main(
     With some minutes, a pretraining has as many steps as one core of this machine takes in them.
     Their number is in RUN/steps.json, and stays when the command is run again.
     """
+    ready = "en_sm" if lang == "en" else str(WEIGHTS / f"{lang}_sm")
+    is_ready = lang == "en" or Path(ready).exists()
     if bilm == "auto":
-        bilm = BILMS.get(lang, "pretrain")
+        bilm = ready if is_ready else "pretrain"
         own = run / "pretrained" / "model-best"
         if bilm != "pretrain" and own.exists():
             msg.warn(f"Not using {own}: for that, give --vars.bilm pretrain")
     if bilm in ("adapt", "pretrain"):
         out, chosen = run / f"{bilm}ed", find_size(size)
         if bilm == "adapt":
-            if lang not in BILMS:
+            if not is_ready:
                 raise ValueError(
                     f"There is no biLM for the language '{lang}' to adapt; pretrain one with "
                     f"--vars.bilm pretrain."
                 )
-            settings, start = "configs/pretrain_adapt.cfg", ["--from", BILMS[lang]]
+            settings, start = "configs/pretrain_adapt.cfg", ["--from", ready]
         else:
             settings, start = str(run / "pretrain.cfg"), []
             gpu = ["--gpu"] if gpu_id >= 0 else []
