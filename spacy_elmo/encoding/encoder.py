@@ -164,7 +164,7 @@ class Encoder(Settings):
         self.elmo.store_layers = self.layers != "mix" or self.listener is not None
         texts: list[list[str]] = []
         vectors, stored = [np.empty((0, *self.shape), self.dtype)], DocBin(store_user_data=True)
-        with memory_zone(self.nlp):
+        with memory_zone(self.nlp, None if isinstance(rows, StoredDocs) else rows):
             docs = self.read(rows)
             # Copies of what is needed; the layers of one batch are in memory at a time.
             for batch in chunks(docs, tokens_at_once(self.elmo.shim), len(docs)):

@@ -186,3 +186,7 @@ def test_a_corpus_leaves_few_words_in_the_vocab(monkeypatch):
     monkeypatch.setattr(module, "ZONE_SIZE", 4)  # paragraphs of a zone
     assert list(split_text(nlp, paragraphs)) == expected
     assert at_first + 20 <= len(list(nlp.vocab)) < at_first + 50
+    another = spacy.blank("en")
+    long = ["a" * 129 + " is no word"]
+    assert list(split_text(another, long)) == [long[0].split()]
+    assert len(list(another.vocab)) == len(list(spacy.blank("en").vocab))
