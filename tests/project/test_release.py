@@ -106,6 +106,6 @@ def test_weights_that_are_ready(name: str) -> None:
     nlp.add_pipe("elmo", config={"model": {"weights": str(path)}})
     statistics = weights.statistics()
     assert statistics is not None
-    word, *others = statistics.words[5:11]
+    word, *others = [each for each in statistics.words if each.isalpha()][:6]
     before, after = nlp(f"{word} {' '.join(others)}"), nlp(f"{word} {' '.join(others[::-1])}")
     assert np.abs(before.tensor[0] - after.tensor[0]).max() > 1e-3
