@@ -80,7 +80,6 @@ PEERS = {
     "floret": Side("floret", "floret"),
 }
 SIDES = SETTINGS | PEERS
-# Ends with the process that started it, however that ends.
 Runs = list[dict[str, Any]]  # of one side: what `reader` prints, in turn with the other sides
 Table = dict[str, dict[str, Any]]  # rows: title, figures by their columns
 

@@ -52,7 +52,7 @@ from spacy_elmo.encoding.rows import RowFiles
 from spacy_elmo.weights.find import find_weights
 
 ROOT = Path(__file__).parents[2]
-RESULTS, PAGE = ROOT / "benchmarks" / "results", ROOT / "docs" / "evidence.md"
+PAGE = ROOT / "docs" / "evidence.md"
 STEPS, WORDS, SHARE, MOST = 2, 2000, 0.01, 20  # of a quick run: most is of sentences
 
 
@@ -329,7 +329,7 @@ def main() -> None:
     add_file_options(parser)
     arguments = parser.parse_args()
     setup = Setup(arguments)
-    results = Results(arguments.out or RESULTS / f"{Path(arguments.weights).name}.jsonl")
+    results = Results(arguments.out or tables.RESULTS / f"{Path(arguments.weights).name}.jsonl")
     if arguments.write_docs:
         write_docs(setup, results, arguments.page)
     else:

@@ -57,7 +57,7 @@ from train import make_added  # noqa: E402
 FILE = "results.jsonl"
 NAMES = "tagger,parser,ner"
 PART = "languages"  # of the results
-NOTHING, STATIC, PRETRAINED = LANGUAGE_ARMS[:3]
+NOTHING, STATIC, PRETRAINED, _ = LANGUAGE_ARMS
 TEXTS = {"novels": ["novels"], "modern": ["modern"], "both": ["novels", "modern"]}
 FLORET = {
     "model": "cbow", "mode": "floret", "hashCount": 2, "bucket": 50_000, "minn": 4, "maxn": 5,
@@ -263,9 +263,10 @@ def main() -> None:
     args = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     if args.table:
-        print("\n".join(languages(args.out / FILE)))
+        shown = args.out / FILE, args.minutes, args.sentences
+        print("\n".join(languages(*shown)))
         with suppress(Missing):
-            print("\n".join(["", *language_texts(args.out / FILE)]))
+            print("\n".join(["", *language_texts(*shown)]))
     elif args.data is None:
         parser.error("--data is required, unless a table is printed")
     else:

@@ -106,7 +106,8 @@ LANGS = {
 }  # fmt: skip
 LANGUAGE_TASKS = {"tagger": "tags", "parser": "trees", "ner": "names"}
 LANGUAGE_ARMS = ("nothing", "static floret", "spacy pretrain", "ELMo")
-ELMO = LANGUAGE_ARMS[-1]
+NOTHING, *_, ELMO = LANGUAGE_ARMS
+MINUTES, SENTENCES = 25.0, 400  # of the pretraining, and of labelled text, that the page shows
 
 
 class Missing(Exception):
@@ -374,10 +375,14 @@ def own_text(lang: str) -> str:
     return "novels" if lang == "de" else "both"
 
 
-def language_results(path: Path) -> dict[tuple[str, str, str], dict[str, list[Any]]]:
+def language_results(
+    path: Path, minutes: float, sentences: int
+) -> dict[tuple[str, str, str], dict[str, list[Any]]]:
     """Scores by language, text and arm, of each task; and what is known of the biLM."""
     found: dict[tuple[str, str, str], dict[str, list[Any]]] = {}
     for unit, value in Results(path).of("languages", ""):
+        if (unit["minutes"], unit["sentences"]) != (minutes, sentences):
+            continue
         text = f"{unit['text']}, {unit['words']:,} words" if "words" in unit else unit["text"]
         known = found.setdefault((unit["lang"], text, unit["arm"]), {})
         for name, each in (value["scores"] | {"perplexity": value.get("perplexity")}).items():
@@ -387,10 +392,13 @@ def language_results(path: Path) -> dict[tuple[str, str, str], dict[str, list[An
     return found
 
 
-def languages(path: Path = LANGUAGES) -> Iterator[str]:
-    """The arms that were measured on the project's text."""
-    found = language_results(path)
-    arms = [arm for arm in LANGUAGE_ARMS if any(arm == each for _, _, each in found)]
+def languages(
+    path: Path = LANGUAGES, minutes: float = MINUTES, sentences: int = SENTENCES
+) -> Iterator[str]:
+    """The arms that were measured on the project's text: means of the seeds, and their range."""
+    found = language_results(path, minutes, sentences)
+    measured = {NOTHING, ELMO, *(arm for _, _, arm in found)}
+    arms = [arm for arm in LANGUAGE_ARMS if arm in measured]
     yield from head("", "task", *arms, "error reduction", "perplexity")
     for lang, language in LANGS.items():
         own = [found.get((lang, own_text(lang), arm), {}) for arm in arms]
@@ -399,18 +407,26 @@ def languages(path: Path = LANGUAGES) -> Iterator[str]:
             if not scores[-1]:
                 continue
             cells: list[Cell] = [mean(each) if each else None for each in scores]
-            perplexity = f"{mean(own[-1]['perplexity']):.0f}" if task == "tagger" else ""
-            line = row(f"{language} | {label}", cells, max, 1)
-            yield f"{line} {reduction(scores[0], scores[-1])} | {perplexity} |".replace("  |", " |")
+            line = row(f"{language} | {label}", cells, max, 1).removesuffix(" |").split(" | ")
+            line[2:] = map(with_range, line[2:], scores)
+            perplexity = f" {mean(own[-1]['perplexity']):.0f}" if task == "tagger" else ""
+            yield f"{' | '.join(line)} | {reduction(scores[0], scores[-1])} |{perplexity} |"
 
 
-def language_texts(path: Path = LANGUAGES) -> Iterator[str]:
+def with_range(cell: str, scores: list[float]) -> str:
+    """The cell of some seeds, with the lowest and the highest."""
+    return f"{cell} ({min(scores):.1f} to {max(scores):.1f})" if len(scores) > 1 else cell
+
+
+def language_texts(
+    path: Path = LANGUAGES, minutes: float = MINUTES, sentences: int = SENTENCES
+) -> Iterator[str]:
     """The error reduction by ELMo, by the text that it has read."""
-    found = language_results(path)
+    found = language_results(path, minutes, sentences)
     texts = list(dict.fromkeys(text for _, text, arm in found if arm == ELMO))
     lines = head("", "task", *texts)
     for lang, language in LANGS.items():
-        nothing = found.get((lang, own_text(lang), LANGUAGE_ARMS[0]), {})
+        nothing = found.get((lang, own_text(lang), NOTHING), {})
         by_text = [found.get((lang, text, ELMO), {}) for text in texts]
         if sum(map(bool, by_text)) > 1:
             for task, label in LANGUAGE_TASKS.items():

@@ -11,7 +11,7 @@ with `--resume`. Every few seconds the finished parts are counted, and the memor
 What limits the speed is measured apart, by processor time, on the first parts: reading lines,
 tokenizing, computing, and writing (each part, and the file of all). On Ray the first words of the
 text are encoded on this machine; the cost of a billion words follows from that, in core-hours.
-Words are those between spaces; spaCy makes more tokens of them, see `tokens a word`.
+Words are those between spaces; spaCy makes more tokens of them.
 """
 
 from __future__ import annotations
@@ -78,12 +78,15 @@ def memory(group: int) -> float:
 
 
 def watch(command: list[str], parts: Path, kill_at: float) -> Iterator[tuple[float, int, float]]:
-    """Seconds, finished parts and memory while a command runs; it is killed at so many parts."""
-    start = time.perf_counter()
+    """Seconds, finished parts and memory while a command runs; it is killed at so many parts.
+
+    Parts that have been joined are removed, and still count.
+    """
+    start, found = time.perf_counter(), 0
     process = subprocess.Popen(command, start_new_session=True)
     while process.poll() is None:
         time.sleep(EVERY)
-        found = len(list(parts.glob("*.npz")))
+        found = max(found, len(list(parts.glob("*.npz"))))
         yield time.perf_counter() - start, found, memory(process.pid)
         if found >= kill_at:
             os.killpg(process.pid, signal.SIGKILL)
@@ -91,15 +94,15 @@ def watch(command: list[str], parts: Path, kill_at: float) -> Iterator[tuple[flo
             return
     if process.returncode:
         raise SystemExit("The command has failed.")
-    yield time.perf_counter() - start, 0, 0.0
+    yield time.perf_counter() - start, found, 0.0
 
 
 def stages(text: Path, room: Path) -> dict[str, float]:
     """Shares of the processor time of the first parts, in percent."""
     encoder = Encoder("en_sm", **SETTINGS)
     encoder.encode([0], ["It loads the weights, and compiles."])
-    clock, taken = time.process_time, dict.fromkeys(("reading", "tokenizing", "encoding"), 0.0)
-    taken["writing"] = 0.0
+    stages = ("reading", "tokenizing", "computing", "writing")
+    clock, taken = time.process_time, dict.fromkeys(stages, 0.0)
     room.mkdir()
     chunks = RowFiles(str(text)).chunks(CHUNK_TOKENS)
     for number in range(PROFILED):
@@ -115,15 +118,14 @@ def stages(text: Path, room: Path) -> dict[str, float]:
         block.save(room / f"{number:08d}.npz")
         taken["reading"] += read - start
         taken["tokenizing"] += tokenized - read
-        taken["encoding"] += encoded - tokenized
+        # `encode` tokenizes again, with all words in the vocab now: faster than it was here.
+        taken["computing"] += (encoded - tokenized) - (tokenized - read)
         taken["writing"] += clock() - encoded
     start = clock()
     WRITERS["parquet"](room / "all.parquet", sorted(room.glob("*.npz")))
     taken["writing"] += clock() - start
-    # `encode` tokenizes again, and now finds all words in the vocab: less than it took here.
-    computing = taken.pop("encoding") - taken["tokenizing"]
-    taken["computing"] = computing
-    return {name: round(100 * each / sum(taken.values()), 1) for name, each in taken.items()}
+    total = sum(taken.values())
+    return {name: round(100 * each / total, 1) for name, each in taken.items()}
 
 
 def core_hours(n_words: int, seconds: float, n_process: int) -> float:
@@ -180,9 +182,11 @@ def main() -> None:
     killed = run(elmo, args.kill_after * n_parts)
     finished = run([*elmo, "--resume"], float("inf"))
     description = json.loads(Path(f"{file}.json").read_text())
-    computed = max(sample["seconds"] for sample in samples if sample["words"] < n_words)
-    used = [sample["memory"] for sample in samples if 0 < sample["words"] < n_words]
-    quarter = len(used) // 4
+    computing = [sample for sample in samples if sample["words"] < n_words]
+    if not computing:
+        raise SystemExit("The text is too short for a sample: give more --words.")
+    used = [sample["memory"] for sample in computing]
+    quarter = max(1, len(used) // 4)
     found: dict[str, Any] = {
         "machine": machine(),
         "words": n_words,
@@ -191,7 +195,7 @@ def main() -> None:
         "processes": args.n_process,
         "seconds": round(finished),
         "words/s": round(n_words / finished),
-        "seconds of joining": round(finished - computed),
+        "seconds of joining": round(finished - computing[-1]["seconds"]),
         "memory (MB), first and last quarter": [
             round(median(used[:quarter])),
             round(median(used[-quarter:])),

@@ -307,7 +307,7 @@ class BiLM(nn.Module):
     def _is_divisible(self) -> bool:
         """Return whether several threads may read sentences: without gradients, on a CPU, and as
         they would under settings that PyTorch has for each thread. Products with large weights are
-        divided instead: two threads read 1.6 times as fast that way, 1.5 times by sentences."""
+        divided instead, which is faster."""
         if self.config.has_large_layers or self.device.type != "cpu":
             return False
         return not torch.is_grad_enabled() and rounding(self.device)[0] is None

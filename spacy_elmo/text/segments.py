@@ -214,7 +214,7 @@ def memory_zone(
     """A context whose Docs are not used after it: a corpus of any size is read in flat memory.
 
     The first `KEPT_WORDS` words, among which the frequent ones are, stay in the vocab: spaCy's
-    tokenizer caches nothing in a memory zone, and is three times as slow without its cache.
+    tokenizer caches nothing in a memory zone, and is slow without its cache.
 
     Args:
         nlp: reads the texts.

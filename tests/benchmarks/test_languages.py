@@ -45,8 +45,11 @@ def test_table(tmp_path: Path, run: Run) -> None:
             results.add(PART, unit, None, {"scores": {"tagger": score}, "perplexity": 100.0})
     unit = {"lang": "de", "text": "modern", "seed": 0, "minutes": 60.0, "sentences": 400}
     results.add(PART, {**unit, "arm": "ELMo"}, None, {"scores": {"tagger": 82.0}})
+    other = {**unit, "text": "novels", "minutes": 1.0, "arm": "nothing"}
+    results.add(PART, other, None, {"scores": {"tagger": 1.0}})  # is not among the means
     printed = run("languages", tmp_path, "--table")
-    assert "| German | tags | 82.0 | 85.0 | 86.0 | **91.0** | 50 % | 100 |" in printed
+    cells = ("82.0 (80.0 to 84.0)", "85.0", "86.0", "**91.0** (90.0 to 92.0)", "50 %", "100")
+    assert f"| German | tags | {' | '.join(cells)} |" in printed
     assert "| | task | novels | modern |" in printed and "| German | tags | 50 % | 0 % |" in printed
 
 
