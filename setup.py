@@ -159,6 +159,7 @@ if __name__ == "__main__":  # not where a test reads the functions
                 "spacy-elmo.Elmo.v1 = spacy_elmo.architectures:Elmo",
                 "spacy-elmo.ElmoListener.v1 = spacy_elmo.architectures:ElmoListener",
                 "spacy-elmo.ScalarMix.v1 = spacy_elmo.architectures:ScalarMix",
+                "spacy-elmo.TextCatLinear.v1 = spacy_elmo.architectures:TextCatLinear",
                 "spacy-elmo.Tok2Vec.v1 = spacy_elmo.architectures:Tok2Vec",
             ],
             "thinc_layers": ["spacy-elmo.BiLM.v1 = spacy_elmo.architectures:BiLM"],

@@ -13,6 +13,7 @@ from .pipeline.callbacks import ConsoleLogger, gradual_unfreezing, subword_vecto
 from .pipeline.elmo_model import elmo_model
 from .pipeline.scalar_mix import ScalarMix
 from .pipeline.settings import BiLMSettings
+from .pipeline.text_classifier import TextCatLinear
 from .pipeline.tok2vec import Tok2Vec
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -20,7 +21,7 @@ from .pipeline.tok2vec import Tok2Vec
 
 __all__ = [
     "BiLM", "ConsoleLogger", "Elmo", "ElmoListener", "EncodedVectors", "ScalarMix", "Shards",
-    "Texts", "Tok2Vec", "gradual_unfreezing", "subword_vectors",
+    "TextCatLinear", "Texts", "Tok2Vec", "gradual_unfreezing", "subword_vectors",
 ]  # fmt: skip
 
 

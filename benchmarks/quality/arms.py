@@ -19,6 +19,13 @@ from tasks import Task
 WIDTH = 96  # of spaCy's HashEmbedCNN
 
 TOKENIZER = {"@tokenizers": "spacy.Tokenizer.v1"}  # whose words are those of the data
+BAG_OF_WORDS = {
+    "@architectures": "spacy.TextCatBOW.v3",
+    "exclusive_classes": True,
+    "length": 262144,
+    "ngram_size": 1,
+    "no_output_layer": False,
+}
 
 Files = Mapping[str, Path]  # see `NEEDED`
 NEEDED = {
@@ -106,8 +113,26 @@ def with_elmo(
     }
 
 
+def linear(tok2vec: dict[str, Any]) -> dict[str, Any]:
+    """The text classifier of project/configs/textcat.cfg."""
+    return {
+        "@architectures": "spacy-elmo.TextCatLinear.v1",
+        "exclusive_classes": True,
+        "tok2vec": tok2vec,
+    }
+
+
+def ensemble(tok2vec: dict[str, Any]) -> dict[str, Any]:
+    """spaCy's default text classifier: attention over token vectors, beside a bag of words."""
+    return {
+        "@architectures": "spacy.TextCatEnsemble.v2",
+        "linear_model": BAG_OF_WORDS,
+        "tok2vec": tok2vec,
+    }
+
+
 def attention(tok2vec: dict[str, Any]) -> dict[str, Any]:
-    """The text classifier of project/configs/textcat.cfg, which pools with learned weights."""
+    """A text classifier that pools with learned weights."""
     return {
         "@architectures": "spacy.TextCatParametricAttention.v1",
         "exclusive_classes": True,
@@ -124,6 +149,7 @@ def frozen(model: str) -> Arm:
 WITHOUT, MIX, BOTH = "HashEmbedCNN", "ELMo, mix (λ = 0.001)", "ELMo, input and output"
 # What `elmo add` writes, if the weights come with subwords.
 MIX_SUBWORDS, BOTH_SUBWORDS = "ELMo, mix and subwords", "ELMo, input and output, and subwords"
+LINEAR, ENSEMBLE = "ELMo, TextCatLinear", "TextCatEnsemble"
 
 ARMS: dict[str, Arm] = {
     WITHOUT: Arm(cnn()),
@@ -146,6 +172,8 @@ ARMS: dict[str, Arm] = {
     BOTH_SUBWORDS: Arm(with_elmo(listener(), listener(), static=True), {}, subwords=True),
     "HashEmbedCNN, attention": Arm(attention(cnn())),
     "ELMo, attention": Arm(attention(with_elmo(listener())), {}),
+    LINEAR: Arm(linear(listener()), {}, subwords=True),
+    ENSEMBLE: Arm(ensemble(cnn())),
 }
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -176,7 +204,7 @@ def fits(task: Task, arm: Arm) -> bool:
 
 
 def is_classifier(arm: Arm) -> bool:
-    return arm.tok2vec["@architectures"].startswith("spacy.TextCat")
+    return ".TextCat" in arm.tok2vec["@architectures"]
 
 
 def make_nlp(task: Task, arm: Arm, files: Files, weights: str = "en_sm") -> Language:

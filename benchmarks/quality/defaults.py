@@ -18,7 +18,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from arms import WIDTH, Arm, attention, cnn, fits, listener, with_elmo
+from arms import BAG_OF_WORDS, WIDTH, Arm, attention, cnn, ensemble, fits, listener, with_elmo
 from downstream import measure
 from results import Results, fingerprint
 from tasks import TASKS
@@ -31,24 +31,6 @@ def with_cnn(width: int = WIDTH, learn_rate: float = 0.001, **settings: Any) -> 
 def alone(**settings: Any) -> Arm:
     """A listener without a CNN."""
     return Arm(listener(**settings), {})
-
-
-BAG_OF_WORDS = {
-    "@architectures": "spacy.TextCatBOW.v3",
-    "exclusive_classes": True,
-    "length": 262144,
-    "ngram_size": 1,
-    "no_output_layer": False,
-}
-
-
-def ensemble(tok2vec: dict[str, Any]) -> dict[str, Any]:
-    """spaCy's default text classifier: attention over token vectors, beside a bag of words."""
-    return {
-        "@architectures": "spacy.TextCatEnsemble.v2",
-        "linear_model": BAG_OF_WORDS,
-        "tok2vec": tok2vec,
-    }
 
 
 SETTINGS: dict[str, Arm] = {

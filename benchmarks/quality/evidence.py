@@ -40,7 +40,17 @@ import probes
 import similarity
 import tables
 import text_means
-from arms import ARMS, BOTH, MIX, WITHOUT, Files, add_file_options, given_files
+from arms import (
+    ARMS,
+    BOTH,
+    ENSEMBLE,
+    LINEAR,
+    MIX,
+    WITHOUT,
+    Files,
+    add_file_options,
+    given_files,
+)
 from defaults import SETTINGS
 from results import Results, Unit, fingerprint
 from spacy.language import Language
@@ -182,8 +192,9 @@ def trained(setup: Setup, units: Iterator[Unit]) -> Iterator[Job]:
 def tasks(setup: Setup) -> Iterator[Job]:
     """What users choose from, with the seeds of the command line."""
     arms = [WITHOUT, MIX, *(name for name, arm in ARMS.items() if arm.needs not in ("", "adapted"))]
+    names = [n for n in setup.tasks if TASKS[n].factory != "textcat" or setup.lang != "en"]
     for seed in setup.seeds:  # all of the first one first
-        yield from trained(setup, downstream.units(setup.tasks, arms, [], [seed], setup.files()))
+        yield from trained(setup, downstream.units(names, arms, [], [seed], setup.files()))
         small = [n for n in setup.tasks if TASKS[n].factory in ("tagger", "parser")]
         for name in small:
             size = next(iter(TASKS[name].steps))
@@ -235,12 +246,17 @@ def typos(setup: Setup) -> Iterator[Job]:
 
 
 def texts(setup: Setup) -> Iterator[Job]:
-    """Logistic regressions on the means of texts, and on counted words."""
-    for name in setup.tasks:
+    """Logistic regressions on the means of texts, and on counted words; and spaCy's classifiers."""
+    for name, seed in product(setup.tasks, setup.seeds):
         if TASKS[name].factory == "textcat":
-            for seed in setup.seeds:
-                measure = partial(text_means.measure, setup.weights, setup.data, name, [seed])
-                yield Job({"task": name, "seed": seed}, "bilm", measure)
+            measure = partial(text_means.measure, setup.weights, setup.data, name, [seed])
+            yield Job({"task": name, "seed": seed}, "bilm", measure)
+            if setup.lang == "en" and (embedded := setup.files().get("embedded")) is not None:
+                unit = {"task": name, "model": "MiniLM-L6", "seed": seed}
+                yield Job(unit, "", partial(measure, embedded))
+            size = next(iter(TASKS[name].steps))
+            classifiers = [ENSEMBLE, LINEAR] if setup.lang == "en" else []
+            yield from trained(setup, downstream.units([name], classifiers, [size], [seed]))
 
 
 def similar(setup: Setup) -> Iterator[Job]:

@@ -40,7 +40,16 @@ from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
 from spacy.training.initialize import convert_vectors
 from spacy.training.pretrain import pretrain
 from spacy.util import load_config
-from tables import ELMO, LANGS, LANGUAGE_ARMS, Missing, language_texts, languages, own_text
+from tables import (
+    ELMO,
+    LANGS,
+    LANGUAGE_ARMS,
+    Missing,
+    language_texts,
+    language_words,
+    languages,
+    own_text,
+)
 from thinc.api import Config
 
 from spacy_elmo.pretraining.run.log import LOG, read_log
@@ -264,9 +273,10 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     if args.table:
         shown = args.out / FILE, args.minutes, args.sentences
-        print("\n".join(languages(*shown)))
-        with suppress(Missing):
-            print("\n".join(["", *language_texts(*shown)]))
+        print("\n".join(languages(*shown, longer={})))
+        for others in (language_texts, language_words):
+            with suppress(Missing):
+                print("\n".join(["", *others(*shown)]))
     elif args.data is None:
         parser.error("--data is required, unless a table is printed")
     else:

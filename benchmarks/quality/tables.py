@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
+from types import MappingProxyType
 from typing import Any
 
-from arms import BOTH, BOTH_SUBWORDS, MIX, MIX_SUBWORDS, WITHOUT
+from arms import BOTH, BOTH_SUBWORDS, ENSEMBLE, LINEAR, MIX, MIX_SUBWORDS, WITHOUT
 from results import Results
 
 MARKED = re.compile(r"^(<!-- table: (\S+) -->\n)(.*?)^(?=<!-- end -->$)", re.M | re.S)
 RESULTS = Path(__file__).parents[1] / "results"
 SPEED, LANGUAGES = RESULTS / "speed.json", RESULTS / "languages.jsonl"
-NONE = "–"
+NONE, WORDS = "–", " words"
 
 TASKS = {  # label: task, size, arm with ELMo
     "tags, 500 sentences": ("tagger", 500, BOTH),
@@ -29,15 +30,11 @@ TASKS = {  # label: task, size, arm with ELMo
     "trees, 2,000": ("parser", 2000, MIX),
     "trees, all 12,544": ("parser", "all", MIX),
     "names, WNUT-17": ("ner", "all", MIX),
-    "sentiment, 1,000 sentences": ("textcat", 1000, MIX),
-    "sentiment, all 6,920": ("textcat", "all", MIX),
-    "intents, 770 questions": ("intents", 770, MIX),
 }
 SUBWORDS = {  # label: task, size, arm with ELMo, the same with its subwords
     "tags, 500 sentences": ("tagger", 500, BOTH, BOTH_SUBWORDS),
     "trees, 500 sentences": ("parser", 500, BOTH, BOTH_SUBWORDS),
     "names, WNUT-17": ("ner", "all", MIX, MIX_SUBWORDS),
-    "intents, 770 questions": ("intents", 770, MIX, MIX_SUBWORDS),
 }
 KOREAN = {
     "morpheme tags (UD Korean-GSD), 500 sentences": ("ko-tagger", 500, MIX),
@@ -58,7 +55,6 @@ COMPARED = {
     "trees, 500 sentences": "trees, 500 sentences",
     "trees, all": "trees, all 12,544",
     "names": "names, WNUT-17",
-    "sentiment, all": "sentiment, all 6,920",
 }
 ARMS = {
     "without ELMo": WITHOUT,
@@ -83,7 +79,6 @@ NOISE = {
     "clean": "clean",
     "… words that are not in the training sentences": "unseen words",
     "a typo in 10 % of the words of four letters or more": "typos in 10 %",
-    "… in 30 %": "typos in 30 %",
     "… in all": "typos in all",
     "lower case": "lower case",
     "upper case": "upper case",
@@ -108,6 +103,7 @@ LANGUAGE_TASKS = {"tagger": "tags", "parser": "trees", "ner": "names"}
 LANGUAGE_ARMS = ("nothing", "static floret", "spacy pretrain", "ELMo")
 NOTHING, *_, ELMO = LANGUAGE_ARMS
 MINUTES, SENTENCES = 25.0, 400  # of the pretraining, and of labelled text, that the page shows
+LONGER = {"ko": 60.0}  # it has three times as much text
 
 
 class Missing(Exception):
@@ -234,7 +230,6 @@ def alternatives(found: Found) -> Iterator[str]:
         "… in its fastest form": lambda n: f"{fastest(n):,}",
         "size of the weights": lambda n: f"{measured[n]['weights (MB)']:.0f} MB",
         "memory of the process": lambda n: f"{measured[n]['memory (MB)']} MB",
-        "seconds until it can read": lambda n: f"{measured[n]['start (s)']}",
     }.items():
         yield row(label, [value(n) if n else None for _, n in PEERS.values()], None, 0)
 
@@ -323,24 +318,30 @@ def noise(found: Found) -> Iterator[str]:
 
 
 def texts(found: Found) -> Iterator[str]:
-    sets = (("textcat", 1000), ("intents", 770))
-    rows: dict[str, list[Cell]] = {
-        "spaCy's CNN, without ELMo": [mean(found.scores(*s, WITHOUT).values()) for s in sets],
-        "spaCy's CNN, with ELMo": [mean(found.scores(*s, MIX).values()) for s in sets],
-    }
-    for label, name in (
-        ("the means of all layers", "all layers"),
-        ("tf-idf", "tf-idf"),
-        ("both", "all layers and tf-idf"),
+    sets = {"textcat": 1000, "subjectivity": 500, "intents": 770, "requests": 1500}
+    rows: dict[str, list[Cell]] = {}
+    minilm = {"model": "MiniLM-L6"}
+    for label, name, model in (
+        ("tf-idf", "tf-idf", {}),
+        ("static subwords", "subwords", {}),
+        ("tf-idf and the means of ELMo", "all layers and tf-idf", {}),
+        ("the means of MiniLM-L6", "all layers", minilm),
     ):
-        rows[f"regression on {label}"] = [
-            mean(
-                pair[1] for value in found.all("texts", task=task).values() for pair in value[name]
+        rows[f"regression on {label}"] = []
+        for task in sets:
+            each = found.all("texts", task=task, **model).values()
+            if not all(name in value for value in each):
+                raise Missing(f"no result of texts: {task}, {name}")
+            rows[f"regression on {label}"].append(
+                mean(pair[1] for value in each for pair in value[name])
             )
-            for task, _ in sets
-        ]
-    yield from head("", "sentiment, 1,000 sentences", "intents, 770 questions")
-    yield from columns(rows, (1, 1))
+    for label, arm in (
+        ("spaCy's `TextCatEnsemble`", ENSEMBLE),
+        ("ELMo: `TextCatLinear`", LINEAR),
+    ):
+        rows[label] = [mean(found.scores(*each, arm).values()) for each in sets.items()]
+    yield from head("", "SST-2", "SUBJ", "Banking77", "CLINC150")
+    yield from columns(rows, (1, 1, 1, 1))
 
 
 def perplexity(found: Found) -> Iterator[str]:
@@ -376,14 +377,22 @@ def own_text(lang: str) -> str:
 
 
 def language_results(
-    path: Path, minutes: float, sentences: int
+    path: Path,
+    minutes: float,
+    sentences: int,
+    seeds: Collection[int] = (),
+    longer: Mapping[str, float] = MappingProxyType({}),
 ) -> dict[tuple[str, str, str], dict[str, list[Any]]]:
-    """Scores by language, text and arm, of each task; and what is known of the biLM."""
+    """Scores by language, text and arm, of each task and some seeds, or all; and what is known of
+    the biLM."""
     found: dict[tuple[str, str, str], dict[str, list[Any]]] = {}
     for unit, value in Results(path).of("languages", ""):
-        if (unit["minutes"], unit["sentences"]) != (minutes, sentences):
+        wanted = longer.get(unit["lang"], minutes), sentences
+        if (unit["minutes"], unit["sentences"]) != wanted:
             continue
-        text = f"{unit['text']}, {unit['words']:,} words" if "words" in unit else unit["text"]
+        if seeds and unit["seed"] not in seeds:
+            continue
+        text = f"{unit['text']}, {unit['words']:,}{WORDS}" if "words" in unit else unit["text"]
         known = found.setdefault((unit["lang"], text, unit["arm"]), {})
         for name, each in (value["scores"] | {"perplexity": value.get("perplexity")}).items():
             known.setdefault(name, []).append(each)
@@ -393,10 +402,13 @@ def language_results(
 
 
 def languages(
-    path: Path = LANGUAGES, minutes: float = MINUTES, sentences: int = SENTENCES
+    path: Path = LANGUAGES,
+    minutes: float = MINUTES,
+    sentences: int = SENTENCES,
+    longer: Mapping[str, float] = LONGER,
 ) -> Iterator[str]:
     """The arms that were measured on the project's text: means of the seeds, and their range."""
-    found = language_results(path, minutes, sentences)
+    found = language_results(path, minutes, sentences, longer=longer)
     measured = {NOTHING, ELMO, *(arm for _, _, arm in found)}
     arms = [arm for arm in LANGUAGE_ARMS if arm in measured]
     yield from head("", "task", *arms, "error reduction", "perplexity")
@@ -421,16 +433,33 @@ def with_range(cell: str, scores: list[float]) -> str:
 def language_texts(
     path: Path = LANGUAGES, minutes: float = MINUTES, sentences: int = SENTENCES
 ) -> Iterator[str]:
-    """The error reduction by ELMo, by the text that it has read."""
-    found = language_results(path, minutes, sentences)
-    texts = list(dict.fromkeys(text for _, text, arm in found if arm == ELMO))
+    """The error reduction by ELMo, by the kind of the text that it has read."""
+    yield from by_text(
+        language_results(path, minutes, sentences, [0]), ["novels", "modern", "both"]
+    )
+
+
+def language_words(
+    path: Path = LANGUAGES, minutes: float = MINUTES, sentences: int = SENTENCES
+) -> Iterator[str]:
+    """The same, by how many words of its own text it has read."""
+    found = language_results(path, minutes, sentences, [0])
+    words = {text for _, text, _ in found if text.endswith(WORDS)}
+    own = {text for _, text, _ in found if any(each.startswith(f"{text},") for each in words)}
+    yield from by_text(found, [*sorted(words, key=lambda text: (len(text), text)), *sorted(own)])
+
+
+def by_text(
+    found: dict[tuple[str, str, str], dict[str, list[Any]]], texts: Sequence[str]
+) -> Iterator[str]:
+    """A column for each text, of the languages that have at least two of them."""
     lines = head("", "task", *texts)
     for lang, language in LANGS.items():
         nothing = found.get((lang, own_text(lang), NOTHING), {})
-        by_text = [found.get((lang, text, ELMO), {}) for text in texts]
-        if sum(map(bool, by_text)) > 1:
+        each_text = [found.get((lang, text, ELMO), {}) for text in texts]
+        if sum(map(bool, each_text)) > 1:
             for task, label in LANGUAGE_TASKS.items():
-                cells = [reduction(nothing.get(task, []), each.get(task, [])) for each in by_text]
+                cells = [reduction(nothing.get(task, []), each.get(task, [])) for each in each_text]
                 if any(cell != NONE for cell in cells):
                     lines.append(row(f"{language} | {label}", cells, None, 0))
     if len(lines) == 2:
@@ -462,6 +491,7 @@ TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each la
         "blimp": blimp,
         "languages": lambda found: languages(),
         "language-texts": lambda found: language_texts(),
+        "language-words": lambda found: language_words(),
     },
     "ko": {
         "korean": lambda found: gains(found, KOREAN, "without ELMo"),

@@ -167,6 +167,13 @@ TASKS = {
         "textcat", "cats_micro_f", {770: 1000}, partial(read_labelled, "banking77", "en"),
         by_label=True,
     ),
+    "requests": Task(
+        "textcat", "cats_micro_f", {1500: 1000}, partial(read_labelled, "clinc150", "en"),
+        by_label=True,
+    ),
+    "subjectivity": Task(
+        "textcat", "cats_micro_f", {500: 300}, partial(read_labelled, "subj", "en")
+    ),
     "ko-tagger": Task("tagger", "tag_acc", {500: 600}, read_gsd, lang="ko"),
     "ko-ner": Task("ner", "ents_f", {500: 600}, read_klue, lang="ko"),
     "ko-textcat": Task(

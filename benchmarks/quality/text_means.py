@@ -1,15 +1,18 @@
 """Text classes by logistic regression on the means of frozen layers, and by counted words.
 
-    python benchmarks/quality/text_means.py DATA [--weights en_sm] [--tasks textcat intents]
-        [--seeds …]
+    python benchmarks/quality/text_means.py DATA [--weights en_sm] [--tasks …] [--seeds …]
+        [--embedded DIR]
 
 The classifier that is simplest to build from frozen vectors: a text is the mean of its words'
 vectors, in one layer or in all, and the classes are learned by one linear map. Beside it, the words
-of the text by tf-idf, and both together. Tasks, and the training texts of a seed, are those of
-`downstream.py`, with its smallest numbers of texts. Means are standardised by the training texts;
-the regularization of each row is chosen on the dev set. Printed are accuracies on the test set,
-means of the seeds with the lowest and the highest; and which row the dev set chooses, whose test
-score is the one to compare.
+of the text by tf-idf, and both together; the static vectors of the biLM's subwords, weighted by
+rarity; and with --embedded, the output of `peers/embed.py`, the means of MiniLM. Tasks, and the
+training texts of a seed, are those of `downstream.py`, with its smallest numbers of texts. Means
+are standardised by the training texts; the regularization of each row is chosen on the dev set.
+Printed are accuracies on the test set, means of the seeds with the lowest and the highest; and
+which row the dev set chooses, whose test score is the one to compare.
+
+spaCy users have `spacy-elmo.TextCatLinear.v1`, an arm of `downstream.py`.
 """
 
 from __future__ import annotations
@@ -19,17 +22,23 @@ import random
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from arms import NEEDED
+from embedded import places
 from probes import regression
 from similarity import tf_idf
+from spacy.attrs import ORTH
 from spacy.language import Language
 from spacy.tokens import Doc
 from tasks import TASKS, examples_of, sample
 
 from spacy_elmo.text.readers import blank
+from spacy_elmo.weights.find import find_weights
 
 L2 = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # of the mean loss; rows have a length of about 1
 SPLITS = ("train", "dev", "test")
@@ -42,6 +51,8 @@ def make_nlp(weights: str, lang: str) -> Language:
     nlp = blank(lang, "spacy.Tokenizer.v1")
     model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
     nlp.add_pipe("elmo", config={"store_layers": True, "model": model})
+    if find_weights(weights).subwords() is not None:
+        nlp.config["initialize"]["before_init"] = {"@callbacks": "spacy-elmo.subword_vectors.v1"}
     nlp.initialize()
     return nlp
 
@@ -52,17 +63,42 @@ def layer_means(nlp: Language, docs: list[Doc]) -> np.ndarray:
     return np.stack([doc._.elmo_layers.mean(axis=1) for doc in nlp.pipe(words)])
 
 
+def subword_vectors(nlp: Language, docs: list[Doc]) -> np.ndarray:
+    """``(n, dim)``: sums of unit vectors, weighted by rarity, as far as there are any."""
+    component: Any = nlp.get_pipe("elmo")
+    rarities, vectors = component.shim.comparison.rarities, nlp.vocab.vectors
+    found = np.zeros((len(docs), nlp.vocab.vectors_length), dtype="float32")
+    for row, doc in zip(found, docs, strict=True):
+        words = vectors.get_batch([token.text for token in doc])
+        words = words / np.linalg.norm(words, axis=1, keepdims=True).clip(1e-6)
+        row[:] = rarities(doc.to_array([ORTH]).astype("uint64")) @ words
+    return found / np.linalg.norm(found, axis=1, keepdims=True).clip(1e-6)
+
+
+def embedded_means(folder: Path, docs: list[Doc], model: str = "minilm") -> np.ndarray:
+    """``(n, n_layers, width)``"""
+    layers, known = np.load(folder / f"{model}.npy", mmap_mode="r"), places(str(folder))
+    starts = [known[tuple(token.text for token in doc)] for doc in docs]
+    pairs = zip(starts, docs, strict=True)
+    return np.stack([layers[:, i : i + len(d)].mean(axis=1, dtype="float32") for i, d in pairs])
+
+
 def standardised(train: np.ndarray, *others: np.ndarray) -> Parts:
     """By the training texts, with rows of length 1 on average."""
     mean, spread = train.mean(axis=0), train.std(axis=0) + 1e-6
     return tuple((x - mean) / spread / train.shape[1] ** 0.5 for x in (train, *others))
 
 
-def features(means: list[np.ndarray], docs: list[list[Doc]]) -> dict[str, Parts]:
-    """Of training, dev and test texts."""
+def by_layer(means: list[np.ndarray]) -> dict[str, Parts]:
+    """Of training, dev and test texts: each layer, and all of them."""
     n_layers = means[0].shape[1]
     found = {f"layer {i}": standardised(*(x[:, i] for x in means)) for i in range(n_layers)}
-    found["all layers"] = standardised(*(x.reshape(len(x), -1) for x in means))
+    return found | {"all layers": standardised(*(x.reshape(len(x), -1) for x in means))}
+
+
+def features(means: list[np.ndarray], docs: list[list[Doc]]) -> dict[str, Parts]:
+    """Of training, dev and test texts."""
+    found = by_layer(means)
     train, others = tf_idf(docs[0], docs[1] + docs[2])
     found["tf-idf"] = (train, *np.split(others, [len(docs[1])]))
     both = zip(found["all layers"], found["tf-idf"], strict=True)
@@ -93,7 +129,7 @@ def label(doc: Doc) -> str:
 
 
 def measure(
-    weights: str, data: Path, name: str, seeds: Sequence[int]
+    weights: str, data: Path, name: str, seeds: Sequence[int], embedded: Path | None = None
 ) -> dict[str, list[tuple[float, float]]]:
     """Accuracies on the dev and the test set of each row, one pair for each seed.
 
@@ -102,19 +138,24 @@ def measure(
         data: see `tasks`.
         name: of a task of `CLASSIFICATION`.
         seeds: of the training texts.
+        embedded: output of `peers/embed.py`; MiniLM's rows then, instead of the biLM's.
     """
     task, size = TASKS[name], next(iter(TASKS[name].steps))
-    nlp = make_nlp(weights, task.lang)
+    nlp = make_nlp(weights, task.lang) if embedded is None else blank(task.lang)
+    read = partial(layer_means, nlp) if embedded is None else partial(embedded_means, embedded)
     splits = [examples_of(nlp, task, data, split) for split in SPLITS]
     fixed = [[example.reference for example in split] for split in splits[1:]]
-    fixed_means = [layer_means(nlp, docs) for docs in fixed]
+    fixed_means = [read(docs) for docs in fixed]
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for seed in seeds:
         chosen = sample(splits[0], size, random.Random(seed), task.by_label)
         docs = [[example.reference for example in chosen], *fixed]
-        means = [layer_means(nlp, docs[0]), *fixed_means]
+        means = [read(docs[0]), *fixed_means]
         labels = [[label(doc) for doc in split] for split in docs]
-        for row, parts in features(means, docs).items():
+        rows = by_layer(means) if embedded is not None else features(means, docs)
+        if embedded is None and nlp.vocab.vectors_length:
+            rows["subwords"] = standardised(*(subword_vectors(nlp, each) for each in docs))
+        for row, parts in rows.items():
             found[row].append(scores(parts, labels))
     return found
 
@@ -123,13 +164,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
-    parser.add_argument(
-        "--tasks", nargs="+", choices=CLASSIFICATION, default=["textcat", "intents"]
-    )
+    english = [name for name in CLASSIFICATION if TASKS[name].lang == "en"]
+    parser.add_argument("--tasks", nargs="+", choices=CLASSIFICATION, default=english)
+    parser.add_argument("--embedded", type=Path, help=NEEDED["embedded"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     args = parser.parse_args()
     for name in args.tasks:
         found = measure(args.weights, args.data, name, args.seeds)
+        if args.embedded is not None:
+            others = measure(args.weights, args.data, name, args.seeds, args.embedded)
+            found |= {f"MiniLM, {row}": pairs for row, pairs in others.items()}
         size = next(iter(TASKS[name].steps))
         print(f"\n| {name}, {size} texts | dev | test |\n|---|---|---|")
         for row, pairs in found.items():

@@ -21,7 +21,7 @@ def main(
     """Write RUN/pipeline."""
     nlp = blank(lang, tokenizer)
     weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
-    nlp.add_pipe("elmo", config={"model": {"weights": weights}})
+    nlp.add_pipe("elmo", config={"vectors": "elmo", "model": {"weights": weights}})
     for task in present(run, tasks):
         source = spacy.load(run / "models" / f"{task}-elmo" / "model-best")
         if source.vocab.vectors.size:  # the biLM's subwords, the same for all

@@ -1,4 +1,5 @@
-"""Each task, trained with ELMo and without it: the same model, data, seed and steps.
+"""Each task, trained with ELMo and without it: the same data, seed and steps, and the same model
+but for text classifiers.
 
 The models are those of the recipes in configs, or with ``--recipe added`` those of `spacy init
 config` and `elmo add`. Few labels leave no dev set to select by: these take a fixed number of
@@ -57,6 +58,9 @@ def main(
             else:
                 config = make_config(task, arm, chosen)
                 config["vars"]["weights"] = weights
+                if arm == "elmo" and task == "textcat" and find_weights(weights).subwords() is None:
+                    config["components"][task]["model"]["include_static_vectors"] = False
+                    config["initialize"]["before_init"] = None
             config["system"]["seed"] = seed
             config["nlp"]["lang"] = lang
             config["nlp"]["tokenizer"] = {"@tokenizers": tokenizer}
@@ -89,13 +93,17 @@ def checksum_of(config: Config, weights: str | None) -> str:
 
 
 def make_config(task: str, arm: str, size: Size) -> Config:
-    """The recipe of a task, with its component alone; without ELMo, its listeners are missing."""
+    """The recipe of a task, with its component alone; without ELMo, its listeners are missing, and
+    a text classifier is spaCy's."""
     config = load_config(Path("configs", f"{RECIPES[task]}.cfg"))
     names = ["elmo", task, "doc_cleaner"] if arm == "elmo" else [task]
     config["nlp"]["pipeline"] = names
     components: dict[str, Any] = config["components"]
     config["components"] = {name: components[name] for name in names}
-    if arm == "plain":
+    if arm == "plain" and task == "textcat":
+        del components[task]["model"]  # so it is spaCy's own: counted words, and a CNN
+        config["initialize"]["before_init"] = None
+    elif arm == "plain":
         components[task]["model"]["tok2vec"] |= {"elmo": None, "output_elmo": None}
     if task == "parser":
         components[task]["min_action_freq"] = size.min_action_freq

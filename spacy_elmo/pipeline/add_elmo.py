@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from spacy.language import DEFAULT_CONFIG
 from spacy.util import copy_config, get_sourced_components, load_model_from_config
@@ -16,6 +17,7 @@ from .config_blocks import Block, find_blocks, get_block, rename_variables, repl
 from .config_token_vectors import (
     Place,
     find_bags_of_words,
+    find_classifiers,
     find_elmo,
     find_listened_to,
     find_places,
@@ -23,7 +25,15 @@ from .config_token_vectors import (
 )
 from .elmo_model import ELMO_MODEL
 from .errors import warn_of_language
-from .recipes import EMBED_AND_ENCODE, FINE_TUNING_RATE, PARTS_OF_DOCS, TOK2VEC, make_recipe
+from .recipes import (
+    EMBED_AND_ENCODE,
+    FINE_TUNING_RATE,
+    PARTS_OF_DOCS,
+    TEXTCAT_LINEAR,
+    TOK2VEC,
+    make_classifier,
+    make_recipe,
+)
 from .settings import BiLMSettings
 
 TRANSFORMERS = ("spacy-transformers.", "spacy-curated-transformers.")
@@ -69,16 +79,21 @@ def add_elmo(
     refuse_transformers(new)  # of the sourced
     old = new.interpolate()
     kept = {*sourced, *old["training"]["frozen_components"]}
-    places = [place for place in find_places(old) if place.component not in kept]
+    classifiers = [name for name in find_classifiers(old) if name not in kept]
+    if light or (classifiers and not has_statistics(old, weights)):
+        classifiers = []
+    found = find_places(old, classifiers)
+    places = [place for place in found if place.component not in kept]
     if find_listened_to(old, kept):  # its vectors replace doc.tensor
         factories = {name: component["factory"] for name, component in old["components"].items()}
         places = [place for place in places if factories[place.component] not in PARTS_OF_DOCS]
-    bags = ", ".join(name for name in find_bags_of_words(old) if name not in kept)
+    stay = {*kept, *classifiers}
+    bags = ", ".join(name for name in find_bags_of_words(old) if name not in stay)
     if not places:
         raise ValueError(
             f"No component can learn from ELMo: none that is to be trained has token vectors (a "
             f"block tok2vec) in its model. Pipeline: {', '.join(old['nlp']['pipeline'])}."
-            + (" `init config --optimize accuracy` writes a textcat that has." if bags else "")
+            + (" A classifier needs weights with statistics, and not --light." if bags else "")
         )
     without = [place for place in places if not has_elmo(old, place.component, place.block)]
     if without:
@@ -87,7 +102,7 @@ def add_elmo(
         put_elmo_first(new, without, note)
     set_bilm(new, sourced, weights, frozen, note)
     if without:
-        write_recipes(new, old, without, light, note)
+        write_recipes(new, old, without, classifiers, light, note)
         remove_unheard(new, without, note)
     if without or weights is not None:
         set_subwords(new, kept, note)
@@ -156,7 +171,12 @@ def put_elmo_first(new: Config, places: Sequence[Place], note: Note) -> None:
 
 
 def write_recipes(
-    new: Config, old: Config, places: Sequence[Place], light: bool, note: Note
+    new: Config,
+    old: Config,
+    places: Sequence[Place],
+    classifiers: Collection[str],
+    light: bool,
+    note: Note,
 ) -> None:
     """Put a recipe into each place, and note which components have which."""
     components, elmo = new["components"], str(find_elmo(new))
@@ -171,7 +191,10 @@ def write_recipes(
         if factory in PARTS_OF_DOCS:
             weights = new.interpolate()["components"][elmo]["model"]["weights"]
             components[elmo]["model"]["width"] = find_weights(weights).config().width
-        recipe, what = make_recipe(factory, block, elmo, light)
+        if place.component in classifiers:
+            recipe, what = make_classifier(factory, old["initialize"]["vectors"], elmo)
+        else:
+            recipe, what = make_recipe(factory, block, elmo, light)
         if old["initialize"]["vectors"] is None:
             for _, part in find_blocks(recipe):
                 if part.get("include_static_vectors"):
@@ -181,6 +204,16 @@ def write_recipes(
         recipes.setdefault(what, []).append(place.component)
     for what, names in recipes.items():
         note(f"{', '.join(dict.fromkeys(names))}: {what}")
+
+
+def has_statistics(config: Block, weights: str | Path | Sequence[str | Path] | None) -> bool:
+    """Return whether the weights, or those of a config, know how frequent words are."""
+    if weights is None:
+        model = config["components"].get(find_elmo(config), {}).get("model", {})
+        weights = model.get("weights", BiLMSettings().weights)
+    with suppress(WeightsNotFoundError):  # a trained pipeline contains its own
+        return find_weights(weights).statistics() is not None
+    return False
 
 
 def set_subwords(new: Config, kept: Collection[str], note: Note) -> None:
@@ -198,8 +231,11 @@ def set_subwords(new: Config, kept: Collection[str], note: Note) -> None:
     names = []
     for name, component in new["components"].items():
         for _, block in find_blocks(component if name not in kept else {}):
-            for _, part in find_blocks({"embed": block.get("embed")}):
-                if block.get("@architectures") == TOK2VEC and "include_static_vectors" in part:
+            kind, parts = block.get("@architectures"), dict[str, Any]()
+            if kind in (TOK2VEC, TEXTCAT_LINEAR):
+                parts = {"embed": block.get("embed")} if kind == TOK2VEC else block
+            for _, part in find_blocks(parts):
+                if "include_static_vectors" in part:
                     part["include_static_vectors"] = (
                         weights is not None and weights.subwords() is not None
                     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .config_blocks import Block, Path, find_blocks
 from .elmo_model import ELMO_MODEL, LISTENER, SPACYS_LISTENER
-from .recipes import EMBED_AND_ENCODE, HASH_EMBED_CNN
+from .recipes import CLASSIFIERS, EMBED_AND_ENCODE, HASH_EMBED_CNN, SPACYS_CLASSIFIERS
 
 ELMO = {ELMO_MODEL, "spacy-elmo.BiLM.v1", LISTENER}
 MAKERS = ("elmo", "tok2vec")  # factories
@@ -40,17 +40,27 @@ class Place(NamedTuple):
         return ("components", self.source, "model") if self.is_shared else self.path
 
 
-def find_places(config: Block) -> Iterator[Place]:
-    """The token vectors of all components but those that make them for others."""
+def find_places(config: Block, classifiers: Collection[str] = ()) -> Iterator[Place]:
+    """The token vectors of all components but those that make them for others.
+
+    Args:
+        config: without variables.
+        classifiers: components of which the whole model is the place.
+    """
     for name in config["nlp"]["pipeline"]:
         component = config["components"][name]
         if component["factory"] in MAKERS:
             continue
-        for path, block in find_token_vectors({"model": component.get("model")}):
+        model, sources = component.get("model"), list[str]()
+        for path, block in find_token_vectors({"model": model}):
             source = name
             if block.get("@architectures") == SPACYS_LISTENER:
                 source = find_upstream(config, name, block)
-            yield Place(name, ("components", name, *path), block, source)
+            sources.append(source)
+            if name not in classifiers:
+                yield Place(name, ("components", name, *path), block, source)
+        if name in classifiers:
+            yield Place(name, ("components", name, "model"), model, next(iter(sources), name))
 
 
 def find_token_vectors(block: Block) -> Iterator[tuple[Path, Block]]:
@@ -89,6 +99,17 @@ def find_elmo(config: Block) -> str | None:
     """The name of the first elmo component in the pipeline, if there is one."""
     components = config["components"]
     return next((n for n in config["nlp"]["pipeline"] if components[n]["factory"] == "elmo"), None)
+
+
+def find_classifiers(config: Block) -> list[str]:
+    """Names of the components that classify texts with a model of spaCy's."""
+    components = {name: config["components"][name] for name in config["nlp"]["pipeline"]}
+    kinds = {
+        name: str((component.get("model") or {}).get("@architectures"))
+        for name, component in components.items()
+        if component["factory"] in CLASSIFIERS
+    }
+    return [name for name, kind in kinds.items() if kind.startswith(SPACYS_CLASSIFIERS)]
 
 
 def find_bags_of_words(config: Block) -> list[str]:

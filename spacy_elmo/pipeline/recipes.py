@@ -8,7 +8,7 @@ from __future__ import annotations
 from .config_blocks import Block
 from .elmo_model import LISTENER, SPACYS_LISTENER
 
-TOK2VEC = "spacy-elmo.Tok2Vec.v1"
+TOK2VEC, TEXTCAT_LINEAR = "spacy-elmo.Tok2Vec.v1", "spacy-elmo.TextCatLinear.v1"
 # Models of token vectors that have an embedding and an encoder; ours may be without ELMo.
 EMBED_AND_ENCODE = {"spacy.Tok2Vec.v1", "spacy.Tok2Vec.v2", TOK2VEC}
 HASH_EMBED_CNN = {"spacy.HashEmbedCNN.v1", "spacy.HashEmbedCNN.v2"}
@@ -24,6 +24,13 @@ INPUT_ALONE = {
 # doc.tensor and no layers: they share the elmo component's mix.
 PARTS_OF_DOCS = {"entity_linker"}
 
+# By factory: whether a text has one class. Of these, ELMo replaces spaCy's whole model.
+CLASSIFIERS = {"textcat": True, "textcat_multilabel": False}
+SPACYS_CLASSIFIERS = (
+    "spacy.TextCatBOW.", "spacy.TextCatEnsemble.", "spacy.TextCatCNN.", "spacy.TextCatReduce.",
+    "spacy.TextCatParametricAttention.",
+)  # fmt: skip
+
 FINE_TUNING_RATE = 0.1  # the biLM's learn_rate_factor
 
 
@@ -38,6 +45,23 @@ def listener(factory: str, elmo: str) -> Block:
         width = f"${{components.{elmo}.model.width}}"
         return {"@architectures": SPACYS_LISTENER, "width": width, "upstream": elmo}
     return {"@architectures": LISTENER, "upstream": elmo}
+
+
+def make_classifier(factory: str, vectors: str | None, elmo: str) -> tuple[Block, str]:
+    """The block of a classifier's whole model, and what it is, in words.
+
+    Args:
+        factory: the component's.
+        vectors: the pipeline's static vectors; None without.
+        elmo: name of the elmo component.
+    """
+    block = {
+        "@architectures": TEXTCAT_LINEAR,
+        "exclusive_classes": CLASSIFIERS[factory],
+        "include_static_vectors": vectors is not None,
+        "tok2vec": listener(factory, elmo),
+    }
+    return block, "one linear map of ELMo and the words"
 
 
 def make_recipe(factory: str, tok2vec: Block, elmo: str, light: bool) -> tuple[Block, str]:

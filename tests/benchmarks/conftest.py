@@ -134,7 +134,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pack(data / "ud" / "UD_Korean-GSD" / f"{split}.conllu.xz", GSD + NEW * (split != "train"))
         pack(data / "ner" / "klue-ner-dev-resplit" / f"{split}.jsonl.xz", to_jsonl(ENTITIES))
         rows = [{"text": text, "label": label} for label, text in REVIEWS]
-        for name in ("sst2", "banking77", "nsmc"):
+        for name in ("sst2", "banking77", "clinc150", "subj", "nsmc"):
             pack(data / "textcat" / name / f"{split}.jsonl.xz", to_jsonl(rows))
         pack(data / "wsd" / "coarsewsd20" / f"{split}.jsonl.xz", to_jsonl(OCCURRENCES))
     for lang in ("de", "hu", "pt", "ro", "sv", "uk"):

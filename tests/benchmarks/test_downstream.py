@@ -27,7 +27,7 @@ MEASURED = [  # recipe, component, arm, what the two do not share
     ("tagger_parser", "tagger", BOTH, set()),
     ("tagger_parser", "parser", BOTH, set()),
     ("ner", "ner", MIX, set()),
-    ("textcat", "textcat", "ELMo, attention", set()),
+    ("textcat", "textcat", "ELMo, TextCatLinear", set()),
     ("static_vectors", "ner", "ELMo, mix and static vectors", {"embed"}),
     ("input_output", "ner", BOTH, {"encode"}),
     ("finetuning", "ner", "ELMo, fine-tuned", {"learn_rate"}),

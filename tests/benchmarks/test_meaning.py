@@ -12,7 +12,7 @@ import polysemy
 
 from spacy_elmo.cli.demo_contexts import read_sentences
 
-from .conftest import Run
+from .conftest import REVIEWS, Run
 from .test_perplexities import rows
 
 
@@ -35,12 +35,18 @@ def test_probes_of_another_model(run: Run, data: Path, tmp_path: Path) -> None:
     assert found == ["28.6 (28.6–28.6)", "100.0 (100.0–100.0)", "100.0 (100.0–100.0)"]
 
 
-def test_text_means(run: Run, data: Path) -> None:
+def test_text_means(run: Run, data: Path, tmp_path: Path) -> None:
     """Tested on the texts that it has learned from, everything knows the classes."""
-    out = run("text_means", data, "--seeds", 0, 1)
+    sentences = [text.split() for _, text in REVIEWS]
+    (tmp_path / "sentences.json").write_text(json.dumps(sentences), encoding="utf8")
+    n_words = sum(map(len, sentences))
+    np.save(tmp_path / "minilm.npy", np.eye(n_words, dtype="float16")[None])
+    options = ("--tasks", "textcat", "intents", "--embedded", tmp_path)
+    out = run("text_means", data, "--seeds", 0, 1, *options)
     textcat, intents, _ = (rows(table) for table in out.split("Best on the dev set"))
     assert list(textcat) == [
-        "layer 0", "layer 1", "layer 2", "all layers", "tf-idf", "all layers and tf-idf"
+        "layer 0", "layer 1", "layer 2", "all layers", "tf-idf", "all layers and tf-idf",
+        "subwords", "MiniLM, layer 0", "MiniLM, all layers",
     ]  # fmt: skip
     perfect = ["100.0 (100.0–100.0)"] * 2
     assert all(cells == perfect for cells in (*textcat.values(), *intents.values()))

@@ -204,8 +204,8 @@ def test_its_own_output_stays_as_it_is(optimize: str, light: bool) -> None:
     names = ["tagger", "ner", "textcat_multilabel", "entity_linker"]
     config = add_elmo(init_config(lang="en", pipeline=names, optimize=optimize), light=light)
     notes: list[str] = []
-    assert add_elmo(config, note=notes.append).to_str() == config.to_str()
-    assert not notes
+    assert add_elmo(config, light=light, note=notes.append).to_str() == config.to_str()
+    assert not [note for note in notes if "bag of words" not in note]
 
 
 @pytest.mark.parametrize("recipe", [path.stem for path in sorted(CONFIGS.glob("*.cfg"))])
@@ -424,13 +424,71 @@ def test_config_of_a_trained_pipeline(tmp_path: Path, quickstart: Config, weight
     assert add_elmo(saved) == saved
 
 
-def test_a_bag_of_words_stays() -> None:
+@pytest.mark.parametrize("kind", ["BOW.v3", "Ensemble.v2", "CNN.v2", "Reduce.v1", "of my own"])
+def test_classifiers(kind: str, weights: Path) -> None:
+    """Models of spaCy's become a linear one, if the weights know how frequent words are."""
+    optimize = "efficiency" if kind.startswith("BOW") else "accuracy"
+    names = ["tagger", "textcat", "textcat_multilabel"]
+    config = init_config(lang="en", pipeline=names, optimize=optimize)
+    config["initialize"]["vectors"] = None
+    for name in names[1:]:
+        model = config["components"][name]["model"]
+        if kind.startswith(("CNN", "Reduce")):
+            model = {
+                "@architectures": f"spacy.TextCat{kind}",
+                "tok2vec": model["tok2vec"],
+                "exclusive_classes": name == "textcat",
+            }
+            if kind == "Reduce.v1":
+                reductions = ("first", "last", "max", "mean")
+                model |= {f"use_reduce_{each}": each == "mean" for each in reductions}
+        elif kind == "of my own":
+            registry.architectures("tests.Mine.v1", func=make_mine)
+            model = {"@architectures": "tests.Mine.v1", "tok2vec": model["tok2vec"]}
+        config["components"][name]["model"] = model
+    notes: list[str] = []
+    added = add_elmo(config, note=notes.append)
+    for name in names[1:]:
+        model = added["components"][name]["model"]
+        if kind == "of my own":
+            assert model["tok2vec"]["elmo"]
+        else:
+            assert model["@architectures"] == "spacy-elmo.TextCatLinear.v1"
+            assert model["exclusive_classes"] == (name == "textcat")
+            assert model["include_static_vectors"] and model["tok2vec"]["upstream"] == "elmo"
+    if kind != "of my own":
+        assert "textcat, textcat_multilabel: one linear map of ELMo and the words" in notes
+        load_model_from_config(added)
+    assert add_elmo(added).to_str() == added.to_str()
+    if not kind.startswith("BOW"):
+        for plain in (add_elmo(config, light=True), add_elmo(config, weights=weights)):
+            assert tok2vec_of(plain, "textcat")
+
+
+def make_mine(tok2vec: Model, nO: int | None = None) -> Model:
+    return tok2vec
+
+
+def test_classifiers_whose_blocks_are_variables() -> None:
+    config = init_config(lang="en", pipeline=["textcat", "textcat_multilabel"])
+    config["components"]["textcat_multilabel"]["model"] |= {
+        "ngram_size": "${components.textcat.model.ngram_size}",
+        "length": "${components.textcat.model.length}",
+    }
+    load_model_from_config(add_elmo(config))
+    config["components"]["textcat_multilabel"]["model"] = "${components.textcat.model}"
+    load_model_from_config(add_elmo(config))
+
+
+def test_a_bag_of_words_stays(weights: Path) -> None:
+    """Where ELMo knows nothing of how frequent words are."""
     bag = init_config(lang="en", pipeline=["textcat"])
-    with pytest.raises(ValueError, match="--optimize accuracy` writes a textcat that has"):
-        add_elmo(bag)
+    for settings in ({"weights": weights}, {"light": True}):
+        with pytest.raises(ValueError, match="needs weights with statistics, and not --light"):
+            add_elmo(bag, **settings)
     both = init_config(lang="en", pipeline=["tagger", "textcat"])
     notes: list[str] = []
-    config = add_elmo(both, note=notes.append)
+    config = add_elmo(both, weights=weights, note=notes.append)
     assert config["components"]["textcat"] == both["components"]["textcat"]
     assert "textcat: stays a bag of words, which has no token vectors" in notes
 

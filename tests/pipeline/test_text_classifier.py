@@ -1,0 +1,260 @@
+"""The linear classifier of texts, through spaCy's component."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.language import Language
+from spacy.training import Example
+from spacy.util import load_model_from_config
+from spacy.vectors import Vectors
+from thinc.api import use_ops
+
+from spacy_elmo.bilm.sentence_batches import IndexedSentences
+from spacy_elmo.pipeline.text_classifier import static_vector
+from spacy_elmo.weights.find import find_weights
+from spacy_elmo.weights.layout import STATISTICS, SUBWORDS
+from spacy_elmo.weights.statistics import compute_statistics
+from spacy_elmo.weights.subwords import FloretSettings, Subwords
+
+from .helpers import TEXTS, WIDTH, finite_difference, write_weights
+
+LABELS = {"The bank raised its rates": "money", "They sat on the river bank": "river"}
+MONEY = ["A bank raised rates", "Rates of the bank", "They raised their rates again"]
+RIVER = ["A river bank", "They sat there, on the bank of a river", "We sat by the river"]
+EMBEDDING = {
+    "@architectures": "spacy.HashEmbedCNN.v2", "pretrained_vectors": None, "width": 8, "depth": 1,
+    "embed_size": 50, "window_size": 1, "maxout_pieces": 2, "subword_features": True,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With statistics and subwords."""
+    path = write_weights(tmp_path_factory.mktemp("weights") / "classifier")
+    words = [text.split() for text in (*MONEY, *RIVER, *LABELS)]
+    statistics = compute_statistics(find_weights(path).load(), IndexedSentences(words * 3))
+    (path / STATISTICS).write_bytes(statistics.to_bytes())
+    table = np.random.default_rng(0).normal(size=(97, 6)).astype("float32")
+    (path / SUBWORDS).write_bytes(Subwords(FloretSettings(), table).to_bytes())
+    return path
+
+
+def make_nlp(
+    weights: Path, factory: str = "textcat", tok2vec: Any = None, **settings: Any
+) -> Language:
+    model = {
+        "@architectures": "spacy-elmo.TextCatLinear.v1",
+        "exclusive_classes": factory == "textcat",
+        "tok2vec": tok2vec or {"@architectures": "spacy-elmo.ElmoListener.v1"},
+        "length": 64,
+        **settings,
+    }
+    elmo = {"@architectures": "spacy-elmo.Elmo.v1", "weights": str(weights)}
+    has_subwords = (weights / SUBWORDS).exists()
+    config: dict[str, Any] = {
+        "nlp": {"lang": "en", "pipeline": ["elmo", factory]},
+        "components": {
+            "elmo": {"factory": "elmo", "model": elmo, "vectors": "elmo"},
+            factory: {"factory": factory, "model": model},
+        },
+        "initialize": {
+            "before_init": {"@callbacks": "spacy-elmo.subword_vectors.v1"} if has_subwords else None
+        },
+    }
+    return load_model_from_config(config, auto_fill=True)
+
+
+def examples(nlp: Language) -> list[Example]:
+    """Of two classes; where there may be several, all are English, too."""
+    pairs = [(text, "money") for text in MONEY] + [(text, "river") for text in RIVER]
+    always = {"english": 1.0} if "textcat_multilabel" in nlp.pipe_names else {}
+    return [
+        Example.from_dict(
+            nlp.make_doc(text),
+            {"cats": {each: float(each == label) for each in LABELS.values()} | always},
+        )
+        for text, label in pairs
+    ]
+
+
+def train(nlp: Language, steps: int = 30) -> Language:
+    batch = examples(nlp)
+    optimizer = nlp.initialize(lambda: batch)
+    for _ in range(steps):
+        nlp.update(batch, sgd=optimizer)
+    return nlp
+
+
+def scores(nlp: Language) -> np.ndarray:
+    return np.array([list(doc.cats.values()) for doc in nlp.pipe([*LABELS, *TEXTS])])
+
+
+def expected_logits(nlp: Language, text: str) -> np.ndarray:
+    """By the docstring, word by word."""
+    model = nlp.get_pipe("textcat").model
+    elmo, words, vectors = model.layers[0], model.layers[1].layers[0], model.layers[2]
+    statistics = nlp.get_pipe("elmo").shim.comparison.statistics
+    p: Counter[str] = Counter()
+    for word, frequency in zip(statistics.words, statistics.frequencies, strict=True):
+        p[word.lower()] += float(frequency)
+    doc = nlp(text)
+    tokens = [token for token in doc if not token.is_space]
+    static = np.zeros(nlp.vocab.vectors_length)
+    for token in tokens:
+        vector = nlp.vocab[token.text].vector
+        static += vector / np.linalg.norm(vector) * 3e-4 / (3e-4 + p[token.lower_])
+    mean = elmo.predict([doc])[0].mean(axis=0)
+    parts = [15 * part / np.linalg.norm(part) for part in (mean, static)]
+    bias = words.get_param("b")
+    logits = vectors.predict(np.concatenate(parts)[None].astype("float32"))[0] + bias
+    known = {token.lower_: -math.log(p[token.lower_] + 1e-5) for token in tokens}
+    length = math.sqrt(sum(value**2 for value in known.values()))
+    for word, value in known.items():
+        keys = np.array([nlp.vocab.strings[word]], dtype="uint64")
+        each = words.predict((keys, np.ones(1, dtype="f"), np.ones(1, dtype="int32")))[0]
+        logits += (each - bias) * 15 / 2 * value / length
+    return logits
+
+
+def test_scores_are_those_of_the_docstring(weights: Path) -> None:
+    nlp = train(make_nlp(weights))
+    for text in (*LABELS, "A  text of the Bank \n with spaces", "Größe river"):
+        logits = expected_logits(nlp, text)
+        expected = np.exp(logits) / np.exp(logits).sum()
+        np.testing.assert_allclose(list(nlp(text).cats.values()), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("factory", ["textcat", "textcat_multilabel"])
+def test_learns_classes(weights: Path, factory: str) -> None:
+    nlp = train(make_nlp(weights, factory), steps=80)
+    for text, label in LABELS.items():
+        cats = nlp(text).cats
+        assert min(abs(score - 0.5) for score in cats.values()) > 0.1
+        assert cats.pop("english", 1.0) > 0.6
+        assert max(cats, key=cats.__getitem__) == label
+    total = scores(nlp).sum(axis=1)
+    assert (np.abs(total - 1).max() < 1e-5) == (factory == "textcat")
+
+
+def test_gradients_are_those_of_the_cross_entropy(weights: Path) -> None:
+    nlp = train(make_nlp(weights), steps=3)
+    model, batch = nlp.get_pipe("textcat").model, examples(nlp)[:4]
+    elmo, mix = nlp.get_pipe("elmo"), model.get_ref("tok2vec").layers[0]
+    _, words, vectors = model.layers
+    vectors.get_param("W")[:] = np.random.default_rng(0).normal(size=vectors.get_param("W").shape)
+    truth = np.array([list(example.y.cats.values()) for example in batch], dtype="float32")
+    docs = [example.x for example in batch]
+
+    def loss() -> float:
+        read = [nlp.make_doc(doc.text) for doc in docs]
+        elmo.set_annotations(read, elmo.predict(read))
+        return float(-np.log((model.predict(read) * truth).sum(axis=1)).sum())
+
+    elmo.update(batch)
+    found, backprop = model.begin_update(docs)
+    backprop(found - truth)
+    elmo.doc_layers.end_batch()
+    for node, name in (
+        (mix, "w"), (words.layers[0], "W"), (words.layers[0], "b"), (vectors, "W"), (vectors, "b")
+    ):  # fmt: skip
+        array, gradient = node.get_param(name), node.get_grad(name)
+        place = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
+        numeric = finite_difference(loss, array, place, 1e-3)
+        assert abs(numeric) > 1e-2 and gradient[place] == pytest.approx(numeric, rel=0.03)
+    assert np.abs(mix.get_grad("gamma")).max() < 1e-4  # only the direction of the mean counts
+
+
+@pytest.mark.parametrize("as_bytes", [False, True])
+def test_saved_and_loaded(weights: Path, tmp_path: Path, as_bytes: bool) -> None:
+    nlp = train(make_nlp(weights))
+    nlp.to_disk(tmp_path)
+    loaded = make_nlp(weights).from_bytes(nlp.to_bytes()) if as_bytes else spacy.load(tmp_path)
+    np.testing.assert_array_equal(scores(loaded), scores(nlp))
+
+
+def test_a_replaced_listener(weights: Path, tmp_path: Path) -> None:
+    nlp = train(make_nlp(weights))
+    before = scores(nlp)
+    nlp.replace_listeners("elmo", "textcat", ["model.tok2vec"])
+    nlp.remove_pipe("elmo")
+    np.testing.assert_allclose(scores(nlp), before, atol=1e-5)
+    nlp.to_disk(tmp_path)
+    np.testing.assert_allclose(scores(spacy.load(tmp_path)), before, atol=1e-5)
+
+
+def test_without_static_vectors(weights: Path) -> None:
+    nlp = train(make_nlp(weights, include_static_vectors=False))
+    assert nlp.get_pipe("textcat").model.layers[2].get_dim("nI") == WIDTH
+    assert [max(nlp(t).cats, key=nlp(t).cats.__getitem__) for t in LABELS] == [*LABELS.values()]
+
+
+def scores_of(nlp: Language, text: str) -> np.ndarray:
+    return np.array(list(nlp(text).cats.values()))
+
+
+@given(text=st.text(max_size=60))
+def test_any_text_has_scores(trained: Language, text: str) -> None:
+    values = scores_of(trained, text)
+    assert np.isfinite(values).all()
+    assert abs(values.sum() - bool(text)) < 1e-5  # of no tokens, spaCy's component has zeros
+    again = next(iter(trained.pipe([text, text])))
+    np.testing.assert_allclose(list(again.cats.values()), values, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def trained(weights: Path) -> Language:
+    return train(make_nlp(weights))
+
+
+def test_what_is_missing(weights: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"setting length .* must be 1 or more, found 0"):
+        make_nlp(weights, length=0)
+    bare = write_weights(tmp_path / "bare")
+    with pytest.raises(ValueError, match=r"no vectors.*include_static_vectors = false"):
+        train(make_nlp(bare))
+    with pytest.raises(ValueError, match=r"have no statistics.*--statistics"):
+        train(make_nlp(bare, include_static_vectors=False))
+    with pytest.raises(ValueError, match=r"finds no biLM.*ElmoListener"):
+        train(make_nlp(weights, tok2vec=EMBEDDING))
+
+
+def test_ordinary_vectors_and_words_without_one(weights: Path) -> None:
+    """Their keys may be in lower case; a word that is not there has none."""
+    nlp = make_nlp(weights)
+    nlp.config["initialize"]["before_init"] = None
+    nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, shape=(2, 3), attr="LOWER")
+    for word, row in (("bank", [1, 0, 0]), ("rates", [0, 1, 0])):
+        nlp.vocab.vectors.add(word, vector=np.array(row, dtype="float32"))
+    train(nlp)
+    model = nlp.get_pipe("textcat").model
+    vectors = [static_vector(model, nlp.make_doc(text)) for text in ("Bank", "zyx", "BANK zyx", "")]
+    np.testing.assert_allclose(vectors, [[15, 0, 0], [0, 0, 0], [15, 0, 0], [0, 0, 0]], atol=1e-5)
+    nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, shape=(2, 1))
+    with pytest.raises(ValueError, match=r"static vectors of width 3, and the pipeline's have 1"):
+        nlp("A bank")
+
+
+def test_statistics_without_words(weights: Path, tmp_path: Path) -> None:
+    """As of a text that has each word once."""
+    path = write_weights(tmp_path / "once")
+    statistics = compute_statistics(find_weights(path).load(), IndexedSentences([["A", "b"]]))
+    assert not statistics.words
+    (path / STATISTICS).write_bytes(statistics.to_bytes())
+    assert scores_of(train(make_nlp(path, include_static_vectors=False)), "A bank").sum() > 0.9
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_as_on_a_cpu(weights: Path) -> None:
+    expected = scores(train(make_nlp(weights)))
+    with use_ops("cupy"):
+        found = scores(train(make_nlp(weights)))
+    np.testing.assert_allclose(found, expected, atol=1e-3)
