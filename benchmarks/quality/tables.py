@@ -453,15 +453,17 @@ def by_text(
     found: dict[tuple[str, str, str], dict[str, list[Any]]], texts: Sequence[str]
 ) -> Iterator[str]:
     """A column for each text, of the languages that have at least two of them."""
+    read = {lang: [t for t in texts if (lang, t, ELMO) in found] for lang in LANGS}
+    several = {lang: LANGS[lang] for lang, those in read.items() if len(those) > 1}
+    texts = [text for text in texts if any(text in read[lang] for lang in several)]
     lines = head("", "task", *texts)
-    for lang, language in LANGS.items():
+    for lang, language in several.items():
         nothing = found.get((lang, own_text(lang), NOTHING), {})
         each_text = [found.get((lang, text, ELMO), {}) for text in texts]
-        if sum(map(bool, each_text)) > 1:
-            for task, label in LANGUAGE_TASKS.items():
-                cells = [reduction(nothing.get(task, []), each.get(task, [])) for each in each_text]
-                if any(cell != NONE for cell in cells):
-                    lines.append(row(f"{language} | {label}", cells, None, 0))
+        for task, label in LANGUAGE_TASKS.items():
+            cells = [reduction(nothing.get(task, []), each.get(task, [])) for each in each_text]
+            if any(cell != NONE for cell in cells):
+                lines.append(row(f"{language} | {label}", cells, None, 0))
     if len(lines) == 2:
         raise Missing("no result of languages: several texts of one")
     yield from lines
