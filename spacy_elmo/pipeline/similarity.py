@@ -56,8 +56,14 @@ class Comparison:
 
     def rarities(self, orths: np.ndarray) -> np.ndarray:
         """Of words, ``(n_words,)``; 1 for unknown ones."""
-        found = np.searchsorted(self._hashes, orths)
-        return np.where(self._hashes[found] == orths, self._rarity[found], np.float32(1))
+        return look_up(self._hashes, self._rarity, orths)
+
+
+def look_up(hashes: np.ndarray, values: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """The values of keys among sorted hashes, of which the last is no key's; that one's value for
+    keys that are not there."""
+    found = np.searchsorted(hashes, keys)
+    return np.where(hashes[found] == keys, values[found], values[-1])
 
 
 class ComparedRows:

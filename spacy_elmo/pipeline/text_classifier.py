@@ -15,7 +15,7 @@ from thinc.types import Floats1d, Floats2d
 from ..weights.statistics import MIN_FREQUENCY, Statistics
 from .bilm_layer import BiLMShim
 from .listener import ElmoListener
-from .similarity import RARITY
+from .similarity import RARITY, look_up
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP045
@@ -132,7 +132,7 @@ def init(model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
         key = get_string_id(word.lower())
         frequencies[key] = frequencies.get(key, 0.0) + float(p)
     keys = sorted(frequencies)
-    # A last one that no word has: every hash is found before the end.
+    # A last one that no word has, see `look_up`.
     model.attrs["hashes"] = np.array([*keys, 2**64 - 1], dtype=np.uint64)
     model.attrs["frequencies"] = np.array([*(frequencies[key] for key in keys), 0], dtype="f")
 
@@ -177,9 +177,7 @@ def find_statistics(tok2vec: Model) -> Statistics:
 
 def frequency(model: Any, keys: np.ndarray) -> np.ndarray:
     """``p`` of words, by the hashes of their lower case; 0 of unseen ones."""
-    hashes, frequencies = model.attrs["hashes"], model.attrs["frequencies"]
-    found = np.searchsorted(hashes, keys)
-    return np.where(hashes[found] == keys, frequencies[found], np.float32(0))
+    return look_up(model.attrs["hashes"], model.attrs["frequencies"], keys)
 
 
 def weighted_words(model: Any, docs: List[Doc]) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
