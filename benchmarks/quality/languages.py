@@ -12,11 +12,11 @@ biLM and make the configs of the tasks, which have the same sentences, seed and 
     spacy pretrain   … whose tok2vec `spacy pretrain` has trained on it, in the same processor time
     ELMo             … after `elmo add`
 
-The first three arms have the text that the project has for a language; ELMo also has the novels
-alone, modern text alone, and both (`--texts`), or the first words of one of these (`--words`), for
-a curve. Results are lines of OUT/results.jsonl: what is there is not computed again, a run that was
-stopped is continued, and several at once may share the work by language. The biLMs stay in
-OUT/LANG-TEXT-SEED.
+A seed is that of the tasks; the biLMs have the seed `--bilm-seed`. The first three arms have the
+text that the project has for a language; ELMo also has the novels alone, modern text alone, and
+both (`--texts`), or the first words of one of these (`--words`), for a curve. Results are lines of
+OUT/results.jsonl: what is there is not computed again, a run that was stopped is continued, and
+several at once may share the work by language. The biLMs stay in OUT/LANG-TEXT-SEED.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ FILE = "results.jsonl"
 NAMES = "tagger,parser,ner"
 PART = "languages"  # of the results
 NOTHING, STATIC, PRETRAINED, _ = LANGUAGE_ARMS
+TIMED = PRETRAINED, ELMO  # which depend on the minutes
 TEXTS = {"novels": ["novels"], "modern": ["modern"], "both": ["novels", "modern"]}
 FLORET = {
     "model": "cbow", "mode": "floret", "hashCount": 2, "bucket": 50_000, "minn": 4, "maxn": 5,
@@ -77,26 +78,31 @@ Unit = dict[str, Any]
 
 
 def units(args: argparse.Namespace) -> Iterator[tuple[Unit, list[str]]]:
-    """The biLMs to train, and the arms that are measured beside each."""
+    """What is measured of a biLM and a seed, and the arms beside it."""
     for seed, lang in itertools.product(args.seeds, args.langs):
         texts = args.texts if lang != "ko" else ["both"]
         for text, words in itertools.product(texts, args.words):
             unit = {"lang": lang, "text": text, "seed": seed, "minutes": args.minutes}
             if words:
                 unit["words"] = words
-            is_own = text == own_text(lang) and not words
+            if args.bilm_seed:
+                unit["bilm_seed"] = args.bilm_seed
+            is_own = text == own_text(lang) and not words and not args.bilm_seed
             yield unit, [arm for arm in args.arms if is_own or arm == ELMO]
 
 
 def run(args: argparse.Namespace) -> None:
     results = Results(args.out / "results.jsonl")
-    how = {"sentences": args.sentences, "steps": args.steps}
     for unit, arms in units(args):
-        name = "-".join(str(unit[key]) for key in ("lang", "text", "words", "seed") if key in unit)
+        parts = [str(unit[key]) for key in ("lang", "text", "words") if key in unit]
+        name = "-".join([*parts, str(args.bilm_seed)])
         folder = (args.out / name).resolve()
         for arm in arms:
+            measured = {**unit, "sentences": args.sentences, "steps": args.steps, "arm": arm}
+            if arm not in TIMED:
+                del measured["minutes"]
             results.read()  # what other processes have added
-            if results.find(PART, {**unit, **how, "arm": arm}, None) is None:
+            if results.find(PART, measured, None) is None:
                 start = core_seconds()
                 read_data(unit, folder, args)
                 files = prepare(arm, unit, folder, args)
@@ -107,8 +113,8 @@ def run(args: argparse.Namespace) -> None:
                     "task_minutes": (core_seconds() - prepared) / 60,
                     **(facts(folder) if arm == ELMO else {}),
                 }
-                results.add(PART, {**unit, **how, "arm": arm}, None, found)
-                print(name, arm, found["scores"], flush=True)
+                results.add(PART, measured, None, found)
+                print(name, unit["seed"], arm, found["scores"], flush=True)
 
 
 def core_seconds() -> float:
@@ -167,13 +173,13 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
     if arm == PRETRAINED:
         weights = folder / "tok2vec" / "model-last.bin"
         if not weights.exists():
-            train_tok2vec(shards, weights.parent, unit)
+            train_tok2vec(shards, weights.parent, {**unit, "seed": args.bilm_seed})
         return {"init_tok2vec": str(weights)}
     if arm == ELMO:
         if not (folder / "bilm.txt").exists():
             step(
                 "bilm", folder, bilm="pretrain", lang=unit["lang"], size=args.size,
-                minutes=unit["minutes"], seed=unit["seed"], config=args.config,
+                minutes=unit["minutes"], seed=args.bilm_seed, config=args.config,
             )  # fmt: skip
         return {"weights": (folder / "bilm.txt").read_text(encoding="utf-8").strip()}
     return {}
@@ -235,7 +241,7 @@ def measure(
         corpus = folder / "corpus" / TASKS[task]
         for split in ("train", "dev"):
             config["paths"][split] = str(corpus / f"{split}.spacy")
-        out = folder / "models" / f"{task}-{arm}".replace(" ", "-")
+        out = folder / "models" / f"{task}-{arm}-{unit['seed']}".replace(" ", "-")
         out.mkdir(parents=True, exist_ok=True)
         config.to_disk(out / "config.cfg")
         train(out / "config.cfg", out)
@@ -257,7 +263,8 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="a folder, to whose results.jsonl results are added")
     parser.add_argument("--data", type=Path, help="see benchmarks/README.md")
     parser.add_argument("--langs", nargs="+", choices=LANGS, default=LANGS)
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of the tasks")
+    parser.add_argument("--bilm-seed", type=int, default=0)
     parser.add_argument("--arms", nargs="+", choices=LANGUAGE_ARMS, default=LANGUAGE_ARMS)
     parser.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS))
     parser.add_argument("--words", nargs="+", type=int, default=[0], help="of each text; 0: all")
@@ -272,11 +279,10 @@ def main() -> None:
     args = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     if args.table:
-        shown = args.out / FILE, args.minutes, args.sentences
-        print("\n".join(languages(*shown, longer={})))
+        print("\n".join(languages(args.out / FILE, args.sentences)))
         for others in (language_texts, language_words):
             with suppress(Missing):
-                print("\n".join(["", *others(*shown)]))
+                print("\n".join(["", *others(args.out / FILE, args.sentences, args.minutes)]))
     elif args.data is None:
         parser.error("--data is required, unless a table is printed")
     else:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from statistics import mean
-from types import MappingProxyType
 from typing import Any
 
 from arms import BOTH, BOTH_SUBWORDS, ENSEMBLE, LINEAR, MIX, MIX_SUBWORDS, WITHOUT
@@ -102,8 +101,8 @@ LANGS = {
 LANGUAGE_TASKS = {"tagger": "tags", "parser": "trees", "ner": "names"}
 LANGUAGE_ARMS = ("nothing", "static floret", "spacy pretrain", "ELMo")
 NOTHING, *_, ELMO = LANGUAGE_ARMS
-MINUTES, SENTENCES = 25.0, 400  # of the pretraining, and of labelled text, that the page shows
-LONGER = {"ko": 60.0}  # it has three times as much text
+SENTENCES = 400  # labelled, that the page shows
+MINUTES = 25.0  # of the pretraining, where texts are compared
 
 
 class Missing(Exception):
@@ -377,23 +376,29 @@ def own_text(lang: str) -> str:
 
 
 def language_results(
-    path: Path,
-    minutes: float,
-    sentences: int,
-    seeds: Collection[int] = (),
-    longer: Mapping[str, float] = MappingProxyType({}),
+    path: Path, sentences: int, minutes: float | None = None, seeds: Collection[int] = ()
 ) -> dict[tuple[str, str, str], dict[str, list[Any]]]:
     """Scores by language, text and arm, of each task and some seeds, or all; and what is known of
-    the biLM."""
+    the biLM. Without minutes, of the longest pretraining."""
     found: dict[tuple[str, str, str], dict[str, list[Any]]] = {}
+    longest: dict[tuple[str, str, str], float] = {}
     for unit, value in Results(path).of("languages", ""):
-        wanted = longer.get(unit["lang"], minutes), sentences
-        if (unit["minutes"], unit["sentences"]) != wanted:
-            continue
-        if seeds and unit["seed"] not in seeds:
+        lasted = unit.get("minutes", 0.0)  # nothing, and vectors, are the same for any
+        if (
+            unit["sentences"] != sentences
+            or (seeds and unit["seed"] not in seeds)
+            or (lasted and minutes not in (None, lasted))
+            or "bilm_seed" in unit
+        ):
             continue
         text = f"{unit['text']}, {unit['words']:,}{WORDS}" if "words" in unit else unit["text"]
-        known = found.setdefault((unit["lang"], text, unit["arm"]), {})
+        key = unit["lang"], text, unit["arm"]
+        if lasted < longest.setdefault(key, lasted):
+            continue
+        if lasted > longest[key]:
+            found.pop(key)
+            longest[key] = lasted
+        known = found.setdefault(key, {})
         for name, each in (value["scores"] | {"perplexity": value.get("perplexity")}).items():
             known.setdefault(name, []).append(each)
     if not found:
@@ -401,14 +406,9 @@ def language_results(
     return found
 
 
-def languages(
-    path: Path = LANGUAGES,
-    minutes: float = MINUTES,
-    sentences: int = SENTENCES,
-    longer: Mapping[str, float] = LONGER,
-) -> Iterator[str]:
+def languages(path: Path = LANGUAGES, sentences: int = SENTENCES) -> Iterator[str]:
     """The arms that were measured on the project's text: means of the seeds, and their range."""
-    found = language_results(path, minutes, sentences, longer=longer)
+    found = language_results(path, sentences)
     measured = {NOTHING, ELMO, *(arm for _, _, arm in found)}
     arms = [arm for arm in LANGUAGE_ARMS if arm in measured]
     yield from head("", "task", *arms, "error reduction", "perplexity")
@@ -431,19 +431,19 @@ def with_range(cell: str, scores: list[float]) -> str:
 
 
 def language_texts(
-    path: Path = LANGUAGES, minutes: float = MINUTES, sentences: int = SENTENCES
+    path: Path = LANGUAGES, sentences: int = SENTENCES, minutes: float = MINUTES
 ) -> Iterator[str]:
     """The error reduction by ELMo, by the kind of the text that it has read."""
     yield from by_text(
-        language_results(path, minutes, sentences, [0]), ["novels", "modern", "both"]
+        language_results(path, sentences, minutes, [0]), ["novels", "modern", "both"]
     )
 
 
 def language_words(
-    path: Path = LANGUAGES, minutes: float = MINUTES, sentences: int = SENTENCES
+    path: Path = LANGUAGES, sentences: int = SENTENCES, minutes: float = MINUTES
 ) -> Iterator[str]:
     """The same, by how many words of its own text it has read."""
-    found = language_results(path, minutes, sentences, [0])
+    found = language_results(path, sentences, minutes, [0])
     words = {text for _, text, _ in found if text.endswith(WORDS)}
     own = {text for _, text, _ in found if any(each.startswith(f"{text},") for each in words)}
     yield from by_text(found, [*sorted(words, key=lambda text: (len(text), text)), *sorted(own)])

@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from languages import PART, TEXTS, first_words, units
+from languages import PART, TEXTS, TIMED, first_words, units
 from results import Results
 from tables import LANGUAGE_ARMS as ARMS
 
@@ -18,8 +18,9 @@ from .conftest import Run, pack
 def test_units() -> None:
     """All arms on the project's text; ELMo on others and on the first words."""
     given = Namespace(
-        langs=["de", "pt", "ko"], seeds=[0], arms=ARMS, texts=TEXTS, words=[0], minutes=60.0
-    )
+        langs=["de", "pt", "ko"], seeds=[0], bilm_seed=0, arms=ARMS, texts=TEXTS, words=[0],
+        minutes=60.0,
+    )  # fmt: skip
     found = {(unit["lang"], unit["text"]): arms for unit, arms in units(given)}
     assert len(found) == 7
     assert {key for key, arms in found.items() if len(arms) == len(ARMS)} == {
@@ -28,6 +29,8 @@ def test_units() -> None:
     assert found["de", "both"] == found["pt", "novels"] == ["ELMo"]
     given.words, given.langs, given.texts = [1000, 0], ["de"], ["novels"]
     assert [(unit.get("words"), len(arms)) for unit, arms in units(given)] == [(1000, 1), (None, 4)]
+    given.bilm_seed = 1
+    assert all(unit["bilm_seed"] == 1 and arms == ["ELMo"] for unit, arms in units(given))
 
 
 def test_the_first_words_of_a_text(tmp_path: Path) -> None:
@@ -40,13 +43,16 @@ def test_table(tmp_path: Path, run: Run) -> None:
     results = Results(tmp_path / "results.jsonl")
     for arm, scores in zip(ARMS, ([80.0, 84.0], [85.0], [86.0], [90.0, 92.0]), strict=True):
         for seed, score in enumerate(scores):
-            unit = {"lang": "de", "text": "novels", "seed": seed, "minutes": 60.0}
+            unit = {"lang": "de", "text": "novels", "seed": seed}
+            unit |= {"minutes": 60.0} if arm in TIMED else {}
             unit |= {"sentences": 400, "steps": 1000, "arm": arm}
             results.add(PART, unit, None, {"scores": {"tagger": score}, "perplexity": 100.0})
     unit = {"lang": "de", "text": "modern", "seed": 0, "minutes": 60.0, "sentences": 400}
     results.add(PART, {**unit, "arm": "ELMo"}, None, {"scores": {"tagger": 82.0}})
-    other = {**unit, "text": "novels", "minutes": 1.0, "arm": "nothing"}
-    results.add(PART, other, None, {"scores": {"tagger": 1.0}})  # is not among the means
+    shorter = {**unit, "text": "novels", "minutes": 1.0, "arm": "ELMo"}
+    another = {**unit, "text": "novels", "bilm_seed": 1, "arm": "ELMo"}
+    for unit in (shorter, another):  # are not among the means
+        results.add(PART, unit, None, {"scores": {"tagger": 1.0}, "perplexity": 1.0})
     printed = run("languages", tmp_path, "--table")
     cells = ("82.0 (80.0 to 84.0)", "85.0", "86.0", "**91.0** (90.0 to 92.0)", "50 %", "100")
     assert f"| German | tags | {' | '.join(cells)} |" in printed
