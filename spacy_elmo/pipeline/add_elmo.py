@@ -80,7 +80,8 @@ def add_elmo(
     old = new.interpolate()
     kept = {*sourced, *old["training"]["frozen_components"]}
     classifiers = [name for name in find_classifiers(old) if name not in kept]
-    if light or (classifiers and not has_statistics(old, weights)):
+    lacking = classifiers if not light and not has_statistics(old, weights) else []
+    if light or lacking:
         classifiers = []
     found = find_places(old, classifiers)
     places = [place for place in found if place.component not in kept]
@@ -88,7 +89,7 @@ def add_elmo(
         factories = {name: component["factory"] for name, component in old["components"].items()}
         places = [place for place in places if factories[place.component] not in PARTS_OF_DOCS]
     stay = {*kept, *classifiers}
-    bags = ", ".join(name for name in find_bags_of_words(old) if name not in stay)
+    bags = [name for name in find_bags_of_words(old) if name not in stay]
     if not places:
         raise ValueError(
             f"No component can learn from ELMo: none that is to be trained has token vectors (a "
@@ -108,7 +109,13 @@ def add_elmo(
         set_subwords(new, kept, note)
     if without:
         if bags:
-            note(f"{bags}: stays a bag of words, which has no token vectors")
+            note(f"{', '.join(bags)}: stays a bag of words, which has no token vectors")
+        changed = {*bags, *(place.component for place in without)}
+        if names := ", ".join(name for name in lacking if name in changed):
+            note(
+                f"{names}: its recipe is {TEXTCAT_LINEAR}, if the weights have statistics (`elmo "
+                f"convert --statistics`)"
+            )
         check_language(new.interpolate())
     new = fill(new)
     components = new["components"]
