@@ -143,9 +143,10 @@ class Setup:
 
 
 def perplexity(setup: Setup) -> Iterator[Job]:
-    """Of whole texts, with the larger head if there is one."""
+    """Of whole texts, with the larger head if there is one; none without a head."""
+    has_head = find_weights(setup.head).has_head()
     for name, file in perplexities.texts(setup.data, "valid", setup.lang).items():
-        if setup.lang != "en" or name in tables.REGISTERS.values():
+        if has_head and (setup.lang != "en" or name in tables.REGISTERS.values()):
             yield Job({"text": name}, "head", partial(setup.predict, setup.head, file, 0))
 
 
@@ -199,9 +200,9 @@ def tasks(setup: Setup) -> Iterator[Job]:
         for name in small:
             size = next(iter(TASKS[name].steps))
             yield from trained(setup, downstream.units([name], [BOTH], [size], [seed]))
-        if setup.lang == "en":
-            for name, size, _, arm in tables.SUBWORDS.values():
-                yield from trained(setup, downstream.units([name], [arm], [size], [seed]))
+        recipes = {"en": tables.SUBWORDS, "ko": tables.KOREAN}.get(setup.lang, {})
+        for name, size, *_, arm in recipes.values():
+            yield from trained(setup, downstream.units([name], [arm], [size], [seed]))
 
 
 def arms(setup: Setup) -> Iterator[Job]:

@@ -36,9 +36,9 @@ SUBWORDS = {  # label: task, size, arm with ELMo, the same with its subwords
     "names, WNUT-17": ("ner", "all", MIX, MIX_SUBWORDS),
 }
 KOREAN = {
-    "morpheme tags (UD Korean-GSD), 500 sentences": ("ko-tagger", 500, MIX),
-    "names (KLUE-NER, F1), 500 sentences": ("ko-ner", 500, MIX),
-    "film reviews (NSMC), 1,000 reviews": ("ko-textcat", 1000, MIX),
+    "morpheme tags (UD Korean-GSD), 500 sentences": ("ko-tagger", 500, BOTH_SUBWORDS),
+    "names (KLUE-NER, F1), 500 sentences": ("ko-ner", 500, MIX_SUBWORDS),
+    "film reviews (NSMC), 1,000 reviews": ("ko-textcat", 1000, LINEAR),
 }
 PEERS = {  # title: arm, name in the results of speeds
     "nothing": (WITHOUT, ""),

@@ -116,16 +116,16 @@ def draw_layers() -> Drawing:
         drawing.label(left + side / 2, 30, f"layer {layer}", size=20, anchor="middle", bold=True)
         for i in range(len(SENTENCES)):
             x, y = places[i, 0], places[i, 1] - left + 45
-            draw_sense(drawing, x, y, i < len(SENTENCES) / 2)
-    for x, first, text in ((40, True, "bank of money"), (340, False, "bank of a river")):
-        draw_sense(drawing, x, side + 82, first)
+            draw_sense(drawing, x, y, int(i >= len(SENTENCES) / 2))
+    for number, (x, text) in enumerate(((40, "bank of money"), (340, "bank of a river"))):
+        draw_sense(drawing, x, side + 82, number)
         drawing.label(x + 18, side + 89, text, size=20)
     return drawing
 
 
-def draw_sense(drawing: Drawing, x: float, y: float, first: bool) -> None:
-    kind, colour = ("circle", COLOURS[0]) if first else ("square", COLOURS[1])
-    drawing.mark(kind, x, y, colour, stroke=INK, size=8)
+def draw_sense(drawing: Drawing, x: float, y: float, number: int) -> None:
+    kind = ("circle", "square", "triangle")[number]
+    drawing.mark(kind, x, y, COLOURS[number], stroke=INK, size=8)
 
 
 def draw_pipeline() -> Drawing:
@@ -198,36 +198,42 @@ def meet(a: Box, b: Box) -> bool:
 
 
 def draw_korean() -> Drawing:
-    """The word 눈 in the sentences of its two senses that `korean_senses.txt` has."""
+    """The word 말 in the sentences of its three senses that `korean_senses.txt` has."""
     nlp = blank_pipeline(find_weights(KO_SM), None)
     nlp.add_pipe("elmo", config={"store_layers": True, "model": {"weights": str(KO_SM)}})
-    rows = [row for row in read_sentences(KOREAN) if row[0] == "눈"]
+    rows = [row for row in read_sentences(KOREAN) if row[0] == "말"]
+    senses = {"horse": "말 (동물)", "speech": "말 (언어)", "end": "말 (끝)"}
     vectors, labels = [], []
     for _, sense, sentence in rows:
         doc = nlp(sentence)
-        [i] = [token.i for token in doc if token.text.startswith("눈")]
+        [i] = [token.i for token in doc if token.text.startswith("말")]
         [tokens] = sentence_bounds(doc, "doc").tokens
         vectors.append(make_context(doc, tokens, i, sense).vector)
         labels.append(doc[max(i - 1, 0) : i + 2].text)
     points, _ = project(center(np.stack(vectors)))
     low, high = points.min(axis=0), points.max(axis=0)
-    places = (points - low) / (high - low) * np.array([400, 360]) + np.array([30, 40])
-    drawing = Drawing(560, 490)
-    drawing.box(1, 1, 558, 438, "#ffffff", stroke="#d0d0d0")
+    places = (points - low) / (high - low) * np.array([560, 360]) + np.array([40, 50])
+    drawing = Drawing(760, 490)
+    drawing.box(1, 1, 758, 438, "#ffffff", stroke="#d0d0d0")
     taken = [(x - 10, y - 10, x + 10, y + 10) for x, y in places.tolist()]
     for (x, y), (_, sense, _), label in zip(places.tolist(), rows, labels, strict=True):
-        draw_sense(drawing, x, y, sense == "eye")
+        draw_sense(drawing, x, y, list(senses).index(sense))
         width = sum(16 if ord(c) > 255 else 6 for c in label)
         for dy, side in product((5, 16, -8, 28, -20, 40, -32), (1, -1)):
             left = x + 16 if side == 1 else x - 16 - width
             box = (left, y + dy - 15, left + width, y + dy + 4)
-            if left > 4 and box[2] < 556 and not any(meet(box, other) for other in taken):
+            if (
+                left > 4
+                and box[1] > 4
+                and box[2] < 756
+                and not any(meet(box, other) for other in taken)
+            ):
                 break
         taken.append(box)
         drawing.label(x + 16 * side, y + dy, label, size=16, anchor="start" if side == 1 else "end")
-    for x, first, text in ((30, True, "눈 (신체)"), (200, False, "눈 (날씨)")):
-        draw_sense(drawing, x, 465, first)
-        drawing.label(x + 16, 471, text, size=17)
+    for number, text in enumerate(senses.values()):
+        draw_sense(drawing, 30 + 170 * number, 465, number)
+        drawing.label(46 + 170 * number, 471, text, size=17)
     return drawing
 
 
@@ -237,7 +243,7 @@ if __name__ == "__main__":
         ("senses", "The word “bank” in eight sentences, placed by its vector", draw_senses()),
         ("pipeline", "From words to vectors: char-CNN, two LSTM layers, mix", draw_pipeline()),
         ("layers", "The word “bank” in eight sentences, in each layer", draw_layers()),
-        ("korean", "문장 열두 개에 나온 “눈”, 벡터에 따라 놓은 그림", draw_korean()),
+        ("korean", "문장 열다섯 개에 나온 “말”, 벡터에 따라 놓은 그림", draw_korean()),
     ):
         (HERE / f"{name}.svg").write_text(drawing.svg(title) + "\n", encoding="utf-8")
         print(HERE / f"{name}.svg")

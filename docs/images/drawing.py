@@ -11,11 +11,13 @@ Point = tuple[float, float]
 
 
 def mark_points(kind: str, x: float, y: float, size: float) -> list[Point]:
-    """The outline of a circle or a square around a point, of about the same area."""
+    """The outline of a circle, square or triangle around a point, of about the same area."""
     if kind == "circle":
         return polygon(24, x, y, size)
     if kind == "square":
         return polygon(4, x, y, size * 1.25, turn=0.125)
+    if kind == "triangle":
+        return polygon(3, x, y, size * 1.55)
     raise ValueError(kind)
 
 
@@ -62,7 +64,7 @@ class Drawing:
         self.items: list[Shape | Label] = []
 
     def mark(self, kind: str, x: float, y: float, fill: str, **settings: Any) -> None:
-        """Add a circle or a square, with the settings of a `Shape`."""
+        """Add a circle, a square or a triangle, with the settings of a `Shape`."""
         size = settings.pop("size", 6.0)
         self.items.append(Shape(mark_points(kind, x, y, size), fill, **settings))
 
