@@ -11,7 +11,7 @@ from spacy.language import Language
 from spacy.vocab import Vocab
 
 from ..util.files import is_of_data
-from ..weights.catalogue import published
+from ..weights.catalogue import in_repository, published
 from ..weights.find import known_names
 from ..weights.layout import Card
 from .pipeline_parts import find_component, list_components
@@ -119,6 +119,8 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> None
     advice = f"Set 'weights' in {block} to "
     if here:
         advice += f"{' or '.join(map(repr, here))}."
+    elif directory := in_repository(lang):
+        advice += f"the directory {directory} of spacy-elmo's repository."
     elif elsewhere:
         advice += (
             f"{' or '.join(map(repr, elsewhere))}, after `python -m spacy elmo download "

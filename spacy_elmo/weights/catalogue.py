@@ -80,17 +80,21 @@ def published() -> dict[str, Published]:
     for lang, text in OWN.items() if about.__uri__ else ():
         folder = f"{about.__uri__}/releases/download/{lang}_sm-{VERSION}"
         url = f"{folder}/spacy_elmo_{lang}_sm-{VERSION}-py3-none-any.whl"
-        own[f"{lang}_sm"] = Published((url,), lang, text, 12 if lang == "ko" else 8)
+        own[f"{lang}_sm"] = Published((url,), lang, text, 8)
     return own | PUBLISHED
+
+
+def in_repository(lang: str) -> str | None:
+    """The project's own weights of a language, as long as they have no address; else None."""
+    return None if about.__uri__ or lang not in OWN else f"project/weights/{lang}_sm"
 
 
 def has_no_address(name: str) -> str | None:
     """Advice where a name is of the project's own weights, and it has no address; else None."""
-    if about.__uri__ or name.removesuffix("_sm") not in OWN:
-        return None
-    return (
+    directory = in_repository(name.removesuffix("_sm"))
+    return directory and (
         f"The ELMo weights '{name}' cannot be downloaded yet: spacy-elmo has no address. In a copy "
-        f"of its repository, set 'weights' to the directory project/weights/{name}."
+        f"of its repository, set 'weights' to the directory {directory}."
     )
 
 

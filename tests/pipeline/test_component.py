@@ -226,9 +226,9 @@ WARNS = r"language is '{}'.*trained on 'en'.*'weights' in \[components.elmo.mode
 
 
 def test_another_language_warns_once(weights):
-    nlp = make_nlp(weights, "hu")
-    advice = "a biLM of 'hu', or train one .*pretrain"
-    with pytest.warns(UserWarning, match=WARNS.format("hu", advice)) as caught:
+    nlp = make_nlp(weights, "is")
+    advice = "a biLM of 'is', or train one .*pretrain"
+    with pytest.warns(UserWarning, match=WARNS.format("is", advice)) as caught:
         nlp("Die Bank.")
         nlp("Die Bank am Fluss.")
         list(nlp.pipe(["eins", "zwei"]))
@@ -245,6 +245,11 @@ def test_the_warning_names_weights_of_the_language(weights, tmp_path, monkeypatc
         return str(caught[0].message)
 
     assert warned("la").endswith("'nlpl_203', after `python -m spacy elmo download nlpl_203`.")
+    directory = Path(__file__).parents[2] / "project/weights/hu_sm"
+    assert directory.is_dir()
+    assert warned("hu").endswith(
+        "to the directory project/weights/hu_sm of spacy-elmo's repository."
+    )
     monkeypatch.setattr(about, "__uri__", "https://example.org/spacy-elmo")
     assert "'de_sm' or 'nlpl_201', after `python -m spacy elmo download de_sm`." in warned("de")
     for name, lang in (("my_german", "de"), ("damaged", "de"), ("other", "la")):
