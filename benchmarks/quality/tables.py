@@ -100,7 +100,8 @@ LANGS = {
 }  # fmt: skip
 LANGUAGE_TASKS = {"tagger": "tags", "parser": "trees", "ner": "names"}
 LANGUAGE_ARMS = ("nothing", "static floret", "spacy pretrain", "ELMo")
-NOTHING, *_, ELMO = LANGUAGE_ARMS
+NOTHING, _, PRETRAINED, ELMO = LANGUAGE_ARMS
+LanguageResults = dict[tuple[str, str, str], dict[str, list[Any]]]  # by language, text and arm
 SENTENCES = 400  # labelled, that the page shows
 MINUTES = 25.0  # of the pretraining, where texts are compared
 
@@ -377,10 +378,10 @@ def own_text(lang: str) -> str:
 
 def language_results(
     path: Path, sentences: int, minutes: float | None = None, seeds: Collection[int] = ()
-) -> dict[tuple[str, str, str], dict[str, list[Any]]]:
-    """Scores by language, text and arm, of each task and some seeds, or all; and what is known of
-    the biLM. Without minutes, of the longest pretraining."""
-    found: dict[tuple[str, str, str], dict[str, list[Any]]] = {}
+) -> LanguageResults:
+    """Scores of each task and some seeds, or all; and what is known of the biLM. Without minutes,
+    of the longest pretraining."""
+    found: LanguageResults = {}
     longest: dict[tuple[str, str, str], float] = {}
     for unit, value in Results(path).of("languages", ""):
         lasted = unit.get("minutes", 0.0)  # nothing, and vectors, are the same for any
@@ -407,10 +408,26 @@ def language_results(
 
 
 def languages(path: Path = LANGUAGES, sentences: int = SENTENCES) -> Iterator[str]:
-    """The arms that were measured on the project's text: means of the seeds, and their range."""
+    """ELMo on the project's text, after its longest pretraining, and the arms without one."""
     found = language_results(path, sentences)
-    measured = {NOTHING, ELMO, *(arm for _, _, arm in found)}
-    arms = [arm for arm in LANGUAGE_ARMS if arm in measured]
+    measured = {NOTHING, ELMO, *(arm for _, _, arm in found)} - {PRETRAINED}
+    yield from by_language(found, [arm for arm in LANGUAGE_ARMS if arm in measured])
+
+
+def language_pretraining(
+    path: Path = LANGUAGES, sentences: int = SENTENCES, minutes: float = MINUTES
+) -> Iterator[str]:
+    """`spacy pretrain` and ELMo, as many minutes of each."""
+    found = language_results(path, sentences, minutes)
+    langs = {lang for lang, _, arm in found if arm == PRETRAINED}
+    if not langs:
+        raise Missing(f"no result of languages: {PRETRAINED}")
+    found = {key: scores for key, scores in found.items() if key[0] in langs}
+    yield from by_language(found, [NOTHING, PRETRAINED, ELMO])
+
+
+def by_language(found: LanguageResults, arms: Sequence[str]) -> Iterator[str]:
+    """A row for each language and task: means of the seeds, and their range."""
     yield from head("", "task", *arms, "error reduction", "perplexity")
     for lang, language in LANGS.items():
         own = [found.get((lang, own_text(lang), arm), {}) for arm in arms]
@@ -449,9 +466,7 @@ def language_words(
     yield from by_text(found, [*sorted(words, key=lambda text: (len(text), text)), *sorted(own)])
 
 
-def by_text(
-    found: dict[tuple[str, str, str], dict[str, list[Any]]], texts: Sequence[str]
-) -> Iterator[str]:
+def by_text(found: LanguageResults, texts: Sequence[str]) -> Iterator[str]:
     """A column for each text, of the languages that have at least two of them."""
     read = {lang: [t for t in texts if (lang, t, ELMO) in found] for lang in LANGS}
     several = {lang: LANGS[lang] for lang, those in read.items() if len(those) > 1}
@@ -492,6 +507,7 @@ TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each la
         "perplexity": perplexity,
         "blimp": blimp,
         "languages": lambda found: languages(),
+        "language-pretraining": lambda found: language_pretraining(),
         "language-texts": lambda found: language_texts(),
         "language-words": lambda found: language_words(),
     },
