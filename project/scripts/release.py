@@ -82,7 +82,7 @@ nlp.add_pipe("elmo", config={{"model": {{"weights": "project/weights/{name}"}}}}
 
 ## Training
 
-{steps:,} steps, {words_read:,} words and punctuation marks, in {minutes:.0f} minutes. The
+{steps:,} steps, {words_read:,} words and punctuation marks{time}. The
 perplexity of held-out text was {perplexity:.0f}: full softmax over {n_words:,} words, mean of both
 directions. That head is not included, and the weights were rounded to half precision.
 
@@ -148,8 +148,12 @@ def fit_unknown(
     return small, vocab
 
 
-def make_card(lang: str, run: Path, config: PretrainConfig, log: list[dict[str, Any]]) -> Card:
+def make_card(
+    lang: str, run: Path, config: PretrainConfig, log: list[dict[str, Any]], minutes: float | None
+) -> Card:
     """The card of a language's weights, from the facts about its texts and the log of its run.
+
+    Without the minutes of one core, it has those of the log, which include all other work.
 
     Raises:
         ValueError: there are no facts about the language, or the run has not finished.
@@ -194,7 +198,11 @@ def make_card(lang: str, run: Path, config: PretrainConfig, log: list[dict[str, 
         note=facts["note"],
         steps=last["step"],
         words_read=last["words"],
-        minutes=last["seconds"] / 60,
+        time=(
+            f", in {last['seconds'] / 60:.0f} minutes"
+            if minutes is None
+            else f": from raw text on, {minutes:.0f} minutes of one core"
+        ),
         perplexity=results[-1],
         n_words=len((run / "vocab.txt").read_text(encoding="utf-8").splitlines()),
     )
@@ -210,6 +218,7 @@ def main() -> None:
     parser.add_argument("--train", type=Path, required=True, nargs="+", help="training shards")
     parser.add_argument("--words", type=int, help="words of the head; 0: none (default: 20,000)")
     parser.add_argument("--lang", help="of weights/languages.json, for the card")
+    parser.add_argument("--minutes", type=float, help="of one core from raw text on, for the card")
     parser.add_argument("--steps", type=int, default=300)
     arguments = parser.parse_args()
     run, out, lang = arguments.run, arguments.out, arguments.lang
@@ -217,7 +226,7 @@ def main() -> None:
     shards = Shards(arguments.train).files()
     config = read_config(run / "pretrain.json")
     entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    card = make_card(lang, run, config, entries) if lang else None
+    card = make_card(lang, run, config, entries, arguments.minutes) if lang else None
     with atomic_directory(out) as directory:
         save_bilm(load_bilm(run / "model-best"), directory, card, half=True)
         if n_words:
