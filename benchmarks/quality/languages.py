@@ -1,7 +1,7 @@
 """What an hour of one core gains a tagger, a parser and NER in seven languages.
 
     python benchmarks/quality/languages.py OUT --data DATA [--langs de pt] [--seeds 0 1 2]
-        [--minutes 60]
+        [--minutes 60] [--weights project/weights]
     python benchmarks/quality/languages.py OUT --table
 
 The steps are those of the project's workflow `language`: its scripts read the data, pretrain the
@@ -12,8 +12,9 @@ biLM and make the configs of the tasks, which have the same sentences, seed and 
     spacy pretrain   … whose tok2vec `spacy pretrain` has trained on it, in the same processor time
     ELMo             … after `elmo add`
 
-A seed is that of the tasks; the biLMs have the seed `--bilm-seed`. The first three arms have the
-text that the project has for a language; ELMo also has the novels alone, modern text alone, and
+A seed is that of the tasks; the biLMs have the seed `--bilm-seed`. With `--weights` they are the
+released ones, WEIGHTS/LANG_sm, whose pretraining took about `--minutes`. The first three arms have
+the text that the project has for a language; ELMo also has the novels alone, modern text alone, and
 both (`--texts`), or the first words of one of these (`--words`), for a curve. Results are lines of
 OUT/results.jsonl: what is there is not computed again, a run that was stopped is continued, and
 several at once may share the work by language. The biLMs stay in OUT/LANG-TEXT-SEED.
@@ -65,6 +66,7 @@ from sizes import find_size  # noqa: E402
 from train import make_added  # noqa: E402
 
 FILE = "results.jsonl"
+RELEASED_LOG = "training.jsonl"  # of released weights
 NAMES = "tagger,parser,ner"
 PART = "languages"  # of the results
 NOTHING, STATIC, PRETRAINED, _ = LANGUAGE_ARMS
@@ -112,7 +114,7 @@ def run(args: argparse.Namespace) -> None:
                     "scores": dict(measure(arm, files, unit, folder, args)),
                     "minutes": (prepared - start) / 60,
                     "task_minutes": (core_seconds() - prepared) / 60,
-                    **(facts(folder) if arm == ELMO else {}),
+                    **(facts(Path(files["weights"])) if arm == ELMO else {}),
                 }
                 results.add(PART, measured, None, found)
                 print(name, unit["seed"], arm, found["scores"], flush=True)
@@ -177,6 +179,8 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
             train_tok2vec(shards, weights.parent, {**unit, "seed": args.bilm_seed})
         return {"init_tok2vec": str(weights)}
     if arm == ELMO:
+        if args.weights:
+            return {"weights": str(args.weights.resolve() / f"{unit['lang']}_sm")}
         if not (folder / "bilm.txt").exists():
             step(
                 "bilm", folder, bilm="pretrain", lang=unit["lang"], size=args.size,
@@ -251,11 +255,12 @@ def measure(
         yield task, 100 * (scores[MEASURES[task][0]] or 0.0)
 
 
-def facts(folder: Path) -> dict[str, Any]:
+def facts(weights: Path) -> dict[str, Any]:
     """Of a pretraining: its steps, the perplexity of the held-out text, the size of the biLM."""
-    entries = read_log(folder / "pretrained" / LOG)
+    released = weights / RELEASED_LOG
+    entries = read_log(released if released.exists() else weights.parent / LOG)
     best = min(entry["mean"] for entry in entries if "mean" in entry)
-    size = (folder / "pretrained" / "model-best" / "weights.safetensors").stat().st_size
+    size = (weights / "weights.safetensors").stat().st_size
     return {"bilm_steps": max(e["step"] for e in entries), "perplexity": best, "mb": size / 1e6}
 
 
@@ -267,6 +272,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of the tasks")
     parser.add_argument("--bilm-seed", type=int, default=0)
     parser.add_argument("--arms", nargs="+", choices=LANGUAGE_ARMS, default=LANGUAGE_ARMS)
+    parser.add_argument("--weights", type=Path, help="a folder of released biLMs, LANG_sm")
     parser.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS))
     parser.add_argument("--words", nargs="+", type=int, default=[0], help="of each text; 0: all")
     parser.add_argument(
