@@ -15,7 +15,7 @@ from sizes import find_size
 from text_facts import FACTS
 from wasabi import msg
 
-from spacy_elmo.bilm.torch_precision import has_bfloat16
+from spacy_elmo.bilm.torch_precision import has_fast_bfloat16
 from spacy_elmo.cli.options import report_errors
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 
@@ -114,10 +114,10 @@ def find_settings(gpu_id: int) -> list[object]:
         found += ["--training.subword_epochs", SUBWORD_EPOCHS]
     else:
         msg.info("Without subwords, which need floret: pip install 'spacy-elmo[subwords]'")
-    if gpu_id < 0 and has_bfloat16():
+    if gpu_id < 0 and has_fast_bfloat16():
         found += ["--training.mixed_precision", "true"]
     elif gpu_id < 0:
-        msg.info("Without products in bfloat16, for which this CPU has no instructions: slower")
+        msg.info("Without products in bfloat16, which are not faster on this CPU")
     return found
 
 

@@ -20,7 +20,7 @@ from .config import BiLMConfig
 from .kernel.lstm import BLOCK, KernelLSTM, load_kernel
 from .lstm_steps import LSTMOptions, OperatorLSTM
 from .sentence_packing import Packing
-from .torch_precision import autocast_type, switch_off_tf32
+from .torch_precision import autocast_type, has_fast_bfloat16, switch_off_tf32
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
 
@@ -32,7 +32,7 @@ class LSTMLayer(nn.Module):
         config: shape of the biLM.
         compiled: compute with the compiled kernel on a CPU, see `kernel.load_kernel`. Its products
             take bfloat16 operands under autocast, and where PyTorch's float32 matmul precision is
-            "medium".
+            "medium" if the CPU multiplies these faster.
     """
 
     def __init__(self, config: BiLMConfig, compiled: bool = False):
@@ -76,7 +76,8 @@ class LSTMLayer(nn.Module):
         if self.compiled:
             medium = torch.get_float32_matmul_precision() == "medium"
             bfloat16 = product_type == torch.bfloat16
-            bfloat16 = bfloat16 or (medium and product_type == torch.float32)
+            if product_type == torch.float32 and medium:
+                bfloat16 = has_fast_bfloat16()
             if self.kernel(bfloat16) is not None:
                 function, product_type = KernelLSTM, torch.bfloat16 if bfloat16 else torch.float32
         grad = torch.is_grad_enabled()

@@ -22,7 +22,7 @@ from .lstm_layer import LSTMLayer
 from .sentence_batches import IndexedSentences, id_tensor
 from .sentence_packing import Packing, to_device
 from .static_vectors import WordVectors
-from .torch_precision import has_bfloat16, rounding
+from .torch_precision import has_fast_bfloat16, rounding
 from .warm_state import compute_warm_state
 from .word_cache import WordCache
 
@@ -126,10 +126,9 @@ class BiLM(nn.Module):
 
         Args:
             precision: ``"float32"``, exact; or ``"bfloat16"``: on a CPU, matrix products take
-                operands of 8 significant bits, which CPUs with instructions for it multiply
-                faster; or ``"auto"``, bfloat16 where the CPU has these. The weights are converted
-                at the first use, and take half as much memory again. A GPU computes in float32 all
-                the same.
+                operands of 8 significant bits, which some CPUs multiply faster; or ``"auto"``,
+                bfloat16 on these, see `has_fast_bfloat16`. The weights are converted at the first
+                use, and take half as much memory again. A GPU computes in float32 all the same.
             compiled: see `LSTMLayer`; it also holds for gradients. Without them, the weights are
                 packed at the first use, and take as much memory again.
 
@@ -138,7 +137,7 @@ class BiLM(nn.Module):
         """
         check_choice("The precision", precision, PRECISIONS)
         if precision == "auto":
-            precision = "bfloat16" if has_bfloat16() else "float32"
+            precision = "bfloat16" if has_fast_bfloat16() else "float32"
         self.precision = precision
         for lstm in self.lstm:
             assert isinstance(lstm, LSTMLayer)

@@ -47,7 +47,11 @@ def rounding(device: torch.device) -> tuple[torch.dtype | None, str]:
     return autocast_type(device), torch.get_float32_matmul_precision()
 
 
-def has_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """Tell whether the CPU has instructions for bfloat16, by the flags that Linux lists."""
+@cache
+def has_fast_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Tell whether the CPU multiplies bfloat16 faster than float32, by what Linux lists of it: AMX,
+    ARM's instructions, or those of AVX-512 but on Intel's CPUs, where they are slower."""
     text = cpuinfo.read_text(encoding="utf-8") if cpuinfo.exists() else ""
-    return any(flag.endswith("bf16") for flag in text.split())
+    words = set(text.split())
+    avx512 = "avx512_bf16" in words and "GenuineIntel" not in words
+    return avx512 or not words.isdisjoint({"amx_bf16", "bf16"})

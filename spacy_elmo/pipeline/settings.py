@@ -34,9 +34,9 @@ class BiLMSettings(Settings):
         cache_mb: megabytes of layers to cache while something is trained on a frozen biLM, so
             that it reads each sentence of the training once; 0 for no cache.
         cache_half: cache them in half precision, which rounds them.
-        precision: how vectors are computed: ``"float32"``, exact; ``"bfloat16"``, faster on CPUs
-            with instructions for it; or ``"auto"``, see `BiLM.set_precision`. Training a biLM that
-            is not frozen takes float32.
+        precision: how vectors are computed: ``"float32"``, exact; ``"bfloat16"``, faster on some
+            CPUs; or ``"auto"``, see `BiLM.set_precision`. Training a biLM that is not frozen takes
+            float32.
         compiled: compute the LSTM layers on a CPU with a kernel that is compiled at its first use
             on a machine, which takes a minute, a C++ compiler, the extra ``[compile]`` and AVX-512.
             Where one of these is missing, warn and compute without it.

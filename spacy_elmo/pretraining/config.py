@@ -80,7 +80,7 @@ class TrainingSettings(Settings):
     ``batch_words`` counts the boundaries too. The learning rate rises over ``warmup_steps``,
     stays, and falls to zero over the last ``decay_steps`` of ``max_steps``. ``eval_words``: words
     of the dev text read at an evaluation (0: all). ``matmul_precision``: PyTorch's name for the
-    precision of float32 products in training ("medium": bfloat16 where the machine has it);
+    precision of float32 products in training ("medium": bfloat16 where that is faster);
     evaluations are at the highest. ``mixed_precision``: compute products in bfloat16; all else
     stays in float32, and so do the evaluations. ``accumulate_gradient``: micro-batches of a step,
     whose gradient is that of one batch of all their sentences, in the memory of one of them.
@@ -104,8 +104,8 @@ class TrainingSettings(Settings):
 
     ``compiled_lstm``: compute the LSTM layers on a CPU with a kernel that is compiled at the start
     of the run (extra ``compile``, and a C++ compiler); its products take bfloat16 operands where
-    ``matmul_precision`` is "medium" or ``mixed_precision`` is on. Where the kernel is not
-    available, a message says why, and PyTorch's operators are used.
+    ``mixed_precision`` is on, or ``matmul_precision`` is "medium" and they are faster. Where the
+    kernel is not available, a message says why, and PyTorch's operators are used.
 
     ``logger``: a block ``[training.logger]`` that names one of spaCy's registered loggers, which
     then receives all that is logged.

@@ -116,7 +116,7 @@ def test_threads_share_what_is_converted(bilm: BiLM) -> None:
 def test_the_precision_that_the_CPU_multiplies(
     bilm: BiLM, monkeypatch: pytest.MonkeyPatch, has: bool, chosen: str
 ) -> None:
-    monkeypatch.setattr("spacy_elmo.bilm.model.has_bfloat16", lambda: has)
+    monkeypatch.setattr("spacy_elmo.bilm.model.has_fast_bfloat16", lambda: has)
     assert bilm.set_precision("auto").precision == chosen
 
 

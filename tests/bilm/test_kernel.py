@@ -45,17 +45,13 @@ def bfloat16(request: pytest.FixtureRequest) -> bool:
 
 def read(layer: LSTMLayer, packing: Packing, bfloat16: bool, *inputs: torch.Tensor) -> list:
     """Outputs, and gradients of all inputs and parameters, of a loss that uses every output."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium" if bfloat16 and layer.compiled else "highest")
-    try:
+    with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16 and layer.compiled):
         outputs = layer(inputs[0], packing, *inputs[1:])
         weights = [torch.linspace(-1, 1, out.numel()).reshape(out.shape) for out in outputs]
         loss = sum((out * weight).sum() for out, weight in zip(outputs, weights, strict=True))
         gradients = torch.autograd.grad(loss, [*inputs, *layer.parameters()])
         with torch.no_grad():
             predicted = layer(inputs[0], packing, *inputs[1:])
-    finally:
-        torch.set_float32_matmul_precision(before)
     return [*outputs, *gradients, *predicted]
 
 
@@ -85,6 +81,21 @@ def test_outputs_and_gradients(
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.shape == theirs.shape
         assert float((ours - theirs).detach().norm() / theirs.detach().norm()) < bound
+
+
+@pytest.mark.parametrize("is_fast", [True, False])
+def test_medium_precision_is_bfloat16_where_that_is_faster(
+    bfloat16: bool, is_fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.has_fast_bfloat16", lambda: is_fast)
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "medium")
+    layer, packing = LSTMLayer(BiLMConfig([(1, 8)], 32, 64), compiled=True), Packing(LENGTHS)
+    n, b = sum(LENGTHS), len(LENGTHS)
+    inputs = torch.randn(2, n, 32), torch.zeros(2, b, 32), torch.zeros(2, b, 64)
+    found = layer(inputs[0], packing, *inputs[1:])[0]
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = layer(inputs[0], packing, *inputs[1:])[0]
+    assert torch.equal(found, rounded) == is_fast
 
 
 def test_a_bilm_without_gradients(bfloat16: bool) -> None:

@@ -11,7 +11,7 @@ import torch
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.sentence_packing import Packing
-from spacy_elmo.bilm.torch_precision import has_bfloat16, switch_off_tf32
+from spacy_elmo.bilm.torch_precision import has_fast_bfloat16, switch_off_tf32
 
 cudnn = torch.backends.cudnn
 
@@ -63,9 +63,18 @@ def test_a_switch_above_does_not_count() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_instructions_for_bfloat16(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("listed", "found"),
+    [
+        ("AuthenticAMD flags: avx512f avx512_bf16 sse", True),
+        ("GenuineIntel flags: avx512f avx512_bf16 sse", False),
+        ("GenuineIntel flags: avx512f avx512_bf16 amx_bf16 sse", True),
+        ("AuthenticAMD flags: avx512f sse", False),
+        ("Features: asimd bf16", True),
+    ],
+)
+def test_CPUs_on_which_bfloat16_is_faster(tmp_path: Path, listed: str, found: bool) -> None:
     path = tmp_path / "cpuinfo"
-    assert not has_bfloat16(path)
-    for flags, found in (("avx512f avx512_bf16", True), ("avx512f", False), ("asimd bf16", True)):
-        path.write_text(f"processor: 0\nflags: fpu {flags} sse\n", encoding="utf-8")
-        assert has_bfloat16(path) == found
+    path.write_text(f"processor: 0\nvendor_id: {listed}\n", encoding="utf-8")
+    assert has_fast_bfloat16(path) == found
+    assert not has_fast_bfloat16(tmp_path / "none")

@@ -185,7 +185,7 @@ def test_an_hour_uses_what_there_is(
     commands: list[list[str]] = []
     monkeypatch.setattr(bilm, "elmo", lambda *parts: commands.append(list(map(str, parts))))
     monkeypatch.setattr(bilm, "find_spec", lambda name: has_all or None)
-    monkeypatch.setattr(bilm, "has_bfloat16", lambda: has_all)
+    monkeypatch.setattr(bilm, "has_fast_bfloat16", lambda: has_all)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     (tmp_path / "text").mkdir()
     for split in ("train", "dev"):
