@@ -43,7 +43,7 @@ CHANGES: dict[str, Any] = {
 
 # The trainer, and what happens in one of the processes as a step of the first start begins.
 SCRIPT = """
-import os, signal, time
+import glob, os, signal, time
 from spacy_elmo.pretraining import train_step as steps
 from spacy_elmo.pretraining.__main__ import main
 from spacy_elmo.pretraining.train_step import Schedule
@@ -58,6 +58,8 @@ def learning_rate(schedule, step):
 
 Schedule.learning_rate = learning_rate
 main()
+names = [open(file).read().strip() for file in glob.glob("/proc/self/task/*/comm")]
+os.write(1, b"%d threads left\\n" % names.count("pt_gloo_runloop"))  # at once
 """
 
 
@@ -140,6 +142,7 @@ def test_a_lost_process_loses_nothing(paths: tuple[Path, Path], tmp_path: Path) 
     code, said = torchrun(config, tmp_path / "killed", restarts=2, what=kill)
     assert code == 0, said
     assert said.count("Resumed after step 7 ") == 1
+    assert said.count("0 threads left") == 2  # one that holds a tensor aborts its process
     for name in (CHECKPOINT, "model-last/weights.safetensors", "model-best/head.safetensors"):
         assert same_weights(tmp_path / "whole" / name, tmp_path / "killed" / name)
     assert losses_of(tmp_path / "whole") == losses_of(tmp_path / "killed")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
@@ -148,6 +149,9 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
         # torchrun keeps its store, with the addresses of processes that are gone, when it restarts
         # them. On several machines not all learn how often it has.
         store = distributed.PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"], store)
+    # DistributedDataParallel imports it, which makes a group that is there already live till Python
+    # ends, with threads that abort the process if they still hold a tensor then.
+    import_module("torch._dynamo")
     backend = "cpu:gloo,cuda:nccl" if on_gpus else "gloo"
     distributed.init_process_group(
         backend, timeout=TIMEOUT, store=store, rank=rank, world_size=world_size
