@@ -176,7 +176,8 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
     if arm == PRETRAINED:
         weights = folder / "tok2vec" / "model-last.bin"
         if not weights.exists():
-            train_tok2vec(shards, weights.parent, {**unit, "seed": args.bilm_seed})
+            lasts = {"minutes": args.tok2vec_minutes or args.minutes, "seed": args.bilm_seed}
+            train_tok2vec(shards, weights.parent, {**unit, **lasts})
         return {"init_tok2vec": str(weights)}
     if arm == ELMO:
         if args.weights:
@@ -273,6 +274,11 @@ def main() -> None:
     parser.add_argument("--bilm-seed", type=int, default=0)
     parser.add_argument("--arms", nargs="+", choices=LANGUAGE_ARMS, default=LANGUAGE_ARMS)
     parser.add_argument("--weights", type=Path, help="a folder of released biLMs, LANG_sm")
+    parser.add_argument(
+        "--tok2vec-minutes",
+        type=float,
+        help="of `spacy pretrain`, where the steps of such a biLM take longer than --minutes",
+    )
     parser.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS))
     parser.add_argument("--words", nargs="+", type=int, default=[0], help="of each text; 0: all")
     parser.add_argument(
