@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 from arms import BOTH, BOTH_SUBWORDS, ENSEMBLE, LINEAR, MIX, MIX_SUBWORDS, WITHOUT
@@ -427,7 +427,7 @@ def language_pretraining(
 
 
 def by_language(found: LanguageResults, arms: Sequence[str]) -> Iterator[str]:
-    """A row for each language and task: means of the seeds, and their range."""
+    """A row for each language and task: means of the seeds, and how they differ."""
     yield from head("", "task", *arms, "error reduction", "perplexity")
     for lang, language in LANGS.items():
         own = [found.get((lang, own_text(lang), arm), {}) for arm in arms]
@@ -437,14 +437,14 @@ def by_language(found: LanguageResults, arms: Sequence[str]) -> Iterator[str]:
                 continue
             cells: list[Cell] = [mean(each) if each else None for each in scores]
             line = row(f"{language} | {label}", cells, max, 1).removesuffix(" |").split(" | ")
-            line[2:] = map(with_range, line[2:], scores)
+            line[2:] = map(with_deviation, line[2:], scores)
             perplexity = f" {mean(own[-1]['perplexity']):.0f}" if task == "tagger" else ""
             yield f"{' | '.join(line)} | {reduction(scores[0], scores[-1])} |{perplexity} |"
 
 
-def with_range(cell: str, scores: list[float]) -> str:
-    """The cell of some seeds, with the lowest and the highest."""
-    return f"{cell} ({min(scores):.1f} to {max(scores):.1f})" if len(scores) > 1 else cell
+def with_deviation(cell: str, scores: list[float]) -> str:
+    """The cell of some seeds, with their standard deviation."""
+    return f"{cell}±{stdev(scores):.1f}" if len(scores) > 1 else cell
 
 
 def language_texts(
