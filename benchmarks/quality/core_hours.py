@@ -4,12 +4,13 @@
 
 START is a directory of weights with a head whose vocabulary has the words of DATA/eval_vocab.txt,
 SHARDS the text, tokenized. Each ARM is ``name`` or ``name:section.setting=value,…``, as in
-``large:training.batch_words=4096,training.learning_rate=0.004``. The learning rate warms up over
-the first 5 % of the processor's time (user and system) and falls to zero over the last 40 %, so
-that a slower step has fewer of them. Then the perplexity of held-out text is measured: --words of
-each text in DATA, with the full softmax, restricted to eval_vocab.txt. A line for each arm goes to
-OUT/results.jsonl; arms that have one are skipped, and an interrupted arm is resumed from its
-checkpoint, written every minute. `--table` prints the results.
+``large:training.batch_words=4096,training.learning_rate=0.004``; ``taught:teacher=VECTORS`` also
+learns the vectors in a file of `elmo encode --tokenized`, of sentences that it has. The learning
+rate warms up over the first 5 % of the processor's time (user and system) and falls to zero over
+the last 40 %, so that a slower step has fewer of them. Then the perplexity of held-out text is
+measured: --words of each text in DATA, with the full softmax, restricted to eval_vocab.txt. A line
+for each arm goes to OUT/results.jsonl; arms that have one are skipped, and an interrupted arm is
+resumed from its checkpoint, written every minute. `--table` prints the results.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli.perplexity import read_text
@@ -31,6 +33,7 @@ from spacy_elmo.lm.restricted_head import restrict_head
 from spacy_elmo.lm.softmax import LogUniformSampler
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.data.corpus import TrainingCorpus
+from spacy_elmo.pretraining.data.teacher import EncodedVectors
 from spacy_elmo.pretraining.run.checkpoint import (
     TrainingProgress,
     load_checkpoint,
@@ -71,6 +74,7 @@ def parse(arm: str, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
     """Train one arm; what it reached."""
     sections: dict[str, dict[str, Any]] = {}
+    path = settings.pop("teacher", None)
     for key, value in settings.items():
         section, _, setting = key.partition(".")
         sections.setdefault(section, {})[setting] = value
@@ -82,17 +86,23 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
     torch.manual_seed(training.seed)
     model = BiLM(config.model, training.dropout, training.compiled_lstm)
     copy_parameters(load_bilm(args.start), model)
+    teacher = student = None
+    if path is not None:
+        teacher = EncodedVectors(path)
+        shape = config.model
+        student = nn.Linear((shape.n_layers + 1) * shape.width, teacher.vectors.shape[-1])
     keep_freed_memory()
     losses: list[float] = []
     with process_group("cpu") as group, matmul_precision(training.matmul_precision):
         sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
-        state = TrainState(model, head, training, group, sampler)
+        state = TrainState(model, head, training, group, sampler, student=student)
         if checkpoint.exists():
             state.progress, _ = read_progress(checkpoint)
             load_checkpoint(checkpoint, state.modules, state.optimizer, group.device)
         progress: TrainingProgress = state.progress
         to_ids = model.token_encoder.to_ids
-        corpus = TrainingCorpus(Shards(args.shards), vocab, to_ids, config.corpus, training)
+        reader = Shards(args.shards)
+        corpus = TrainingCorpus(reader, vocab, to_ids, config.corpus, training, teacher)
         batches = corpus.batches(progress.position, state.shares())
         # The buffer is made by then: its time is not the arm's.
         parts, position = next(batches)
