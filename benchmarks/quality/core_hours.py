@@ -33,7 +33,7 @@ from spacy_elmo.lm.restricted_head import restrict_head
 from spacy_elmo.lm.softmax import LogUniformSampler
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.data.corpus import TrainingCorpus
-from spacy_elmo.pretraining.data.teacher import EncodedVectors
+from spacy_elmo.pretraining.data.teacher import EncodedVectors, vector_size
 from spacy_elmo.pretraining.run.checkpoint import (
     TrainingProgress,
     load_checkpoint,
@@ -89,8 +89,8 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
     teacher = student = None
     if path is not None:
         teacher = EncodedVectors(path)
-        shape = config.model
-        student = nn.Linear((shape.n_layers + 1) * shape.width, teacher.vectors.shape[-1])
+        size, shape = vector_size(teacher, Shards(args.shards)), config.model
+        student = nn.Linear((shape.n_layers + 1) * shape.width, size)
     keep_freed_memory()
     losses: list[float] = []
     with process_group("cpu") as group, matmul_precision(training.matmul_precision):

@@ -152,14 +152,15 @@ def perplexity(setup: Setup) -> Iterator[Job]:
 
 def registers(setup: Setup) -> Iterator[Job]:
     """20,000 words of each register, with the weights' own head."""
-    if setup.lang == "en":
+    if setup.lang == "en" and find_weights(setup.weights).has_head():
         for name, file in perplexities.texts(setup.data, "valid").items():
             measure = partial(setup.predict, setup.weights, file, 20_000)
             yield Job({"register": name}, "own head", measure)
 
 
 def minimal_pairs(setup: Setup) -> Iterator[Job]:
-    if setup.lang == "en" and (setup.data / "blimp").exists():
+    has_head = find_weights(setup.weights).has_head()
+    if setup.lang == "en" and has_head and (setup.data / "blimp").exists():
         share = SHARE if setup.quick else 1.0
         yield Job(
             {"pairs": "all"}, "own head",

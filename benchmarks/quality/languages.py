@@ -9,7 +9,7 @@ biLM and make the configs of the tasks, which have the same sentences, seed and 
 
     nothing          `spacy init config`
     static floret    … with floret vectors of the same text
-    spacy pretrain   … whose tok2vec `spacy pretrain` has trained on it, in the same processor time
+    spacy pretrain   … whose tok2vec `spacy pretrain` has trained on it, for as long as the biLM
     ELMo             … after `elmo add`
 
 A seed is that of the tasks; the biLMs have the seed `--bilm-seed`. With `--weights` they are the
@@ -17,7 +17,7 @@ released ones, WEIGHTS/LANG_sm, whose pretraining took about `--minutes`. The fi
 the text that the project has for a language; ELMo also has the novels alone, modern text alone, and
 both (`--texts`), or the first words of one of these (`--words`), for a curve. Results are lines of
 OUT/results.jsonl: what is there is not computed again, a run that was stopped is continued, and
-several at once may share the work by language. The biLMs stay in OUT/LANG-TEXT-SEED.
+several at once may share the work by language. The biLMs stay in OUT/LANG-TEXT-MINUTES-BILM_SEED.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ Unit = dict[str, Any]
 def units(args: argparse.Namespace) -> Iterator[tuple[Unit, list[str]]]:
     """What is measured of a biLM and a seed, and the arms beside it."""
     for seed, lang in itertools.product(args.seeds, args.langs):
-        texts = args.texts if lang != "ko" else ["both"]
+        texts = args.texts or list(TEXTS)
+        if lang == "ko" or args.weights:
+            texts = [own_text(lang)]
         for text, words in itertools.product(texts, args.words):
             unit = {"lang": lang, "text": text, "seed": seed, "minutes": args.minutes}
             if words:
@@ -98,7 +100,7 @@ def run(args: argparse.Namespace) -> None:
     results = Results(args.out / "results.jsonl")
     for unit, arms in units(args):
         parts = [str(unit[key]) for key in ("lang", "text", "words") if key in unit]
-        name = "-".join([*parts, str(args.bilm_seed)])
+        name = "-".join([*parts, f"{args.minutes:g}", str(args.bilm_seed)])
         folder = (args.out / name).resolve()
         for arm in arms:
             measured = {**unit, "sentences": args.sentences, "steps": args.steps, "arm": arm}
@@ -207,7 +209,7 @@ def train_floret(shards: Path, folder: Path, lang: str) -> None:
 
 
 def train_tok2vec(shards: Path, out: Path, unit: Unit) -> None:
-    """`spacy pretrain`, for as many minutes of processor time as the biLM has."""
+    """`spacy pretrain`, for the unit's minutes of processor time."""
     config = load_config(DEFAULT_CONFIG_PRETRAIN_PATH).merge(
         make_config("tagger", NOTHING, {}, unit)
     )
@@ -260,7 +262,7 @@ def facts(weights: Path) -> dict[str, Any]:
     """Of a pretraining: its steps, the perplexity of the held-out text, the size of the biLM."""
     released = weights / RELEASED_LOG
     entries = read_log(released if released.exists() else weights.parent / LOG)
-    best = min(entry["mean"] for entry in entries if "mean" in entry)
+    [best] = [entry["mean"] for entry in entries if entry.get("model") == "model-best"]
     size = (weights / "weights.safetensors").stat().st_size
     return {"bilm_steps": max(e["step"] for e in entries), "perplexity": best, "mb": size / 1e6}
 
@@ -271,15 +273,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="see benchmarks/README.md")
     parser.add_argument("--langs", nargs="+", choices=LANGS, default=LANGS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of the tasks")
-    parser.add_argument("--bilm-seed", type=int, default=0)
+    parser.add_argument("--bilm-seed", type=int, default=0, help="of their pretraining")
     parser.add_argument("--arms", nargs="+", choices=LANGUAGE_ARMS, default=LANGUAGE_ARMS)
     parser.add_argument("--weights", type=Path, help="a folder of released biLMs, LANG_sm")
     parser.add_argument(
         "--tok2vec-minutes",
         type=float,
-        help="of `spacy pretrain`, where the steps of such a biLM take longer than --minutes",
+        help="of `spacy pretrain` (default: --minutes); for a machine on which a biLM of as many "
+        "steps takes longer",
     )
-    parser.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS))
+    parser.add_argument("--texts", nargs="+", choices=TEXTS, help="that ELMo reads (default: all)")
     parser.add_argument("--words", nargs="+", type=int, default=[0], help="of each text; 0: all")
     parser.add_argument(
         "--minutes", type=float, default=60, help="of one core for each pretraining"
@@ -298,6 +301,8 @@ def main() -> None:
                 print("\n".join(["", *others(args.out / FILE, args.sentences, args.minutes)]))
     elif args.data is None:
         parser.error("--data is required, unless a table is printed")
+    elif args.weights and (args.texts or any(args.words) or args.bilm_seed):
+        parser.error("--weights have read their own text: no --texts, --words or --bilm-seed")
     else:
         run(args)
 

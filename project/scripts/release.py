@@ -71,7 +71,7 @@ nlp.add_pipe("elmo", config={{"model": {{"weights": "project/weights/{name}"}}}}
 | `subwords.safetensors` | static vectors of n-grams, by floret from the same text |
 | `statistics.safetensors` | of layers and words of the text, for `similarity` |
 | `training.cfg`, `training.jsonl` | config and log of the training |
-
+{lists}
 ## Texts
 
 | source | words | licence |
@@ -153,7 +153,7 @@ def make_card(
 ) -> Card:
     """The card of a language's weights, from the facts about its texts and the log of its run.
 
-    Without the minutes of one core, it has those of the log, which include all other work.
+    Without the minutes of one core, it has those of the log, by the clock on the wall.
 
     Raises:
         ValueError: there are no facts about the language, or the run has not finished.
@@ -163,6 +163,7 @@ def make_card(
         raise ValueError(f"{FACTS} has no '{lang}'; known are {', '.join(languages)}.")
     facts, name, shape = languages[lang], f"{lang}_sm", config.model
     sources = facts["sources"]
+    lists = {file: what for each in sources for file, what in each.get("listed", {}).items()}
     results = [entry["mean"] for entry in log if entry.get("model") == "model-best"]
     if not results:
         raise ValueError(f"The run '{run}' has not finished; go on with `elmo pretrain --resume`.")
@@ -181,7 +182,7 @@ def make_card(
         "license": LICENSE,
         "sources": [
             {"name": f"spacy-elmo {name} biLM", "author": AUTHOR, "license": LICENSE},
-            *({key: text for key, text in each.items() if key != "words"} for each in sources),
+            *({key: each[key] for key in ("name", "url", "author", "license")} for each in sources),
         ],
     }
     readme = README.format(
@@ -195,6 +196,7 @@ def make_card(
             f"| [{each['name']}]({each['url']}) | {each['words']} | {each['license']} |"
             for each in sources
         ),
+        lists="".join(f"| `{file}` | {what} |\n" for file, what in lists.items()),
         note=facts["note"],
         steps=last["step"],
         words_read=last["words"],
@@ -206,9 +208,15 @@ def make_card(
         perplexity=results[-1],
         n_words=len((run / "vocab.txt").read_text(encoding="utf-8").splitlines()),
     )
-    texts = "\n".join(f"- {each['name']}, {each['url']} ({each['license']})" for each in sources)
+    texts = "\n".join(
+        f"- {each['name']}, {each['url']}{listed_in(each)} ({each['license']})" for each in sources
+    )
     terms = TERMS.format(name=name, license=LICENSE, texts=texts)
     return Card(meta, {"README.md": readme, "LICENSE": terms})
+
+
+def listed_in(source: dict[str, Any]) -> str:
+    return f", listed in {' and '.join(source['listed'])}" if "listed" in source else ""
 
 
 def main() -> None:
@@ -222,6 +230,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300)
     arguments = parser.parse_args()
     run, out, lang = arguments.run, arguments.out, arguments.lang
+    if arguments.minutes is not None and not lang:
+        parser.error("--minutes are for the card, which needs --lang")
     n_words = (0 if lang else 20_000) if arguments.words is None else arguments.words
     shards = Shards(arguments.train).files()
     config = read_config(run / "pretrain.json")

@@ -50,7 +50,7 @@ def rounding(device: torch.device) -> tuple[torch.dtype | None, str]:
 @cache
 def has_fast_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     """Tell whether the CPU multiplies bfloat16 faster than float32, by what Linux lists of it: AMX,
-    ARM's instructions, or those of AVX-512 but on Intel's CPUs, where they are slower."""
+    ARM's instructions, or AVX-512's except on Intel's CPUs, where they are slower."""
     text = cpuinfo.read_text(encoding="utf-8") if cpuinfo.exists() else ""
     words = set(text.split())
     avx512 = "avx512_bf16" in words and "GenuineIntel" not in words

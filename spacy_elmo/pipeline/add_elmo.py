@@ -113,8 +113,8 @@ def add_elmo(
         changed = {*bags, *(place.component for place in without)}
         if names := ", ".join(name for name in lacking if name in changed):
             note(
-                f"{names}: its recipe is {TEXTCAT_LINEAR}, if the weights have statistics (`elmo "
-                f"convert --statistics`)"
+                f"{names}: would get {TEXTCAT_LINEAR} if the weights were found and had statistics "
+                f"(`elmo convert … --statistics TEXT`)"
             )
         check_language(new.interpolate())
     new = fill(new)

@@ -117,17 +117,17 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> None
     here = known_names(lang)
     elsewhere = [name for name, each in published().items() if each.lang == lang]
     advice = f"Set 'weights' in {block} to "
-    if here:
-        advice += f"{' or '.join(map(repr, here))}."
-    elif directory := in_repository(lang):
-        advice += f"the directory {directory} of spacy-elmo's repository."
-    elif elsewhere:
-        advice += (
+    found = [" or ".join(map(repr, here))] if here else []
+    if not here and (directory := in_repository(lang)):
+        found.append(f"the directory {directory} of spacy-elmo's repository")
+    if not here and elsewhere:
+        found.append(
             f"{' or '.join(map(repr, elsewhere))}, after `python -m spacy elmo download "
-            f"{elsewhere[0]}`."
+            f"{elsewhere[0]}`"
         )
-    else:
-        advice += f"a biLM of '{lang}', or train one with `python -m spacy elmo pretrain`."
+    if not found:
+        found.append(f"a biLM of '{lang}', or train one with `python -m spacy elmo pretrain`")
+    advice += f"{', or to '.join(found)}."
     warnings.warn(
         f"The pipeline's language is '{lang}', but the ELMo weights '{weights}' were trained on "
         f"'{weights_lang}': they will be of little use. {advice}",

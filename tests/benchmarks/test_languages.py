@@ -19,7 +19,7 @@ def test_units() -> None:
     """All arms on the project's text; ELMo on others and on the first words."""
     given = Namespace(
         langs=["de", "pt", "ko"], seeds=[0], bilm_seed=0, arms=ARMS, texts=TEXTS, words=[0],
-        minutes=60.0,
+        minutes=60.0, weights=None,
     )  # fmt: skip
     found = {(unit["lang"], unit["text"]): arms for unit, arms in units(given)}
     assert len(found) == 7
@@ -31,6 +31,18 @@ def test_units() -> None:
     assert [(unit.get("words"), len(arms)) for unit, arms in units(given)] == [(1000, 1), (None, 4)]
     given.bilm_seed = 1
     assert all(unit["bilm_seed"] == 1 and arms == ["ELMo"] for unit, arms in units(given))
+
+
+def test_released_weights_have_read_their_own_text(tmp_path: Path, run: Run) -> None:
+    given = Namespace(
+        langs=["de", "pt"], seeds=[0], bilm_seed=0, arms=ARMS, texts=None, words=[0],
+        minutes=25.0, weights=tmp_path,
+    )  # fmt: skip
+    assert [(unit["lang"], unit["text"]) for unit, _ in units(given)] == [
+        ("de", "novels"), ("pt", "both")
+    ]  # fmt: skip
+    with pytest.raises(SystemExit):
+        run("languages", tmp_path, "--data", tmp_path, "--weights", tmp_path, "--words", 9)
 
 
 def test_the_first_words_of_a_text(tmp_path: Path) -> None:

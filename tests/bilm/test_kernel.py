@@ -83,10 +83,13 @@ def test_outputs_and_gradients(
         assert float((ours - theirs).detach().norm() / theirs.detach().norm()) < bound
 
 
+@pytest.mark.filterwarnings("ignore:The compiled LSTM kernel")
 @pytest.mark.parametrize("is_fast", [True, False])
 def test_medium_precision_is_bfloat16_where_that_is_faster(
-    bfloat16: bool, is_fast: bool, monkeypatch: pytest.MonkeyPatch
+    is_fast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if load_kernel(True) is None or load_kernel(False) is None:
+        pytest.skip("the compiled kernel does not run on this CPU in both precisions")
     monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.has_fast_bfloat16", lambda: is_fast)
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "medium")
     layer, packing = LSTMLayer(BiLMConfig([(1, 8)], 32, 64), compiled=True), Packing(LENGTHS)

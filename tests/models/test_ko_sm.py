@@ -1,4 +1,4 @@
-"""The Korean biLM of the project: that it is small, whole, attributed, and was really trained."""
+"""The Korean biLM of the project: that it is whole, attributed, and was really trained."""
 
 from __future__ import annotations
 

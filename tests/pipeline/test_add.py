@@ -491,7 +491,7 @@ def test_a_bag_of_words_stays(weights: Path) -> None:
     config = add_elmo(both, weights=weights, note=notes.append)
     assert config["components"]["textcat"] == both["components"]["textcat"]
     assert "textcat: stays a bag of words, which has no token vectors" in notes
-    assert any("textcat: its recipe is spacy-elmo.TextCatLinear.v1, if the" in n for n in notes)
+    assert any("textcat: would get spacy-elmo.TextCatLinear.v1 if the" in n for n in notes)
 
 
 @pytest.mark.parametrize(

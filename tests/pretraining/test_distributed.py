@@ -50,7 +50,13 @@ from spacy_elmo.pretraining.train_step import Schedule
 
 before = Schedule.learning_rate
 
+def count_threads():
+    names = [open(file).read().strip() for file in glob.glob("/proc/self/task/*/comm")]
+    return names.count("pt_gloo_runloop")
+
 def learning_rate(schedule, step):
+    if step == 3:
+        os.write(1, b"while: %d threads\\n" % count_threads())
     first_start = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
     if os.environ["RANK"] == "1" and step == 7 and first_start:
         {what}
@@ -58,8 +64,7 @@ def learning_rate(schedule, step):
 
 Schedule.learning_rate = learning_rate
 main()
-names = [open(file).read().strip() for file in glob.glob("/proc/self/task/*/comm")]
-os.write(1, b"%d threads left\\n" % names.count("pt_gloo_runloop"))  # at once
+os.write(1, b"after: %d threads\\n" % count_threads())
 """
 
 
@@ -142,7 +147,9 @@ def test_a_lost_process_loses_nothing(paths: tuple[Path, Path], tmp_path: Path) 
     code, said = torchrun(config, tmp_path / "killed", restarts=2, what=kill)
     assert code == 0, said
     assert said.count("Resumed after step 7 ") == 1
-    assert said.count("0 threads left") == 2  # one that holds a tensor aborts its process
+    if sys.platform == "linux":  # a thread that still holds a tensor aborts its process
+        assert said.count("while: 2 threads") == 2
+        assert said.count("after: 0 threads") == 2
     for name in (CHECKPOINT, "model-last/weights.safetensors", "model-best/head.safetensors"):
         assert same_weights(tmp_path / "whole" / name, tmp_path / "killed" / name)
     assert losses_of(tmp_path / "whole") == losses_of(tmp_path / "killed")

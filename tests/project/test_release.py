@@ -80,6 +80,7 @@ def test_the_weights_of_a_language(tmp_path: Path) -> None:
     assert all("ELTeC-deu" in card.documents[name] for name in ("README.md", "LICENSE"))
     assert "a small German biLM" in card.documents["README.md"]
     assert "from raw text on, 57 minutes of one core" in card.documents["README.md"]
+    assert {"name", "author", "license"} <= set(card.meta["sources"][1]) <= {"url", *card.meta}
 
     assert "known are de, hu, ko, pt, ro, sv, uk" in release("tlh").stderr
     large = np.zeros((130_000, 64), dtype=np.float32)
@@ -102,6 +103,15 @@ def test_weights_that_are_ready(name: str) -> None:
     }
     assert sum(file.stat().st_size for file in path.iterdir()) <= 8e6
     assert weights.subwords() is not None and not weights.has_head()
+    facts = json.loads((PROJECT / "weights" / "languages.json").read_text(encoding="utf-8"))
+    found = facts[card.meta["lang"]]
+    readme, terms = card.documents["README.md"], card.documents["LICENSE"]
+    assert found["note"] in readme
+    for source in found["sources"]:
+        listed = list(source.get("listed", {}))
+        assert all((path / file).exists() and f"| `{file}` |" in readme for file in listed)
+        lists = f", listed in {listed[0]}" if listed else ""
+        assert f"- {source['name']}, {source['url']}{lists} ({source['license']})" in terms
     rules = {"nlp": {"tokenizer": {"@tokenizers": card.meta["tokenizer"]}}}
     nlp = spacy.blank(card.meta["lang"], config=rules)
     nlp.add_pipe("elmo", config={"model": {"weights": str(path)}})

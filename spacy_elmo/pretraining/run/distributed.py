@@ -149,8 +149,8 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
         # torchrun keeps its store, with the addresses of processes that are gone, when it restarts
         # them. On several machines not all learn how often it has.
         store = distributed.PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"], store)
-    # DistributedDataParallel imports it, which makes a group that is there already live till Python
-    # ends, with threads that abort the process if they still hold a tensor then.
+    # DistributedDataParallel imports it. Imported after the group is made, it keeps the group alive
+    # until Python exits, and a thread that still holds a tensor then aborts the process.
     import_module("torch._dynamo")
     backend = "cpu:gloo,cuda:nccl" if on_gpus else "gloo"
     distributed.init_process_group(
