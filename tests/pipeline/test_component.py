@@ -250,6 +250,8 @@ def test_the_warning_names_weights_of_the_language(weights, tmp_path, monkeypatc
     assert warned("hu").endswith(
         "to the directory project/weights/hu_sm of spacy-elmo's repository."
     )
+    repository = "the directory project/weights/de_sm of spacy-elmo's repository"
+    assert f"{repository}, or to 'nlpl_201', after `python -m" in warned("de")
     monkeypatch.setattr(about, "__uri__", "https://example.org/spacy-elmo")
     assert "'de_sm' or 'nlpl_201', after `python -m spacy elmo download de_sm`." in warned("de")
     for name, lang in (("my_german", "de"), ("damaged", "de"), ("other", "la")):
