@@ -379,8 +379,7 @@ def own_text(lang: str) -> str:
 def language_results(
     path: Path, sentences: int, minutes: float | None = None, seeds: Collection[int] = ()
 ) -> LanguageResults:
-    """Scores of each task and some seeds, or all; and what is known of the biLM. Without minutes,
-    of the longest pretraining."""
+    """Scores of each task and some seeds, or all. Without minutes, of the longest pretraining."""
     found: LanguageResults = {}
     longest: dict[tuple[str, str, str], float] = {}
     for unit, value in Results(path).of("languages", ""):
@@ -400,7 +399,7 @@ def language_results(
             found.pop(key)
             longest[key] = lasted
         known = found.setdefault(key, {})
-        for name, each in (value["scores"] | {"perplexity": value.get("perplexity")}).items():
+        for name, each in value["scores"].items():
             known.setdefault(name, []).append(each)
     if not found:
         raise Missing("no result of languages")
@@ -428,7 +427,7 @@ def language_pretraining(
 
 def by_language(found: LanguageResults, arms: Sequence[str]) -> Iterator[str]:
     """A row for each language and task: means of the seeds, and how they differ."""
-    yield from head("", "task", *arms, "error reduction", "perplexity")
+    yield from head("", "task", *arms, "error reduction")
     for lang, language in LANGS.items():
         own = [found.get((lang, own_text(lang), arm), {}) for arm in arms]
         for task, label in LANGUAGE_TASKS.items():
@@ -438,8 +437,7 @@ def by_language(found: LanguageResults, arms: Sequence[str]) -> Iterator[str]:
             cells: list[Cell] = [mean(each) if each else None for each in scores]
             line = row(f"{language} | {label}", cells, max, 1).removesuffix(" |").split(" | ")
             line[2:] = map(with_deviation, line[2:], scores)
-            perplexity = f" {mean(own[-1]['perplexity']):.0f}" if task == "tagger" else ""
-            yield f"{' | '.join(line)} | {reduction(scores[0], scores[-1])} |{perplexity} |"
+            yield f"{' | '.join(line)} | {reduction(scores[0], scores[-1])} |"
 
 
 def with_deviation(cell: str, scores: list[float]) -> str:
