@@ -86,10 +86,10 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
     torch.manual_seed(training.seed)
     model = BiLM(config.model, training.dropout, training.compiled_lstm)
     copy_parameters(load_bilm(args.start), model)
-    teacher = student = None
+    reader, teacher, student = Shards(args.shards), None, None
     if path is not None:
         teacher = EncodedVectors(path)
-        size, shape = vector_size(teacher, Shards(args.shards)), config.model
+        size, shape = vector_size(teacher, reader), config.model
         student = nn.Linear((shape.n_layers + 1) * shape.width, size)
     keep_freed_memory()
     losses: list[float] = []
@@ -101,7 +101,6 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
             load_checkpoint(checkpoint, state.modules, state.optimizer, group.device)
         progress: TrainingProgress = state.progress
         to_ids = model.token_encoder.to_ids
-        reader = Shards(args.shards)
         corpus = TrainingCorpus(reader, vocab, to_ids, config.corpus, training, teacher)
         batches = corpus.batches(progress.position, state.shares())
         # The buffer is made by then: its time is not the arm's.

@@ -117,17 +117,17 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> None
     here = known_names(lang)
     elsewhere = [name for name, each in published().items() if each.lang == lang]
     advice = f"Set 'weights' in {block} to "
-    found = [" or ".join(map(repr, here))] if here else []
-    if not here and (directory := in_repository(lang)):
-        found.append(f"the directory {directory} of spacy-elmo's repository")
-    if not here and elsewhere:
-        found.append(
-            f"{' or '.join(map(repr, elsewhere))}, after `python -m spacy elmo download "
-            f"{elsewhere[0]}`"
-        )
-    if not found:
-        found.append(f"a biLM of '{lang}', or train one with `python -m spacy elmo pretrain`")
-    advice += f"{', or to '.join(found)}."
+    found = []
+    if here:
+        found.append(" or ".join(map(repr, here)))
+    else:
+        if directory := in_repository(lang):
+            found.append(f"the directory {directory} of spacy-elmo's repository")
+        if elsewhere:
+            names = " or ".join(map(repr, elsewhere))
+            found.append(f"{names}, after `python -m spacy elmo download {elsewhere[0]}`")
+    train = f"a biLM of '{lang}', or train one with `python -m spacy elmo pretrain`"
+    advice += f"{', or to '.join(found) or train}."
     warnings.warn(
         f"The pipeline's language is '{lang}', but the ELMo weights '{weights}' were trained on "
         f"'{weights_lang}': they will be of little use. {advice}",
