@@ -1,12 +1,12 @@
 """The paper's table: six tasks without ELMo and with it, and GAP.
 
     python benchmarks/quality/six_tasks.py run OUT --data DATA [--tasks …] [--arms …] [--shares …]
-    python benchmarks/quality/six_tasks.py table OUT
+    python benchmarks/quality/six_tasks.py table OUT [--split dev]
 
 The components, data and configs are those of project/six_tasks. Every arm of a task has the same
-model, data, seed, batches and steps; nothing is selected by its scores, which are those of the test
-set after the last step. benchmarks/README.md has the layout of DATA, which is read into .spacy
-files once, in --corpora.
+model, data, seed, batches and steps; nothing is selected, and the scores are those after the last
+step. `run` prints those of the dev set, by which settings are chosen, and stores both.
+benchmarks/README.md has the layout of DATA, which is read into .spacy files once, in --corpora.
 
 OUT is a file of `results.py`: what is in it is not measured again, and several processes may share
 it. ``--vectors``: static vectors, as `spacy init vectors` writes them, which two arms need.
@@ -41,7 +41,7 @@ from spacy_elmo import mixes
 PROJECT = Path(__file__).parents[2] / "project" / "six_tasks"
 sys.path.append(str(PROJECT))
 
-from paper_tasks.arms import ARMS, TASKS, error_reduction, make_config  # noqa: E402
+from paper_tasks.arms import ARMS, TASKS, Task, error_reduction, make_config  # noqa: E402
 from paper_tasks.corpus import draw, make_example, read_docs  # noqa: E402
 from paper_tasks.datasets import write_corpus  # noqa: E402
 
@@ -49,17 +49,19 @@ PART = "six tasks"  # of the results
 Unit = dict[str, Any]  # "task", "arm", "seed" and "share"
 
 
+SPLITS = ("dev", "test")
+
+
 @lru_cache(maxsize=1)  # spaCy needs a minute for the spans of twenty thousand Docs
-def read_corpora(folder: Path, split: str, vectors: str | None) -> dict[str, list[Doc]]:
-    """The Docs to learn from and those of a split, with one vocab.
+def read_corpora(folder: Path, vectors: str | None) -> dict[str, list[Doc]]:
+    """The Docs to learn from and those that are scored, with one vocab.
 
     Args:
         folder: of a task's .spacy files.
-        split: what is scored.
         vectors: static vectors, which the vocab will have.
     """
     vocab = English().vocab
-    return {each: read_docs(vocab, folder / f"{each}.spacy") for each in ("train", split)}
+    return {each: read_docs(vocab, folder / f"{each}.spacy") for each in ("train", *SPLITS)}
 
 
 def train(config: Config, docs: list[Doc]) -> Language:
@@ -91,40 +93,37 @@ def train(config: Config, docs: list[Doc]) -> Language:
     return nlp
 
 
-def measure(
-    unit: Unit, corpora: Path, weights: str, split: str, steps: int, vectors: str | None
-) -> Unit:
-    """Train once: all scores in percent, the seconds that it took, and the mixes learned.
+def measure(unit: Unit, corpora: Path, weights: str, steps: int, vectors: str | None) -> Unit:
+    """Train once: all scores of both splits, the seconds that it took, and the mixes learned.
 
     Args:
         unit: what is trained.
         corpora: output of `write_corpus` for each task.
         weights: of the biLM.
-        split: what is scored.
         steps: of the training; 0: those of the task.
         vectors: static vectors, for the arms that have them.
     """
     task = TASKS[unit["task"]]
     vectors = vectors if ARMS[unit["arm"]].static else None
-    docs = read_corpora(corpora / unit["task"], split, vectors)
+    docs = read_corpora(corpora / unit["task"], vectors)
     config = make_config(
         unit["task"], unit["arm"], weights=weights, vectors=vectors, seed=unit["seed"], steps=steps
     )
     start = time.perf_counter()
     nlp = train(config, draw(docs["train"], unit["share"], unit["seed"]))
     seconds = time.perf_counter() - start
-    scores = nlp.evaluate([make_example(doc) for doc in docs[split]])
+    found: Unit = {split: scores(nlp, task, docs[split]) for split in SPLITS}
+    learned = [mix for mix in mixes(nlp) if mix.component == task.component]
+    return {**found, "seconds": seconds, "mixes": learned}
+
+
+def scores(nlp: Language, task: Task, docs: list[Doc]) -> dict[str, float]:
+    """In percent: those of a task, and its main one as ``score``."""
+    found = nlp.evaluate([make_example(doc) for doc in docs])
     prefix = task.score.partition("_")[0]
-    return {
-        "score": 100 * scores[task.score],
-        "scores": {
-            name: 100 * value
-            for name, value in scores.items()
-            if name.startswith((prefix, "coref")) and isinstance(value, float)
-        },
-        "seconds": seconds,
-        "mixes": [mix for mix in mixes(nlp) if mix.component == task.component],
-    }
+    kept = {name: x for name, x in found.items() if name.startswith((prefix, "coref"))}
+    kept = {"score": found[task.score], **kept}
+    return {name: 100 * value for name, value in kept.items() if isinstance(value, float)}
 
 
 def units(arguments: argparse.Namespace) -> Iterator[Unit]:
@@ -142,18 +141,17 @@ def run(arguments: argparse.Namespace) -> None:
         arm = ARMS[unit["arm"]]
         of = None if arm.elmo is None and arm.output_elmo is None else weights
         results.read()  # what other processes have added
-        how = {"max_steps": arguments.steps, "split": arguments.split}
         if (found := results.find(PART, unit, of)) is not None:
-            if {name: found[name] for name in how} != how:
+            if found["max_steps"] != arguments.steps:
                 raise SystemExit(f"{arguments.out}: {unit} was measured otherwise: choose another.")
             continue
         write_corpus(arguments.corpora / unit["task"], unit["task"], arguments.data)
         found = measure(
-            unit, arguments.corpora, arguments.weights, arguments.split, arguments.steps,
-            arguments.vectors,
-        )  # fmt: skip
-        results.add(PART, unit, of, {**found, **how})
-        print(*unit.values(), f"{found['score']:.2f}", f"{found['seconds']:.0f} s", flush=True)
+            unit, arguments.corpora, arguments.weights, arguments.steps, arguments.vectors
+        )
+        results.add(PART, unit, of, {**found, "max_steps": arguments.steps})
+        score = f"{found['dev']['score']:.2f}"
+        print(*unit.values(), score, f"{found['seconds']:.0f} s", flush=True)
 
 
 def table(arguments: argparse.Namespace) -> None:
@@ -163,7 +161,7 @@ def table(arguments: argparse.Namespace) -> None:
     found: dict[tuple[str, float], dict[str, dict[int, float]]] = defaultdict(dict)
     for unit, result in Results(arguments.out).of(PART, weights):
         column = found[unit["task"], unit["share"]]
-        column.setdefault(unit["arm"], {})[unit["seed"]] = result["score"]
+        column.setdefault(unit["arm"], {})[unit["seed"]] = result[arguments.split]["score"]
     arms = [arm for arm in ARMS if any(arm in column for column in found.values())]
     print("| | labels |", " | ".join(arms), "| paper |")
     print("|---" * (len(arms) + 3) + "|")
@@ -211,10 +209,10 @@ def main() -> None:
     running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     running.add_argument("--shares", nargs="+", type=float, default=[1.0])
     running.add_argument("--steps", type=int, default=0, help="0: those of each task")
-    running.add_argument("--split", choices=["dev", "test"], default="test")
     printing = commands.add_parser("table", help="print what there is")
     printing.set_defaults(command=table)
     printing.add_argument("out", type=Path)
+    printing.add_argument("--split", choices=SPLITS, default="test")
     for each in (running, printing):
         each.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
     arguments = parser.parse_args()

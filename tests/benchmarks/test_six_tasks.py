@@ -35,7 +35,7 @@ def test_a_table_that_is_continued(run: Run, corpora: Path, tmp_path: Path) -> N
     records = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert [len(record["found"]["mixes"]) for record in records] == [0, 1, 0]
     assert records[0]["weights"] is None is not records[1]["weights"]
-    assert "gap_bias" in records[2]["found"]["scores"]
+    assert "gap_bias" in records[2]["found"]["test"]
     table = run("six_tasks", "table", out).splitlines()
     assert table[0] == "| | labels | without | input | paper |"
     assert [line.split(" | ")[0].strip("| ") for line in table[2:]] == [
