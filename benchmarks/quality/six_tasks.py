@@ -73,7 +73,8 @@ def train(config: Config, docs: list[Doc]) -> Language:
     def corpus(nlp: Language) -> list[Example]:
         return [make_example(doc) for doc in docs]
 
-    nlp.initialize(lambda: corpus(nlp))
+    examples = corpus(nlp)  # once for all components
+    nlp.initialize(lambda: examples)
     steps = train_while_improving(
         nlp,
         settings["optimizer"],

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Iterable, Optional  # noqa: UP035
 
+from spacy.attrs import ORTH, SENT_START, SPACY
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
-from .inputs import copy_given
+from .inputs import GIVEN
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP045
@@ -59,8 +60,18 @@ def draw(docs: list[Doc], share: float, seed: int) -> list[Doc]:
 
 
 def make_example(reference: Doc) -> Example:
-    """A Doc to learn from or to be scored by, and one with what is given to components alone."""
-    words = [token.text for token in reference]
-    predicted = Doc(reference.vocab, words=words, spaces=[bool(t.whitespace_) for t in reference])
-    copy_given(reference, predicted)
+    """A Doc to learn from or to be scored by, and one of the same words with its sentences and what
+    is given to components alone."""
+    # By arrays: spaCy needs milliseconds for all tokens of a Doc.
+    found = reference.to_array([ORTH, SPACY, SENT_START])
+    predicted = Doc(
+        reference.vocab,
+        words=[reference.vocab.strings[word] for word in found[:, 0].tolist()],
+        spaces=found[:, 1].astype(bool).tolist(),
+        sent_starts=found[:, 2].astype("int64").tolist(),
+    )
+    for key in GIVEN:
+        if key in reference.spans:
+            spans = reference.spans[key]
+            predicted.spans[key] = [predicted[span.start : span.end] for span in spans]
     return Example(predicted, reference)

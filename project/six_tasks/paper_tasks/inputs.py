@@ -82,13 +82,3 @@ def given_text(doc: Doc, key: str, advice: str) -> tuple[int, int]:
             f"doc.spans[{key!r}] of {doc.text[:40]!r} has {len(spans)} spans: give one."
         )
     return (spans[0].start, spans[0].end) if spans else (0, 0)
-
-
-def copy_given(source: Doc, target: Doc) -> None:
-    """Copy what is given to components, and the sentences, to a Doc of the same words."""
-    if source.has_annotation("SENT_START"):
-        for before, token in zip(source, target, strict=True):
-            token.is_sent_start = before.is_sent_start
-    for key in GIVEN:
-        if key in source.spans:
-            target.spans[key] = [target[span.start : span.end] for span in source.spans[key]]

@@ -152,21 +152,31 @@ def softmax_over(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 class BiLSTM(nn.Module):
-    """Bidirectional LSTM over padded rows ``(batch, n, width)``, to ``(batch, n, 2 · hidden)``."""
+    """Bidirectional LSTM over padded rows ``(batch, n, width)``, to ``(batch, n, 2 · hidden)``.
+
+    One LSTM for each direction of a layer, the second one over reversed texts with their padding
+    behind them: on a CPU, PyTorch is eight times slower at learning from packed sequences.
+    """
 
     def __init__(self, width: int, hidden: int, depth: int = 1, dropout: float = 0.0):
         super().__init__()
-        self.lstm = nn.LSTM(
-            width, hidden, depth, batch_first=True, bidirectional=True,
-            dropout=dropout if depth > 1 else 0.0,
-        )  # fmt: skip
+        self.layers = nn.ModuleList(
+            nn.LSTM(2 * hidden if i // 2 else width, hidden, batch_first=True)
+            for i in range(2 * depth)
+        )
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, rows: Tensor, mask: Tensor) -> Tensor:
-        lengths = mask.sum(1).cpu()
-        packed = nn.utils.rnn.pack_padded_sequence(
-            rows, lengths, batch_first=True, enforce_sorted=False
-        )
-        found, _ = nn.utils.rnn.pad_packed_sequence(
-            self.lstm(packed)[0], batch_first=True, total_length=rows.shape[1]
-        )
-        return found
+        steps = torch.arange(rows.shape[1], device=rows.device)
+        back = torch.where(mask, mask.sum(1, keepdim=True) - 1 - steps, steps)
+        for i in range(0, len(self.layers), 2):
+            rows = self.dropout(rows) if i else rows
+            ahead, _ = self.layers[i](rows)
+            behind, _ = self.layers[i + 1](reorder(rows, back))
+            rows = torch.cat([ahead, reorder(behind, back)], dim=-1)
+        return rows * mask[..., None]
+
+
+def reorder(rows: Tensor, places: Tensor) -> Tensor:
+    """The rows ``(batch, n, width)`` of each text in the order of ``(batch, n)``."""
+    return rows.gather(1, places[..., None].expand_as(rows))
