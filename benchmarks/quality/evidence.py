@@ -207,13 +207,16 @@ def tasks(setup: Setup) -> Iterator[Job]:
 
 
 def arms(setup: Setup) -> Iterator[Job]:
-    """Which layers, and where, by one seed."""
+    """Which layers, and where, by one seed; the learned mix and its alternatives by five."""
     if setup.lang == "en":
         three_times = "HashEmbedCNN, 3 × the steps"
-        for task, size in (("tagger", 500), ("parser", 500), ("ner", "all")):
+        for task, size in tables.COMPARED_MIXES.items():
             names = [n for n in tables.ARMS.values() if task == "tagger" or n not in TAGGER_ONLY]
             names += [] if task == "ner" else [three_times]
             yield from trained(setup, downstream.units([task], names, [size], [0], setup.files()))
+        names, seeds = [MIX, *tables.INSTEAD_OF_MIX.values()], tables.PAIRED_SEEDS
+        for task, size in tables.COMPARED_MIXES.items():
+            yield from trained(setup, downstream.units([task], names, [size], seeds))
 
 
 def labels(setup: Setup) -> Iterator[Job]:

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -156,34 +156,49 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def table(arguments: argparse.Namespace) -> None:
-    """Each task and share: the mean of the seeds, half their range, and the error
-    reduction from the same seeds without ELMo; then the paper's."""
-    weights = fingerprint(arguments.weights)
+    results, weights = Results(arguments.out), fingerprint(arguments.weights)
+    print(*lines(results, weights, split=arguments.split), sep="\n")
+
+
+def lines(
+    results: Results, weights: str, arms: Sequence[str] = (), split: str = "test"
+) -> Iterator[str]:
+    """A table with a row for each task and share: the mean of the seeds, half their range, and the
+    error reduction from the same seeds without ELMo; then the paper's.
+
+    Args:
+        results: of `run`.
+        weights: the fingerprint of the biLM.
+        arms: the columns, with rows where all are measured; none: what there is.
+        split: of the scores.
+    """
     found: dict[tuple[str, float], dict[str, dict[int, float]]] = defaultdict(dict)
-    for unit, result in Results(arguments.out).of(PART, weights):
+    for unit, result in results.of(PART, weights):
         column = found[unit["task"], unit["share"]]
-        column.setdefault(unit["arm"], {})[unit["seed"]] = result[arguments.split]["score"]
-    arms = [arm for arm in ARMS if any(arm in column for column in found.values())]
-    print("| | labels |", " | ".join(arms), "| paper |")
-    print("|---" * (len(arms) + 3) + "|")
+        column.setdefault(unit["arm"], {})[unit["seed"]] = result[split]["score"]
+    shown = arms or [arm for arm in ARMS if any(arm in column for column in found.values())]
+    yield "| | labels | " + " | ".join(shown) + " | paper |"
+    yield "|---" * (len(shown) + 3) + "|"
     for name, task in TASKS.items():
         for share in sorted((share for each, share in found if each == name), reverse=True):
             column = found[name, share]
-            cells = [cell(column, arm) for arm in arms]
-            print(f"| {task.title} | {share:.0%} |", " | ".join(cells), f"| {paper(name)} |")
+            if column.keys() >= set(arms):
+                cells = [cell(column, arm) for arm in shown]
+                yield f"| {task.title} | {share:.0%} | " + " | ".join([*cells, paper(name)]) + " |"
 
 
 def cell(column: dict[str, dict[int, float]], arm: str) -> str:
     if not (seeds := column.get(arm)):
         return ""
     scores = list(seeds.values())
-    text = f"{statistics.mean(scores):.2f}"
+    text = f"{statistics.mean(scores):.1f}"
     if len(scores) > 1:
-        text += f" ± {(max(scores) - min(scores)) / 2:.2f}"
+        text += f" ± {(max(scores) - min(scores)) / 2:.1f}"
     both = seeds.keys() & column.get("without", {}).keys()
     if arm != "without" and both:
         before = statistics.mean(column["without"][seed] for seed in both)
-        text += f", {error_reduction(before, statistics.mean(seeds[seed] for seed in both)):+.0f} %"
+        gone = error_reduction(before, statistics.mean(seeds[seed] for seed in both))
+        text += f", {gone:+.0f} %".replace("-", "−")
     return text
 
 

@@ -13,13 +13,17 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+import six_tasks
 from arms import BOTH, BOTH_SUBWORDS, ENSEMBLE, LINEAR, MIX, MIX_SUBWORDS, WITHOUT
 from results import Results
 
 MARKED = re.compile(r"^(<!-- table: (\S+) -->\n)(.*?)^(?=<!-- end -->$)", re.M | re.S)
 RESULTS = Path(__file__).parents[1] / "results"
 SPEED, LANGUAGES = RESULTS / "speed.json", RESULTS / "languages.jsonl"
+SIX_TASKS = RESULTS / "six_tasks.jsonl"
 NONE, WORDS = "–", " words"
+PAIRED_SEEDS = range(5)
+STUDENT = {3: 4.303, 4: 3.182, 5: 2.776}  # 97.5 % quantiles of the t distribution, by n
 
 TASKS = {  # label: task, size, arm with ELMo
     "tags, 500 sentences": ("tagger", 500, BOTH),
@@ -55,11 +59,13 @@ COMPARED = {
     "trees, all": "trees, all 12,544",
     "names": "names, WNUT-17",
 }
+SIX_ARMS = {  # of the paper's table 3, and of its table 2
+    "six-tasks": ("without", "input", "input and output"),
+    "six-tasks-layers": ("without", "layer 0", "top layer", "λ = 1", "input", "output"),
+}
 ARMS = {
     "without ELMo": WITHOUT,
     "layer 0 alone (no context)": "ELMo, layer 0",
-    "the top layer alone": "ELMo, top layer",
-    "average of the layers (λ = 1)": "ELMo, average (λ = 1)",
     "learned mix (λ = 0.001)": MIX,
     "… at the input and the output": BOTH,
     "… at the output alone": "ELMo, output",
@@ -67,6 +73,11 @@ ARMS = {
     "learned mix, fine-tuned": "ELMo, fine-tuned",
     "learned mix, adapted to the task's text first": "ELMo, adapted",
 }
+INSTEAD_OF_MIX = {
+    "average (λ = 1)": "ELMo, average (λ = 1)",
+    "the top layer alone": "ELMo, top layer",
+}
+COMPARED_MIXES: dict[str, int | str] = {"tagger": 500, "parser": 500, "ner": "all"}
 TAGGER_ONLY = ("ELMo, output", "ELMo, without a CNN", "ELMo, fine-tuned")
 PROBES = {
     "universal tags": "UPOS",
@@ -139,9 +150,11 @@ class Found:
             raise Missing(f"no result of {part}: {', '.join(map(str, unit.values()))}")
         return found
 
-    def scores(self, task: str, size: int | str, arm: str) -> dict[int, float]:
+    def scores(
+        self, task: str, size: int | str, arm: str, seeds: Collection[int] = range(3)
+    ) -> dict[int, float]:
         found = self.all("tasks", task=task, size=size, arm=arm)
-        return {seed: value["score"] for seed, value in found.items()}
+        return {seed: value["score"] for seed, value in found.items() if seed in seeds}
 
     def one(self, part: str, **unit: Any) -> Any:
         """What was found for a unit without seeds."""
@@ -247,10 +260,37 @@ def arms(found: Found) -> Iterator[str]:
     rows: dict[str, list[Cell]] = {}
     for label, arm in ARMS.items():
         rows[label] = []
-        for task, size in (("tagger", 500), ("parser", 500), ("ner", "all")):
+        for task, size in COMPARED_MIXES.items():
             is_left_out = arm in TAGGER_ONLY and task != "tagger"
             rows[label].append(None if is_left_out else found.scores(task, size, arm)[0])
     yield from columns(rows, (2, 2, 2))
+
+
+def mixes(found: Found) -> Iterator[str]:
+    """The learned mix minus its alternatives: the mean of paired seeds, and the half-width of its
+    95 % interval by Student's t distribution."""
+    yield from head("learned mix minus", "tags", "trees", "names", "seeds")
+    for label, other in INSTEAD_OF_MIX.items():
+        cells, seeds = [], set()
+        for task, size in COMPARED_MIXES.items():
+            with_mix, without = (
+                found.scores(task, size, arm, PAIRED_SEEDS) for arm in (MIX, other)
+            )
+            differences = [with_mix[seed] - without[seed] for seed in with_mix if seed in without]
+            if (n := len(differences)) not in STUDENT:
+                raise Missing(f"no result of tasks: {task}, {size}, {other}, with {n} seeds")
+            half = STUDENT[n] * stdev(differences) / n**0.5
+            cells.append(f"{mean(differences):+.2f} ± {half:.2f}".replace("-", "−"))
+            seeds.add(str(n))
+        yield row(label, [*cells, ", ".join(sorted(seeds))], None, 2)
+
+
+def paper_tasks(found: Found, name: str, path: Path = SIX_TASKS) -> Iterator[str]:
+    """The six tasks of the paper, by `six_tasks.py`."""
+    lines = [*six_tasks.lines(Results(path), found.weights, SIX_ARMS[name])]
+    if len(lines) == 2:
+        raise Missing(f"no result of six tasks: {', '.join(SIX_ARMS[name])}")
+    yield from lines
 
 
 def layers(found: Found) -> Iterator[str]:
@@ -492,11 +532,14 @@ def reduction(plain: list[float], elmo: list[float]) -> str:
 
 TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each language
     "en": {
+        "six-tasks": lambda found: paper_tasks(found, "six-tasks"),
+        "six-tasks-layers": lambda found: paper_tasks(found, "six-tasks-layers"),
         "tasks": lambda found: gains(found, TASKS, WITHOUT),
         "subwords": subwords,
         "alternatives": alternatives,
         "labels": learning_curve,
         "settings": arms,
+        "mixes": mixes,
         "layers": layers,
         "senses": senses,
         "similarity": similarity,

@@ -114,8 +114,11 @@ def make_config(
     config["system"]["seed"] = seed
     config["corpora"]["train"]["share"] = share
     config["corpora"]["dev"]["limit"] = dev_limit
-    config["training"]["max_steps"] = steps or config["training"]["max_steps"]
-    config["training"]["eval_frequency"] = eval_every or config["training"]["eval_frequency"]
+    training = config["training"]
+    training["max_steps"] = steps or training["max_steps"]
+    # No variable: spaCy checks the types of a schedule's settings before it fills them in.
+    training["optimizer"]["learn_rate"]["total_steps"] = training["max_steps"]
+    training["eval_frequency"] = eval_every or training["eval_frequency"]
     return load_model_from_config(config, auto_fill=True).config
 
 

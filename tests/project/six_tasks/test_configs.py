@@ -28,6 +28,7 @@ def test_arms(task: str, arm: str, tmp_path: Path) -> None:
         assert settings is None or settings.items() <= tok2vec[place].items()
     assert ("elmo" in config["nlp"]["pipeline"]) == any(s is not None for s in given.values())
     assert config["training"]["max_steps"] == 7
+    assert config["training"]["optimizer"]["learn_rate"]["total_steps"] == 7
     assert config["corpora"]["train"]["share"] == 0.1
 
 
