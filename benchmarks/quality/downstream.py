@@ -247,13 +247,17 @@ def draw_learning(results: list[dict[str, Any]], task: str, picture: Path) -> No
     draw_curves(arms, f"{task}: {TASKS[task].score}").save(picture)
 
 
-def draw_learned(results: list[dict[str, Any]], picture: Path) -> None:
-    """The picture of the mixes that the tasks have learned from all labels, mean of the seeds."""
+def learned(results: list[dict[str, Any]]) -> dict[str, list[Mix]]:
+    """The mixes that each task has learned from all labels, one for each seed."""
     found = defaultdict(list)
     for result in results:
         if result["arm"] == MIX and result["size"] == list(TASKS[result["task"]].steps)[-1]:
             found[result["task"]] += [Mix(*mix) for mix in result.get("mixes", [])]
-    found = {task: found[task] for task in TASKS if found[task]}
+    return {task: found[task] for task in TASKS if found[task]}
+
+
+def draw_learned(found: dict[str, list[Mix]], picture: Path, name: str = "the tasks") -> None:
+    """The picture of the mixes of tasks, means of the seeds."""
     means = [
         Mix(
             task,
@@ -263,7 +267,7 @@ def draw_learned(results: list[dict[str, Any]], picture: Path) -> None:
         )
         for task, each in found.items()
     ]
-    draw_mixes(means, "the tasks").save(picture)
+    draw_mixes(means, name).save(picture)
 
 
 def main() -> None:

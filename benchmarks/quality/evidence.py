@@ -38,6 +38,7 @@ import perplexities
 import polysemy
 import probes
 import similarity
+import six_tasks
 import tables
 import text_means
 from arms import (
@@ -370,7 +371,12 @@ def write_docs(setup: Setup, results: Results, page: Path) -> None:
     curve = [r for r in found if r["seed"] == 0 and r["arm"] in (WITHOUT, MIX)]
     if (page.parent / "images").exists() and "labels" not in missing and setup.lang == "en":
         downstream.draw_learning(curve, "tagger", page.parent / "images" / "curves.svg")
-        downstream.draw_learned(found, page.parent / "images" / "mixes.svg")
+        learned = downstream.learned(found)
+        downstream.draw_learned(learned, page.parent / "images" / "mixes.svg")
+        if "six-tasks" not in missing:
+            learned = six_tasks.learned(Results(tables.SIX_TASKS), weights)
+            picture = page.parent / "images" / "six_tasks.svg"
+            downstream.draw_learned(learned, picture, "the paper's tasks")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from spacy.util import fix_random_seed, load_model_from_config, registry
 from thinc.api import Config
 
 from spacy_elmo import mixes
+from spacy_elmo.pipeline.mixes import Mix
 
 PROJECT = Path(__file__).parents[2] / "project" / "six_tasks"
 sys.path.append(str(PROJECT))
@@ -200,6 +201,15 @@ def cell(column: dict[str, dict[int, float]], arm: str) -> str:
         gone = error_reduction(before, statistics.mean(seeds[seed] for seed in both))
         text += f", {gone:+.0f} %".replace("-", "−")
     return text
+
+
+def learned(results: Results, weights: str) -> dict[str, list[Mix]]:
+    """The mixes at the input of each task that was trained on all labels, one for each seed."""
+    found: dict[str, list[Mix]] = defaultdict(list)
+    for unit, result in results.of(PART, weights):
+        if unit["arm"] == "input" and unit["share"] == 1:
+            found[TASKS[unit["task"]].title] += [Mix(*mix) for mix in result["mixes"]]
+    return {task.title: found[task.title] for task in TASKS.values() if found[task.title]}
 
 
 def paper(name: str) -> str:

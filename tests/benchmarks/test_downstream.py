@@ -12,7 +12,7 @@ import spacy
 from arms import ARMS, NEEDED, fits, make_nlp
 from curves import draw_curves
 from defaults import SETTINGS
-from downstream import DROPOUT, draw_learned, draw_learning, read_results, train
+from downstream import DROPOUT, draw_learned, draw_learning, learned, read_results, train
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import load_config
@@ -93,7 +93,7 @@ def test_results(run: Run, data: Path, files: dict[str, Path], tmp_path: Path) -
     found = read_results(out, "en_sm")
     draw_learning(found, "tagger", tmp_path / "curves.svg")
     assert f">{MIX}</text>" in (tmp_path / "curves.svg").read_text("utf8")
-    draw_learned(found, tmp_path / "mixes.svg")
+    draw_learned(learned(found), tmp_path / "mixes.svg")
     svg = (tmp_path / "mixes.svg").read_text("utf8")
     assert ">tagger</text>" in svg and svg.count(">0.33</text>") == 3
 

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+import six_tasks
+from results import Results, fingerprint
 
 from .conftest import Run
 
@@ -43,5 +45,11 @@ def test_a_table_that_is_continued(run: Run, corpora: Path, tmp_path: Path) -> N
     ]  # fmt: skip
     assert "| 100% |" in table[2] and "| 50% |" in table[3]
     assert table[2].endswith("| 88.0 → 88.7, +6 % |")
+    results, weights = Results(out), fingerprint("en_sm")
+    complete = [*six_tasks.lines(results, weights, ("without", "input"))]  # not GAP
+    assert len(complete) == 3 and complete[2].startswith("| SNLI, accuracy | 100% | ")
+    assert {name: len(of) for name, of in six_tasks.learned(results, weights).items()} == {
+        "SNLI, accuracy": 1
+    }
     with pytest.raises(SystemExit, match="was measured otherwise"):
         run("six_tasks", "run", out, *few[:-4], "--seeds", 0, "--tasks", "entailment")
