@@ -164,8 +164,10 @@ def table(arguments: argparse.Namespace) -> None:
 def lines(
     results: Results, weights: str, arms: Sequence[str] = (), split: str = "test"
 ) -> Iterator[str]:
-    """A table with a row for each task and share: the mean of the seeds, half their range, and the
-    error reduction from the same seeds without ELMo; then the paper's.
+    """A table with a row for each task and share of the labels.
+
+    A cell is the mean of the seeds, half their range, and the error reduction from the same seeds
+    without ELMo; the last column is the paper's.
 
     Args:
         results: of `run`.
@@ -178,14 +180,19 @@ def lines(
         column = found[unit["task"], unit["share"]]
         column.setdefault(unit["arm"], {})[unit["seed"]] = result[split]["score"]
     shown = arms or [arm for arm in ARMS if any(arm in column for column in found.values())]
-    yield "| | labels | " + " | ".join(shown) + " | paper |"
-    yield "|---" * (len(shown) + 3) + "|"
-    for name, task in TASKS.items():
-        for share in sorted((share for each, share in found if each == name), reverse=True):
-            column = found[name, share]
-            if column.keys() >= set(arms):
-                cells = [cell(column, arm) for arm in shown]
-                yield f"| {task.title} | {share:.0%} | " + " | ".join([*cells, paper(name)]) + " |"
+    rows = {
+        (task, share): found[task, share]
+        for task in TASKS
+        for share in sorted((share for each, share in found if each == task), reverse=True)
+        if found[task, share].keys() >= set(arms)
+    }
+    labels = any(share != 1 for _, share in rows)
+    yield "| | " + ("labels | " if labels else "") + " | ".join(shown) + " | paper |"
+    yield "|---" * (len(shown) + 2 + labels) + "|"
+    for (name, share), column in rows.items():
+        cells = [f"{share:.0%}"] if labels else []
+        cells += [*(cell(column, arm) for arm in shown), paper(name)]
+        yield f"| {TASKS[name].title} | " + " | ".join(cells) + " |"
 
 
 def cell(column: dict[str, dict[int, float]], arm: str) -> str:
