@@ -155,7 +155,7 @@ class BiLSTM(nn.Module):
     """Bidirectional LSTM over padded rows ``(batch, n, width)``, to ``(batch, n, 2 · hidden)``.
 
     One LSTM for each direction of a layer, the second one over reversed texts with their padding
-    behind them: on a CPU, PyTorch is eight times slower at learning from packed sequences.
+    behind them: on a CPU, PyTorch is several times slower at learning from packed sequences.
     """
 
     def __init__(self, width: int, hidden: int, depth: int = 1, dropout: float = 0.0):
