@@ -17,7 +17,7 @@ from .config import PretrainConfig
 from .data.corpus import Batches, pinned, read_ahead
 from .run import machine
 from .run.checkpoint import BEST, CHECKPOINT, LAST, TrainingProgress
-from .run.distributed import process_group
+from .run.distributed import ProcessGroup, process_group
 from .run.log import ESTIMATE_STEPS, LOG, Console, Follow, Log, describe_cost
 from .run.prepare_run import prepare_run
 from .run.train_state import RunState
@@ -55,53 +55,64 @@ def pretrain(
     """
     machine.limit_kernel_cache()
     with process_group(device) as group, threads(steady_threads()):
-        console = Console(quiet or not group.is_first)
+        return train(config, out, group, resume, quiet)
 
-        def prepare() -> tuple[RunState, AbstractContextManager[Follow | None]]:
-            resumed = out if resume and (out / CHECKPOINT).exists() else None
-            settings = config(resumed) if callable(config) else config
-            run, progress = prepare_run(settings, out, group, resume, console.print)
-            state = RunState(run, group, progress)
-            console.print(state.describe())
-            state.load()
-            block = state.settings.logger
-            if block is None or not group.is_first:
-                return state, nullcontext()
-            make_logger = run.config.make("training.logger", block, console.print)
-            return state, make_logger(run.config, run.log)
 
-        state, logger = group.run_on_all_ranks(prepare)
-        run, progress = state.run, state.progress
-        if run.resumed:
-            console.print(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
-        machine.keep_freed_memory()
-        if group.is_first:  # nothing is written before this
-            state.start_files()
-        batches = run.corpus.batches(progress.position, state.shares())
-        if group.device.type == "cuda":
-            batches = read_ahead(pinned(batches, group.device))
-        with logger as follow:
-            log = Log(out / LOG if group.is_first else None, run.log, follow)
-            with (
-                machine.matmul_precision(state.settings.matmul_precision),
-                console.steps(run.schedule.n_steps, progress.step),
-                closing(batches),
-                machine.stop_on_signals(console.quiet) as stopped,
-            ):
-                take_steps(state, batches, console, log, stopped)
-                if group.is_first:
-                    state.update_warm_state()
-                    state.write_checkpoint()
-                    state.write_model(LAST)
-            if not run.schedule.has_ended(progress):
-                console.print(f"Stopped after step {progress.step:,}; resume with --resume")
-            else:
-                progress.n_steps = progress.step
-                if group.is_first:
-                    console.print(f"Finished {progress.step:,} steps; evaluating on the dev text …")
-                    write_results(state, console, log)
-        group.barrier()
-        return progress
+def train(
+    config: PretrainConfig | Callable[[Path | None], PretrainConfig],
+    out: Path,
+    group: ProcessGroup,
+    resume: bool,
+    quiet: bool,
+) -> TrainingProgress:
+    """`pretrain`, in a group of processes: what holds the group is gone when it returns."""
+    console = Console(quiet or not group.is_first)
+
+    def prepare() -> tuple[RunState, AbstractContextManager[Follow | None]]:
+        resumed = out if resume and (out / CHECKPOINT).exists() else None
+        settings = config(resumed) if callable(config) else config
+        run, progress = prepare_run(settings, out, group, resume, console.print)
+        state = RunState(run, group, progress)
+        console.print(state.describe())
+        state.load()
+        block = state.settings.logger
+        if block is None or not group.is_first:
+            return state, nullcontext()
+        make_logger = run.config.make("training.logger", block, console.print)
+        return state, make_logger(run.config, run.log)
+
+    state, logger = group.run_on_all_ranks(prepare)
+    run, progress = state.run, state.progress
+    if run.resumed:
+        console.print(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
+    machine.keep_freed_memory()
+    if group.is_first:  # nothing is written before this
+        state.start_files()
+    batches = run.corpus.batches(progress.position, state.shares())
+    if group.device.type == "cuda":
+        batches = read_ahead(pinned(batches, group.device))
+    with logger as follow:
+        log = Log(out / LOG if group.is_first else None, run.log, follow)
+        with (
+            machine.matmul_precision(state.settings.matmul_precision),
+            console.steps(run.schedule.n_steps, progress.step),
+            closing(batches),
+            machine.stop_on_signals(console.quiet) as stopped,
+        ):
+            take_steps(state, batches, console, log, stopped)
+            if group.is_first:
+                state.update_warm_state()
+                state.write_checkpoint()
+                state.write_model(LAST)
+        if not run.schedule.has_ended(progress):
+            console.print(f"Stopped after step {progress.step:,}; resume with --resume")
+        else:
+            progress.n_steps = progress.step
+            if group.is_first:
+                console.print(f"Finished {progress.step:,} steps; evaluating on the dev text …")
+                write_results(state, console, log)
+    group.barrier()
+    return progress
 
 
 def take_steps(

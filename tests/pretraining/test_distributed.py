@@ -43,12 +43,21 @@ CHANGES: dict[str, Any] = {
 
 # The trainer, and what happens in one of the processes as a step of the first start begins.
 SCRIPT = """
-import glob, os, signal, time
+import gc, glob, os, signal, time
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
 from spacy_elmo.pretraining import train_step as steps
 from spacy_elmo.pretraining.__main__ import main
 from spacy_elmo.pretraining.train_step import Schedule
 
-before = Schedule.learning_rate
+before, destroy = Schedule.learning_rate, distributed.destroy_process_group
+
+def destroy_process_group():
+    kept = sum(type(thing) is DistributedDataParallel for thing in gc.get_objects())
+    os.write(1, b"kept: %d modules\\n" % kept)
+    destroy()
+
+distributed.destroy_process_group = destroy_process_group
 
 def count_threads():
     names = [open(file).read().strip() for file in glob.glob("/proc/self/task/*/comm")]
@@ -147,6 +156,7 @@ def test_a_lost_process_loses_nothing(paths: tuple[Path, Path], tmp_path: Path) 
     code, said = torchrun(config, tmp_path / "killed", restarts=2, what=kill)
     assert code == 0, said
     assert said.count("Resumed after step 7 ") == 1
+    assert said.count("kept: 0 modules") == 2  # one that holds the group could wait for ever
     if sys.platform == "linux":  # a thread that still holds a tensor aborts its process
         assert said.count("while: 2 threads") == 2
         assert said.count("after: 0 threads") == 2
@@ -210,6 +220,7 @@ def test_a_loss_that_is_not_finite_in_one_process(paths: tuple[Path, Path], tmp_
     code, said = torchrun(a_run(paths), tmp_path / "out", what=what)
     assert code == 1
     assert said.count("not finite at step 8") == 1
+    assert "kept: 0 modules" in said and "kept: 1 modules" not in said
 
 
 def test_a_state_is_not_carried_by_several(paths: tuple[Path, Path], tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -166,13 +168,24 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(SECONDS_TO_EXIT)
         if not on_gpus:  # there it could wait for the others
-            distributed.destroy_process_group()
+            traceback.clear_frames(error.__traceback__)
+            leave()
         lost = is_connection_lost(error)
         if lost or (rank and isinstance(error, (ValueError, OSError))):
             text = "the connection to the other processes is lost" if lost else error
             print(f"Process {rank}: {text}", file=sys.stderr, flush=True)
             raise SystemExit(1) from None
         raise
+    leave()
+
+
+def leave() -> None:
+    """End the threads of the process group.
+
+    A module that `ProcessGroup.wrap` has given must be gone: freed after this, it would free the
+    group itself, and wait for its threads while it holds the lock of Python that they wait for.
+    """
+    gc.collect()
     distributed.destroy_process_group()
 
 
