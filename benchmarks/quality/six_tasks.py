@@ -9,7 +9,7 @@ step. `run` prints those of the dev set, by which settings are chosen, and store
 benchmarks/README.md has the layout of DATA, which is read into .spacy files once, in --corpora.
 
 OUT is a file of `results.py`: what is in it is not measured again, and several processes may share
-it. ``--vectors``: static vectors, as `spacy init vectors` writes them, which two arms need.
+it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ from thinc.api import Config
 
 from spacy_elmo import mixes
 from spacy_elmo.pipeline.mixes import Mix
+from spacy_elmo.weights.find import find_weights
 
 PROJECT = Path(__file__).parents[2] / "project" / "six_tasks"
 sys.path.append(str(PROJECT))
 
-from paper_tasks.arms import ARMS, TASKS, Task, error_reduction, make_config  # noqa: E402
+from paper_tasks.arms import ARMS, TASKS, Arm, Task, error_reduction, make_config  # noqa: E402
 from paper_tasks.corpus import draw, make_example, read_docs  # noqa: E402
 from paper_tasks.datasets import write_corpus  # noqa: E402
 
@@ -54,13 +55,8 @@ SPLITS = ("dev", "test")
 
 
 @lru_cache(maxsize=1)  # spaCy needs a minute for the spans of twenty thousand Docs
-def read_corpora(folder: Path, vectors: str | None) -> dict[str, list[Doc]]:
-    """The Docs to learn from and those that are scored, with one vocab.
-
-    Args:
-        folder: of a task's .spacy files.
-        vectors: static vectors, which the vocab will have.
-    """
+def read_corpora(folder: Path) -> dict[str, list[Doc]]:
+    """The Docs of a task's .spacy files, to learn from and to be scored, with one vocab."""
     vocab = English().vocab
     return {each: read_docs(vocab, folder / f"{each}.spacy") for each in ("train", *SPLITS)}
 
@@ -95,7 +91,7 @@ def train(config: Config, docs: list[Doc]) -> Language:
     return nlp
 
 
-def measure(unit: Unit, corpora: Path, weights: str, steps: int, vectors: str | None) -> Unit:
+def measure(unit: Unit, corpora: Path, weights: str, steps: int) -> Unit:
     """Train once: all scores of both splits, the seconds that it took, and the mixes learned.
 
     Args:
@@ -103,14 +99,10 @@ def measure(unit: Unit, corpora: Path, weights: str, steps: int, vectors: str | 
         corpora: output of `write_corpus` for each task.
         weights: of the biLM.
         steps: of the training; 0: those of the task.
-        vectors: static vectors, for the arms that have them.
     """
     task = TASKS[unit["task"]]
-    vectors = vectors if ARMS[unit["arm"]].static else None
-    docs = read_corpora(corpora / unit["task"], vectors)
-    config = make_config(
-        unit["task"], unit["arm"], weights=weights, vectors=vectors, seed=unit["seed"], steps=steps
-    )
+    docs = read_corpora(corpora / unit["task"])
+    config = make_config(unit["task"], unit["arm"], weights=weights, seed=unit["seed"], steps=steps)
     start = time.perf_counter()
     nlp = train(config, draw(docs["train"], unit["share"], unit["seed"]))
     seconds = time.perf_counter() - start
@@ -130,10 +122,11 @@ def scores(nlp: Language, task: Task, docs: list[Doc]) -> dict[str, float]:
 
 def units(arguments: argparse.Namespace) -> Iterator[Unit]:
     """What there is to measure: seed by seed, and all of a task at once, whose Docs are kept."""
+    has_subwords = find_weights(arguments.weights).subwords() is not None
     for seed, task, share, arm in itertools.product(
         arguments.seeds, arguments.tasks, arguments.shares, arguments.arms
     ):
-        if arguments.vectors is not None or not ARMS[arm].static:
+        if has_subwords or not ARMS[arm].subwords:
             yield {"task": task, "arm": arm, "seed": seed, "share": share}
 
 
@@ -141,16 +134,14 @@ def run(arguments: argparse.Namespace) -> None:
     results, weights = Results(arguments.out), fingerprint(arguments.weights)
     for unit in units(arguments):
         arm = ARMS[unit["arm"]]
-        of = None if arm.elmo is None and arm.output_elmo is None else weights
+        of = None if arm == Arm() else weights
         results.read()  # what other processes have added
         if (found := results.find(PART, unit, of)) is not None:
             if found["max_steps"] != arguments.steps:
                 raise SystemExit(f"{arguments.out}: {unit} was measured otherwise: choose another.")
             continue
         write_corpus(arguments.corpora / unit["task"], unit["task"], arguments.data)
-        found = measure(
-            unit, arguments.corpora, arguments.weights, arguments.steps, arguments.vectors
-        )
+        found = measure(unit, arguments.corpora, arguments.weights, arguments.steps)
         results.add(PART, unit, of, {**found, "max_steps": arguments.steps})
         score = f"{found['dev']['score']:.2f}"
         print(*unit.values(), score, f"{found['seconds']:.0f} s", flush=True)
@@ -167,7 +158,7 @@ def lines(
     """A table with a row for each task and share of the labels.
 
     A cell is the mean of the seeds, half their range, and the error reduction from the same seeds
-    without ELMo; the last column is the paper's.
+    without ELMo, but with subwords where the arm has them; the last column is the paper's.
 
     Args:
         results: of `run`.
@@ -202,9 +193,10 @@ def cell(column: dict[str, dict[int, float]], arm: str) -> str:
     text = f"{statistics.mean(scores):.1f}"
     if len(scores) > 1:
         text += f" ± {(max(scores) - min(scores)) / 2:.1f}"
-    both = seeds.keys() & column.get("without", {}).keys()
-    if arm != "without" and both:
-        before = statistics.mean(column["without"][seed] for seed in both)
+    without = column.get("subwords" if ARMS[arm].subwords else "without", {})
+    both = seeds.keys() & without.keys()
+    if both and seeds is not without:
+        before = statistics.mean(without[seed] for seed in both)
         gone = error_reduction(before, statistics.mean(seeds[seed] for seed in both))
         text += f", {gone:+.0f} %".replace("-", "−")
     return text
@@ -236,7 +228,6 @@ def main() -> None:
     running.add_argument("--data", type=Path, required=True)
     default = Path(tempfile.gettempdir()) / "six_tasks"
     running.add_argument("--corpora", type=Path, default=default, help="folder of .spacy files")
-    running.add_argument("--vectors", help="directory of static vectors")
     running.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     running.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])

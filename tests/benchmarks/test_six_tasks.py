@@ -27,19 +27,19 @@ def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_table_that_is_continued(run: Run, corpora: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     few = ("--data", tmp_path, "--corpora", corpora, "--steps", 2, "--seeds", 0)
-    arms = ("--arms", "without", "input", "static")  # the last needs vectors
+    arms = ("--arms", "without", "input", "subwords")
     first = run("six_tasks", "run", out, *few, "--tasks", "entailment", *arms)
     assert [line.split()[:2] for line in first.splitlines()] == [
-        ["entailment", "without"], ["entailment", "input"]
+        ["entailment", "without"], ["entailment", "input"], ["entailment", "subwords"]
     ]  # fmt: skip
     assert run("six_tasks", "run", out, *few, "--tasks", "entailment", *arms) == ""
     run("six_tasks", "run", out, *few, "--tasks", "gap", "--arms", "without", "--shares", 0.5)
     records = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
-    assert [len(record["found"]["mixes"]) for record in records] == [0, 1, 0]
-    assert records[0]["weights"] is None is not records[1]["weights"]
-    assert "gap_bias" in records[2]["found"]["test"]
+    assert [len(record["found"]["mixes"]) for record in records] == [0, 1, 0, 0]
+    assert [record["weights"] is None for record in records] == [True, False, False, True]
+    assert "gap_bias" in records[3]["found"]["test"]
     table = run("six_tasks", "table", out).splitlines()
-    assert table[0] == "| | labels | without | input | paper |"
+    assert table[0] == "| | labels | without | input | subwords | paper |"
     assert [line.split(" | ")[0].strip("| ") for line in table[2:]] == [
         "SNLI, accuracy", "GAP, F1"
     ]  # fmt: skip

@@ -46,12 +46,12 @@ class Arm(NamedTuple):
 
     Attributes:
         elmo, output_elmo: None: no listener.
-        static: whether its embedding has static vectors, too.
+        subwords: whether its embedding has the static vectors of n-grams that come with the biLM.
     """
 
     elmo: Listener | None = None
     output_elmo: Listener | None = None
-    static: bool = False
+    subwords: bool = False
 
 
 # The paper's λ is `mix_l2`, and 0.001 the default.
@@ -64,8 +64,9 @@ ARMS = {
     "top layer": Arm({"layers": "top"}),
     "layer 0": Arm({"layers": 0}),
     "average": Arm({"trainable": False}),
-    "static": Arm(static=True),
-    "static and input": Arm({}, static=True),
+    "subwords": Arm(subwords=True),
+    "subwords and input": Arm({}, subwords=True),
+    "subwords, input and output": Arm({}, {}, subwords=True),
 }
 
 
@@ -76,7 +77,6 @@ def make_config(
     train: Path | str | None = None,
     dev: Path | str | None = None,
     weights: str = "en_sm",
-    vectors: str | None = None,
     seed: int = 0,
     share: float = 1.0,
     steps: int = 0,
@@ -89,7 +89,6 @@ def make_config(
         task, arm: keys of `TASKS` and `ARMS`.
         train, dev: .spacy files.
         weights: of the biLM.
-        vectors: static vectors, which two of the arms need.
         seed: of the weights, the batches and the share.
         share: of the training Docs.
         steps: of training; 0: as the task's config has it.
@@ -103,13 +102,18 @@ def make_config(
     components[component]["model"]["tok2vec"] = make_tok2vec(chosen)
     components["elmo"]["model"]["weights"] = weights
     config["nlp"]["pipeline"] = ["elmo", component]  # listeners come behind what they listen to
+    if chosen.subwords:
+        callback = {"@callbacks": "spacy-elmo.subword_vectors.v1"}
+        config["initialize"] = {"before_init": callback}
     if chosen.elmo is None and chosen.output_elmo is None:
-        del components["elmo"]
-        config["nlp"]["pipeline"] = [component]
+        if chosen.subwords:  # they are found by it
+            config["nlp"]["disabled"] = ["elmo"]
+        else:
+            del components["elmo"]
+            config["nlp"]["pipeline"] = [component]
     config["paths"] = {
         "train": None if train is None else str(train),
         "dev": None if dev is None else str(dev),
-        "vectors": vectors if chosen.static else None,
     }
     config["system"]["seed"] = seed
     config["corpora"]["train"]["share"] = share
@@ -131,7 +135,7 @@ def make_tok2vec(arm: Arm) -> dict[str, Any]:
             "width": 96,
             "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
             "rows": [5000, 1000, 2500, 2500],
-            "include_static_vectors": arm.static,
+            "include_static_vectors": arm.subwords,
         },
         "encode": {
             "@architectures": "spacy.MaxoutWindowEncoder.v2",

@@ -17,7 +17,7 @@ PROJECT = Path(__file__).parents[3] / "project" / "six_tasks"
 COMMANDS = ("corpora", "train-tasks", "evaluate", "examples", "package")
 
 
-@pytest.mark.parametrize("arm", [arm for arm, each in ARMS.items() if not each.static])
+@pytest.mark.parametrize("arm", ARMS)
 @pytest.mark.parametrize("task", ["roles", "ner"])
 def test_arms(task: str, arm: str, tmp_path: Path) -> None:
     config = make_config(task, arm, train="train.spacy", dev="dev.spacy", share=0.1, steps=7)
@@ -26,7 +26,10 @@ def test_arms(task: str, arm: str, tmp_path: Path) -> None:
     for place, settings in given.items():
         assert (tok2vec.get(place) is None) == (settings is None)
         assert settings is None or settings.items() <= tok2vec[place].items()
-    assert ("elmo" in config["nlp"]["pipeline"]) == any(s is not None for s in given.values())
+    reads = any(settings is not None for settings in given.values())
+    assert ("elmo" in config["nlp"]["pipeline"]) == (reads or ARMS[arm].subwords)
+    assert ("elmo" in config["nlp"]["disabled"]) == (ARMS[arm].subwords and not reads)
+    assert tok2vec["embed"]["include_static_vectors"] == ARMS[arm].subwords
     assert config["training"]["max_steps"] == 7
     assert config["training"]["optimizer"]["learn_rate"]["total_steps"] == 7
     assert config["corpora"]["train"]["share"] == 0.1
@@ -35,10 +38,10 @@ def test_arms(task: str, arm: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_tasks(task: str) -> None:
     """Their configs are complete, and name the score that is reported."""
-    config = make_config(task, "static and input", vectors="somewhere", seed=3)
+    config = make_config(task, "subwords and input", seed=3)
     nlp = load_model_from_config(config)
     assert nlp.pipe_names == ["elmo", TASKS[task].component]
-    assert config.interpolate()["initialize"]["vectors"] == "somewhere"
+    assert "subword_vectors" in config["initialize"]["before_init"]["@callbacks"]
     assert config.interpolate()["training"]["seed"] == 3
     if task != "gap":
         weights = config["training"]["score_weights"]
