@@ -9,7 +9,8 @@ step. `run` prints those of the dev set, by which settings are chosen, and store
 benchmarks/README.md has the layout of DATA, which is read into .spacy files once, in --corpora.
 
 OUT is a file of `results.py`: what is in it is not measured again, and several processes may share
-it.
+it. ``--embedded``: a directory of `peers/embed.py`, which one arm needs: MiniLM's layers instead of
+ELMo's.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import embedded  # noqa: F401  registers its architecture
 from results import Results, fingerprint
 from spacy.lang.en import English
 from spacy.language import Language
@@ -49,8 +51,8 @@ from paper_tasks.datasets import write_corpus  # noqa: E402
 
 PART = "six tasks"  # of the results
 Unit = dict[str, Any]  # "task", "arm", "seed" and "share"
-
-
+MINILM = "MiniLM-L6"
+ALL_ARMS = {**ARMS, MINILM: Arm()}
 SPLITS = ("dev", "test")
 
 
@@ -91,7 +93,9 @@ def train(config: Config, docs: list[Doc]) -> Language:
     return nlp
 
 
-def measure(unit: Unit, corpora: Path, weights: str, steps: int) -> Unit:
+def measure(
+    unit: Unit, corpora: Path, weights: str, steps: int, others: Path | None = None
+) -> Unit:
     """Train once: all scores of both splits, the seconds that it took, and the mixes learned.
 
     Args:
@@ -99,10 +103,17 @@ def measure(unit: Unit, corpora: Path, weights: str, steps: int) -> Unit:
         corpora: output of `write_corpus` for each task.
         weights: of the biLM.
         steps: of the training; 0: those of the task.
+        others: directory of another model's vectors, for its arm.
     """
     task = TASKS[unit["task"]]
     docs = read_corpora(corpora / unit["task"])
-    config = make_config(unit["task"], unit["arm"], weights=weights, seed=unit["seed"], steps=steps)
+    arm = "without" if unit["arm"] == MINILM else unit["arm"]
+    config = make_config(unit["task"], arm, weights=weights, seed=unit["seed"], steps=steps)
+    if unit["arm"] == MINILM:
+        vectors = {"@architectures": "benchmarks.Embedded.v1", "model": "minilm"}
+        config["components"][task.component]["model"]["tok2vec"] |= {
+            "@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": {**vectors, "path": str(others)}
+        }  # fmt: skip
     start = time.perf_counter()
     nlp = train(config, draw(docs["train"], unit["share"], unit["seed"]))
     seconds = time.perf_counter() - start
@@ -122,26 +133,29 @@ def scores(nlp: Language, task: Task, docs: list[Doc]) -> dict[str, float]:
 
 def units(arguments: argparse.Namespace) -> Iterator[Unit]:
     """What there is to measure: seed by seed, and all of a task at once, whose Docs are kept."""
-    has_subwords = find_weights(arguments.weights).subwords() is not None
+    missing = {MINILM} if arguments.embedded is None else set()
+    if find_weights(arguments.weights).subwords() is None:
+        missing |= {name for name, arm in ARMS.items() if arm.subwords}
     for seed, task, share, arm in itertools.product(
         arguments.seeds, arguments.tasks, arguments.shares, arguments.arms
     ):
-        if has_subwords or not ARMS[arm].subwords:
+        if arm not in missing:
             yield {"task": task, "arm": arm, "seed": seed, "share": share}
 
 
 def run(arguments: argparse.Namespace) -> None:
     results, weights = Results(arguments.out), fingerprint(arguments.weights)
     for unit in units(arguments):
-        arm = ARMS[unit["arm"]]
-        of = None if arm == Arm() else weights
+        of = None if ALL_ARMS[unit["arm"]] == Arm() else weights
         results.read()  # what other processes have added
         if (found := results.find(PART, unit, of)) is not None:
             if found["max_steps"] != arguments.steps:
                 raise SystemExit(f"{arguments.out}: {unit} was measured otherwise: choose another.")
             continue
         write_corpus(arguments.corpora / unit["task"], unit["task"], arguments.data)
-        found = measure(unit, arguments.corpora, arguments.weights, arguments.steps)
+        found = measure(
+            unit, arguments.corpora, arguments.weights, arguments.steps, arguments.embedded
+        )
         results.add(PART, unit, of, {**found, "max_steps": arguments.steps})
         score = f"{found['dev']['score']:.2f}"
         print(*unit.values(), score, f"{found['seconds']:.0f} s", flush=True)
@@ -170,7 +184,7 @@ def lines(
     for unit, result in results.of(PART, weights):
         column = found[unit["task"], unit["share"]]
         column.setdefault(unit["arm"], {})[unit["seed"]] = result[split]["score"]
-    shown = arms or [arm for arm in ARMS if any(arm in column for column in found.values())]
+    shown = arms or [arm for arm in ALL_ARMS if any(arm in column for column in found.values())]
     rows = {
         (task, share): found[task, share]
         for task in TASKS
@@ -193,7 +207,7 @@ def cell(column: dict[str, dict[int, float]], arm: str) -> str:
     text = f"{statistics.mean(scores):.1f}"
     if len(scores) > 1:
         text += f" ± {(max(scores) - min(scores)) / 2:.1f}"
-    without = column.get("subwords" if ARMS[arm].subwords else "without", {})
+    without = column.get("subwords" if ALL_ARMS[arm].subwords else "without", {})
     both = seeds.keys() & without.keys()
     if both and seeds is not without:
         before = statistics.mean(without[seed] for seed in both)
@@ -228,8 +242,9 @@ def main() -> None:
     running.add_argument("--data", type=Path, required=True)
     default = Path(tempfile.gettempdir()) / "six_tasks"
     running.add_argument("--corpora", type=Path, default=default, help="folder of .spacy files")
+    running.add_argument("--embedded", type=Path, help="directory of MiniLM's vectors")
     running.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    running.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    running.add_argument("--arms", nargs="+", choices=ALL_ARMS, default=list(ALL_ARMS))
     running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     running.add_argument("--shares", nargs="+", type=float, default=[1.0])
     running.add_argument("--steps", type=int, default=0, help="0: those of each task")

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
+from spacy.tokens import DocBin
 
 import spacy_elmo
 
@@ -43,18 +45,22 @@ def test_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tmp_path / "layers.npz").exists()
 
 
-def test_sentences(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each text once, whatever task it is of."""
     monkeypatch.syspath_prepend(PEERS)
     from embed import sentences
 
-    found = sentences(data, ["tagger", "parser", "ner"])
-    assert found == [
-        ["She", "sang", "."],
-        ["Dogs", "bark", "at", "me"],
-        ["Ann", "Smith", "sang"],
-        ["I", "love", "Paris"],
+    tasks = [
+        ("She", "sang", "."),
+        ("Dogs", "bark", "at", "me"),
+        ("Ann", "Smith", "sang"),
+        ("I", "love", "Paris"),
     ]
+    assert sentences(data, ["tagger", "parser", "ner"]) == tasks
+    nlp = spacy.blank("en")
+    DocBin(docs=map(nlp, ("I love Paris", "It rained", ""))).to_disk(tmp_path / "texts.spacy")
+    files = [tmp_path / "texts.spacy"]
+    assert sentences(data, ["ner"], files)[-2:] == [("I", "love", "Paris"), ("It", "rained")]
 
 
 FAST, SLOW = "compiled, bfloat16", "minilm"

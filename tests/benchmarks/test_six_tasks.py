@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import six_tasks
 from results import Results, fingerprint
@@ -24,10 +25,12 @@ def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "corpora"
 
 
-def test_a_table_that_is_continued(run: Run, corpora: Path, tmp_path: Path) -> None:
+def test_a_table_that_is_continued(
+    run: Run, corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out.jsonl"
     few = ("--data", tmp_path, "--corpora", corpora, "--steps", 2, "--seeds", 0)
-    arms = ("--arms", "without", "input", "subwords")
+    arms = ("--arms", "without", "input", "subwords", six_tasks.MINILM)
     first = run("six_tasks", "run", out, *few, "--tasks", "entailment", *arms)
     assert [line.split()[:2] for line in first.splitlines()] == [
         ["entailment", "without"], ["entailment", "input"], ["entailment", "subwords"]
@@ -51,5 +54,16 @@ def test_a_table_that_is_continued(run: Run, corpora: Path, tmp_path: Path) -> N
     assert {name: len(of) for name, of in six_tasks.learned(results, weights).items()} == {
         "SNLI, accuracy": 1
     }
+    files = sorted((corpora / "entailment").glob("*.spacy"))
+    monkeypatch.syspath_prepend(PROJECT.parents[1] / "benchmarks" / "peers")
+    from embed import sentences
+
+    texts = sentences(tmp_path, [], files)
+    (tmp_path / "sentences.json").write_text(json.dumps(texts), encoding="utf-8")
+    layers = np.random.default_rng(0).normal(size=(4, sum(map(len, texts)), 8))
+    np.save(tmp_path / "minilm.npy", layers.astype("float16"))
+    others = (*few, "--embedded", tmp_path)
+    later = run("six_tasks", "run", out, *others, "--tasks", "entailment", *arms)
+    assert later.startswith("entailment MiniLM-L6 0 1.0 ") and later.count("\n") == 1
     with pytest.raises(SystemExit, match="was measured otherwise"):
         run("six_tasks", "run", out, *few[:-4], "--seeds", 0, "--tasks", "entailment")
