@@ -183,7 +183,7 @@ def leave() -> None:
     """End the threads of the process group.
 
     A module that `ProcessGroup.wrap` has given must be gone: freed after this, it would free the
-    group itself, and wait for its threads while it holds the lock of Python that they wait for.
+    group, and wait for its threads while it holds the global interpreter lock, for which they wait.
     """
     gc.collect()
     distributed.destroy_process_group()
