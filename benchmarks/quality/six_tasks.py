@@ -9,8 +9,7 @@ step. `run` prints those of the dev set, by which settings are chosen, and store
 benchmarks/README.md has the layout of DATA, which is read into .spacy files once, in --corpora.
 
 OUT is a file of `results.py`: what is in it is not measured again, and several processes may share
-it. ``--embedded``: a directory of `peers/embed.py`, which one arm needs: MiniLM's layers instead of
-ELMo's.
+it. ``--embedded`` is a directory of `peers/embed.py`, which the arm of MiniLM's layers needs.
 """
 
 from __future__ import annotations
@@ -132,15 +131,22 @@ def scores(nlp: Language, task: Task, docs: list[Doc]) -> dict[str, float]:
 
 
 def units(arguments: argparse.Namespace) -> Iterator[Unit]:
-    """What there is to measure: seed by seed, and all of a task at once, whose Docs are kept."""
-    missing = {MINILM} if arguments.embedded is None else set()
+    """What there is to measure: seed by seed, and all of a task at once, whose Docs are kept.
+
+    Raises:
+        SystemExit: an arm was asked for, and what it needs was not given.
+    """
+    missing = {} if arguments.embedded else {MINILM: "--embedded"}
     if find_weights(arguments.weights).subwords() is None:
-        missing |= {name for name, arm in ARMS.items() if arm.subwords}
+        missing |= {name: "--weights with subwords" for name, arm in ARMS.items() if arm.subwords}
+    for arm in arguments.arms or ():
+        if arm in missing:
+            raise SystemExit(f"The arm {arm!r} needs {missing[arm]}.")
+    arms = arguments.arms or [arm for arm in ALL_ARMS if arm not in missing]
     for seed, task, share, arm in itertools.product(
-        arguments.seeds, arguments.tasks, arguments.shares, arguments.arms
+        arguments.seeds, arguments.tasks, arguments.shares, arms
     ):
-        if arm not in missing:
-            yield {"task": task, "arm": arm, "seed": seed, "share": share}
+        yield {"task": task, "arm": arm, "seed": seed, "share": share}
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -244,7 +250,7 @@ def main() -> None:
     running.add_argument("--corpora", type=Path, default=default, help="folder of .spacy files")
     running.add_argument("--embedded", type=Path, help="directory of MiniLM's vectors")
     running.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    running.add_argument("--arms", nargs="+", choices=ALL_ARMS, default=list(ALL_ARMS))
+    running.add_argument("--arms", nargs="+", choices=ALL_ARMS, help="default: all that can be")
     running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     running.add_argument("--shares", nargs="+", type=float, default=[1.0])
     running.add_argument("--steps", type=int, default=0, help="0: those of each task")

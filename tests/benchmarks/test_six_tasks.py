@@ -30,7 +30,7 @@ def test_a_table_that_is_continued(
 ) -> None:
     out = tmp_path / "out.jsonl"
     few = ("--data", tmp_path, "--corpora", corpora, "--steps", 2, "--seeds", 0)
-    arms = ("--arms", "without", "input", "subwords", six_tasks.MINILM)
+    arms = ("--arms", "without", "input", "subwords")
     first = run("six_tasks", "run", out, *few, "--tasks", "entailment", *arms)
     assert [line.split()[:2] for line in first.splitlines()] == [
         ["entailment", "without"], ["entailment", "input"], ["entailment", "subwords"]
@@ -62,8 +62,10 @@ def test_a_table_that_is_continued(
     (tmp_path / "sentences.json").write_text(json.dumps(texts), encoding="utf-8")
     layers = np.random.default_rng(0).normal(size=(4, sum(map(len, texts)), 8))
     np.save(tmp_path / "minilm.npy", layers.astype("float16"))
-    others = (*few, "--embedded", tmp_path)
-    later = run("six_tasks", "run", out, *others, "--tasks", "entailment", *arms)
+    minilm = (*few, "--tasks", "entailment", *arms, six_tasks.MINILM)
+    with pytest.raises(SystemExit, match="The arm 'MiniLM-L6' needs --embedded"):
+        run("six_tasks", "run", out, *minilm)
+    later = run("six_tasks", "run", out, *minilm, "--embedded", tmp_path)
     assert later.startswith("entailment MiniLM-L6 0 1.0 ") and later.count("\n") == 1
     with pytest.raises(SystemExit, match="was measured otherwise"):
         run("six_tasks", "run", out, *few[:-4], "--seeds", 0, "--tasks", "entailment")
