@@ -18,11 +18,8 @@ from spacy_elmo import Encoder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.kernel import lstm as kernel
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.bilm.static_vectors import WordTable, pack_words
-from spacy_elmo.weights.layout import STATISTICS
 from spacy_elmo.weights.native import save_bilm
-from spacy_elmo.weights.statistics import compute_statistics
 
 from ..pipeline.helpers import (
     CARD,
@@ -33,6 +30,7 @@ from ..pipeline.helpers import (
     WIDTH,
     make_nlp,
     max_difference,
+    write_statistics,
     write_weights,
 )
 
@@ -97,8 +95,7 @@ def test_the_checksum_changes_with_what_is_computed(tmp_path: Path) -> None:
         path.mkdir(exist_ok=True)
         save_bilm(model, path, CARD)
         found += [checksum_of(weights=str(path)) for _ in range(2)]
-    statistics = compute_statistics(model.eval(), IndexedSentences([["a", "bank", "."]]))
-    (path / STATISTICS).write_bytes(statistics.to_bytes())
+    write_statistics(path, [["a", "bank", "."]])
     found += [checksum_of(weights=str(path)) for _ in range(2)]
     for changes in ({"initial_state": "zero"}, {"max_words": 9}):
         nlp = make_nlp(path, **changes)

@@ -15,12 +15,16 @@ from spacy.tokens import Doc
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.lm.head import save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.util.files import atomic_directory
-from spacy_elmo.weights.layout import Card
+from spacy_elmo.weights.find import find_weights
+from spacy_elmo.weights.layout import STATISTICS, SUBWORDS, Card
 from spacy_elmo.weights.native import save_bilm
+from spacy_elmo.weights.statistics import compute_statistics
+from spacy_elmo.weights.subwords import FloretSettings, Subwords
 
 TOLERANCE = 1e-5
 CONFIG = BiLMConfig(
@@ -36,6 +40,7 @@ CARD = Card(
     },
     {"README.md": "# tiny\n\nA biLM for tests: \u00fc.\n", "LICENSE": "The licence.\n"},
 )
+SUBWORD_TABLE = np.random.default_rng(0).normal(size=(97, 6)).astype("float32")
 TEXTS = [
     "The bank raised its rates. They sat on the bank of the river!",
     "",
@@ -59,6 +64,19 @@ def write_weights(
     with atomic_directory(path) as temporary:
         save_bilm(model, temporary, card)
     return path
+
+
+def write_statistics(path: Path, sentences: Iterable[Sequence[str]]) -> None:
+    """Beside weights, as of a text of these sentences."""
+    words = IndexedSentences([list(sentence) for sentence in sentences])
+    statistics = compute_statistics(find_weights(path).load(), words)
+    (path / STATISTICS).write_bytes(statistics.to_bytes())
+
+
+def write_subwords(path: Path, settings: FloretSettings | None = None) -> None:
+    """Beside weights."""
+    subwords = Subwords(settings or FloretSettings(), SUBWORD_TABLE)
+    (path / SUBWORDS).write_bytes(subwords.to_bytes())
 
 
 def write_language_model(path: Path, words: Iterable[str], card: Card = CARD) -> Path:

@@ -8,15 +8,11 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo import set_vector_hooks
-from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.pipeline.predictions import PASSES
 from spacy_elmo.pipeline.similarity import ComparedRows, occurrence_vector
 from spacy_elmo.pipeline.stored_vectors import get_compared
-from spacy_elmo.weights.find import find_weights
-from spacy_elmo.weights.layout import STATISTICS
-from spacy_elmo.weights.statistics import compute_statistics
 
-from .helpers import TEXTS, WIDTH, make_nlp, write_weights
+from .helpers import TEXTS, WIDTH, make_nlp, write_statistics, write_weights
 
 P = WIDTH // 2
 TEXT = "The bank  raised its rates.\n\nThey sat on the bank!"
@@ -27,8 +23,7 @@ def compared_weights(tmp_path_factory):
     """Weights with statistics."""
     path = write_weights(tmp_path_factory.mktemp("compared") / "weights")
     words = [text.split() for text in TEXTS if text.split()]
-    statistics = compute_statistics(find_weights(path).load(), IndexedSentences(words * 3))
-    (path / STATISTICS).write_bytes(statistics.to_bytes())
+    write_statistics(path, words * 3)
     return path
 
 

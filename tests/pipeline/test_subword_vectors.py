@@ -13,23 +13,21 @@ from spacy.vectors import Vectors
 from thinc.api import Config
 
 from spacy_elmo import add_elmo
-from spacy_elmo.weights.layout import SUBWORDS
-from spacy_elmo.weights.subwords import FloretSettings, Subwords
+from spacy_elmo.weights.subwords import FloretSettings
 
-from .helpers import write_weights
+from .helpers import SUBWORD_TABLE, write_subwords, write_weights
 from .learning import make_examples
 from .test_add import learn, make_nlp, tok2vec_of
 
 CALLBACK = {"@callbacks": "spacy-elmo.subword_vectors.v1", "component": "elmo"}
 WORDS = ["bank", "Größe", "안녕하세요", "counter-revolutionaries", "x"]
 SETTINGS = FloretSettings(n_hashes=3, hash_seed=5, start="^")
-TABLE = np.random.default_rng(0).normal(size=(97, 6)).astype("float32")
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = write_weights(tmp_path_factory.mktemp("weights") / "subwords")
-    (path / SUBWORDS).write_bytes(Subwords(SETTINGS, TABLE).to_bytes())
+    write_subwords(path, SETTINGS)
     return path
 
 
@@ -50,7 +48,7 @@ def test_added_to_a_config(weights: Path, tmp_path: Path) -> None:
     assert learn(nlp)
     nlp.to_disk(tmp_path)
     theirs = Vectors(
-        strings=nlp.vocab.strings, data=TABLE, mode="floret", minn=4, maxn=5, hash_count=3,
+        strings=nlp.vocab.strings, data=SUBWORD_TABLE, mode="floret", minn=4, maxn=5, hash_count=3,
         hash_seed=5, bow="^", eow=">",
     )  # fmt: skip
     for pipeline in (nlp, spacy.load(tmp_path)):

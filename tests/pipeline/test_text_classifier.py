@@ -18,14 +18,18 @@ from spacy.util import load_model_from_config
 from spacy.vectors import Vectors
 from thinc.api import use_ops
 
-from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.pipeline.text_classifier import static_vector
 from spacy_elmo.weights.find import find_weights
-from spacy_elmo.weights.layout import STATISTICS, SUBWORDS
-from spacy_elmo.weights.statistics import compute_statistics
-from spacy_elmo.weights.subwords import FloretSettings, Subwords
+from spacy_elmo.weights.layout import SUBWORDS
 
-from .helpers import TEXTS, WIDTH, finite_difference, write_weights
+from .helpers import (
+    TEXTS,
+    WIDTH,
+    finite_difference,
+    write_statistics,
+    write_subwords,
+    write_weights,
+)
 
 LABELS = {"The bank raised its rates": "money", "They sat on the river bank": "river"}
 MONEY = ["A bank raised rates", "Rates of the bank", "They raised their rates again"]
@@ -41,10 +45,8 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With statistics and subwords."""
     path = write_weights(tmp_path_factory.mktemp("weights") / "classifier")
     words = [text.split() for text in (*MONEY, *RIVER, *LABELS)]
-    statistics = compute_statistics(find_weights(path).load(), IndexedSentences(words * 3))
-    (path / STATISTICS).write_bytes(statistics.to_bytes())
-    table = np.random.default_rng(0).normal(size=(97, 6)).astype("float32")
-    (path / SUBWORDS).write_bytes(Subwords(FloretSettings(), table).to_bytes())
+    write_statistics(path, words * 3)
+    write_subwords(path)
     return path
 
 
@@ -246,9 +248,9 @@ def test_ordinary_vectors_and_words_without_one(weights: Path) -> None:
 def test_statistics_without_words(weights: Path, tmp_path: Path) -> None:
     """As of a text that has each word once."""
     path = write_weights(tmp_path / "once")
-    statistics = compute_statistics(find_weights(path).load(), IndexedSentences([["A", "b"]]))
-    assert not statistics.words
-    (path / STATISTICS).write_bytes(statistics.to_bytes())
+    write_statistics(path, [["A", "b"]])
+    statistics = find_weights(path).statistics()
+    assert statistics is not None and not statistics.words
     assert scores_of(train(make_nlp(path, include_static_vectors=False)), "A bank").sum() > 0.9
 
 

@@ -18,14 +18,10 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import load_config, load_model_from_config
 
-from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.pipeline.listener import ElmoListener
 from spacy_elmo.weights.find import load_bilm
-from spacy_elmo.weights.layout import STATISTICS, SUBWORDS
-from spacy_elmo.weights.statistics import compute_statistics
-from spacy_elmo.weights.subwords import FloretSettings, Subwords
 
-from ..pipeline.helpers import TEXTS, write_weights
+from ..pipeline.helpers import TEXTS, write_statistics, write_subwords, write_weights
 from ..threads import one_thread  # noqa: F401  # for every test here
 from .sentences import ENTITIES, PHRASE, TOPICS, annotated_docs
 
@@ -39,11 +35,8 @@ class Assets:
 
     def __init__(self, folder: Path):
         self.weights = write_weights(folder / "tiny")
-        words = [sentence.split() for sentence in TEXTS]
-        statistics = compute_statistics(load_bilm(self.weights), IndexedSentences(words))
-        (self.weights / STATISTICS).write_bytes(statistics.to_bytes())
-        table = np.random.default_rng(0).normal(size=(97, 6)).astype("float32")
-        (self.weights / SUBWORDS).write_bytes(Subwords(FloretSettings(), table).to_bytes())
+        write_statistics(self.weights, (sentence.split() for sentence in TEXTS))
+        write_subwords(self.weights)
         self.sentences = folder / "sentences.spacy"
         self.vectors = folder / "vectors"
         nlp = spacy.blank("en")
