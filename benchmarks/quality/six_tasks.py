@@ -50,6 +50,7 @@ from paper_tasks.datasets import write_corpus  # noqa: E402
 
 PART = "six tasks"  # of the results
 Unit = dict[str, Any]  # "task", "arm", "seed" and "share"
+Column = dict[str, dict[int, float]]  # scores of each arm and seed
 MINILM = "MiniLM-L6"
 ALL_ARMS = {**ARMS, MINILM: Arm()}
 SPLITS = ("dev", "test")
@@ -169,27 +170,30 @@ def run(arguments: argparse.Namespace) -> None:
 
 def table(arguments: argparse.Namespace) -> None:
     results, weights = Results(arguments.out), fingerprint(arguments.weights)
-    print(*lines(results, weights, split=arguments.split), sep="\n")
+    print(*lines(measured(results, weights, arguments.split)), sep="\n")
 
 
-def lines(
-    results: Results, weights: str, arms: Sequence[str] = (), split: str = "test"
-) -> Iterator[str]:
+def measured(
+    results: Results, weights: str, split: str = "test"
+) -> dict[tuple[str, float], Column]:
+    """The scores of each task and share of the labels."""
+    found: dict[tuple[str, float], Column] = defaultdict(dict)
+    for unit, result in results.of(PART, weights):
+        column = found[unit["task"], unit["share"]]
+        column.setdefault(unit["arm"], {})[unit["seed"]] = result[split]["score"]
+    return found
+
+
+def lines(found: dict[tuple[str, float], Column], arms: Sequence[str] = ()) -> Iterator[str]:
     """A table with a row for each task and share of the labels.
 
     A cell is the mean of the seeds, half their range, and the error reduction from the same seeds
     without ELMo, but with subwords where the arm has them; the last column is the paper's.
 
     Args:
-        results: of `run`.
-        weights: the fingerprint of the biLM.
+        found: output of `measured`.
         arms: the columns, with rows where all are measured; none: what there is.
-        split: of the scores.
     """
-    found: dict[tuple[str, float], dict[str, dict[int, float]]] = defaultdict(dict)
-    for unit, result in results.of(PART, weights):
-        column = found[unit["task"], unit["share"]]
-        column.setdefault(unit["arm"], {})[unit["seed"]] = result[split]["score"]
     shown = arms or [arm for arm in ALL_ARMS if any(arm in column for column in found.values())]
     rows = {
         (task, share): found[task, share]
@@ -206,13 +210,38 @@ def lines(
         yield f"| {TASKS[name].title} | " + " | ".join(cells) + " |"
 
 
-def cell(column: dict[str, dict[int, float]], arm: str) -> str:
+def side_by_side(found: dict[tuple[str, float], Column], arms: Sequence[str]) -> Iterator[str]:
+    """A table of the tasks where all arms are measured with all labels: mean and half the range of
+    the seeds that all arms have, the best mean in bold."""
+    yield "| | " + " | ".join(arms) + " |"
+    yield "|---" * (len(arms) + 1) + "|"
+    for name, task in TASKS.items():
+        column = found.get((name, 1), {})
+        if not column.keys() >= set(arms):
+            continue
+        seeds = set.intersection(*(set(column[arm]) for arm in arms))
+        chosen = {arm: {seed: column[arm][seed] for seed in sorted(seeds)} for arm in arms}
+        best = max(arms, key=lambda arm: statistics.mean(chosen[arm].values()))
+        cells = [mean(chosen[arm]) for arm in arms]
+        cells[arms.index(best)] = "**{}**{}{}".format(*cells[arms.index(best)].partition("±"))
+        yield f"| {task.title} | " + " | ".join(cells) + " |"
+
+
+def label_lines(found: dict[tuple[str, float], Column], share: float) -> Iterator[str]:
+    """A table of what some labels give, and all: scores without ELMo and with it, as in figure 1
+    of the paper."""
+    yield f"| | {share:.0%} | all |"
+    yield "|---" * 3 + "|"
+    for name, task in TASKS.items():
+        cells = [gain(found.get((name, each), {})) for each in (share, 1)]
+        if all(cells):
+            yield f"| {task.title} | " + " | ".join(cells) + " |"
+
+
+def cell(column: Column, arm: str) -> str:
     if not (seeds := column.get(arm)):
         return ""
-    scores = list(seeds.values())
-    text = f"{statistics.mean(scores):.1f}"
-    if len(scores) > 1:
-        text += f" ± {(max(scores) - min(scores)) / 2:.1f}"
+    text = mean(seeds)
     without = column.get("subwords" if ALL_ARMS[arm].subwords else "without", {})
     both = seeds.keys() & without.keys()
     if both and seeds is not without:
@@ -229,6 +258,22 @@ def learned(results: Results, weights: str) -> dict[str, list[Mix]]:
         if unit["arm"] == "input" and unit["share"] == 1:
             found[TASKS[unit["task"]].title] += [Mix(*mix) for mix in result["mixes"]]
     return {task.title: found[task.title] for task in TASKS.values() if found[task.title]}
+
+
+def mean(seeds: dict[int, float]) -> str:
+    """And half the range, if there are several."""
+    scores = list(seeds.values())
+    text = f"{statistics.mean(scores):.1f}"
+    return text if len(scores) == 1 else f"{text}±{(max(scores) - min(scores)) / 2:.1f}"
+
+
+def gain(column: Column) -> str:
+    """From without ELMo to both mixes, with the seeds of both; empty if there are none."""
+    without, both = column.get("without", {}), column.get("input and output", {})
+    if not (seeds := without.keys() & both.keys()):
+        return ""
+    before, after = (statistics.mean(of[seed] for seed in seeds) for of in (without, both))
+    return f"{before:.1f} → {after:.1f}, {error_reduction(before, after):+.0f} %".replace("-", "−")
 
 
 def paper(name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -59,9 +60,15 @@ COMPARED = {
     "trees, all": "trees, all 12,544",
     "names": "names, WNUT-17",
 }
-SIX_ARMS = {  # of the paper's table 3, and of its table 2
-    "six-tasks": ("without", "input", "input and output"),
-    "six-tasks-layers": ("without", "layer 0", "top layer", "λ = 1", "input", "output"),
+SIX_TABLES = {  # the paper's tables 1 and 3, its table 2 and figure 1; and other vectors
+    "six-tasks": lambda found: six_tasks.lines(found, ["without", "input", "input and output"]),
+    "six-tasks-layers": lambda found: six_tasks.side_by_side(
+        found, ["without", "layer 0", "top layer", "average", "λ = 1", "input", "output"]
+    ),
+    "six-tasks-labels": lambda found: six_tasks.label_lines(found, 0.1),
+    "six-tasks-others": lambda found: six_tasks.side_by_side(
+        found, ["subwords", "input and output", "subwords, input and output", six_tasks.MINILM]
+    ),
 }
 ARMS = {
     "without ELMo": WITHOUT,
@@ -284,11 +291,11 @@ def mixes(found: Found) -> Iterator[str]:
         yield row(label, cells, None, 2)
 
 
-def paper_tasks(found: Found, name: str, path: Path = SIX_TASKS) -> Iterator[str]:
+def paper_tasks(found: Found, name: str) -> Iterator[str]:
     """The six tasks of the paper, by `six_tasks.py`."""
-    lines = [*six_tasks.lines(Results(path), found.weights, SIX_ARMS[name])]
+    lines = [*SIX_TABLES[name](six_tasks.measured(Results(SIX_TASKS), found.weights))]
     if len(lines) == 2:
-        raise Missing(f"no result of six tasks: {', '.join(SIX_ARMS[name])}")
+        raise Missing(f"no result of six tasks for {name}")
     yield from lines
 
 
@@ -531,8 +538,7 @@ def reduction(plain: list[float], elmo: list[float]) -> str:
 
 TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each language
     "en": {
-        "six-tasks": lambda found: paper_tasks(found, "six-tasks"),
-        "six-tasks-layers": lambda found: paper_tasks(found, "six-tasks-layers"),
+        **{name: partial(paper_tasks, name=name) for name in SIX_TABLES},
         "tasks": lambda found: gains(found, TASKS, WITHOUT),
         "subwords": subwords,
         "alternatives": alternatives,
