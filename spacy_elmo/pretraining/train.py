@@ -74,7 +74,7 @@ def train(
         run, progress = prepare_run(settings, out, group, resume, console.print)
         state = RunState(run, group, progress)
         console.print(state.describe())
-        state.load()
+        state.load(console.print)
         block = state.settings.logger
         if block is None or not group.is_first:
             return state, nullcontext()

@@ -74,7 +74,8 @@ def test_it_starts_where_the_biLM_is(
     last_of_training = read_log(trained.parent / "log.jsonl")[-1]
     assert log[0]["step"] == 0
     assert log[0]["mean"] == pytest.approx(last_of_training["mean"], rel=1e-5)
-    assert "before: perplexity" in said and "\nbefore " in said  # and in the table at the end
+    assert said.index("Evaluating on the dev text before") < said.index("before: perplexity")
+    assert "\nbefore " in said  # and in the table at the end
     assert (
         load_head(str(tmp_path / "out" / "model-last"))[1].words == load_head(str(trained))[1].words
     )

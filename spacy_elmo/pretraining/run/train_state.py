@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from itertools import islice
 
@@ -81,8 +81,11 @@ class RunState(TrainState):
         super().__init__(*modules, n_threads=n_threads)
 
     @at_the_highest_precision
-    def load(self) -> None:
+    def load(self, message: Callable[[str], None]) -> None:
         """Load the checkpoint of a resumed run, or the weights that a new one starts from, if any.
+
+        Args:
+            message: prints what takes long.
 
         Raises:
             ValueError: they are missing or damaged.
@@ -97,6 +100,7 @@ class RunState(TrainState):
                 return
             copy_parameters(load_head(source)[0].to(device), self.head)
             if self.group.is_first:
+                message("Evaluating on the dev text before the first step …")
                 self.progress.before = asdict(evaluate(start, self.head, self.run.dev))
 
     def describe(self) -> str:
