@@ -212,7 +212,7 @@ def lines(found: dict[tuple[str, float], Column], arms: Sequence[str] = ()) -> I
 
 def side_by_side(found: dict[tuple[str, float], Column], arms: Sequence[str]) -> Iterator[str]:
     """A table of the tasks where all arms are measured with all labels: mean and half the range of
-    the seeds that all arms have, the best mean in bold."""
+    the seeds that all arms have, the best means in bold."""
     yield "| | " + " | ".join(arms) + " |"
     yield "|---" * (len(arms) + 1) + "|"
     for name, task in TASKS.items():
@@ -221,9 +221,10 @@ def side_by_side(found: dict[tuple[str, float], Column], arms: Sequence[str]) ->
             continue
         seeds = set.intersection(*(set(column[arm]) for arm in arms))
         chosen = {arm: {seed: column[arm][seed] for seed in sorted(seeds)} for arm in arms}
-        best = max(arms, key=lambda arm: statistics.mean(chosen[arm].values()))
-        cells = [mean(chosen[arm]) for arm in arms]
-        cells[arms.index(best)] = "**{}**{}{}".format(*cells[arms.index(best)].partition("±"))
+        parts = [mean(chosen[arm]).partition("±") for arm in arms]
+        best = max(float(score) for score, *_ in parts)
+        shown = [f"**{score}**" if float(score) == best else score for score, *_ in parts]
+        cells = [score + sign + half for score, (_, sign, half) in zip(shown, parts, strict=True)]
         yield f"| {task.title} | " + " | ".join(cells) + " |"
 
 
