@@ -231,7 +231,7 @@ def side_by_side(found: dict[tuple[str, float], Column], arms: Sequence[str]) ->
 def label_lines(found: dict[tuple[str, float], Column], share: float) -> Iterator[str]:
     """A table of what some labels give, and all: scores without ELMo and with it, as in figure 1
     of the paper."""
-    yield f"| | {share:.0%} | all |"
+    yield f"| | {100 * share:.0f} % | all |"
     yield "|---" * 3 + "|"
     for name, task in TASKS.items():
         cells = [gain(found.get((name, each), {})) for each in (share, 1)]

@@ -64,7 +64,7 @@ def test_a_table_that_is_continued(
     assert beside[0] == "| | without | input and output |"
     assert beside[2:] == ["| semantic roles, F1 | 50.0 | **75.0** |"]  # the seed of both
     by_labels = [*six_tasks.label_lines(columns, 0.1)]
-    assert by_labels[0] == "| | 10% | all |"
+    assert by_labels[0] == "| | 10 % | all |"
     assert by_labels[2:] == [
         "| semantic roles, F1 | 20.0 → 40.0, +25 % | 50.0 → 75.0, +50 % |"
     ]  # fmt: skip
