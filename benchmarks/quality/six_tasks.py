@@ -51,6 +51,7 @@ from paper_tasks.datasets import write_corpus  # noqa: E402
 PART = "six tasks"  # of the results
 Unit = dict[str, Any]  # "task", "arm", "seed" and "share"
 Column = dict[str, dict[int, float]]  # scores of each arm and seed
+Measured = dict[tuple[str, float], Column]  # of each task and share of the labels
 MINILM = "MiniLM-L6"
 ALL_ARMS = {**ARMS, MINILM: Arm()}
 SPLITS = ("dev", "test")
@@ -173,18 +174,16 @@ def table(arguments: argparse.Namespace) -> None:
     print(*lines(measured(results, weights, arguments.split)), sep="\n")
 
 
-def measured(
-    results: Results, weights: str, split: str = "test"
-) -> dict[tuple[str, float], Column]:
+def measured(results: Results, weights: str, split: str = "test") -> Measured:
     """The scores of each task and share of the labels."""
-    found: dict[tuple[str, float], Column] = defaultdict(dict)
+    found: Measured = defaultdict(dict)
     for unit, result in results.of(PART, weights):
         column = found[unit["task"], unit["share"]]
         column.setdefault(unit["arm"], {})[unit["seed"]] = result[split]["score"]
     return found
 
 
-def lines(found: dict[tuple[str, float], Column], arms: Sequence[str] = ()) -> Iterator[str]:
+def lines(found: Measured, arms: Sequence[str] = ()) -> Iterator[str]:
     """A table with a row for each task and share of the labels.
 
     A cell is the mean of the seeds, half their range, and the error reduction from the same seeds
@@ -210,7 +209,7 @@ def lines(found: dict[tuple[str, float], Column], arms: Sequence[str] = ()) -> I
         yield f"| {TASKS[name].title} | " + " | ".join(cells) + " |"
 
 
-def side_by_side(found: dict[tuple[str, float], Column], arms: Sequence[str]) -> Iterator[str]:
+def side_by_side(found: Measured, arms: Sequence[str]) -> Iterator[str]:
     """A table of the tasks where all arms are measured with all labels: mean and half the range of
     the seeds that all arms have, the best means in bold."""
     yield "| | " + " | ".join(arms) + " |"
@@ -221,14 +220,14 @@ def side_by_side(found: dict[tuple[str, float], Column], arms: Sequence[str]) ->
             continue
         seeds = set.intersection(*(set(column[arm]) for arm in arms))
         chosen = {arm: {seed: column[arm][seed] for seed in sorted(seeds)} for arm in arms}
-        parts = [mean(chosen[arm]).partition("±") for arm in arms]
+        parts = [summary(chosen[arm]).partition("±") for arm in arms]
         best = max(float(score) for score, *_ in parts)
         shown = [f"**{score}**" if float(score) == best else score for score, *_ in parts]
         cells = [score + sign + half for score, (_, sign, half) in zip(shown, parts, strict=True)]
         yield f"| {task.title} | " + " | ".join(cells) + " |"
 
 
-def label_lines(found: dict[tuple[str, float], Column], share: float) -> Iterator[str]:
+def label_lines(found: Measured, share: float) -> Iterator[str]:
     """A table of what some labels give, and all: scores without ELMo and with it, as in figure 1
     of the paper."""
     yield f"| | {100 * share:.0f} % | all |"
@@ -242,13 +241,12 @@ def label_lines(found: dict[tuple[str, float], Column], share: float) -> Iterato
 def cell(column: Column, arm: str) -> str:
     if not (seeds := column.get(arm)):
         return ""
-    text = mean(seeds)
+    text = summary(seeds)
     without = column.get("subwords" if ALL_ARMS[arm].subwords else "without", {})
     both = seeds.keys() & without.keys()
     if both and seeds is not without:
-        before = statistics.mean(without[seed] for seed in both)
-        gone = error_reduction(before, statistics.mean(seeds[seed] for seed in both))
-        text += f", {gone:+.0f} %".replace("-", "−")
+        before, after = (statistics.mean(of[seed] for seed in both) for of in (without, seeds))
+        text += f", {reduction(before, after)}"
     return text
 
 
@@ -261,8 +259,8 @@ def learned(results: Results, weights: str) -> dict[str, list[Mix]]:
     return {task.title: found[task.title] for task in TASKS.values() if found[task.title]}
 
 
-def mean(seeds: dict[int, float]) -> str:
-    """And half the range, if there are several."""
+def summary(seeds: dict[int, float]) -> str:
+    """The mean, and half the range if there are several seeds."""
     scores = list(seeds.values())
     text = f"{statistics.mean(scores):.1f}"
     return text if len(scores) == 1 else f"{text}±{(max(scores) - min(scores)) / 2:.1f}"
@@ -274,15 +272,18 @@ def gain(column: Column) -> str:
     if not (seeds := without.keys() & both.keys()):
         return ""
     before, after = (statistics.mean(of[seed] for seed in seeds) for of in (without, both))
-    return f"{before:.1f} → {after:.1f}, {error_reduction(before, after):+.0f} %".replace("-", "−")
+    return f"{before:.1f} → {after:.1f}, {reduction(before, after)}"
+
+
+def reduction(before: float, after: float) -> str:
+    return f"{error_reduction(before, after):+.0f} %".replace("-", "−")
 
 
 def paper(name: str) -> str:
     task = TASKS[name]
     if task.without is None or task.with_elmo is None:
         return ""
-    reduction = error_reduction(task.without, task.with_elmo)
-    return f"{task.without} → {task.with_elmo}, {reduction:+.0f} %"
+    return f"{task.without} → {task.with_elmo}, {reduction(task.without, task.with_elmo)}"
 
 
 def main() -> None:
