@@ -297,7 +297,7 @@ def main() -> None:
     running.add_argument("--corpora", type=Path, default=default, help="folder of .spacy files")
     running.add_argument("--embedded", type=Path, help="directory of MiniLM's vectors")
     running.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    running.add_argument("--arms", nargs="+", choices=ALL_ARMS, help="default: all that can be")
+    running.add_argument("--arms", nargs="+", choices=ALL_ARMS, help="default: all that can run")
     running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     running.add_argument("--shares", nargs="+", type=float, default=[1.0])
     running.add_argument("--steps", type=int, default=0, help="0: those of each task")
