@@ -11,6 +11,7 @@ The directions never exchange anything; they share only the batch they are compu
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
@@ -117,8 +118,11 @@ class LSTMLayer(nn.Module):
             if self.weight_hr is not None:
                 weights.append(self.weight_hr[d])
             state = [h0[d : d + 1].contiguous(), c0[d : d + 1].contiguous()]
-            results.append(
-                torch.lstm(x[d], batch_sizes, state, weights, True, 1, 0.0, self.training, False)
-            )
+            with warnings.catch_warnings():  # that cuDNN copies the weights, which are a few MB
+                warnings.filterwarnings("ignore", "RNN module weights are not part of single")
+                found = torch.lstm(
+                    x[d], batch_sizes, state, weights, True, 1, 0.0, self.training, False
+                )
+            results.append(found)
         out, h_n, c_n = (torch.stack(both) for both in zip(*results, strict=True))
         return out, h_n[:, 0], c_n[:, 0]
