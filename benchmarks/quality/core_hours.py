@@ -6,8 +6,9 @@ START is a directory of weights with a head whose vocabulary has the words of DA
 SHARDS the text, tokenized. Each ARM is ``name`` or ``name:section.setting=value,…``, as in
 ``large:training.batch_words=4096,training.learning_rate=0.004``; ``taught:teacher=VECTORS`` also
 learns the vectors in a file of `elmo encode --tokenized`, of sentences that it has. The learning
-rate warms up over the first 5 % of the processor's time (user and system) and falls to zero over
-the last 40 %, so that a slower step has fewer of them. Then the perplexity of held-out text is
+rate warms up over the first 5 % of the processor's time (user and system; with --device cuda:0, of
+the clock's) and falls to zero over the last 40 % (--decay), so that a slower step has fewer of
+them. The third stage of en_sm's training was such an arm. Then the perplexity of held-out text is
 measured: --words of each text in DATA, with the full softmax, restricted to eval_vocab.txt. A line
 for each arm goes to OUT/results.jsonl; arms that have one are skipped, and an interrupted arm is
 resumed from its checkpoint, written every minute. `--table` prints the results.
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.restricted_head import restrict_head
 from spacy_elmo.lm.softmax import LogUniformSampler
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.data.corpus import TrainingCorpus
+from spacy_elmo.pretraining.data.corpus import TrainingCorpus, pinned, read_ahead
 from spacy_elmo.pretraining.data.teacher import EncodedVectors, vector_size
 from spacy_elmo.pretraining.run.checkpoint import (
     TrainingProgress,
@@ -50,7 +52,7 @@ from spacy_elmo.weights.layout import read_words
 from spacy_elmo.weights.native import save_bilm
 
 TEXTS = ("enwiki", "masc")
-WARM_UP, DECAY = 0.05, 0.4  # of the time
+WARM_UP = 0.05  # of the time
 BASE = {
     "training.batch_words": 2048, "training.learning_rate": 0.002, "training.dropout": 0.0,
     "training.matmul_precision": "highest", "training.compiled_lstm": True,
@@ -92,8 +94,9 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
         size, shape = vector_size(teacher, reader), config.model
         student = nn.Linear((shape.n_layers + 1) * shape.width, size)
     keep_freed_memory()
-    losses: list[float] = []
-    with process_group("cpu") as group, matmul_precision(training.matmul_precision):
+    losses: deque[torch.Tensor] = deque(maxlen=20)
+    clock = time.process_time if args.device == "cpu" else time.monotonic
+    with process_group(args.device) as group, matmul_precision(training.matmul_precision):
         sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
         state = TrainState(model, head, training, group, sampler, student=student)
         if checkpoint.exists():
@@ -103,24 +106,27 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
         to_ids = model.token_encoder.to_ids
         corpus = TrainingCorpus(reader, vocab, to_ids, config.corpus, training, teacher)
         batches = corpus.batches(progress.position, state.shares())
+        if group.device.type == "cuda":
+            batches = read_ahead(pinned(batches, group.device))
         # The buffer is made by then: its time is not the arm's.
         parts, position = next(batches)
-        start, written = time.process_time() - progress.seconds, time.monotonic()
-        while (used := time.process_time() - start) < args.seconds:
+        start, written = clock() - progress.seconds, time.monotonic()
+        while (used := clock() - start) < args.seconds:
             share = used / args.seconds
-            rate = training.learning_rate * min(1, (share + 1e-3) / WARM_UP, (1 - share) / DECAY)
-            losses.append(float(train_step(state, parts, rate)))
-            progress.position, progress.seconds = position, time.process_time() - start
-            if len(losses) % 20 == 0:
-                speed = progress.words / progress.seconds
+            up, down = (share + 1e-3) / WARM_UP, (1 - share) / args.decay
+            rate = training.learning_rate * min(1, up, down)
+            losses.append(train_step(state, parts, rate))
+            progress.position, progress.seconds = position, clock() - start
+            if progress.step % 20 == 0:
+                speed, loss = progress.words / progress.seconds, float(sum(losses)) / 20
                 print(f"{name}: {progress.step} steps, {progress.words:,} words, loss "
-                      f"{sum(losses[-20:]) / 20:.3f}, {speed:.0f} words/s", flush=True)  # fmt: skip
+                      f"{loss:.3f}, {speed:.0f} words/s", flush=True)  # fmt: skip
             if time.monotonic() - written > 60:
                 save_checkpoint(checkpoint, progress, config, state.modules, state.optimizer)
                 written = time.monotonic()
             parts, position = next(batches)
-    save_bilm(model, folder)
-    save_head(head, vocab, folder)
+    save_bilm(model.cpu(), folder)
+    save_head(head.cpu(), vocab, folder)
     checkpoint.unlink(missing_ok=True)
     return {"steps": progress.step, "words": progress.words, "seconds": progress.seconds}
 
@@ -146,6 +152,8 @@ def main() -> None:
         parser.add_argument(name, type=Path)
     parser.add_argument("arms", nargs="*")
     parser.add_argument("--seconds", type=float, default=1200, help="of the processor, each arm")
+    parser.add_argument("--decay", type=float, default=0.4, help="share of the time")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--words", type=int, default=60_000, help="of each held-out text")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--table", action="store_true", help="print the results, train nothing")
