@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache, cached_property, partial
 from itertools import product
 from pathlib import Path
@@ -348,6 +348,9 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="only list the units")
     parser.add_argument("--write-docs", action="store_true", help="fill the tables of the page")
     parser.add_argument("--page", type=Path, default=PAGE, help="default: docs/evidence.md")
+    parser.add_argument(
+        "--earlier", type=Path, default=tables.EARLIER, help="results of earlier weights"
+    )
     add_file_options(parser)
     arguments = parser.parse_args()
     setup = Setup(arguments)
@@ -363,20 +366,32 @@ def write_docs(setup: Setup, results: Results, page: Path) -> None:
     pictures that stand beside the page."""
     weights = fingerprint(setup.weights)
     results.keep(weights)
-    text, missing = tables.fill(page.read_text(encoding="utf-8"), results, weights, setup.lang)
+    source = tables.Source(results, weights, setup.lang, setup.arguments.earlier)
+    text, missing = tables.fill(page.read_text(encoding="utf-8"), source)
     page.write_text(text, encoding="utf-8")
     for name, what in missing.items():
         print(f"The table {name} stays as it is: {what}")
-    found = downstream.read_results(results.path, setup.weights)
-    curve = [r for r in found if r["seed"] == 0 and r["arm"] in (WITHOUT, MIX)]
-    if (page.parent / "images").exists() and "labels" not in missing and setup.lang == "en":
-        downstream.draw_learning(curve, "tagger", page.parent / "images" / "curves.svg")
-        learned = downstream.learned(found)
-        downstream.draw_learned(learned, page.parent / "images" / "mixes.svg")
-        if "six-tasks" not in missing:
-            learned = six_tasks.learned(Results(tables.SIX_TASKS), weights)
-            picture = page.parent / "images" / "six_tasks.svg"
-            downstream.draw_learned(learned, picture, "the paper's tasks")
+    if (images := page.parent / "images").exists() and setup.lang == "en":
+        draw(source, missing, images)
+
+
+def draw(source: tables.Source, missing: Collection[str], images: Path) -> None:
+    """The pictures of the tables that there are results for."""
+
+    def trainings(name: str) -> list[dict[str, Any]]:
+        found, _ = source.table(name)
+        each = found.results.of(downstream.PART, found.weights)
+        return [{**unit, **result} for unit, result in each]
+
+    if "labels" not in missing:
+        curve = [r for r in trainings("labels") if r["seed"] == 0 and r["arm"] in (WITHOUT, MIX)]
+        downstream.draw_learning(curve, "tagger", images / "curves.svg")
+    if "tasks" not in missing:
+        downstream.draw_learned(downstream.learned(trainings("tasks")), images / "mixes.svg")
+    if "six-tasks" not in missing:
+        found, _ = source.table("six-tasks")
+        learned = six_tasks.learned(Results(tables.SIX_TASKS), found.weights)
+        downstream.draw_learned(learned, images / "six_tasks.svg", "the paper's tasks")
 
 
 if __name__ == "__main__":

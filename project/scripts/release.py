@@ -45,7 +45,8 @@ from spacy_elmo.weights.native import save_bilm
 from spacy_elmo.weights.statistics import compute_statistics
 
 TEXTS = ("pages.txt.xz", "books.txt", "documents.txt.xz", "heldout.txt")
-COPIED = (*TEXTS, "first_training.cfg", "first_training.jsonl")
+STAGES = [f"{n}_training.{end}" for n in ("first", "second") for end in ("cfg", "jsonl")]
+COPIED = (*TEXTS, *STAGES)
 MOST_MB = 8.0  # without a head
 SUBWORDS = {"subword_epochs": 5, "subword_rows": 20_000, "subword_dim": 64}
 FACTS = Path(__file__).parents[1] / "weights" / "languages.json"
