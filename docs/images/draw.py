@@ -87,15 +87,37 @@ def draw_senses() -> Drawing:
     places = (points - low) / (high - low) * np.array([500, 250]) + np.array([90, 50])
     drawing = Drawing(680, 350)
     drawing.box(1, 1, 678, 348, "#ffffff", stroke="#d0d0d0")
-    lowest = {"start": 0.0, "end": 0.0}  # label on each side
-    for i in np.argsort(places[:, 1]).tolist():
-        x, y = places[i].tolist()
-        kind, colour = ("circle", COLOURS[0]) if i < len(SENTENCES) / 2 else ("square", COLOURS[1])
-        drawing.mark(kind, x, y, colour, stroke=INK, size=8)
-        side, dx = ("end", -16) if x > 450 else ("start", 16)
-        lowest[side] = max(y + 5, lowest[side] + 20)
-        drawing.label(x + dx, lowest[side], SENTENCES[i][1], size=14, anchor=side)
+    marks = [int(i >= len(SENTENCES) / 2) for i in range(len(SENTENCES))]
+    draw_contexts(drawing, places.tolist(), marks, [text for _, text in SENTENCES], 676, 14)
     return drawing
+
+
+def draw_contexts(
+    drawing: Drawing,
+    places: list[list[float]],
+    marks: list[int],
+    labels: list[str],
+    right: float,
+    size: int,
+) -> None:
+    """A mark for each context, and its label where it is free, as near as there is room."""
+    taken = [(x - 10, y - 10, x + 10, y + 10) for x, y in places]
+    for (x, y), mark, label in zip(places, marks, labels, strict=True):
+        draw_sense(drawing, x, y, mark)
+        width = size * sum(1.0 if ord(c) > 255 else 0.55 for c in label)
+        for dy, side in product((5, 16, -8, 28, -20, 40, -32), (1, -1)):
+            left = x + 16 if side == 1 else x - 16 - width
+            box = (left, y + dy - 15, left + width, y + dy + 4)
+            if (
+                left > 4
+                and box[1] > 4
+                and box[2] < right
+                and not any(meet(box, other) for other in taken)
+            ):
+                break
+        taken.append(box)
+        anchor = "start" if side == 1 else "end"
+        drawing.label(x + 16 * side, y + dy, label, size=size, anchor=anchor)
 
 
 def draw_layers() -> Drawing:
@@ -215,22 +237,8 @@ def draw_korean() -> Drawing:
     places = (points - low) / (high - low) * np.array([560, 360]) + np.array([40, 50])
     drawing = Drawing(760, 490)
     drawing.box(1, 1, 758, 438, "#ffffff", stroke="#d0d0d0")
-    taken = [(x - 10, y - 10, x + 10, y + 10) for x, y in places.tolist()]
-    for (x, y), (_, sense, _), label in zip(places.tolist(), rows, labels, strict=True):
-        draw_sense(drawing, x, y, list(senses).index(sense))
-        width = sum(16 if ord(c) > 255 else 6 for c in label)
-        for dy, side in product((5, 16, -8, 28, -20, 40, -32), (1, -1)):
-            left = x + 16 if side == 1 else x - 16 - width
-            box = (left, y + dy - 15, left + width, y + dy + 4)
-            if (
-                left > 4
-                and box[1] > 4
-                and box[2] < 756
-                and not any(meet(box, other) for other in taken)
-            ):
-                break
-        taken.append(box)
-        drawing.label(x + 16 * side, y + dy, label, size=16, anchor="start" if side == 1 else "end")
+    marks = [list(senses).index(sense) for _, sense, _ in rows]
+    draw_contexts(drawing, places.tolist(), marks, labels, 756, 16)
     for number, text in enumerate(senses.values()):
         draw_sense(drawing, 30 + 170 * number, 465, number)
         drawing.label(46 + 170 * number, 471, text, size=17)
