@@ -9,9 +9,13 @@ the training text, and all else stays as it is. The log and the config (without 
 The statistics of the run go along, too. A card, licence, meta.json, lists of texts and the log of a
 first training that are in OUT already stay there.
 
-With --lang there is no head, unless --words is given; statistics are of the whole training text,
-and so are subwords, if the run has none; the card is written from the log of the run and the facts
-in weights/languages.json. Without a head, all files together must have at most 8 MB.
+--scale 2 2 multiplies the token vectors and the outputs of the LSTM layers, and divides the weights
+that read them: components learn best from vectors of about the scale 1, and the language model
+stays the same.
+
+With --lang there is no head, unless --words is given; statistics are of the whole training text, as
+with --scale, and so are subwords, if the run has none; the card is written from the log of the run
+and the facts in weights/languages.json. Without a head, all files together must have at most 8 MB.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ import torch
 from confection import Config
 from torch.nn import functional as F
 
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.lm.forward import hidden_states
 from spacy_elmo.lm.head import load_head, save_head
@@ -149,6 +154,29 @@ def fit_unknown(
     return small, vocab
 
 
+@torch.no_grad()
+def rescale(model: BiLM, head: SoftmaxHead | None, tokens: float, outputs: float) -> None:
+    """Multiply the token vectors of a biLM, and the outputs of its LSTM layers, in place.
+
+    The language model stays the same: what reads them is divided. Powers of two lose nothing.
+
+    Raises:
+        ValueError: the biLM clips its states, or has no projections; nothing is changed then.
+    """
+    projection = getattr(model.token_encoder, "projection", None)
+    clips = model.config.cell_clip is not None or model.config.proj_clip is not None
+    if clips or projection is None or any(layer.weight_hr is None for layer in model.lstm):
+        raise ValueError("--scale is for a biLM with projections and without clips.")
+    for parameter in projection.parameters():
+        parameter *= tokens
+    for number, layer in enumerate(model.lstm):
+        layer.weight_ih /= outputs if number else tokens
+        layer.weight_hh /= outputs
+        layer.weight_hr *= outputs
+    if head is not None:
+        head.weight /= outputs
+
+
 def make_card(
     lang: str, run: Path, config: PretrainConfig, log: list[dict[str, Any]], minutes: float | None
 ) -> Card:
@@ -229,25 +257,32 @@ def main() -> None:
     parser.add_argument("--lang", help="of weights/languages.json, for the card")
     parser.add_argument("--minutes", type=float, help="of one core from raw text on, for the card")
     parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--scale", type=float, nargs=2, default=(1.0, 1.0))
     arguments = parser.parse_args()
     run, out, lang = arguments.run, arguments.out, arguments.lang
     if arguments.minutes is not None and not lang:
         parser.error("--minutes are for the card, which needs --lang")
     n_words = (0 if lang else 20_000) if arguments.words is None else arguments.words
-    shards = Shards(arguments.train).files()
+    shards, is_scaled = Shards(arguments.train).files(), tuple(arguments.scale) != (1.0, 1.0)
     config = read_config(run / "pretrain.json")
     entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     card = make_card(lang, run, config, entries, arguments.minutes) if lang else None
     with atomic_directory(out) as directory:
-        save_bilm(load_bilm(run / "model-best"), directory, card, half=True)
+        bilm, head = load_bilm(run / "model-best"), None
         if n_words:
-            save_head(*fit_unknown(run, shards, n_words, arguments.steps), directory, half=True)
+            head, vocab = fit_unknown(run, shards, n_words, arguments.steps)
+        if is_scaled:
+            rescale(bilm, head, *arguments.scale)
+        save_bilm(bilm, directory, card, half=True)
+        if head is not None:
+            save_head(head, vocab, directory, half=True)
         weights = find_weights(run / "model-best")
         statistics, subwords = weights.statistics(), weights.subwords()
-        if lang:
-            sentences = Shards(shards).sentences
+        sentences = Shards(shards).sentences
+        if lang or is_scaled:
             indexed = IndexedSentences(sentences(), config.corpus.max_words)
             statistics = compute_statistics(load_bilm(directory), indexed)
+        if lang:
             settings = replace(config.training, **SUBWORDS)
             subwords = subwords or train_floret(sentences(), settings, config.vocab.min_count)
         if statistics is not None:

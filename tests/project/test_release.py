@@ -54,6 +54,28 @@ def test_a_run_in_half_precision_with_a_smaller_head(tmp_path: Path) -> None:
     assert (out / "training.cfg").exists() and (out / "training.jsonl").exists()
 
 
+def test_another_scale(tmp_path: Path) -> None:
+    """Of the vectors alone: the language model is the same."""
+    train = write_text(tmp_path / "train.txt", prose() * 4)
+    run, out = tmp_path / "run", tmp_path / "out"
+    pretrain(make_config(train, write_text(tmp_path / "dev.txt", prose())), run, quiet=True)
+    found = []
+    for scale in (("1", "1"), ("2", "4")):
+        command = [sys.executable, str(SCRIPT), str(run), str(out), "--train", str(train)]
+        subprocess.run([*command, "--words", "20", "--steps", "0", "--scale", *scale], check=True)
+        (head, vocab), model = load_head(out), load_bilm(out)
+        mean = evaluate(model, head, make_block(prose(), vocab)).mean
+        layers = model.read([["bank", "of", "the", "river"]])[0][0]
+        statistics = find_weights(out).statistics()
+        assert statistics is not None
+        found.append((mean, layers, torch.from_numpy(statistics.std)))
+    (mean, layers, std), (same, scaled, larger) = found
+    factors = torch.tensor([2.0] + [4.0] * (len(layers) - 1))
+    assert same == pytest.approx(mean, rel=1e-5)
+    torch.testing.assert_close(scaled, layers * factors[:, None, None], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(larger, std * factors[:, None], rtol=1e-3, atol=1e-3)
+
+
 def test_the_weights_of_a_language(tmp_path: Path) -> None:
     """Without a head, with a card from the facts about its texts, and at most 8 MB."""
     pytest.importorskip("floret")
