@@ -386,8 +386,8 @@ def draw(source: tables.Source, missing: Collection[str], images: Path) -> None:
     if "labels" not in missing:
         curve = [r for r in trainings("labels") if r["seed"] == 0 and r["arm"] in (WITHOUT, MIX)]
         downstream.draw_learning(curve, "tagger", images / "curves.svg")
-    if "tasks" not in missing:
-        downstream.draw_learned(downstream.learned(trainings("tasks")), images / "mixes.svg")
+    if "tasks-more" not in missing:
+        downstream.draw_learned(downstream.learned(trainings("tasks-more")), images / "mixes.svg")
     if "six-tasks" not in missing:
         found, _ = source.table("six-tasks")
         learned = six_tasks.learned(Results(tables.SIX_TASKS), found.weights)

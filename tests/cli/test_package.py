@@ -163,7 +163,8 @@ def test_a_warm_state_of_another_language(published: Path, tmp_path: Path) -> No
 def test_half_precision_stays_half(tmp_path: Path) -> None:
     arguments = ["--name", "mine", "--build", "none"]
     assert run("en_sm", tmp_path, *arguments).exit_code == 0
-    inside = tmp_path / "spacy-elmo-mine-0.2.0" / "spacy_elmo_mine"
+    version = json.loads((EMBEDDED / "en_sm" / "meta.json").read_text("utf-8"))["version"]
+    inside = tmp_path / f"spacy-elmo-mine-{version}" / "spacy_elmo_mine"
     for name in ("weights.safetensors", "head.safetensors"):
         size = (EMBEDDED / "en_sm" / name).stat().st_size
         assert abs((inside / name).stat().st_size - size) < 100
