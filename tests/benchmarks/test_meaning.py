@@ -86,13 +86,21 @@ def test_polysemy(run: Run, tmp_path: Path) -> None:
     mine = {text for sentences in polysemy.SENTENCES.values() for text in sentences}
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("\n".join(set(senses) - mine), encoding="utf-8")
-    out = run("polysemy", corpus, "--words", "bank", "read", "--nearest", 1)
-    bank, read = out.strip().split("\n\n")
-    _, _, words, *sentence_rows = bank.splitlines()
-    assert "banks" in words
-    for row, sense in zip(sentence_rows, ("money", "river"), strict=True):
-        shown = re.sub(r"^… |\*\*| …$| \(0\.\d+\) \|$", "", row.split(" | ")[1])
-        assert [senses[text] for text in senses if shown in text] == [sense]
+    expected = {
+        "bank": ["money", "river"], "stick": ["wood", "adhere"], "bat": ["sport", "animal"],
+        "spring": ["season", "water"],
+    }  # fmt: skip
+    out = run("polysemy", corpus, "--words", *expected, "read", "--nearest", 1)
+    *found, read = out.strip().split("\n\n")
+    n_right = 0
+    for (word, wanted), lines in zip(expected.items(), found, strict=True):
+        _, _, words, *sentence_rows = lines.splitlines()
+        assert word != "bank" or "banks" in words
+        for row, sense in zip(sentence_rows, wanted, strict=True):
+            shown = re.sub(r"^… |\*\*| …$| \(0\.\d+\) \|$", "", row.split(" | ")[1])
+            [nearest] = {senses[text] for text in senses if shown in text}
+            n_right += nearest == sense
+    assert n_right >= 7  # of 8
     assert read.count("does not occur in the corpus") == 2
 
 
