@@ -80,7 +80,7 @@ def test_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     Path("heldout.txt").write_text("The bank closed. A river?\n", encoding="utf-8")
     names = run_page("language-model.md")
     assert names["both"] == ["<S>", "</S>", "<UNK>", "the", "closed"]
-    assert names["lm"].substitutes(names["words"], 2, 1)[0][0] == "flows"
+    assert names["lm"].substitutes(names["words"], 2, 1)[0][0] == "drains"
     assert names["surprisal"].known.all()
     assert names["doc"][5]._.surprisal > 10
 
