@@ -8,10 +8,10 @@ SHARDS the text, tokenized. Each ARM is ``name`` or ``name:section.setting=value
 learns the vectors in a file of `elmo encode --tokenized`, of sentences that it has. The learning
 rate warms up over the first 5 % of the processor's time (user and system; with --device cuda:0, of
 the clock's) and falls to zero over the last 40 % (--decay), so that a slower step has fewer of
-them. The third stage of en_sm's training was such an arm. Then the perplexity of held-out text is
-measured: --words of each text in DATA, with the full softmax, restricted to eval_vocab.txt. A line
-for each arm goes to OUT/results.jsonl; arms that have one are skipped, and an interrupted arm is
-resumed from its checkpoint, written every minute. `--table` prints the results.
+them. Then the perplexity of held-out text is measured: --words of each text in DATA, with the full
+softmax, restricted to eval_vocab.txt. A line for each arm goes to OUT/results.jsonl; arms that have
+one are skipped, and an interrupted arm is resumed from its checkpoint, written every minute.
+`--table` prints the results.
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@
 Takes ``model-best`` of a run of ``python -m spacy elmo pretrain``. The head is restricted to its
 most frequent words; the row of <UNK>, which now also stands for the words left out, is refitted on
 the training text, and all else stays as it is. The log and the config (without its paths) go along.
-The statistics of the run go along, too. A card, licence, meta.json, lists of texts and the log of a
-first training that are in OUT already stay there.
+The statistics of the run go along, too. A card, licence, meta.json, lists of texts and the logs
+of earlier stages of the training that are in OUT already stay there.
 
 --scale 2 2 multiplies the token vectors and the outputs of the LSTM layers, and divides the weights
-that read them: components learn best from vectors of about the scale 1, and the language model
-stays the same.
+that read them. The language model stays the same, but how well components learn from the vectors
+depends on their scale: choose it on dev sets.
 
 With --lang there is no head, unless --words is given; statistics are of the whole training text, as
 with --scale, and so are subwords, if the run has none; the card is written from the log of the run
