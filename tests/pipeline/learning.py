@@ -84,7 +84,8 @@ def start(nlp: Language, learn_rate: float = 0.05) -> tuple[list[Example], Adam]
         for node in pipe.model.walk():
             if node.name == "softmax":  # zeros let no gradient through
                 W = node.get_param("W")
-                node.set_param("W", np.sin(np.arange(W.size, dtype="float32")).reshape(W.shape))
+                values = np.sin(np.arange(W.size, dtype="float32")).reshape(W.shape)
+                node.set_param("W", node.ops.asarray(values))
     return examples, Adam(learn_rate)
 
 
