@@ -262,21 +262,40 @@ def squad_rows(folder: Path, split: str) -> Iterator[Row]:
 
 
 def propbank_rows(folder: Path, split: str) -> Iterator[Row]:
-    """Universal Propositions, whose roles are head words: the subtree of each is its span."""
-    text = (folder / f"en_ewt-up-{split}.conllu").read_text("utf-8")
-    for sentence in text.strip().split("\n\n"):
+    """Universal Propositions, whose roles are head words: the subtree of each is its span.
+
+    Raises:
+        ValueError: there is no predicate in the file.
+    """
+    path = folder / f"en_ewt-up-{split}.conllu"
+    found = False
+    for sentence in path.read_text("utf-8").strip().split("\n\n"):
         lines = [line.split("\t") for line in sentence.splitlines() if not line.startswith("#")]
         lines = [line for line in lines if line[0].isdigit()]
         heads = [int(line[6]) - 1 for line in lines]
         predicates = []
-        for column, i in enumerate(i for i, line in enumerate(lines) if line[9] != "_"):
-            roles = [
-                [*subtree(heads, j, i), line[10 + column]]
-                for j, line in enumerate(lines)
-                if len(line) > 10 + column and line[10 + column] != "_" and j != i
-            ]
-            predicates.append({"index": i, "roles": [[i, i + 1, "V"], *roles]})
+        for labels in zip(*map(role_labels, lines), strict=True):
+            if "V" in labels:
+                i = labels.index("V")
+                roles = [
+                    [*subtree(heads, j, i), label]
+                    for j, label in enumerate(labels)
+                    if label not in ("", "_") and j != i
+                ]
+                predicates.append({"index": i, "roles": [[i, i + 1, "V"], *roles]})
+        found = found or bool(predicates)
         yield {"words": [line[1] for line in lines], "predicates": predicates}
+    if not found:
+        raise ValueError(f"{path.resolve()} has no predicates: download it anew.")
+
+
+def role_labels(line: list[str]) -> list[str]:
+    """The role of a token for each predicate, V for the predicate itself: ``Args=`` in its last
+    column of CoNLL-U, or else the columns behind that and the one of the roleset."""
+    for part in line[9].split("|"):
+        if part.startswith("Args="):
+            return part.removeprefix("Args=").split("/")
+    return line[11:]
 
 
 def subtree(heads: list[int], root: int, without: int) -> tuple[int, int]:
