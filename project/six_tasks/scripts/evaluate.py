@@ -6,20 +6,22 @@ from pathlib import Path
 
 import spacy
 import typer
-from paper_tasks.arms import TASKS, error_reduction
+from paper_tasks.arms import ARMS, TASKS, error_reduction
 from paper_tasks.corpus import Corpus
 
+from .names import choose
 from .train import folder
 
 
 def main(run: Path, tasks: str = ",".join(TASKS), arms: str = "without,input") -> None:
     """Write RUN/scores.md; the error reduction is from the first arm to the second."""
-    names = arms.split(",")
+    names = choose("arms", arms, ARMS)
+    pair = ", " + " → ".join(names[:2]) if len(names) > 1 else ""
     lines = [
-        f"| | {' | '.join(names)} | error reduction | the paper's | error reduction |",
+        f"| | {' | '.join(names)} | error reduction{pair} | the paper's | error reduction |",
         "|---" * (len(names) + 4) + "|",
     ]
-    for name in tasks.split(","):
+    for name in choose("tasks", tasks, TASKS):
         task, scores = TASKS[name], []
         for arm in names:
             nlp = spacy.load(folder(run, name, arm) / "model-best")

@@ -15,13 +15,14 @@ from pathlib import Path
 
 import spacy
 import typer
-from paper_tasks.arms import TASKS
+from paper_tasks.arms import ARMS, TASKS
 from paper_tasks.draw import draw_answer, draw_clusters, draw_roles
 from paper_tasks.inputs import make_pair, make_question, mark_mentions, mark_predicates
 from paper_tasks.roles import roles_of
 from spacy import displacy
 from spacy.language import Language
 
+from .names import choose
 from .train import folder
 
 
@@ -87,8 +88,9 @@ EXAMPLES: dict[str, Callable[[Language], str]] = {
 def main(run: Path, tasks: str = ",".join(TASKS), arms: str = "without,input") -> None:
     """Print what the pipelines of the last arm predict, and write RUN/examples.html."""
     page = []
-    for task in tasks.split(","):
-        nlp = spacy.load(folder(run, task, arms.split(",")[-1]) / "model-best")
+    arm = choose("arms", arms, ARMS)[-1]
+    for task in choose("tasks", tasks, TASKS):
+        nlp = spacy.load(folder(run, task, arm) / "model-best")
         print(f"\n{task}")
         page.append(f"<h2>{task}</h2>\n{EXAMPLES[task](nlp)}")
     text = '<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Examples</title>\n' + "\n".join(page)

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import typer
-from paper_tasks.arms import TASKS, make_config
+from paper_tasks.arms import ARMS, TASKS, make_config
 from spacy.cli.train import train
 from wasabi import msg
+
+from .names import check, choose
 
 
 class Size(NamedTuple):
@@ -32,11 +34,12 @@ def main(
     seed: int = 0,
 ) -> None:
     """Write RUN/models/TASK-ARM; those that are finished stay."""
+    check("size", size, SIZES)
     chosen = SIZES[size]
     if Path(weights).exists():
         weights = str(Path(weights).resolve())
-    for task in tasks.split(","):
-        for arm in arms.split(","):
+    for task in choose("tasks", tasks, TASKS):
+        for arm in choose("arms", arms, ARMS):
             out = folder(run, task, arm)
             corpus = (run / "corpus" / task).resolve()
             files = {split: corpus / f"{split}.spacy" for split in ("train", "dev")}
