@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from .inputs import MENTIONS
 from .layers import Places, feed_forward, first_rows, read_places, softmax_over
 from .metrics import CoreferenceScores, Judgement, gap_scores
-from .pipes import default_model
+from .pipes import default_model, factory
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP035, UP045
@@ -173,7 +173,7 @@ def Coreference(
     return model
 
 
-@Language.factory(
+@factory(
     "coreference",
     assigns=["doc.spans"],
     default_config={"model": default_model("six_tasks.Coreference.v1"), "singletons": True},

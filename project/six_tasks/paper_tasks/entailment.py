@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from .inputs import HYPOTHESIS, PREMISE, given_text
 from .layers import Places, feed_forward, first_rows, indices, is_word, read_places, softmax_over
-from .pipes import LabelledPipe, default_model
+from .pipes import LabelledPipe, default_model, factory
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP035, UP045
@@ -85,7 +85,7 @@ def Entailment(
     return read_places(tok2vec, width, module, find_pairs, Softmax_v2(nO, hidden_width))
 
 
-@Language.factory(
+@factory(
     "entailment",
     assigns=["doc._.entailment"],
     default_config={"model": default_model("six_tasks.Entailment.v1")},

@@ -1,7 +1,7 @@
 """What the components share: their default models, and the labels that two of them have."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, TypeVar
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -10,6 +10,8 @@ from thinc.api import Model
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP035, UP045
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def default_model(architecture: str) -> Dict[str, Any]:
@@ -25,6 +27,12 @@ def default_model(architecture: str) -> Dict[str, Any]:
         "subword_features": True,
     }
     return {"@architectures": architecture, "tok2vec": tok2vec}
+
+
+def factory(name: str, **settings: Any) -> Callable[[F], F]:
+    """`Language.factory`, unless there is one of this name: each packaged pipeline has a copy of
+    this code, and several may be loaded."""
+    return (lambda make: make) if Language.has_factory(name) else Language.factory(name, **settings)
 
 
 class LabelledPipe(TrainablePipe):

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from .inputs import PASSAGE, QUESTION, given_text
 from .layers import BiLSTM, Places, first_rows, indices, is_word, read_places, softmax_over
 from .metrics import exact_match, token_f1
-from .pipes import default_model
+from .pipes import default_model, factory
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP035, UP045
@@ -107,7 +107,7 @@ def QuestionAnswering(
     return read_places(tok2vec, width, module, find_texts)
 
 
-@Language.factory(
+@factory(
     "question_answering",
     assigns=["doc.spans"],
     default_config={"model": default_model("six_tasks.QuestionAnswering.v1"), "max_answer": 30},

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from .inputs import PREDICATES, given_spans
 from .layers import BiLSTM, Places, first_rows, indices, is_word, read_places
 from .metrics import Counts, join_continued
-from .pipes import LabelledPipe, default_model
+from .pipes import LabelledPipe, default_model, factory
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP035, UP045
@@ -120,7 +120,7 @@ def SemanticRoles(
     return read_places(tok2vec, width, module, find_predicates, Softmax_v2(nO, 2 * hidden_width))
 
 
-@Language.factory(
+@factory(
     "semantic_roles",
     assigns=["doc.spans"],
     default_config={"model": default_model("six_tasks.SemanticRoles.v1")},

@@ -1,4 +1,4 @@
-"""A pipeline as a package, with the code of its component inside."""
+"""Pipelines as packages, each with the code of its component inside."""
 
 from __future__ import annotations
 
@@ -7,21 +7,31 @@ from pathlib import Path
 
 import paper_tasks
 import typer
+from paper_tasks.arms import ARMS, TASKS
 from spacy.cli.package import package
 from wasabi import msg
 
+from .names import choose
 from .train import folder
 
 CODE = Path(paper_tasks.__file__).parent
 
 
 def main(
-    run: Path, task: str = "roles", arms: str = "without,input", version: str = "1.0.0"
+    run: Path,
+    tasks: str = ",".join(TASKS),
+    arms: str = "without,input",
+    version: str = "1.0.0",
 ) -> None:
-    """Write RUN/packages/en_TASK-VERSION, which pip installs, of the last arm."""
-    model = folder(run, task, arms.split(",")[-1]) / "model-best"
+    """Write RUN/packages/en_TASK-VERSION, which pip installs, of each task in the last arm."""
     out = run / "packages"
     out.mkdir(exist_ok=True)
+    arm = choose("arms", arms, ARMS)[-1]
+    for task in choose("tasks", tasks, TASKS):
+        write_package(folder(run, task, arm) / "model-best", out, task, version)
+
+
+def write_package(model: Path, out: Path, task: str, version: str) -> None:
     package(model, out, name=task, version=version, create_sdist=False, force=True, silent=True)
     inside = out / f"en_{task}-{version}" / f"en_{task}"
     # Modules import each other relatively, so they work in any package.

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 from paper_tasks.arms import ARMS, TASKS, error_reduction, make_config
+from scripts.names import choose
 from spacy.util import load_model_from_config
 from weasel.util.config import load_project_config
+
+from .helpers import make_nlp
 
 PROJECT = Path(__file__).parents[3] / "project" / "six_tasks"
 COMMANDS = ("corpora", "train-tasks", "evaluate", "examples", "package")
@@ -64,6 +67,60 @@ def test_workflow() -> None:
     assert {command["name"] for command in config["commands"]} == set(COMMANDS)
 
 
+def test_names() -> None:
+    known = [*ARMS]
+    assert choose("arms", "without,input", known) == ["without", "input"]
+    assert choose("arms", "without, subwords, input and output", known) == [known[0], known[-1]]
+    assert choose("arms", "subwords,input and output", known) == ["subwords", "input and output"]
+
+
+@pytest.mark.parametrize("names", ["without,inputs", "", "input and"])
+def test_unknown_names(names: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        choose("arms", names, list(ARMS))
+    error = capsys.readouterr().out
+    assert f"--vars.arms: there is no {names.split(',')[-1]!r}" in error
+    assert "Choose from: without; input;" in error
+
+
+def run_script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"scripts.{name}", *arguments]
+    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("name", ["corpora", "train"])
+def test_unknown_size(name: str, tmp_path: Path) -> None:
+    result = run_script(name, str(tmp_path), "--size", "tinny")
+    assert result.returncode == 1 and "--vars.size: there is no 'tinny'" in result.stdout
+
+
+def test_packages(corpora: Path, tmp_path: Path) -> None:
+    """Two in one process, each with the code inside."""
+    for task in ("roles", "coreference"):
+        out = tmp_path / "models" / f"{task}-input"
+        out.mkdir(parents=True)
+        make_nlp(corpora, task).to_disk(out / "model-best")
+    result = run_script("package", str(tmp_path), "--tasks", "roles,coreference")
+    assert result.returncode == 0, result.stdout + result.stderr
+    code = (
+        "import en_coreference, en_roles\n"
+        "from en_roles.inputs import mark_predicates\n"
+        "nlp = en_roles.load()\n"
+        "doc = nlp(mark_predicates(nlp.make_doc('Anna sold the boat.'), [1]))\n"
+        "print(doc.spans['predicates'][0], 'roles' in doc.spans)\n"
+        "print(en_coreference.load()('Anna left.'))"
+    )
+    packages = list((tmp_path / "packages").iterdir())
+    for package in packages:  # as its setup.py does
+        shutil.copy(package / "meta.json", package / package.name.removesuffix("-1.0.0"))
+    path = os.pathsep.join([*map(str, packages), os.environ.get("PYTHONPATH", "")])
+    loaded = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert loaded.stdout == "sold True\nAnna left.\n", loaded.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_all_without_downloads(tmp_path: Path) -> None:
@@ -76,22 +133,9 @@ def test_all_without_downloads(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     out = project / "runs" / "tiny"
     table = (out / "scores.md").read_text("utf-8").splitlines()
+    assert "error reduction, without → input" in table[0]
     assert len(table) == 2 + 6 and "81.4 → 84.6" in table[4]
     page = (out / "examples.html").read_text("utf-8")
     assert page.count("<h2>") == 6 and "Who sold the boat?" in page
     assert "no doc.spans" not in result.stdout
-    code = (
-        "import en_roles\n"  # the package, with the code inside
-        "nlp = en_roles.load()\n"
-        "doc = nlp.make_doc('Anna sold the boat.')\n"
-        "doc.spans['predicates'] = [doc[1:2]]\n"
-        "print(len(nlp(doc).spans['roles']) >= 0)"
-    )
-    package = out / "packages" / "en_roles-1.0.0"
-    shutil.copy(package / "meta.json", package / "en_roles")  # as its setup.py does
-    path = [str(package), environment.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(path)
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
-    assert loaded.stdout == "True\n", loaded.stderr
+    assert len(list((out / "packages").iterdir())) == 6
