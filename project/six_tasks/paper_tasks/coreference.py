@@ -17,10 +17,10 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
-from .inputs import MENTIONS
+from .inputs import MENTIONS, not_empty
 from .layers import Places, feed_forward, first_rows, read_places, softmax_over
 from .metrics import CoreferenceScores, Judgement, gap_scores
-from .pipes import default_model, factory
+from .pipes import at_least_one, default_model, factory
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP035, UP045
@@ -113,9 +113,14 @@ class SpanRanking(nn.Module):
 
 def candidates(doc: Doc, max_width: int) -> np.ndarray:
     """The mentions that are given, or else all spans of a sentence up to a length that neither
-    start nor end with a punctuation mark: ``(n, 2)``, in the order of the text."""
+    start nor end with a punctuation mark: ``(n, 2)``, in the order of the text.
+
+    Raises:
+        ValueError: a given one is empty.
+    """
     if MENTIONS in doc.spans:
-        given = sorted({(span.start, span.end) for span in doc.spans[MENTIONS]})
+        spans = not_empty(doc, MENTIONS, doc.spans[MENTIONS])
+        given = sorted({(span.start, span.end) for span in spans})
         return np.array(given, dtype="int64").reshape(-1, 2)
     if not len(doc):
         return np.zeros((0, 2), dtype="int64")
@@ -165,7 +170,13 @@ def Coreference(
 
     Returns:
         Docs to four arrays for each of them, see `SpanRanking`.
+
+    Raises:
+        ValueError: ``max_width`` is below 1, or ``mentions_per_word`` not above 0.
     """
+    at_least_one(max_width=max_width)
+    if mentions_per_word <= 0:
+        raise ValueError(f"mentions_per_word is {mentions_per_word}: set it above 0.")
     module = SpanRanking(width, hidden_width, dropout, max_width, max_antecedents)
     places = partial(find_candidates, max_width=max_width, mentions_per_word=mentions_per_word)
     model = read_places(tok2vec, width, module, places)

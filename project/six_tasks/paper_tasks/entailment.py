@@ -118,11 +118,21 @@ class EntailmentClassifier(LabelledPipe):
                 doc._.entailment = dict(zip(self.labels, map(float, row), strict=True))
 
     def get_loss(self, examples: Sequence[Example], scores: Floats2d) -> tuple[float, Floats2d]:
-        """Cross-entropy, and its gradient by the logits."""
+        """Cross-entropy, and its gradient by the logits.
+
+        Raises:
+            ValueError: a Doc has a class that was not found at initialize.
+        """
         truths = np.zeros(scores.shape, dtype="float32")
         known = np.zeros((len(examples), 1), dtype="float32")
         for i, example in enumerate(examples):
             for label, value in (example.reference._.entailment or {}).items():
+                if label not in self.labels:
+                    raise ValueError(
+                        f"The Doc {example.text[:40]!r} has the class {label!r}, but initialize "
+                        f"found {', '.join(map(repr, self.labels))}: initialize with Docs of all "
+                        f"classes."
+                    )
                 truths[i, self.labels.index(label)] = value
                 known[i] = 1
         probabilities = self.model.ops.to_numpy(scores)

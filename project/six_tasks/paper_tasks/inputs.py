@@ -30,14 +30,29 @@ def make_question(nlp: Language, question: str, passage: str) -> Doc:
 
 
 def mark_predicates(doc: Doc, indices: Iterable[int]) -> Doc:
-    """Mark the tokens whose arguments are asked for, and return the same Doc."""
+    """Mark the tokens whose arguments are asked for, and return the same Doc.
+
+    Raises:
+        ValueError: the Doc has no token of an index.
+    """
+    indices = list(indices)
+    for i in indices:
+        if not 0 <= i < len(doc):
+            raise ValueError(
+                f"mark_predicates: index {i}, but the Doc {doc.text[:40]!r} has {len(doc)} tokens, "
+                f"numbered from 0."
+            )
     doc.spans[PREDICATES] = [doc[i : i + 1] for i in indices]
     return doc
 
 
 def mark_mentions(doc: Doc, spans: Iterable[Span]) -> Doc:
-    """Give the mentions of a Doc, so that they are not to be found, and return the same Doc."""
-    doc.spans[MENTIONS] = list(spans)
+    """Give the mentions of a Doc, so that they are not to be found, and return the same Doc.
+
+    Raises:
+        ValueError: a span is empty.
+    """
+    doc.spans[MENTIONS] = not_empty(doc, MENTIONS, spans)
     return doc
 
 
@@ -55,6 +70,22 @@ def join(nlp: Language, texts: dict[str, str]) -> Doc:
         joined.spans[key] = [joined[start : start + len(doc)]]
         start += len(doc)
     return joined
+
+
+def not_empty(doc: Doc, key: str, spans: Iterable[Span]) -> list[Span]:
+    """The spans as a list.
+
+    Raises:
+        ValueError: one is empty.
+    """
+    spans = list(spans)
+    for span in spans:
+        if not len(span):
+            raise ValueError(
+                f"doc.spans[{key!r}] of {doc.text[:40]!r} has an empty span at token "
+                f"{span.start}: give spans of one token or more."
+            )
+    return spans
 
 
 def given_spans(doc: Doc, key: str, advice: str) -> Sequence[Span]:

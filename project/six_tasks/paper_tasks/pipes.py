@@ -35,6 +35,17 @@ def factory(name: str, **settings: Any) -> Callable[[F], F]:
     return (lambda make: make) if Language.has_factory(name) else Language.factory(name, **settings)
 
 
+def at_least_one(**settings: int) -> None:
+    """Refuse settings below 1.
+
+    Raises:
+        ValueError: one is.
+    """
+    for name, value in settings.items():
+        if value < 1:
+            raise ValueError(f"{name} is {value}: set it to 1 or more.")
+
+
 class LabelledPipe(TrainablePipe):
     """A component with labels, which it finds out from the training data.
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from .inputs import PASSAGE, QUESTION, given_text
 from .layers import BiLSTM, Places, first_rows, indices, is_word, read_places, softmax_over
 from .metrics import exact_match, token_f1
-from .pipes import default_model, factory
+from .pipes import at_least_one, default_model, factory
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP035, UP045
@@ -128,12 +128,16 @@ class QuestionAnswerer(TrainablePipe):
 
     Attributes:
         max_answer: the most tokens of an answer.
+
+    Raises:
+        ValueError: ``max_answer`` is below 1.
     """
 
     def __init__(
         self, vocab: Vocab, model: Model, name: str = "question_answering", *, max_answer: int = 30
     ):
         self.vocab, self.model, self.name = vocab, model, name
+        at_least_one(max_answer=max_answer)
         self.max_answer = max_answer
         self.cfg: Dict[str, Any] = {}
 

@@ -13,10 +13,10 @@ from thinc.api import Model, Softmax_v2
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
-from .inputs import PREDICATES, given_spans
+from .inputs import PREDICATES, given_spans, not_empty
 from .layers import BiLSTM, Places, first_rows, indices, is_word, read_places
 from .metrics import Counts, join_continued
-from .pipes import LabelledPipe, default_model, factory
+from .pipes import LabelledPipe, at_least_one, default_model, factory
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP035, UP045
@@ -66,11 +66,15 @@ class PredicateLSTM(nn.Module):
 
 
 def find_scopes(docs: Sequence[Doc]) -> List[Scope]:
-    """All predicates of a batch."""
+    """All predicates of a batch.
+
+    Raises:
+        ValueError: a Doc has none marked, or an empty span.
+    """
     scopes = []
     for i, doc in enumerate(docs):
         has_sents = doc.has_annotation("SENT_START")
-        for span in given_spans(doc, PREDICATES, ADVICE):
+        for span in not_empty(doc, PREDICATES, given_spans(doc, PREDICATES, ADVICE)):
             sent = span.sent if has_sents else doc[:]
             scopes.append(Scope(i, sent.start, sent.end, span))
     return scopes
@@ -115,7 +119,11 @@ def SemanticRoles(
     Returns:
         Docs to probabilities of tags ``(n_words, nO)``, for each word of each predicate's sentence,
         in the order of the predicates.
+
+    Raises:
+        ValueError: ``depth`` is below 1.
     """
+    at_least_one(depth=depth)
     module = PredicateLSTM(width, hidden_width, depth, dropout)
     return read_places(tok2vec, width, module, find_predicates, Softmax_v2(nO, 2 * hidden_width))
 
@@ -212,7 +220,9 @@ def roles_of(doc: Doc, predicate: int) -> List[Span]:
 
 
 def arguments(spans: Iterable[Span]) -> set[Any]:
-    return join_continued((s.start, s.end, s.label_) for s in spans if s.label_ != "V")
+    """Labels and places of the arguments, without the predicate and what continues it."""
+    joined = join_continued((s.start, s.end, s.label_) for s in spans)
+    return {(label, places) for label, places in joined if label != "V"}
 
 
 def split_rows(docs: Sequence[Doc], rows: np.ndarray) -> Iterable[Tuple[Scope, np.ndarray]]:

@@ -11,11 +11,12 @@ import pytest
 import spacy
 from paper_tasks.coreference import Ranked, candidates, clusters_of, find_clusters, link_loss
 from paper_tasks.corpus import make_example
+from paper_tasks.draw import draw_answer, draw_clusters, draw_roles
 from paper_tasks.inputs import make_pair, make_question, mark_mentions, mark_predicates
 from paper_tasks.questions import best_span
 from paper_tasks.roles import allowed_moves, roles_of, spans_of, viterbi
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 
 from ...pipeline.helpers import finite_difference
 from .helpers import COMPONENTS, examples, make_nlp, train, unannotated
@@ -157,6 +158,79 @@ def test_nothing_is_asked(corpora: Path, task: str, message: str) -> None:
         nlp("Who left?")
     assert not nlp("").spans.get("roles")
     assert [len(doc) for doc in nlp.pipe(["", ""])] == [0, 0]
+
+
+@pytest.mark.parametrize("index", [9, 3, -1])
+def test_predicates_that_are_no_tokens(index: int) -> None:
+    doc = spacy.blank("en")("Anna left.")
+    message = f"index {index}, but the Doc 'Anna left.' has 3 tokens, numbered from 0."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        mark_predicates(doc, [1, index])
+
+
+def test_empty_spans(corpora: Path) -> None:
+    message = r"'Anna left.' has an empty span at token 1: give"
+    doc = spacy.blank("en")("Anna left.")
+    with pytest.raises(ValueError, match=message):
+        mark_mentions(doc, [doc[0:1], doc[1:1]])
+    for task, key in (("roles", "predicates"), ("coreference", "mentions")):
+        nlp = make_nlp(corpora, task)
+        doc = nlp.make_doc("Anna left.")
+        doc.spans[key] = [doc[1:1]]
+        with pytest.raises(ValueError, match=message):
+            nlp(doc)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("question_answering", {"max_answer": 0}, "max_answer is 0: set it to 1 or more."),
+        ("coreference", {"max_width": 0}, "max_width is 0: set it to 1 or more."),
+        ("coreference", {"mentions_per_word": 0.0}, "mentions_per_word is 0.0: set it above 0."),
+        ("semantic_roles", {"depth": 0}, "depth is 0: set it to 1 or more."),
+    ],
+)
+def test_settings_that_are_too_small(name: str, settings: dict[str, Any], message: str) -> None:
+    config = settings if "max_answer" in settings else {"model": settings}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        spacy.blank("en").add_pipe(name, config=config)
+
+
+def test_new_class(corpora: Path) -> None:
+    nlp = make_nlp(corpora, "entailment")
+    doc = make_pair(nlp, "Anna left.", "She left.")
+    doc._.entailment = {"maybe": 1.0}
+    message = r"^The Doc 'Anna left. She left.*' has the class 'maybe', but initialize found 'con"
+    with pytest.raises(ValueError, match=message):
+        nlp.update([make_example(doc)])
+
+
+def test_drawn() -> None:
+    nlp = spacy.blank("en")
+    doc = nlp("Anna left.")
+    with pytest.raises(ValueError, match=r"no doc\.spans\['question'\]: make it by make_question"):
+        draw_answer(doc)
+    with pytest.raises(ValueError, match=r"no doc\.spans\['predicates'\]: make it by mark_pred"):
+        draw_roles(doc)
+    assert "Anna" in draw_clusters(doc)
+    assert draw_roles(mark_predicates(doc, [1])).count("Anna") == 1
+    question = make_question(nlp, "Is <b> a tag?", "Yes, <b> is.")
+    question.spans["answers"] = [question[-5:-4]]
+    html = draw_answer(question)
+    assert "Is &lt;b&gt; a tag?" in html and "answer" in html and "<b>" not in html
+
+
+def test_continued_predicates_are_no_arguments(corpora: Path) -> None:
+    nlp = make_nlp(corpora, "roles")
+    doc = mark_predicates(nlp.make_doc("Anna gave it up."), [1])
+    spans = [(0, 1, "ARG0"), (1, 2, "V"), (2, 3, "ARG1"), (3, 4, "C-V")]
+    doc.spans["roles"] = [Span(doc, *span, span_id=1) for span in spans]
+    example = make_example(doc)
+    example.predicted.spans["roles"] = [
+        Span(example.predicted, *span, span_id=1) for span in spans[:3]
+    ]
+    found = nlp.get_pipe("semantic_roles").score([example])
+    assert (found["roles_p"], found["roles_r"]) == (1, 1)
 
 
 def test_two_questions(corpora: Path) -> None:
