@@ -43,14 +43,23 @@ LOCAL = {
 def write_corpus(
     out: Path, task: str, local: Path | None = None, assets: Path | None = Path("assets")
 ) -> None:
-    """Write the Docs of a task to ``out/{train,dev,test}.spacy``; files that are there stay.
+    """Write the Docs of a task to ``out/{train,dev,test}.spacy``; files that are there stay, if
+    they are of the same data, which ``out/source.txt`` names.
 
     Args:
         out: a directory.
         task, local, assets: see `read_docs`.
+
+    Raises:
+        ValueError: the data are not there.
     """
     nlp = tokenizer()
     out.mkdir(parents=True, exist_ok=True)
+    source, note = str(find_source(task, "train", local, assets)), out / "source.txt"
+    if not note.exists() or note.read_text("utf-8") != source:
+        for split in SPLITS:
+            (out / f"{split}.spacy").unlink(missing_ok=True)
+        note.write_text(source, "utf-8")
     for split in SPLITS:
         if not (path := out / f"{split}.spacy").exists():
             docs = read_docs(nlp, task, split, local, assets)
@@ -80,23 +89,33 @@ def read_docs(
     Raises:
         ValueError: the data are not there.
     """
-    if local is None and assets is None:
+    path = find_source(task, split, local, assets)
+    if path is None:
         return [MAKE[task](nlp, row) for row in tiny_rows(task, split)]
-    path = local / LOCAL[task].format(split) if local else assets
     try:
         if task == "ner":
-            text = unpack(path) if local else iob_text(path, split)
-            return list(conll_ner_to_docs(text, n_sents=1, no_print=True))
+            return list(conll_ner_to_docs(iob_text(path), n_sents=1, no_print=True))
         rows = read_jsonl(path) if local else list(ASSETS[task](path, split))
     except FileNotFoundError as error:
         raise ValueError(
             f"There is no {error.filename}. Download the data with `python -m spacy project assets "
-            f"--extra`, or name a folder that has them with --vars.local."
+            f"project/six_tasks --extra`, or name a folder that has them with --vars.local; a "
+            f"relative one starts from project/six_tasks."
         ) from None
     docs = (MAKE[task](nlp, row) for row in rows)
     if task == "coreference" and split == "train":
         return [piece for doc in docs for piece in pieces(doc, PIECE)]
     return list(docs)
+
+
+def find_source(task: str, split: str, local: Path | None, assets: Path | None) -> Path | None:
+    """The file or folder with the data of a split, see `read_docs`; None: our own sentences."""
+    if local:
+        return (local / LOCAL[task].format(split)).resolve()
+    if assets and task == "ner":  # CoNLL-2003's, if a user has it, or WNUT-17's
+        name = "conll2003" if (assets / "conll2003.train.iob").exists() else "ner"
+        return (assets / f"{name}.{split}.iob").resolve()
+    return assets and assets.resolve()
 
 
 def unpack(path: Path) -> str:
@@ -362,11 +381,10 @@ def stsa_rows(folder: Path, split: str) -> Iterator[Row]:
         yield {"text": text, "label": SENTIMENTS[int(label)]}
 
 
-def iob_text(folder: Path, split: str) -> str:
-    """A file of tokens and BIO tags: CoNLL-2003's, if a user has it, or WNUT-17's."""
-    found = folder / f"conll2003.{split}.iob"
-    text = (found if found.exists() else folder / f"ner.{split}.iob").read_text("utf-8")
-    return "\n".join(line.strip() for line in text.splitlines()) + "\n"
+def iob_text(path: Path) -> str:
+    """A file of tokens and BIO tags, without CoNLL-2003's marks of documents."""
+    lines = [line.strip() for line in unpack(path).split("\n")]
+    return "\n".join(line for line in lines if not line.startswith("-DOCSTART-")) + "\n"
 
 
 ASSETS: dict[str, Callable[[Path, str], Iterator[Row]]] = {

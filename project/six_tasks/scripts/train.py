@@ -10,6 +10,8 @@ from paper_tasks.arms import ARMS, TASKS, make_config
 from spacy.cli.train import train
 from wasabi import msg
 
+from spacy_elmo.weights.find import find_weights
+
 from .names import check, choose
 
 
@@ -21,7 +23,8 @@ class Size(NamedTuple):
     evaluations: int = 10
 
 
-SIZES = {"tiny": Size(0.01, 0, 1), "small": Size(0.25, 200, 2), "full": Size()}
+FEWEST = 60  # steps
+SIZES = {"tiny": Size(0.0, 0, 1), "small": Size(0.25, 200, 2), "full": Size()}
 
 
 def main(
@@ -38,6 +41,11 @@ def main(
     chosen = SIZES[size]
     if Path(weights).exists():
         weights = str(Path(weights).resolve())
+    try:
+        find_weights(weights)
+    except ValueError as error:
+        hint = f"As a path, they are {Path(weights).resolve()}."
+        msg.fail("Cannot read --vars.weights", f"{error} {hint}", exits=1)
     for task in choose("tasks", tasks, TASKS):
         for arm in choose("arms", arms, ARMS):
             out = folder(run, task, arm)
@@ -45,13 +53,14 @@ def main(
             files = {split: corpus / f"{split}.spacy" for split in ("train", "dev")}
             how = {"weights": weights, "seed": seed, "dev_limit": chosen.dev_limit}
             most = make_config(task, arm, **files, **how)["training"]["max_steps"]
-            n = max(10, round(chosen.steps * most))
+            n = max(FEWEST, round(chosen.steps * most))
             n = min(n, steps or n)
             config = make_config(
                 task, arm, steps=n, eval_every=max(1, n // chosen.evaluations), **files, **how
             )
             finished = out / "finished.cfg"  # spaCy writes models before the end of a training
-            if finished.exists() and finished.read_text("utf-8") == config.to_str():
+            trained = config.to_str() + f"# {(corpus / 'source.txt').read_text('utf-8')}\n"
+            if finished.exists() and finished.read_text("utf-8") == trained:
                 msg.info(f"{out} is trained already")
                 continue
             finished.unlink(missing_ok=True)
@@ -59,7 +68,7 @@ def main(
             out.mkdir(parents=True, exist_ok=True)
             config.to_disk(out / "config.cfg")
             train(out / "config.cfg", out)
-            finished.write_text(config.to_str(), encoding="utf-8")
+            finished.write_text(trained, encoding="utf-8")
 
 
 def folder(run: Path, task: str, arm: str) -> Path:

@@ -94,6 +94,13 @@ def test_unknown_size(name: str, tmp_path: Path) -> None:
     assert result.returncode == 1 and "--vars.size: there is no 'tinny'" in result.stdout
 
 
+def test_unknown_weights(tmp_path: Path) -> None:
+    result = run_script("train", str(tmp_path), "--weights", "my_weights")
+    assert result.returncode == 1
+    printed = " ".join(result.stdout.split())
+    assert "'my_weights'" in printed and "As a path, they are /" in printed
+
+
 def test_packages(corpora: Path, tmp_path: Path) -> None:
     """Two in one process, each with the code inside."""
     for task in ("roles", "coreference"):

@@ -184,19 +184,41 @@ def test_propositions(text: str, tmp_path: Path) -> None:
 
 def test_names(tmp_path: Path) -> None:
     (tmp_path / "ner.dev.iob").write_text(
-        "Ann\tB-person\nleft\tO\n\t\nDover\tB-location\n", "utf-8"
+        "-DOCSTART- O\n\nAnn\tB-person\nleft\tO\n\t\nDover\tB-location\n", "utf-8"
     )
     docs = read_docs(NLP, "ner", "dev", None, tmp_path)
     assert [[ent.text for ent in doc.ents] for doc in docs] == [["Ann"], ["Dover"]]
 
 
-def test_local_folder(tmp_path: Path) -> None:
+def test_other_data(tmp_path: Path) -> None:
+    """A corpus is made anew from them, and kept otherwise."""
+    assets, out = tmp_path / "assets", tmp_path / "ner"
+    assets.mkdir()
+
+    def first_word() -> str:
+        write_corpus(out, "ner", None, assets)
+        return next(Corpus(str(out / "train.spacy"))(NLP)).reference[0].text
+
+    def write(name: str, word: str) -> None:
+        for split in ("train", "dev", "test"):
+            (assets / f"{name}.{split}.iob").write_text(f"{word} B-person\nleft O\n", "utf-8")
+
+    write_corpus(out, "ner", None, None)
+    write("ner", "Anna")
+    assert first_word() == "Anna"
+    write("ner", "Nora")
+    assert first_word() == "Anna"
+    write("conll2003", "Emil")
+    assert first_word() == "Emil"
+
+
+def test_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / LOCAL["sentiment"].format("train")
     path.parent.mkdir(parents=True)
     path.write_bytes(lzma.compress(b'{"text": "so funny", "label": "POS"}\n'))
     [doc] = read_docs(NLP, "sentiment", "train", tmp_path, None)
     assert doc.cats["POS"] == 1 and len(doc.cats) == 5
-    with pytest.raises(
-        ValueError, match=r"There is no .*train\.jsonl\.xz\. Download the data with"
-    ):
-        read_docs(NLP, "roles", "train", tmp_path, None)
+    monkeypatch.chdir(tmp_path)
+    message = f"There is no {tmp_path / 'six'}.*train.jsonl.xz. Download the data with `python -m"
+    with pytest.raises(ValueError, match=message):
+        read_docs(NLP, "roles", "train", Path("."), None)
