@@ -3,7 +3,7 @@
 import paper_tasks, spacy
 from paper_tasks.inputs import make_question
 
-nlp = spacy.load("runs/full/models/questions-input/model-best")
+nlp = spacy.load("runs/tiny/models/questions-input/model-best")
 doc = nlp(make_question(nlp, "Who sold the boat?", "It was late. Anna sold the boat in Dover."))
 print(doc.spans["answers"])
 """
@@ -44,6 +44,7 @@ def questions(nlp: Language) -> str:
 
 
 def roles(nlp: Language) -> str:
+    nlp.add_pipe("sentencizer", first=True)  # arguments are looked for in the sentence
     doc = nlp(mark_predicates(nlp.make_doc("Anna sold the boat in Dover and left Wales."), [1, 7]))
     for predicate in doc.spans["predicates"]:
         found = roles_of(doc, predicate.start)
@@ -52,6 +53,7 @@ def roles(nlp: Language) -> str:
 
 
 def coreference(nlp: Language) -> str:
+    nlp.add_pipe("sentencizer", first=True)  # no mention goes across two sentences
     doc = nlp("Anna sold the boat in Dover. She liked it.")
     for key, cluster in doc.spans.items():
         if key.startswith("coref_clusters"):
@@ -60,6 +62,7 @@ def coreference(nlp: Language) -> str:
 
 
 def gap(nlp: Language) -> str:
+    nlp.add_pipe("sentencizer", first=True)  # as in training
     doc = nlp.make_doc("Anna met Oscar in Dover because she lived there.")
     doc = nlp(mark_mentions(doc, [doc[0:1], doc[2:3], doc[6:7]]))
     print([list(group) for key, group in doc.spans.items() if key.startswith("coref_clusters")])
