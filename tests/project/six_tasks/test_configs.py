@@ -145,4 +145,5 @@ def test_all_without_downloads(tmp_path: Path) -> None:
     page = (out / "examples.html").read_text("utf-8")
     assert page.count("<h2>") == 6 and "Who sold the boat?" in page
     assert "no doc.spans" not in result.stdout
+    assert "Dover. She" not in result.stdout  # mentions stay in the sentence
     assert len(list((out / "packages").iterdir())) == 6
