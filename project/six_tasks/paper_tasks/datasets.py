@@ -10,6 +10,7 @@ import random
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -293,7 +294,7 @@ def propbank_rows(folder: Path, split: str) -> Iterator[Row]:
         lines = [line for line in lines if line[0].isdigit()]
         heads = [int(line[6]) - 1 for line in lines]
         predicates = []
-        for labels in zip(*map(role_labels, lines), strict=True):
+        for labels in zip_longest(*map(role_labels, lines), fillvalue="_"):
             if "V" in labels:
                 i = labels.index("V")
                 roles = [

@@ -121,6 +121,7 @@ UP_MISC = """\
 
 # text = Yes
 1\tYes\t_\t_\t_\t_\t0\troot\t_\tSpaceAfter=No|Framefile=-|Roleset=-|Args=
+2\t.\t_\t_\t_\t_\t1\tpunct\t_\t_
 
 """
 LITBANK = """\
