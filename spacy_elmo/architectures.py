@@ -1,4 +1,4 @@
-"""Every registered name, a cheap constructor each: none of them opens a file."""
+"""Every registered name but the factories, a cheap constructor each."""
 
 from inspect import signature
 from typing import Any, List, Optional, Union

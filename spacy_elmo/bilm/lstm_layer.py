@@ -21,7 +21,12 @@ from .config import BiLMConfig
 from .kernel.lstm import BLOCK, KernelLSTM, load_kernel
 from .lstm_steps import LSTMOptions, OperatorLSTM
 from .sentence_packing import Packing
-from .torch_precision import autocast_type, has_fast_bfloat16, switch_off_tf32
+from .torch_precision import (
+    autocast_type,
+    has_fast_bfloat16,
+    matmul_precision,
+    switch_off_tf32,
+)
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
 
@@ -75,7 +80,7 @@ class LSTMLayer(nn.Module):
             return self.forward_torch(x, packing, h0, c0)
         function: Any = OperatorLSTM
         if self.compiled:
-            medium = torch.get_float32_matmul_precision() == "medium"
+            medium = matmul_precision(x.device) == "medium"
             bfloat16 = product_type == torch.bfloat16
             if product_type == torch.float32 and medium:
                 bfloat16 = has_fast_bfloat16()

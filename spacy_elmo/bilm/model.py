@@ -27,7 +27,7 @@ from .warm_state import compute_warm_state
 from .word_cache import WordCache
 
 Derived = TypeVar("Derived")
-WORK_OF_THREAD = 2**28  # multiplications in a layer that pay for a thread, see `BiLM.read`
+LAYER_WORK_PER_THREAD = 2**28  # multiplications in a layer that pay for a thread, see `BiLM.read`
 State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
 
 
@@ -293,7 +293,7 @@ class BiLM(nn.Module):
                 ends[0][:, :, batch], ends[1][:, :, batch] = end
 
         n_threads = 1
-        paying = int(n_tokens * self.config.layer_size / WORK_OF_THREAD)
+        paying = int(n_tokens * self.config.layer_size / LAYER_WORK_PER_THREAD)
         if paying and self._is_divisible():
             with threads_for(WORK_PER_THREAD * paying, self.n_threads):
                 n_threads = min(torch.get_num_threads(), paying)

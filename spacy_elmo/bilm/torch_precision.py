@@ -42,9 +42,19 @@ def autocast_type(device: torch.device) -> torch.dtype | None:
     return torch.get_autocast_dtype(device.type) if is_enabled else None
 
 
+def matmul_precision(device: torch.device) -> str:
+    """Return the precision of float32 products on a device: ``"highest"``, ``"high"`` or
+    ``"medium"``. PyTorch's own function raises where one of its newer switches was set."""
+    backend: Any = torch.backends.cuda if device.type == "cuda" else torch.backends.mkldnn
+    switch = getattr(getattr(backend, "matmul", None), "fp32_precision", None)
+    if switch is None:  # an older PyTorch
+        return torch.get_float32_matmul_precision()
+    return {"tf32": "high", "bf16": "medium"}.get(switch, "highest")
+
+
 def rounding(device: torch.device) -> tuple[torch.dtype | None, str]:
     """Return PyTorch's rounding of products; in caches, part of the key of what they hold."""
-    return autocast_type(device), torch.get_float32_matmul_precision()
+    return autocast_type(device), matmul_precision(device)
 
 
 @cache

@@ -15,9 +15,8 @@ from ..bilm.warm_state import N_STREAMS, compute_warm_state
 from ..lm.head import load_head, save_head
 from ..lm.softmax import SoftmaxHead
 from ..lm.vocabulary import Vocabulary
-from ..text.readers import blank
+from ..text.readers import blank, read_paragraphs
 from ..text.segments import split_text
-from ..text.shards import read_lines
 from ..util.files import read_whole, reading, write_bytes
 from ..weights.layout import STATISTICS, SUBWORDS, Card, Weights
 from ..weights.native import save_bilm
@@ -140,7 +139,7 @@ class Bundle:
         """The sentences of a text, tokenized by the tokenizer of the card, or of its language."""
         meta = self.card.meta
         nlp = _blank(str(meta.get("lang") or "xx"), meta.get("tokenizer"))
-        return list(split_text(nlp, read_lines(text)))
+        return list(split_text(nlp, read_paragraphs(text)))
 
     def save(self, directory: Path, layout: str = "native", half: bool = False) -> None:
         """Write the biLM with its card, its head and the other files that belong to it.

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def perplexity_cli(
     weights: Annotated[str, typer.Argument(help="Name, directory or zip of a biLM with a language-model head", metavar="NAME")],
-    text: Annotated[Path, typer.Argument(help="Raw text in any format of `elmo tokenize`, or a directory of shards", metavar="TEXT")],
-    tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="TEXT is a file of one sentence per line, words separated by spaces")] = False,
+    text: Annotated[Path, typer.Argument(help="Raw text, a file or directory, in any format of `elmo tokenize`, or its output", metavar="TEXT")],
+    tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="TEXT has one sentence per line, words separated by spaces")] = False,
     vocab: Annotated[Path | None, typer.Option("--vocab", help="File of words, one per line, to restrict the vocabulary of the head to. All other words count as <UNK>, with the sum of their probabilities. To compare heads with different vocabularies, give the words that both have", dir_okay=False)] = None,
     lang: options.TokenizerLang = None,
     precision: options.Precision = "float32",
@@ -90,9 +90,10 @@ def read_text(
     weights: Weights, text: Path, tokenized: bool, lang: str | None
 ) -> Iterator[list[str]]:
     """The sentences of a text, raw or tokenized."""
-    from ..text.readers import blank_pipeline, tokenize_files
-    from ..text.shards import Shards
+    from ..text.readers import FORMATS, TEXT_SUFFIXES, blank_pipeline, tokenize_files
+    from ..text.shards import META, Shards, find_files
 
-    if tokenized or text.is_dir():
+    if tokenized or (text / META).is_file():
         return Shards(text).sentences()
-    return tokenize_files(blank_pipeline(weights, lang), [text], n_process=1)
+    files = find_files(text, TEXT_SUFFIXES, "texts", FORMATS) if text.is_dir() else [text]
+    return tokenize_files(blank_pipeline(weights, lang), files, n_process=1)

@@ -118,6 +118,8 @@ class Encoder(Settings):
         name = self.component or next(reversed(found), None)
         if self.listener is not None:
             name = self.listener.upstream
+        elif name not in found:  # it may listen by spaCy's own listener
+            name = next((each for each, pipe in found.items() if name in pipe.listener_map), name)
         if name not in found:
             raise ValueError(
                 f"The pipeline '{self.pipeline}' has no "
@@ -140,7 +142,13 @@ class Encoder(Settings):
         return zlib.crc32(b"".join(saved))
 
     def __call__(self, rows: Iterable[Row]) -> list[np.ndarray]:
-        """The vectors of texts, or of lists of words: ``(n, *shape)`` for each."""
+        """The vectors of texts, or of lists of words: ``(n, *shape)`` for each.
+
+        Raises:
+            ValueError: one text instead of a list.
+        """
+        if isinstance(rows, str):
+            raise ValueError(f"Give a list of texts, as in [text]; found the text {rows[:50]!r}.")
         rows = list(rows)
         return [vectors for _, _, vectors in self.encode(range(len(rows)), rows).rows()]
 

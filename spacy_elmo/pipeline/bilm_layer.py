@@ -112,7 +112,7 @@ class BiLMShim(PyTorchShim):
             ValueError: the weights are missing or damaged, or not of the expected width.
         """
         if self._model is None:
-            with LOADING, threads_for(0):
+            with LOADING, threads_for(0), torch.inference_mode(False):
                 if self._model is None:  # no other thread has loaded it meanwhile
                     found = find_weights(self.settings.weights)
                     self._take(found.load(), found.card(), found.statistics())
@@ -172,7 +172,9 @@ class BiLMShim(PyTorchShim):
                 self.cache.enable()
             return self.predict(inputs), lambda d_layers: None
         parts = inputs.args[0]
-        layers, n_windows = self._read(parts), sum(len(part.windows) for part in parts)
+        with torch.enable_grad():  # whatever the caller has switched off
+            layers = self._read(parts)
+        n_windows = sum(len(part.windows) for part in parts)
 
         def backprop(d_layers: ArgsKwargs) -> None:
             pairs = zip(layers, d_layers.kwargs["grad_tensors"], strict=True)
@@ -215,7 +217,8 @@ class BiLMShim(PyTorchShim):
         if is_whole and layers[0].shape[1] == len(part) and not self.cache.is_on:
             return layers[0]  # no copy, unless they may be the cache's own
         config = self.config
-        output = torch.zeros(config.depth, len(part), config.width, device=self.device)
+        shape = config.depth, len(part), config.width
+        output = torch.zeros(shape, dtype=torch.float32, device=self.device)
         for window, read in zip(part.windows, layers, strict=True):
             output[:, window.rows] = read[:, window.used]
         return output

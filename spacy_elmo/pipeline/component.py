@@ -11,7 +11,7 @@ import srsly
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.tokens import Doc
-from spacy.training import Example, validate_examples
+from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
@@ -280,7 +280,10 @@ class Elmo(Tok2Vec):
             begin_to_learn(self, nlp)
         self._warn_of_settings_without_effect()
         self._add_sources()
-        super().initialize(get_examples, nlp=nlp)
+        validate_get_examples(get_examples, "Elmo.initialize")
+        # Not by a sample, as spaCy's Tok2Vec does: its Docs may lack the sentences to read.
+        set_up(self.model.get_ref("mix"), config.depth, config.width)
+        self.model.initialize()
 
     def _warn_of_settings_without_effect(self) -> None:
         what = f"A setting of the component '{self.name}' has no effect: model."
@@ -288,7 +291,7 @@ class Elmo(Tok2Vec):
         # Those of doc_layers may be disabled, or in another pipeline.
         if not (self.shim.settings.frozen or self.listener_map or self.doc_layers.listeners):
             problems.append(
-                f"{what}frozen = false: no component listens to this one. Give the model of one a "
+                f"{what}frozen = false: no component listens to this one. Let one listen through "
                 f"spacy-elmo.ElmoListener.v1, or set frozen = true."
             )
         mix = self.model.get_ref("mix").attrs["settings"]

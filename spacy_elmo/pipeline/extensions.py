@@ -102,7 +102,8 @@ def _layers_of(doc: Doc) -> Any:
                 return layers
         raise NotOnDocError(
             "This Doc has no ELMo layers: they are stored only if the elmo component's setting "
-            "store_layers is true, as in nlp.add_pipe('elmo', config={'store_layers': True})."
+            "store_layers is true, as in nlp.add_pipe('elmo', config={'store_layers': True}). "
+            "Doc.from_docs and Span.as_doc do not copy them: run the component on the new Doc."
         )
     if stored["tokens"] != token_hash(doc):
         raise NotOnDocError(

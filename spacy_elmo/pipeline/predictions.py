@@ -33,9 +33,9 @@ class Output(NamedTuple):
 
 
 def tokens_at_once(shim: BiLMShim) -> int:
-    """Return the number of tokens to read before any result is used: those of several passes, if
-    their layers are small. Among more sentences, more are of similar length, and a pass takes fewer
-    steps."""
+    """Return the number of tokens to read together: up to `PASSES` passes, as far as their layers
+    fit into `MAX_BYTES`. With more sentences to choose from, those of a pass are closer in length,
+    and it takes fewer steps."""
     settings, config = shim.settings, shim.config
     pass_bytes = settings.batch_words * config.depth * config.width * FLOAT32_BYTES
     return settings.batch_words * max(1, min(PASSES, MAX_BYTES // pass_bytes))

@@ -41,5 +41,5 @@ def draw_mixes(found: Sequence[Mix], name: str) -> Picture:
 
 def mix_name(mix: Mix) -> str:
     """The component of a mix, with its listener where that says more."""
-    is_plain = mix.listener in ("elmo", "tok2vec", "0")  # the only one of its component
+    is_plain = mix.listener in ("elmo", "tok2vec")  # at the input
     return mix.component if is_plain else f"{mix.component}: {mix.listener}"

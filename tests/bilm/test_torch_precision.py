@@ -63,6 +63,25 @@ def test_a_switch_above_does_not_count() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.skipif(
+    not hasattr(torch.backends, "fp32_precision"), reason="this PyTorch has one switch for all"
+)
+@pytest.mark.parametrize("switch", ["", "cuda.matmul.", "mkldnn.", "mkldnn.matmul."])
+def test_text_is_read_whatever_switch_is_set(switch: str) -> None:
+    """PyTorch's function for the older switch raises then."""
+    code = (
+        "import spacy, torch\n"
+        "from spacy_elmo.pretraining.run.machine import matmul_precision\n"
+        f"torch.backends.{switch}fp32_precision = 'tf32'\n"
+        "nlp = spacy.blank('en')\n"
+        "nlp.add_pipe('elmo')\n"
+        "assert nlp('a bank').tensor.any()\n"
+        "with matmul_precision('medium'):\n"
+        "    assert torch.get_float32_matmul_precision() == 'medium'\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize(
     ("listed", "found"),
     [

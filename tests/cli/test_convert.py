@@ -447,7 +447,12 @@ def test_statistics_by_the_tokenizer_of_the_card(own: Path, tmp_path: Path) -> N
     text = tmp_path / "korean.txt"
     text.write_text("나는 배를 탔다. 너는 배를 먹었다.\n", encoding="utf-8")
     convert(own, tmp_path / "new", "--to", "native", "--statistics", text)
-    assert "배를" in find_weights(tmp_path / "new").statistics().words
+    words = find_weights(tmp_path / "new").statistics().words
+    assert "배를" in words
+    lines = tmp_path / "korean.jsonl"
+    lines.write_text('{"text": "나는 배를 탔다. 너는 배를 먹었다."}\n', encoding="utf-8")
+    convert(own, tmp_path / "json", "--to", "native", "--statistics", lines)
+    assert find_weights(tmp_path / "json").statistics().words == words
 
 
 def test_statistics_of_a_text(own: Path, text: Path, tmp_path: Path) -> None:

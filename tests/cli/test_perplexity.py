@@ -97,8 +97,12 @@ def test_other_forms_of_the_text(weights: Path, text: Path, tmp_path: Path) -> N
     shards = tmp_path / "shards"
     tokenized = CliRunner().invoke(app, ["tokenize", str(text), str(shards)])
     assert tokenized.exit_code == 0
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "text.txt").write_text(TEXT, encoding="utf-8")  # raw, as there is no meta.json
     for others in (
         measured(weights, packed),
+        measured(weights, folder),
         measured(weights, lines, "--tokenized"),
         measured(weights, shards),
     ):
@@ -144,7 +148,7 @@ def test_failures(weights: Path, text: Path, tmp_path: Path) -> None:
         ([weights, tmp_path / "gone.txt"], "gone.txt: there is no such file"),
         ([weights, tmp_path / "blank.txt"], "There are no words in the text"),
         ([weights, tmp_path / "latin.txt"], "Cannot read"),
-        ([weights, tmp_path / "folder"], "No shards at"),
+        ([weights, tmp_path / "folder"], "No texts at"),
         ([weights, text, "--vocab", tmp_path / "words.txt"], "2 words that are not among the 12"),
         ([weights, text, "--vocab", tmp_path / "none.txt"], "has no words"),
         ([weights, text, "--vocab", tmp_path / "gone.txt"], "Cannot read the vocabulary"),

@@ -38,6 +38,7 @@ LISTED = {  # files by what the first column names
 }
 
 
+NAMING = {"getattr": 1, "import_module": 0}  # calls with a name among their arguments
 PUBLIC = {"_asdict", "_exit", "_fields", "_replace"}  # of named tuples, and of `os`
 
 
@@ -45,13 +46,12 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name not in {"_", *PUBLIC}
 
 
-def own_names() -> set[str]:
-    """Private names that the package defines itself."""
-    names = set()
-    for node in (node for tree in TREES.values() for node in ast.walk(tree)):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            names.add(node.name)
-        elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+def own_names(file: str) -> set[str]:
+    """Private names of functions and classes of the package, and those that a file sets."""
+    every = (node for tree in TREES.values() for node in ast.walk(tree))
+    names = {node.name for node in every if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    for node in ast.walk(TREES[file]):
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
             names.add(node.id if isinstance(node, ast.Name) else node.attr)
     return names
 
@@ -64,10 +64,10 @@ def used(tree: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in node.names if is_private(alias.name))
         elif isinstance(node, ast.Attribute) and is_private(node.attr):
             yield node.attr
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr":
-            name = node.args[1]
-            if isinstance(name, ast.Constant) and is_private(str(name.value)):
-                yield str(name.value)
+        elif isinstance(node, ast.Call) and (call := ast.unparse(node.func)) in NAMING:
+            name = node.args[NAMING[call]]
+            if isinstance(name, ast.Constant):
+                yield from filter(is_private, str(name.value).split("."))
 
 
 def inherited(module: ModuleType) -> Iterator[str]:
@@ -88,10 +88,10 @@ def inherited(module: ModuleType) -> Iterator[str]:
 
 
 def test_private_names_are_listed() -> None:
-    ours, found = own_names(), {}
+    found: dict[str, set[str]] = {}
     for file, tree in TREES.items():
         module = "spacy_elmo." + file.removesuffix(".py").removesuffix("/__init__")
-        names = set(used(tree)) - ours
+        names = set(used(tree)) - own_names(file)
         if not file.endswith("__main__.py") and file != "__init__.py":
             names |= set(inherited(importlib.import_module(module.replace("/", "."))))
         for name in names:
@@ -108,6 +108,11 @@ SWITCHES = {
     "PATH": r"environ\[.*\] = (?!=)",
     "warnings.filterwarnings": r"^    warnings\.filterwarnings",  # not inside `catch_warnings`
     "nlp.max_length": r"\.max_length =",
+    "torch.manual_seed": r"torch\.manual_seed\(",
+    "torch.set_float32_matmul_precision": r"torch\.set_float32_matmul_precision\(",
+    "signal.signal": r"signal\.signal\(",
+    "os.register_at_fork": r"os\.register_at_fork\(",
+    "pooch.get_logger": r"get_logger\(\)\.setLevel",
 }
 
 

@@ -141,6 +141,25 @@ def test_a_trained_pipeline(trained: Path) -> None:
             Encoder(pipeline=str(trained), component=component)(texts)
 
 
+def test_a_text_alone_is_refused(weights: str) -> None:
+    with pytest.raises(ValueError, match=r"Give a list of texts, .* found the text 'a b'"):
+        Encoder(weights)("a b")
+
+
+def test_a_component_with_spacys_listener(weights: str, tmp_path: Path) -> None:
+    """Its mix is the elmo component's own."""
+    nlp = make_nlp(weights, initial_weights=[0.5, -1, 2])
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH, "upstream": "elmo"}
+    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}
+    nlp.add_pipe("tagger", config={"model": model})
+    example = Example.from_dict(nlp.make_doc("A b"), {"tags": ["X", "Y"]})
+    nlp.initialize(lambda: [example])
+    nlp.to_disk(tmp_path)
+    [expected] = Encoder(pipeline=str(tmp_path))(["A b"])
+    [found] = Encoder(pipeline=str(tmp_path), component="tagger")(["A b"])
+    assert np.array_equal(found, expected)
+
+
 def test_words_are_one_sentence(weights: str) -> None:
     encoder = Encoder(weights)
     words = ["A", "b", ".", "C.d", "e"]

@@ -4,6 +4,7 @@ import shutil
 import numpy as np
 import pytest
 import spacy
+import torch
 from spacy.cli.train import train
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
@@ -13,6 +14,7 @@ from thinc.api import Adam, Config
 from .helpers import N_LAYERS, TOLERANCE, WIDTH, add_elmo, make_nlp, max_difference
 from .learning import (
     LISTENER,
+    TEXT,
     WORDS,
     bilm_of,
     make_examples,
@@ -56,6 +58,38 @@ def test_a_listening_tagger_learns(weights, tmp_path, frozen):
         ours, theirs = nlp(text), loaded(text)
         assert max_difference([ours.tensor], [theirs.tensor]) <= TOLERANCE
         assert [token.tag_ for token in ours] == [token.tag_ for token in theirs]
+
+
+def test_learns_whatever_pytorch_is_set_to(weights):
+    """In a notebook where gradients are off, after a Doc was read in inference mode, and with
+    another default type."""
+    before = torch.get_default_dtype()
+    nlp = make_pipeline(weights, frozen=False)
+    elmo = nlp.get_pipe("elmo")
+    with torch.inference_mode():
+        elmo(nlp.make_doc(TEXT))
+    examples, optimizer = start(nlp)
+    bilm = bilm_of(elmo.model)
+    start_values = {name: p.detach().clone() for name, p in bilm.named_parameters()}
+    with torch.set_grad_enabled(False):
+        step(nlp, examples, optimizer)
+    assert not any(torch.equal(p, start_values[name]) for name, p in bilm.named_parameters())
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert elmo(nlp.make_doc("The bank  was")).tensor.dtype == "float32"
+    finally:
+        torch.set_default_dtype(before)
+
+
+def test_initialized_before_there_are_sentences(weights):
+    """Those of `annotating_components`, which the sample of `initialize` has not met."""
+    nlp = make_pipeline(weights, segments="sents")
+    nlp.add_pipe("sentencizer", first=True)
+    examples = make_examples(nlp)
+    optimizer = nlp.initialize(lambda: examples)
+    assert not examples[0].predicted.has_annotation("SENT_START")
+    nlp.update(examples, sgd=optimizer, annotates=["sentencizer"], losses=(losses := {}))
+    assert losses["tagger"] > 0
 
 
 @pytest.mark.parametrize("frozen", [True, False])

@@ -200,7 +200,7 @@ def test_sentences_are_divided_among_threads(
     model = BiLM(BiLMConfig(((1, 16), (3, 16)), 32, 64, n_layers=2), compiled=compiled).eval()
     sentences = [[f"word{(i * j) % 97}" for j in range(i % 23)] for i in range(60)]
     expected, (h, c) = model.read(sentences)
-    monkeypatch.setattr("spacy_elmo.bilm.model.WORK_OF_THREAD", 1)
+    monkeypatch.setattr("spacy_elmo.bilm.model.LAYER_WORK_PER_THREAD", 1)
     seen, model.n_threads = watch(model), 3
     with torch.inference_mode():
         layers, (h_divided, c_divided) = model.read(sentences)

@@ -42,8 +42,8 @@ class CorpusPosition(Settings):
     batch: int = at_least(0, 0)
 
 
-# Each batch with the position after it: a resumed run loses none of those that were read ahead.
-# The wanted shares of each batch, and the position after it
+# The wanted shares of each batch, and the position after it: a resumed run loses none of those that
+# were read ahead.
 Batches = Generator[tuple[list[SentenceBatch], CorpusPosition], None, None]
 
 

@@ -68,7 +68,10 @@ def find_device(name: str) -> torch.device:
 @contextmanager
 def matmul_precision(name: str) -> Iterator[None]:
     """A context in which float32 products have a precision of PyTorch's names."""
-    before = torch.get_float32_matmul_precision()
+    try:
+        before = torch.get_float32_matmul_precision()
+    except RuntimeError:  # one of PyTorch's newer switches was set: there is no name to go back to
+        before = name
     torch.set_float32_matmul_precision(name)
     try:
         yield

@@ -274,8 +274,8 @@ def starting_card(start: Weights | None, text: dict[str, str], notify: Notify) -
 
 
 def _check_words(name: str, reader: CorpusReader, stats: CorpusStats) -> None:
-    """Raise a ValueError for a text without words, or for shards of nobody knows whom that look as
-    if they were not tokenized."""
+    """Raise a ValueError for a text without words, or for shards without a meta.json that
+    look untokenized."""
     files = ", ".join(f"'{file}'" for file in reader.files()[:3])
     if not stats.n_sentences:
         raise ValueError(f"There are no words in the {name} text: {files}.")
