@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property, partial
 from itertools import product
 from pathlib import Path
@@ -348,9 +348,6 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="only list the units")
     parser.add_argument("--write-docs", action="store_true", help="fill the tables of the page")
     parser.add_argument("--page", type=Path, default=PAGE, help="default: docs/evidence.md")
-    parser.add_argument(
-        "--earlier", type=Path, default=tables.EARLIER, help="results of earlier weights"
-    )
     add_file_options(parser)
     arguments = parser.parse_args()
     setup = Setup(arguments)
@@ -366,32 +363,22 @@ def write_docs(setup: Setup, results: Results, page: Path) -> None:
     pictures that stand beside the page."""
     weights = fingerprint(setup.weights)
     results.keep(weights)
-    source = tables.Source(results, weights, setup.lang, setup.arguments.earlier)
-    text, missing = tables.fill(page.read_text(encoding="utf-8"), source)
+    text, missing = tables.fill(page.read_text(encoding="utf-8"), results, weights, setup.lang)
     page.write_text(text, encoding="utf-8")
     for name, what in missing.items():
         print(f"The table {name} stays as it is: {what}")
-    if (images := page.parent / "images").exists() and setup.lang == "en":
-        draw(source, missing, images)
-
-
-def draw(source: tables.Source, missing: Collection[str], images: Path) -> None:
-    """The pictures of the tables that there are results for."""
-
-    def trainings(name: str) -> list[dict[str, Any]]:
-        found, _ = source.table(name)
-        each = found.results.of(downstream.PART, found.weights)
-        return [{**unit, **result} for unit, result in each]
-
+    images = page.parent / "images"
+    if not images.exists() or setup.lang != "en":
+        return
+    trained = [{**unit, **found} for unit, found in results.of(downstream.PART, weights)]
     if "labels" not in missing:
-        curve = [r for r in trainings("labels") if r["seed"] == 0 and r["arm"] in (WITHOUT, MIX)]
+        curve = [r for r in trained if r["seed"] == 0 and r["arm"] in (WITHOUT, MIX)]
         downstream.draw_learning(curve, "tagger", images / "curves.svg")
-    if "tasks-more" not in missing:
-        downstream.draw_learned(downstream.learned(trainings("tasks-more")), images / "mixes.svg")
-    if "six-tasks" not in missing:
-        found, _ = source.table("six-tasks")
-        learned = six_tasks.learned(Results(tables.SIX_TASKS), found.weights)
-        downstream.draw_learned(learned, images / "six_tasks.svg", "the paper's tasks")
+    if "tasks" not in missing:
+        downstream.draw_learned(downstream.learned(trained), images / "mixes.svg")
+    six = Results(tables.SIX_TASKS)
+    learned = six_tasks.learned(six, tables.weights_of(six))
+    downstream.draw_learned(learned, images / "six_tasks.svg", "the paper's tasks")
 
 
 if __name__ == "__main__":

@@ -22,21 +22,19 @@ MARKED = re.compile(r"^(<!-- table: (\S+) -->\n)(.*?)^(?=<!-- end -->$)", re.M |
 RESULTS = Path(__file__).parents[1] / "results"
 SPEED, LANGUAGES = RESULTS / "speed.json", RESULTS / "languages.jsonl"
 SIX_TASKS = RESULTS / "six_tasks.jsonl"
-EARLIER = RESULTS / "en_sm-0.2.0.jsonl"  # of earlier weights, for what takes many hours
+SIX_TASKS_OF = "en_sm-0.2.0"  # the weights of these, which take days
 NONE, WORDS = "–", " words"
 PAIRED_SEEDS = range(5)
 STUDENT = 2.776  # the 97.5 % quantile of the t distribution for five seeds
 
 TASKS = {  # label: task, size, arm with ELMo
     "tags, 500 sentences": ("tagger", 500, BOTH),
-    "trees, 500 sentences": ("parser", 500, BOTH),
-    "names, WNUT-17": ("ner", "all", MIX),
-}
-MORE = {  # the same with more sentences, which take hours
     "tags, 2,000": ("tagger", 2000, MIX),
     "tags, all 12,544": ("tagger", "all", MIX),
+    "trees, 500 sentences": ("parser", 500, BOTH),
     "trees, 2,000": ("parser", 2000, MIX),
     "trees, all 12,544": ("parser", "all", MIX),
+    "names, WNUT-17": ("ner", "all", MIX),
 }
 SUBWORDS = {  # label: task, size, arm with ELMo, the same with its subwords
     "tags, 500 sentences": ("tagger", 500, BOTH, BOTH_SUBWORDS),
@@ -55,6 +53,13 @@ PEERS = {  # title: arm, name in the results of speeds
     "MiniLM-L6": ("MiniLM-L6", "MiniLM, PyTorch"),
     "`en_core_web_sm`": ("en_core_web_sm", "en_core_web_sm, its tok2vec"),
     "ELMo": ("", "ours, float32"),
+}
+COMPARED = {
+    "tags, 500 sentences": "tags, 500 sentences",
+    "tags, all": "tags, all 12,544",
+    "trees, 500 sentences": "trees, 500 sentences",
+    "trees, all": "trees, all 12,544",
+    "names": "names, WNUT-17",
 }
 SIX_TABLES = {  # the paper's tables 1 and 3, its table 2 and figure 1; and other vectors
     "six-tasks": lambda found: six_tasks.lines(found, ["without", "input", "input and output"]),
@@ -221,9 +226,10 @@ def subwords(found: Found) -> Iterator[str]:
         yield row(label, [mean(found.scores(task, size, arm).values()) for arm in arms], max, 2)
 
 
-def alternatives(found: Found, rows: dict[str, tuple[str, int | str, str]]) -> Iterator[str]:
+def alternatives(found: Found) -> Iterator[str]:
     yield from head("", *PEERS)
-    for label, (task, size, with_elmo) in rows.items():
+    for label, name in COMPARED.items():
+        task, size, with_elmo = TASKS[name]
         cells: list[Cell] = []
         for arm, _ in PEERS.values():
             try:
@@ -233,10 +239,6 @@ def alternatives(found: Found, rows: dict[str, tuple[str, int | str, str]]) -> I
         if cells[-1] is None:
             raise Missing(f"no result of tasks: {task}, {size}, {with_elmo}")
         yield row(label, cells, max, 2)
-
-
-def costs() -> Iterator[str]:
-    """Of the alternatives."""
     speed = json.loads(SPEED.read_text(encoding="utf-8"))
     measured = speed["each at its best, 1 thread"]
 
@@ -291,11 +293,18 @@ def mixes(found: Found) -> Iterator[str]:
 
 
 def paper_tasks(found: Found, name: str) -> Iterator[str]:
-    """The six tasks of the paper, by `six_tasks.py`."""
-    lines = [*SIX_TABLES[name](six_tasks.measured(Results(SIX_TASKS), found.weights))]
-    if len(lines) == 2:
-        raise Missing(f"no result of six tasks for {name}")
-    yield from lines
+    """The six tasks of the paper, by `six_tasks.py`; of earlier weights if it says so."""
+    results = Results(SIX_TASKS)
+    weights = weights_of(results)
+    yield from SIX_TABLES[name](six_tasks.measured(results, weights))
+    if weights != found.weights:
+        yield from ("", f"*Weights: `{SIX_TASKS_OF}`.*")
+
+
+def weights_of(results: Results) -> str:
+    """The fingerprint of the only weights that results are of."""
+    [weights] = {weights for *_, weights in results.records if weights is not None}
+    return weights
 
 
 def layers(found: Found) -> Iterator[str]:
@@ -539,12 +548,8 @@ TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each la
     "en": {
         **{name: partial(paper_tasks, name=name) for name in SIX_TABLES},
         "tasks": lambda found: gains(found, TASKS, WITHOUT),
-        "tasks-more": lambda found: gains(found, MORE, WITHOUT),
         "subwords": subwords,
-        "alternatives": lambda found: [*alternatives(found, TASKS), *costs()],
-        "alternatives-more": lambda found: alternatives(
-            found, {label: of for label, of in MORE.items() if of[1] == "all"}
-        ),
+        "alternatives": alternatives,
         "labels": learning_curve,
         "settings": arms,
         "mixes": mixes,
@@ -567,56 +572,22 @@ TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each la
 }
 
 
-class Source:
-    """Where the tables of a page come from.
+def fill(page: str, results: Results, weights: str, lang: str) -> tuple[str, dict[str, str]]:
+    """The page with the tables of a biLM, and what is missing for those that stay as they are.
 
     Args:
+        page: in Markdown.
         results: with those of the biLM.
         weights: its fingerprint.
         lang: its language, which has tables of its own.
-        earlier: results of earlier English weights: a table of which today's have no results shows
-            those, and says so.
     """
-
-    def __init__(self, results: Results, weights: str, lang: str, earlier: Path = EARLIER):
-        self.tables = TABLES.get(lang, {})
-        self.found = [Found(results, weights)]
-        self.earlier = earlier
-        if lang == "en" and earlier.exists():
-            before = Results(earlier)
-            [of] = {of.partition("+")[0] for *_, of in before.records if of is not None}
-            self.found.append(Found(before, of))
-
-    def table(self, name: str) -> tuple[Found, str]:
-        """The text of a table, and the results that it was made from.
-
-        Raises:
-            Missing: what today's weights have no result of, nor earlier ones.
-        """
-        missing: Missing | None = None
-        for found in self.found:
-            try:
-                lines = list(self.tables[name](found))
-            except Missing as error:
-                missing = missing or error
-                continue
-            if found is not self.found[0]:
-                lines += ["", f"*Weights: `{self.earlier.stem}`.*"]
-            return found, "".join(f"{line}\n" for line in lines)
-        assert missing is not None
-        raise missing
-
-
-def fill(page: str, source: Source) -> tuple[str, dict[str, str]]:
-    """The page, in Markdown, with the tables of a biLM, and what is missing for those that stay as
-    they are."""
     missing: dict[str, str] = {}
 
     def table(match: re.Match[str]) -> str:
         start, name, text = match.groups()
-        if name in source.tables:
+        if name in (tables := TABLES.get(lang, {})):
             try:
-                text = source.table(name)[1]
+                text = "".join(f"{line}\n" for line in tables[name](Found(results, weights)))
             except Missing as error:
                 missing[name] = str(error)
         return start + text

@@ -22,11 +22,10 @@ CHEAP = ("perplexity", "registers", "blimp", "probes", "similarity", "senses", "
 def test_the_page_is_what_was_measured(weights: str | Path, lang: str) -> None:
     """Of today's weights; if a number differs: `evidence.py --write-docs`."""
     results = Results(ROOT / "benchmarks" / "results" / f"{Path(weights).name}.jsonl")
-    source = tables.Source(results, fingerprint(weights), lang)
-    page, missing = tables.fill(PAGE, source)
+    page, missing = tables.fill(PAGE, results, fingerprint(weights), lang)
     assert page == PAGE and not missing
     every = "".join(f"<!-- table: {name} -->\n<!-- end -->\n" for name in tables.TABLES[lang])
-    _, unmeasured = tables.fill(every, source)
+    _, unmeasured = tables.fill(every, results, fingerprint(weights), lang)
     shown = {name for _, name, _ in tables.MARKED.findall(PAGE)} & set(tables.TABLES[lang])
     assert shown == set(tables.TABLES[lang]) - set(unmeasured)  # what is measured is shown
 
@@ -34,37 +33,15 @@ def test_the_page_is_what_was_measured(weights: str | Path, lang: str) -> None:
 def test_write_docs(run: Run, tmp_path: Path) -> None:
     """A wrong number is mended; a table without results stays."""
     page, out = tmp_path / "evidence.md", tmp_path / "results.jsonl"
-    earlier = tmp_path / tables.EARLIER.name
     page.write_text(PAGE.replace("| 84.58 |", "| 99.99 |"), encoding="utf-8")
-    kept = []
-    for file, path in ((tables.EARLIER, earlier), (tables.RESULTS / "en_sm.jsonl", out)):
-        lines = file.read_text(encoding="utf-8").splitlines()
-        kept = [line for line in lines if '"part": "noise"' not in line]
-        path.write_text("\n".join(kept) + "\n", encoding="utf-8")
-    with out.open("a", encoding="utf-8") as added:
-        other = {"part": "noise", "unit": {}, "weights": "other", "found": {}}
-        added.write(json.dumps(other) + "\n")
-    printed = run("evidence", "--write-docs", "--page", page, "--out", out, "--earlier", earlier)
+    lines = (ROOT / "benchmarks" / "results" / "en_sm.jsonl").read_text(encoding="utf-8")
+    kept = [line for line in lines.splitlines() if '"part": "noise"' not in line]
+    other = json.dumps({"part": "noise", "unit": {}, "weights": "other", "found": {}})
+    out.write_text("\n".join([*kept, other]) + "\n", encoding="utf-8")
+    printed = run("evidence", "--write-docs", "--page", page, "--out", out)
     assert printed.startswith("The table noise stays as it is: no result of noise: HashEmbedCNN")
     assert page.read_text(encoding="utf-8") == PAGE
     assert len(out.read_text(encoding="utf-8").splitlines()) == len(kept)
-
-
-def test_tables_of_earlier_weights(tmp_path: Path) -> None:
-    """What new weights have no result of says whose it is."""
-    none, path = Results(tmp_path / "none.jsonl"), tmp_path / "en_sm-0.2.0.jsonl"
-    with pytest.raises(tables.Missing):
-        tables.Source(none, "new", "en", path).table("similarity")
-    earlier = Results(path)
-    names = ("layer 0, raw", "layer 1, raw", "layer 2, raw", "mean of layers, raw", "compared")
-    row = dict.fromkeys(("counted words", "counted words, tf-idf", *names), 0.5)
-    earlier.add("similarity", {"set": "sentences"}, "old", row)
-    earlier.add("perplexity", {"text": "masc"}, "old+head", {})
-    found, text = tables.Source(none, "new", "en", path).table("similarity")
-    assert found.weights == "old" and text.endswith("\n\n*Weights: `en_sm-0.2.0`.*\n")
-    none.add("similarity", {"set": "sentences"}, "new", row)
-    found, same = tables.Source(none, "new", "en", path).table("similarity")
-    assert found.weights == "new" and text.startswith(same) and "Weights" not in same
 
 
 def test_cheap_parts(run: Run, data: Path, tmp_path: Path) -> None:
