@@ -288,7 +288,8 @@ def mixes(found: Found) -> Iterator[str]:
             if len(differences) < len(PAIRED_SEEDS):
                 raise Missing(f"no result of tasks: {task}, {size}, {other}, with five seeds")
             half = STUDENT * stdev(differences) / len(differences) ** 0.5
-            cells.append(f"{mean(differences):+.2f} ± {half:.2f}".replace("-", "−"))
+            gain = round(mean(differences), 2) + 0.0  # no negative zero
+            cells.append(f"{gain:+.2f} ± {half:.2f}".replace("-", "−"))
         yield row(label, cells, None, 2)
 
 
