@@ -223,3 +223,9 @@ def test_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     message = f"There is no {tmp_path / 'six'}.*train.jsonl.xz. Download the data with `python -m"
     with pytest.raises(ValueError, match=message):
         read_docs(NLP, "roles", "train", Path("."), None)
+
+
+def test_assets_that_were_not_downloaded(tmp_path: Path) -> None:
+    for task in LOCAL:
+        with pytest.raises(ValueError, match=r"There is no .*Download the data with"):
+            read_docs(NLP, task, "train", None, tmp_path)
