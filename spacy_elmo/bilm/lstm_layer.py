@@ -23,8 +23,8 @@ from .lstm_steps import LSTMOptions, OperatorLSTM
 from .sentence_packing import Packing
 from .torch_precision import (
     autocast_type,
+    float32_precision,
     has_fast_bfloat16,
-    matmul_precision,
     switch_off_tf32,
 )
 
@@ -80,7 +80,7 @@ class LSTMLayer(nn.Module):
             return self.forward_torch(x, packing, h0, c0)
         function: Any = OperatorLSTM
         if self.compiled:
-            medium = matmul_precision(x.device) == "medium"
+            medium = float32_precision(x.device) == "medium"
             bfloat16 = product_type == torch.bfloat16
             if product_type == torch.float32 and medium:
                 bfloat16 = has_fast_bfloat16()

@@ -42,7 +42,7 @@ def autocast_type(device: torch.device) -> torch.dtype | None:
     return torch.get_autocast_dtype(device.type) if is_enabled else None
 
 
-def matmul_precision(device: torch.device) -> str:
+def float32_precision(device: torch.device) -> str:
     """Return the precision of float32 products on a device: ``"highest"``, ``"high"`` or
     ``"medium"``. PyTorch's own function raises where one of its newer switches was set."""
     backend: Any = torch.backends.cuda if device.type == "cuda" else torch.backends.mkldnn
@@ -54,7 +54,7 @@ def matmul_precision(device: torch.device) -> str:
 
 def rounding(device: torch.device) -> tuple[torch.dtype | None, str]:
     """Return PyTorch's rounding of products; in caches, part of the key of what they hold."""
-    return autocast_type(device), matmul_precision(device)
+    return autocast_type(device), float32_precision(device)
 
 
 @cache

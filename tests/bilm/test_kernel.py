@@ -91,7 +91,7 @@ def test_medium_precision_is_bfloat16_where_that_is_faster(
     if load_kernel(True) is None or load_kernel(False) is None:
         pytest.skip("the compiled kernel does not run on this CPU in both precisions")
     monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.has_fast_bfloat16", lambda: is_fast)
-    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.matmul_precision", lambda device: "medium")
+    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.float32_precision", lambda device: "medium")
     layer, packing = LSTMLayer(BiLMConfig([(1, 8)], 32, 64), compiled=True), Packing(LENGTHS)
     n, b = sum(LENGTHS), len(LENGTHS)
     inputs = torch.randn(2, n, 32), torch.zeros(2, b, 32), torch.zeros(2, b, 64)
