@@ -8,9 +8,10 @@ SHARDS the text, tokenized. Each ARM is ``name`` or ``name:section.setting=value
 learns the vectors in a file of `elmo encode --tokenized`, of sentences that it has. The learning
 rate warms up over the first 5 % of the processor's time (user and system; with --device cuda:0, of
 the clock's) and falls to zero over the last 40 % (--decay), so that a slower step has fewer of
-them. Then the perplexity of held-out text is measured: --words of each text in DATA, with the full
-softmax, restricted to eval_vocab.txt. A line for each arm goes to OUT/results.jsonl; arms that have
-one are skipped, and an interrupted arm is resumed from its checkpoint, written every minute.
+them. Then it is measured: the perplexity of --words of each held-out text in DATA, with the full
+softmax, restricted to eval_vocab.txt; the probe of names (`probes.py`) on the dev set of WNUT-17;
+and a third of BLiMP's pairs (`blimp.py`). A line for each arm goes to OUT/results.jsonl; arms that
+have one are skipped, and an interrupted arm is resumed from its checkpoint, written every minute.
 `--table` prints the results.
 """
 
@@ -18,12 +19,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import time
 from collections import deque
 from pathlib import Path
 from typing import Any
 
+import blimp
+import probes
 import torch
+from perplexities import LM
 from torch import nn
 
 from spacy_elmo.bilm.model import BiLM
@@ -52,6 +57,8 @@ from spacy_elmo.weights.layout import read_words
 from spacy_elmo.weights.native import save_bilm
 
 TEXTS = ("enwiki", "masc")
+MEASURES = (*TEXTS, "names", "blimp")
+PROBE_SEEDS = range(3)
 WARM_UP = 0.05  # of the time
 BASE = {
     "training.batch_words": 2048, "training.learning_rate": 0.002, "training.dropout": 0.0,
@@ -131,8 +138,8 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
     return {"steps": progress.step, "words": progress.words, "seconds": progress.seconds}
 
 
-def perplexities(weights: Path, args: argparse.Namespace) -> dict[str, float]:
-    """The mean perplexity of a sample of each held-out text."""
+def measure(weights: Path, args: argparse.Namespace) -> dict[str, float]:
+    """The mean perplexity of a sample of each held-out text; F1 of names, and BLiMP, in percent."""
     found, (head, vocab) = find_weights(weights), load_head(weights)
     words = [word for word in read_words(args.data / "eval_vocab.txt") if word]
     head, vocab = restrict_head(head, vocab, words, "eval_vocab.txt")
@@ -143,6 +150,11 @@ def perplexities(weights: Path, args: argparse.Namespace) -> dict[str, float]:
         sentences = list(read_text(found, path, False, "en"))
         block = EncodedSentences(sentences, vocab, None, model.token_encoder.to_ids)
         results[name] = evaluate(model, head, block, max_words=args.words).mean
+    elmo = probes.Elmo(str(weights))
+    names = probes.measure(elmo, args.data, "entities", ["all"], PROBE_SEEDS, "dev")
+    results["names"] = statistics.mean(names["all"])
+    lm = LM.load(str(weights), vocab=args.data / "eval_vocab.txt")
+    results["blimp"] = blimp.measure(lm, args.data, 1 / 3)["all"]["mean"]["summed"]
     return results
 
 
@@ -162,10 +174,10 @@ def main() -> None:
     results = args.out / "results.jsonl"
     rows = [json.loads(line) for line in results.open()] if results.exists() else []
     if args.table:
-        print("| arm | core-seconds | steps | words |", " | ".join(TEXTS), "|")
-        print("|---|---|---|---|" + "---|" * len(TEXTS))
+        print("| arm | core-seconds | steps | words |", " | ".join(MEASURES), "|")
+        print("|---|---|---|---|" + "---|" * len(MEASURES))
         for row in rows:
-            cells = (f"{row[text]:.1f}" for text in TEXTS)
+            cells = (f"{row[name]:.1f}" for name in MEASURES)
             print(f"| {row['arm']} | {row['seconds']:.0f} | {row['steps']:,} | {row['words']:,} |",
                   " | ".join(cells), "|")  # fmt: skip
         return
@@ -179,7 +191,7 @@ def main() -> None:
             name, settings = parse(arm, args)
             name = f"{name}-{args.seed}"
             found, weights = train(name, settings, args), args.out / name
-        row = {"arm": arm, "seed": args.seed, **found, **perplexities(weights, args)}
+        row = {"arm": arm, "seed": args.seed, **found, **measure(weights, args)}
         print(row, flush=True)
         args.out.mkdir(parents=True, exist_ok=True)
         with results.open("a") as file:

@@ -21,7 +21,7 @@ from results import Results
 MARKED = re.compile(r"^(<!-- table: (\S+) -->\n)(.*?)^(?=<!-- end -->$)", re.M | re.S)
 RESULTS = Path(__file__).parents[1] / "results"
 SPEED, LANGUAGES = RESULTS / "speed.json", RESULTS / "languages.jsonl"
-SIX_TASKS = RESULTS / "six_tasks.jsonl"
+SIX_TASKS, CORE_HOURS = RESULTS / "six_tasks.jsonl", RESULTS / "core_hours.jsonl"
 SIX_TASKS_OF = "en_sm-0.2.0", "6521b5a71ccc"  # name and fingerprint: these take days
 NONE, WORDS = "–", " words"
 PAIRED_SEEDS = range(5)
@@ -111,6 +111,21 @@ SETTINGS = (  # of `defaults.py`, that the page names
     *("dropout 0, λ = 1", "dropout 0, γ = 0.1", "dropout 0, γ = 10", "dropout 0, width 192"),
     "dropout 0, learning rate 0.0003",
 )
+TRAINED = {  # arms of `core_hours.py`
+    "start": "the start",
+    "base": "2,048 words a step, Adam, rate 0.002, 2,048 candidates",
+    "rate-0.001": "… rate 0.001",
+    "rate-0.004": "… rate 0.004",
+    "batch-1024": "… 1,024 words a step, rate 0.0014",
+    "batch-4096": "… 4,096 words a step, rate 0.0028",
+    "candidates-8192": "… 8,192 candidates",
+    "dropout": "… dropout 0.1",
+    "paragraphs": "… paragraphs of up to 200 words, not sentences",
+    "order": "… documents one after the other, not shuffled",
+    "muon-0.001": "… Muon for the LSTM's matrices, rate 0.001",
+    "muon-0.002": "… rate 0.002",
+}
+JUDGED = {"words": 0, "enwiki": 1, "masc": 1, "names": 1, "blimp": 1}  # digits
 
 
 LANGS = {
@@ -413,6 +428,20 @@ def blimp(found: Found) -> Iterator[str]:
         yield row(label, [*each.values(), other["summed"]], None, 1)
 
 
+def core_hours(path: Path = CORE_HOURS) -> Iterator[str]:
+    """What training of equal time reached, by setting."""
+    rows = [json.loads(line) for line in path.open(encoding="utf8")]
+    rows = [each for each in rows if "blimp" in each]
+    if not rows:
+        raise Missing(f"no result of core_hours.py in {path}")
+    found = {each["arm"].partition(":")[0]: each for each in rows}
+    yield from head("", "words read", "Wikipedia", "MASC", "names, probe", "BLiMP")
+    for name, label in TRAINED.items():
+        if name in found:
+            cells = (f"{found[name][key]:,.{digits}f}" for key, digits in JUDGED.items())
+            yield f"| {label} | {' | '.join(cells)} |"
+
+
 def korean_senses(found: Found) -> Iterator[str]:
     titles = {"`elmo senses`": "`elmo senses`", "`token.similarity`": "`token.similarity`"}
     titles |= {"layer 0": "layer 0", "chance": "random"}
@@ -557,6 +586,7 @@ TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each la
         "texts": texts,
         "perplexity": perplexity,
         "blimp": blimp,
+        "core-hours": lambda found: core_hours(),
         "languages": lambda found: languages(),
         "language-pretraining": lambda found: language_pretraining(),
         "language-texts": lambda found: language_texts(),
