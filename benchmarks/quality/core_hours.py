@@ -98,7 +98,8 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
     reader, teacher, student = Shards(args.shards), None, None
     if path is not None:
         teacher = EncodedVectors(path)
-        size, shape = vector_size(teacher, reader), config.model
+        size, _ = vector_size(teacher, reader, config.corpus.max_words)
+        shape = config.model
         student = nn.Linear((shape.n_layers + 1) * shape.width, size)
     keep_freed_memory()
     losses: deque[torch.Tensor] = deque(maxlen=20)

@@ -91,9 +91,9 @@ def read_text(
 ) -> Iterator[list[str]]:
     """The sentences of a text, raw or tokenized."""
     from ..text.readers import FORMATS, TEXT_SUFFIXES, blank_pipeline, tokenize_files
-    from ..text.shards import META, Shards, find_files
+    from ..text.shards import META, Shards, find_files, is_shard
 
-    if tokenized or (text / META).is_file():
+    if tokenized or (text / META).is_file() or is_shard(text):
         return Shards(text).sentences()
     files = find_files(text, TEXT_SUFFIXES, "texts", FORMATS) if text.is_dir() else [text]
     return tokenize_files(blank_pipeline(weights, lang), files, n_process=1)

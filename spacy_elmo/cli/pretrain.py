@@ -29,7 +29,7 @@ def pretrain_cli(
     the config names a reader under [corpora.train] and [corpora.dev].
 
     Override settings of the config after CONFIG and OUT, for example
-    `--paths.train ./shards --paths.dev ./dev --training.max_steps 5000`. Ctrl-C stops after the
+    `--paths.train ./shards --paths.dev ./dev --training.max_epochs 1`. Ctrl-C stops after the
     current step; continue with `--resume`. With `--from`, training continues a biLM on another
     text (see project/configs/pretrain_adapt.cfg), and its head too if it has one. OUT gets
     `model-best` and `model-last`, directories that the elmo component can take as its weights.

@@ -16,7 +16,7 @@ from spacy.vocab import Vocab
 from ..text.readers import FORMATS as TEXT_FORMATS
 from ..text.readers import TEXT_SUFFIXES, StoredDocs, read_docbin, read_texts
 from ..text.segments import chunks
-from ..text.shards import COMPRESSIONS, META, find_files, read_lines
+from ..text.shards import COMPRESSIONS, find_files, is_shard, read_lines
 from ..util.files import reading
 from ..util.settings import shorten
 from .block import import_pyarrow, plain_ids
@@ -126,12 +126,11 @@ class RowFiles:
 
     def read(self, file: Path) -> Iterator[tuple[Any, Row]]:
         """The rows of a file, with their ids if it has any (else None)."""
-        is_shard = file.name.startswith("shard-") and (file.parent / META).is_file()
         if file.suffix == PARQUET:
             yield from read_parquet(file)
         elif file.name.endswith(CONLLU):
             yield from ((None, words) for words in read_conllu(file))
-        elif self.tokenized or is_shard:
+        elif self.tokenized or is_shard(file):
             yield from ((None, line.split()) for line in read_lines(file))
         else:
             yield from ((None, text) for text in read_texts(file))

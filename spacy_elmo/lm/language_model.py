@@ -24,7 +24,7 @@ from ..bilm.model import BiLM
 from ..util.files import atomic_directory
 from ..util.threads import threads_for
 from ..weights.find import Setting, find_weights
-from ..weights.layout import Card
+from ..weights.layout import FILES, Card
 from ..weights.native import save_bilm
 from .encoded_sentences import EncodedSentences
 from .forward import hidden_states, losses
@@ -100,7 +100,16 @@ class LanguageModel:
         return cls(found.load().set_precision(precision, compiled), head, vocab, found.card())
 
     def save(self, path: Path) -> None:
-        """Write a directory that `load` reads, whole or not at all."""
+        """Write a directory that `load` reads, whole or not at all.
+
+        Raises:
+            ValueError: there is a directory with other files, which would be lost.
+        """
+        if path.is_dir() and (others := sorted({f.name for f in path.iterdir()} - set(FILES))):
+            raise ValueError(
+                f"'{path}' is not replaced, because it has files that are not of weights: "
+                f"{', '.join(others[:3])}. Move them, or choose a new directory."
+            )
         self.model.initial_state()  # a warm state is saved, too, not computed again after loading
         with atomic_directory(path) as directory:
             save_bilm(self.model, directory, self.card)

@@ -263,7 +263,7 @@ def model_shape(data: Mapping[str, Any] | None, start: Weights | None, state: st
             )
         data = started.to_dict()
     try:
-        config = BiLMConfig.from_dict(data)
+        config = BiLMConfig.from_dict({"initial_state": state, **data})
     except (TypeError, ValueError) as error:
         raise ValueError(f"Config: [model] {error}") from error
     if config.token_encoder == "char_word_cnn":

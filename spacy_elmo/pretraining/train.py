@@ -134,7 +134,9 @@ def take_steps(
     progress, group = state.progress, state.group
     settings, schedule = state.settings, state.run.schedule
     if progress.step == 0 and progress.before is not None and not state.run.log:
-        report("before", Perplexity(**progress.before), progress, console, log)
+        # Beside the evaluations to come, and so on the same part of the text.
+        before = state.evaluate() if settings.eval_words else Perplexity(**progress.before)
+        report("before", before, progress, console, log)
         log.end_step()
     losses: list[torch.Tensor] = []  # on the device until they are printed
     first_seconds: list[float] = []

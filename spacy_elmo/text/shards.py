@@ -68,7 +68,8 @@ def find_files(paths: Paths, endings: tuple[str, ...], kind: str, wanted: str) -
     if root.is_file():
         return [root]
     if not root.exists() and any(character in str(path) for character in "*?["):
-        found = sorted(Path(file) for file in glob(str(path), recursive=True))
+        matches = map(Path, glob(str(path), recursive=True))
+        found = sorted(file for file in matches if file.is_file() and file.name != META)
     else:
         files = root.iterdir() if root.is_dir() else iter([])
         found = sorted(f for f in files if f.name.endswith(endings) and f.name[0] != ".")
@@ -104,6 +105,11 @@ class Shards(CorpusReader):
             data = read_json(meta) if meta.exists() else {}
             facts.append({(key, data[key]) for key in META_KEYS if isinstance(data.get(key), str)})
         return dict(sorted(set.intersection(*facts)))
+
+
+def is_shard(file: Path) -> bool:
+    """Tell if `write_shards` has written a file."""
+    return file.name.startswith("shard-") and (file.parent / META).is_file()
 
 
 def split_at_spaces(words: Iterable[str]) -> list[str]:

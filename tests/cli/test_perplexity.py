@@ -105,6 +105,7 @@ def test_other_forms_of_the_text(weights: Path, text: Path, tmp_path: Path) -> N
         measured(weights, folder),
         measured(weights, lines, "--tokenized"),
         measured(weights, shards),
+        measured(weights, next(shards.glob("shard-*"))),
     ):
         assert {**others, "text": ""} == {**data, "text": ""}
 

@@ -49,6 +49,15 @@ def same_surprisals(ours: Surprisal, theirs: Surprisal) -> None:
     assert ours.known.tolist() == theirs.known.tolist()
 
 
+def test_a_directory_of_other_files_is_not_replaced(tmp_path: Path) -> None:
+    LM.save(tmp_path / "weights")
+    LM.save(tmp_path / "weights")  # its own
+    (tmp_path / "weights" / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match=r"weights' is not replaced, .*: notes\.txt"):
+        LM.save(tmp_path / "weights")
+    assert (tmp_path / "weights" / "notes.txt").read_text() == "mine"
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_under_autocast_and_outside(tmp_path: Path, precision: str, dtype: torch.dtype) -> None:

@@ -127,6 +127,9 @@ def test_what_may_change_is_told() -> None:
         ("corpus.max_words", 20, r"\[corpus\] max_words: 100 → 20"),
         ("training.seed", 1, r"\[training\] seed: 0 → 1"),
         ("training.batch_words", 10, r"\[training\] batch_words: 40 → 10"),
+        ("training.head_first", 9, r"\[training\] head_first: 500 → 9"),
+        ("training.subword_epochs", 1, r"\[training\] subword_epochs: 0 → 1"),
+        ("vocab.min_count", 7, r"\[vocab\] min_count: \d → 7"),
     ],
 )
 def test_what_may_not_change_is_refused(name: str, value: int, message: str) -> None:

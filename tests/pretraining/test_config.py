@@ -83,6 +83,11 @@ def test_wrong_settings_are_refused(changes: dict[str, Any], message: str) -> No
         make_config(changes=changes)
 
 
+def test_the_initial_state_is_that_of_the_training() -> None:
+    config = make_config(changes={"training.state": "carried"})
+    assert config.model.initial_state == "warm"
+
+
 def test_there_is_no_default_model() -> None:
     with pytest.raises(ValueError, match=r"no \[model\] section"):
         PretrainConfig.from_dict({k: v for k, v in SETTINGS.items() if k != "model"})

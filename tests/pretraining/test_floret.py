@@ -44,6 +44,14 @@ def test_a_run_without_them(tmp_path: Path) -> None:
     text = write_text(tmp_path / "text.txt", prose())
     pretrain(make_config(text, text), tmp_path / "out", quiet=True)
     assert not list((tmp_path / "out").rglob(SUBWORDS))
+    # Those of a run that was killed before its first checkpoint.
+    (tmp_path / "two").mkdir()
+    for name in (SUBWORDS, "vocab.txt"):
+        (tmp_path / "two" / name).write_text("begun")
+    with pytest.raises(ValueError, match=rf"two' has vocab\.txt, {SUBWORDS} already"):
+        pretrain(make_config(text, text), tmp_path / "two", quiet=True)
+    pretrain(make_config(text, text), tmp_path / "two", resume=True, quiet=True)
+    assert not list((tmp_path / "two").rglob(SUBWORDS))
 
 
 @pytest.mark.parametrize(("name", "value"), [("rows", 0), ("rows", 2.5), ("dim", 0), ("dim", 1001)])

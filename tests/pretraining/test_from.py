@@ -83,6 +83,16 @@ def test_it_starts_where_the_biLM_is(
         assert torch.allclose(numbers(tmp_path / "out" / "model-last")[name], value, atol=1e-6)
 
 
+def test_before_is_of_the_text_that_evaluations_read(trained: Path, tmp_path: Path) -> None:
+    text = write_text(tmp_path / "text.txt", prose() * 4)
+    changes = {"training.learning_rate": 1e-9, "training.eval_words": 20}
+    progress = pretrain(going_on(text, trained, changes), tmp_path / "out", quiet=True)
+    before, *steps = [e for e in read_log(tmp_path / "out" / "log.jsonl") if "mean" in e]
+    assert before["step"] == 0 and before["mean"] == pytest.approx(steps[0]["mean"], rel=1e-4)
+    assert progress.before is not None  # of the whole text, for the table
+    assert before["mean"] != pytest.approx(steps[-1]["mean"], rel=1e-4)
+
+
 def test_it_adapts(trained: Path, tmp_path: Path) -> None:
     text = write_text(tmp_path / "text.txt", (prose()[:3] + SENTENCES) * 10)
     pretrain(going_on(text, trained), tmp_path / "out", quiet=True)

@@ -161,7 +161,13 @@ def test_vectors_are_read_as_elmo_encode_writes_them(
     assert none is None and found is not None
     np.testing.assert_allclose(found, expected.reshape(len(expected), -1), atol=1e-3)
     config = make_config(text, text)
-    assert vector_size(teacher, find_reader(config, "train", print)) == found.shape[1]
+    reader = find_reader(config, "train", print)
+    assert vector_size(teacher, reader, 100) == (found.shape[1], 1.0)
+    lengths = [len(words) for words in prose()]
+    size, share = vector_size(teacher, reader, max(lengths) - 1)  # the pieces have no vectors
+    assert size == found.shape[1] and share == 1 - lengths.count(max(lengths)) / len(lengths)
+    with pytest.raises(ValueError, match=f"no vectors for the first {len(lengths)} sentences"):
+        vector_size(teacher, reader, 1)
 
 
 def test_a_config_names_one(tmp_path: Path) -> None:
@@ -181,7 +187,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     text = write_text(tmp_path / "text.txt", prose())
     reader = find_reader(make_config(text, text), "train", print)
     with pytest.raises(ValueError, match="no vectors for the first 10 sentences"):
-        vector_size(lambda sentences: [None for _ in sentences], reader)
+        vector_size(lambda sentences: [None for _ in sentences], reader, 100)
     with pytest.raises(ValueError, match=r"gave 1 vectors for the \d+ words of"):
         taught(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: [np.ones((1, 3)) for _ in ss])
     with pytest.raises(ValueError, match="not finite"):

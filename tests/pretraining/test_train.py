@@ -541,6 +541,24 @@ def test_another_held_out_text_has_another_best(paths: tuple[Path, Path], tmp_pa
     assert progress.best == min(e["mean"] for e in entries if e["step"] > 20)
 
 
+def test_another_part_of_the_held_out_text_has_another_best(
+    paths: tuple[Path, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    best = pretrain(small_run(paths), out, quiet=True).best
+    changes = {"training.max_steps": 25, "training.eval_words": 20}
+    progress = pretrain(small_run(paths, changes), out, resume=True, quiet=True)
+    entries = [e for e in read_log(out / "log.jsonl") if "mean" in e and "model" not in e]
+    assert progress.best == min(e["mean"] for e in entries if e["step"] > 20) != best
+
+
+def test_text_beside_the_files_of_a_run(tmp_path: Path) -> None:
+    text = write_text(tmp_path / "text.txt", prose())
+    with pytest.raises(ValueError, match=r"is the directory of the text 'text\.txt'"):
+        pretrain(make_config(text, text), tmp_path, quiet=True)
+    assert list(tmp_path.iterdir()) == [text]
+
+
 def test_epochs_end_where_the_text_does(paths: tuple[Path, Path], tmp_path: Path) -> None:
     words = []
     for number in (1, 7):

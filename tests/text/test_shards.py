@@ -107,6 +107,13 @@ def test_files_of_shards(tmp_path: Path) -> None:
         Shards(tmp_path / "nowhere").files()
 
 
+def test_a_pattern_matches_texts_alone(tmp_path: Path) -> None:
+    write_shards([["a"]], tmp_path / "corpus", "none")
+    (tmp_path / "corpus" / "meta.json").write_text('{"lang": "en"}')
+    (tmp_path / "corpus" / "folder").mkdir()
+    assert list(Shards(str(tmp_path / "corpus" / "*")).sentences()) == [["a"]]
+
+
 def test_empty_lines_are_no_sentences(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a  b\n\n \t\nc\n", encoding="utf-8")
     assert list(Shards(tmp_path).sentences()) == [["a", "b"], ["c"]]

@@ -23,6 +23,7 @@ from ...util.optional_imports import import_extra
 # From sentences, the vectors (n_words, D) of each, or None where there are none.
 Teacher = Callable[[list[list[str]]], Sequence[Any]]
 SAMPLE = 10_000  # sentences, one of which must have vectors
+ESTIMATED = 1000  # sentences, of which the share that has some is an estimate for all
 
 
 class EncodedVectors:
@@ -72,18 +73,27 @@ def _key(words: Sequence[str]) -> bytes:
     return blake2b("\n".join(words).encode("utf-8", "surrogatepass"), digest_size=12).digest()
 
 
-def vector_size(teacher: Teacher, reader: CorpusReader) -> int:
-    """The size D of a teacher's vectors.
+def vector_size(teacher: Teacher, reader: CorpusReader, max_words: int) -> tuple[int, float]:
+    """The size D of a teacher's vectors, and the share of the first sentences that have some.
+
+    Args:
+        teacher: gives the vectors.
+        reader: of the training text.
+        max_words: longer sentences are split, and the teacher is asked for their pieces.
 
     Raises:
         ValueError: the first sentences of the text have none.
     """
-    n_seen = 0
+    size = n_seen = n_taught = 0
     for words in islice(reader.sentences(), SAMPLE):
-        [vectors] = teacher([words])
-        if vectors is not None and len(vectors):
-            return int(np.shape(vectors)[1])
+        [vectors] = teacher([words[:max_words]])
         n_seen += 1
+        if vectors is not None and len(vectors):
+            n_taught, size = n_taught + 1, int(np.shape(vectors)[1])
+        if size and n_seen >= ESTIMATED:
+            break
+    if size:
+        return size, n_taught / n_seen
     raise ValueError(
         f"Config: [training.teacher] has no vectors for the first {n_seen:,} sentences of the "
         f"training text. Give those of the same sentences, with the same words."

@@ -22,10 +22,13 @@ from ..data.corpus import CorpusPosition
 CHECKPOINT, EARLIER = "checkpoint.safetensors", "checkpoint-?????????.safetensors"
 BEST, LAST = "model-best", "model-last"
 
-# What may not change on resuming: it fixes the parameters' shapes, or the order of the corpus.
-# (The vocabulary of a resumed run is the one in its directory.)
-TRAINING = ("seed", "batch_words", "state", "n_streams", "train_vectors", "teacher")
-FIXED = ("[model] ", "[corpus] ", *(f"[training] {name}:" for name in TRAINING))
+# What may not change on resuming: it fixes the parameters' shapes or the order of the corpus, or is
+# of use only before the first step.
+TRAINING = (
+    *("seed", "batch_words", "state", "n_streams", "train_vectors", "teacher", "head_first"),
+    *("subword_epochs", "subword_rows", "subword_dim"),
+)
+FIXED = ("[model] ", "[corpus] ", "[vocab] ", *(f"[training] {name}:" for name in TRAINING))
 
 STARTS = ("weights", "vectors")  # [paths] that matter at the start of a run only
 
@@ -202,6 +205,9 @@ def resume(
     if progress.dev_fingerprint != now.dev_fingerprint:
         notify("The held-out text has changed: the best model is chosen again")
         progress.best, progress.dev_fingerprint = None, now.dev_fingerprint
+    elif before.training.eval_words != config.training.eval_words:
+        notify("Evaluations read another part of the held-out text: the best model is chosen again")
+        progress.best = None
     if not (out / BEST).exists():
         progress.best = None
     if progress.world_size != now.world_size:

@@ -13,7 +13,7 @@ from ...lm.vocabulary import SPECIALS, Vocabulary
 from ...text.corpus_reader import CorpusReader
 from ...text.shards import Shards
 from ...util.files import WORKPLACE
-from ...weights.layout import VOCAB, Card, Weights
+from ...weights.layout import SUBWORDS, VOCAB, Card, Weights
 from ..config import CORPORA, Notify, PretrainConfig
 from ..data.corpus import TrainingCorpus
 from ..data.stats import CorpusStats, count_corpus
@@ -80,6 +80,12 @@ def prepare_run(
         check_new(out)
     config, table = find_table(config, out, resumed, notify)
     train, dev = (find_reader(config, name, notify) for name in CORPORA)
+    for file in (*train.files(), *dev.files()):
+        if file.resolve().parent == out.resolve():
+            raise ValueError(
+                f"'{out}' is the directory of the text '{file.name}', and the files of the run "
+                f"would be read as text; choose another directory."
+            )
     teacher = None
     if settings.teacher is not None:
         teacher = config.make("training.teacher", settings.teacher, notify)
@@ -180,7 +186,7 @@ def check_new(out: Path) -> None:
             f"'{out}' has the checkpoint of another run; resume it with --resume, or choose "
             f"another directory."
         )
-    found = [name for name in (BEST, LAST, VOCAB, TABLE, LOG) if (out / name).exists()]
+    found = [name for name in (BEST, LAST, VOCAB, TABLE, LOG, SUBWORDS) if (out / name).exists()]
     if found:
         raise ValueError(
             f"'{out}' has {', '.join(found)} already, but no checkpoint, and a run would "

@@ -65,13 +65,15 @@ class RunState(TrainState):
             model.word_vectors.fill(run.table, trainable=settings.train_vectors)
         head = SoftmaxHead(len(run.vocab), config.model.projection_dim)
         sampler = streams = student = None
+        self.share_taught = 0.0
         if config.softmax.kind == "sampled":
             sampler = LogUniformSampler(len(run.vocab), config.softmax.n_candidates)
         if settings.state == "carried":
             streams = StreamState(config.model, settings.n_streams)
             model.set_warm_state(streams.first(1))
         if run.corpus.teacher is not None:
-            size = vector_size(run.corpus.teacher, run.corpus.reader)
+            limit = config.corpus.max_words
+            size, self.share_taught = vector_size(run.corpus.teacher, run.corpus.reader, limit)
             student = nn.Linear((config.model.n_layers + 1) * config.model.width, size)
         # Streams are carried in one module, and several ranks have one thread each.
         is_divided = group.device.type == "cpu" and group.world_size == 1 and streams is None
@@ -107,15 +109,18 @@ class RunState(TrainState):
         """One line: the sizes, and where they are trained."""
         bilm, head = (sum(p.numel() for p in m.parameters()) / 1e6 for m in (self.model, self.head))
         group, sampler = self.group, self.sampler
-        candidates = processes = ""
+        candidates = processes = taught = ""
         if sampler is not None:
             candidates = f", {sampler.n_candidates:,} candidates of {sampler.n_words:,} words"
         if group.world_size > 1:
             processes = f", {group.world_size} processes"
         if group.device.type == "cpu":
-            n_threads = torch.get_num_threads()
+            n_threads = self.n_threads if self.n_threads > 1 else torch.get_num_threads()
             processes += f", {n_threads} thread{'s' if n_threads > 1 else ''}"
-        return f"{bilm:.1f} M parameters, head: {head:.1f} M{candidates}; {group.device}{processes}"
+        if self.student is not None:
+            taught = f", a teacher of {self.share_taught:.0%} of the sentences"
+        sizes = f"{bilm:.1f} M parameters, head: {head:.1f} M"
+        return f"{sizes}{candidates}{taught}; {group.device}{processes}"
 
     def start_files(self) -> None:
         """Write what a run has at its start."""
@@ -128,9 +133,11 @@ class RunState(TrainState):
             subwords = run.config.start.subwords()
         out.mkdir(parents=True, exist_ok=True)
         self.group.claim(out)
+        run.vocab.write(out / VOCAB)
+        if not run.resumed:  # those of a run that ended before its first checkpoint
+            (out / SUBWORDS).unlink(missing_ok=True)
         if subwords is not None:
             write_bytes(out / SUBWORDS, subwords.to_bytes())
-        run.vocab.write(out / VOCAB)
         write_json(out / CONFIG, run.config.to_dict())
         if not run.resumed:
             if run.table is not None:
