@@ -46,7 +46,6 @@ from tables import (
     LANGS,
     LANGUAGE_ARMS,
     Missing,
-    language_pretraining,
     language_texts,
     language_words,
     languages,
@@ -296,7 +295,7 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     if args.table:
         print("\n".join(languages(args.out / FILE, args.sentences)))
-        for others in (language_pretraining, language_texts, language_words):
+        for others in (language_texts, language_words):
             with suppress(Missing):
                 print("\n".join(["", *others(args.out / FILE, args.sentences, args.minutes)]))
     elif args.data is None:

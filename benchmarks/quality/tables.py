@@ -134,7 +134,7 @@ LANGS = {
 }  # fmt: skip
 LANGUAGE_TASKS = {"tagger": "tags", "parser": "trees", "ner": "names"}
 LANGUAGE_ARMS = ("nothing", "static floret", "spacy pretrain", "ELMo")
-NOTHING, _, PRETRAINED, ELMO = LANGUAGE_ARMS
+NOTHING, *_, ELMO = LANGUAGE_ARMS
 LanguageResults = dict[tuple[str, str, str], dict[str, list[Any]]]  # by language, text and arm
 SENTENCES = 400  # labelled, that the page shows
 MINUTES = 25.0  # of the pretraining, where texts are compared
@@ -486,23 +486,11 @@ def language_results(
     return found
 
 
-def languages(path: Path = LANGUAGES, sentences: int = SENTENCES) -> Iterator[str]:
-    """ELMo on the project's text, after its longest pretraining, and the arms without one."""
-    found = language_results(path, sentences)
-    measured = {NOTHING, ELMO, *(arm for _, _, arm in found)} - {PRETRAINED}
-    yield from by_language(found, [arm for arm in LANGUAGE_ARMS if arm in measured])
-
-
-def language_pretraining(
-    path: Path = LANGUAGES, sentences: int = SENTENCES, minutes: float = MINUTES
+def languages(
+    path: Path = LANGUAGES, sentences: int = SENTENCES, minutes: float | None = None
 ) -> Iterator[str]:
-    """`spacy pretrain` and ELMo, as many minutes of each."""
-    found = language_results(path, sentences, minutes)
-    langs = {lang for lang, _, arm in found if arm == PRETRAINED}
-    if not langs:
-        raise Missing(f"no result of languages: {PRETRAINED}")
-    found = {key: scores for key, scores in found.items() if key[0] in langs}
-    yield from by_language(found, [NOTHING, PRETRAINED, ELMO])
+    """All arms on the project's text; those that pretrain, after the longest pretraining."""
+    yield from by_language(language_results(path, sentences, minutes), LANGUAGE_ARMS)
 
 
 def by_language(found: LanguageResults, arms: Sequence[str]) -> Iterator[str]:
@@ -588,7 +576,6 @@ TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each la
         "blimp": blimp,
         "core-hours": lambda found: core_hours(),
         "languages": lambda found: languages(),
-        "language-pretraining": lambda found: language_pretraining(),
         "language-texts": lambda found: language_texts(),
         "language-words": lambda found: language_words(),
     },

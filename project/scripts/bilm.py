@@ -70,6 +70,8 @@ def main(
             shards, text = run / "shards" / split, run / "text" / f"{split}.txt"
             if not shards.exists() or shards.stat().st_mtime < text.stat().st_mtime:
                 shutil.rmtree(shards, ignore_errors=True)
+                if split == "train" and (out / CHECKPOINT).exists():
+                    msg.warn(f"{text} is new: if it is another text, give another --vars.run")
                 elmo("tokenize", text, shards, "--lang", lang, "--tokenizer", tokenizer)
         paths: list[object] = [
             "--paths.train", run / "shards" / "train", "--paths.dev", run / "shards" / "dev",
@@ -87,11 +89,12 @@ def main(
             ]  # fmt: skip
             if config == "auto":
                 paths += find_settings(gpu_id)
-            if not steps:
+            if not steps and size == "full":
                 steps, evaluations = find_steps(run, Path(settings), minutes, paths)
         lengths: list[object] = []
         if config == "auto" or steps:
-            steps = min(steps or chosen.bilm_steps, chosen.bilm_steps)
+            if not steps or size != "full":
+                steps = min(steps or chosen.bilm_steps, chosen.bilm_steps)
             lengths = [
                 "--training.max_steps", steps,
                 "--training.warmup_steps", steps // 20, "--training.decay_steps", steps // 3,
@@ -127,11 +130,15 @@ def find_steps(run: Path, config: Path, minutes: float, overrides: list[object])
     path = run / "steps.json"
     found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if found.get("minutes") != minutes:
-        from speed import measure_speed, plan
+        from speed import measure_speed, most_steps, plan
 
         msg.info(f"Measuring how many steps {minutes:g} minutes of one core have")
         step, evaluation = measure_speed(config, list(map(str, overrides)))
         steps, evaluations = plan(minutes, step, evaluation)
+        most = most_steps(config, list(map(str, overrides)))
+        if steps > most:
+            msg.info(f"The text is small: {MOST_EPOCHS} passes over it take less time")
+            steps = most
         msg.good(
             f"{steps:,} steps: one takes {step:.2f} s, an evaluation {evaluation:.0f} s. To repeat "
             f"the run on another machine: --vars.bilm_steps {steps}"

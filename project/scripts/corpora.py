@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -85,12 +86,19 @@ def complete_labels(parts: dict[str, list[Doc]]) -> None:
 
 
 def write_text(path: Path, paragraphs: Iterator[str]) -> int:
-    """Write a paragraph on each line; the number of words."""
-    n_words = 0
-    with path.open("w", encoding="utf-8") as file:
+    """Write a paragraph on each line; the number of words.
+
+    A file of the same text is left as it is, so that what was made of it is not made again.
+    """
+    n_words, new = 0, path.with_name(f"{path.name}.new")
+    with new.open("w", encoding="utf-8") as file:
         for paragraph in paragraphs:
             file.write(paragraph + "\n")
             n_words += len(paragraph.split())
+    if path.exists() and filecmp.cmp(new, path, shallow=False):
+        new.unlink()
+    else:
+        new.replace(path)
     return n_words
 
 

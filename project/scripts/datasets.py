@@ -9,8 +9,10 @@ Where there is no split "train", one called "few" stands for it: a treebank's de
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import lzma
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -26,12 +28,16 @@ from spacy.training.converters import conllu_to_docs
 from spacy.util import filter_spans
 from spacy.vocab import Vocab
 
+from spacy_elmo.util.files import reading
+
 MakeDoc = Callable[[Language], Doc]
 
 TASKS = {"tagger": "ud", "parser": "ud", "ner": "ner", "textcat": "textcat"}
 SPLITS = ("train", "dev", "test")
 TEI = "{http://www.tei-c.org/ns/1.0}"
 SENTENCES = 5  # of a treebank in each Doc, so that a parser learns where they end
+PACKED: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+TAG = re.compile(r"O|[BI]-\S.*")
 
 # The files of a local folder, instead of downloads.
 LOCAL: dict[str, dict[str, Any]] = {
@@ -88,50 +94,78 @@ def read_rows(kind: str, path: Path) -> list[MakeDoc]:
     """The annotated texts of a file, each as a function that makes a Doc of it.
 
     Raises:
-        ValueError: the format is unknown.
+        ValueError: the format is unknown, or the file has another one.
     """
     if path.suffix == ".spacy":
         return [partial(copy_doc, data) for data in DocBin().from_disk(path).get_docs(Vocab())]
-    suffix = path.with_suffix("").suffix if path.suffix == ".xz" else path.suffix
+    suffix = path.with_suffix("").suffix if path.suffix in PACKED else path.suffix
     if (kind, suffix) not in FORMATS:
         known = ", ".join(name for each, name in FORMATS if each == kind)
         raise ValueError(f"{path}: unknown format for {kind}; known are {known}.")
     read, make = FORMATS[kind, suffix]
-    with open_text(path) as file:
+    with reading("the annotated texts", path), open_text(path) as file:
         return [partial(make, row) for row in read(file)]
 
 
 def open_text(path: Path) -> TextIO:
     """A text file, compressed or not."""
-    opener = lzma.open if path.suffix == ".xz" else open
-    return opener(path, "rt", encoding="utf-8", newline="")
+    return PACKED.get(path.suffix, open)(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def read_trees(lines: Iterable[str], n_sentences: int = SENTENCES) -> Iterator[str]:
-    """Some sentences of a treebank at a time."""
-    sentences = "".join(lines).replace("\r", "").strip().split("\n\n")
+    """Some sentences of a treebank at a time.
+
+    Raises:
+        ValueError: a word has not the ten columns of CoNLL-U.
+    """
+    blocks = re.split(r"\n\s*\n", "".join(lines).replace("\r", "").strip())
+    sentences = []
+    for block in blocks:
+        words = [line for line in block.split("\n") if line and line[0] != "#"]
+        if wrong := [line for line in words if line.count("\t") != 9]:
+            raise ValueError(f"this is no word of CoNLL-U, with ten columns: {wrong[0][:80]!r}")
+        if words:  # else comments alone
+            sentences.append(block)
     for i in range(0, len(sentences), n_sentences):
         yield "\n\n".join(sentences[i : i + n_sentences]) + "\n\n"
 
 
 def read_iob(lines: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:
-    """A token and its tag on each line, an empty line after each sentence."""
+    """A token first and its tag last on each line, between tabs or spaces; an empty line after each
+    sentence.
+
+    Raises:
+        ValueError: a tag is not one of IOB2.
+    """
     words: list[str] = []
     tags: list[str] = []
     for line in (*lines, ""):
-        word, _, tag = line.strip().partition("\t")
-        if word:
-            words.append(word)
-            tags.append(tag)
+        if line.strip():
+            columns = line.rstrip("\r\n").split("\t" if "\t" in line else None)
+            if len(columns) < 2 or not TAG.fullmatch(columns[-1]):
+                raise ValueError(
+                    f"a line must end in a tag, O, B-LABEL or I-LABEL, but there is {line!r}"
+                )
+            words.append(columns[0])
+            tags.append(columns[-1])
         elif words:
             yield words, tags
             words, tags = [], []
 
 
 def read_iob2(lines: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:
-    """A token's number, the token and its tag on each line, comments before each sentence."""
-    rows = (line.rstrip("\r\n").split("\t") for line in lines if not line.startswith("#"))
-    return read_iob("\t".join(row[1:3]) for row in rows)
+    """A token's number, the token and its tag on each line, comments before each sentence; or lines
+    as `read_iob` has them."""
+
+    def pairs() -> Iterator[str]:
+        for line in lines:
+            columns = line.rstrip("\r\n").split("\t")
+            if columns[0].isdecimal() and len(columns) > 2:
+                yield "\t".join(columns[1:3])
+            elif not line.startswith("# "):
+                yield line.rstrip("\r\n")
+
+    return read_iob(pairs())
 
 
 def read_klue(lines: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import shutil
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from corpora import own_docs, write_text
@@ -31,9 +34,10 @@ from wasabi import msg
 from spacy_elmo.cli.options import report_errors
 from spacy_elmo.text import readers
 from spacy_elmo.text.segments import split_text
+from spacy_elmo.util.files import reading
 
 SAMPLE = 5_000  # paragraphs whose facts are read
-HELD_OUT = 50  # of so many paragraphs of a user's own text, one is held out
+HELD_OUT = 50  # of so many paragraphs of a user's own texts, one is held out
 PATTERNS = {"ud": "*{}*.conllu*", "ner": "*{}*.iob*"}  # of a user's own labelled sentences
 
 
@@ -45,12 +49,12 @@ def main(
     local: str = "",
     text: str = "",
     conllu: str = "",
-    sentences: int = 400,
+    sentences: Annotated[int, typer.Option(min=1)] = 400,
     tasks: str = "tagger,parser,ner",
     tokenizer: str = readers.BY_RULES,
 ) -> None:
     """Write RUN/text/{train,dev}.txt, RUN/language.json and RUN/corpus/KIND/SPLIT.spacy."""
-    nlp, limits = readers.blank(lang, tokenizer), find_size(size)
+    nlp, limits = find_language(lang, tokenizer), find_size(size)
     own = size == "tiny" and lang == "en" and not (local or text or conllu)
     (run / "text").mkdir(parents=True, exist_ok=True)
     for split in ("train", "dev"):
@@ -65,7 +69,8 @@ def main(
         n_words = write_text(run / "text" / f"{split}.txt", islice(paragraphs, most))
         if not n_words:
             raise ValueError(
-                f"There is no text to {'train on' if split == 'train' else 'hold out'}."
+                f"There is no text to {'train on' if split == 'train' else 'hold out'}: of the "
+                f"lines that have text, each a paragraph, every {HELD_OUT}th is held out."
             )
         msg.good(f"text: {n_words:,} words {split}")
     sample = islice(readers.read_paragraphs(run / "text" / "train.txt"), SAMPLE)
@@ -75,6 +80,8 @@ def main(
     found = {**facts._asdict(), "max_characters_per_token": facts.max_characters_per_token}
     (run / FACTS).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     for kind in dict.fromkeys(TASKS[task] for task in tasks.split(",")):
+        folder = run / "corpus" / kind
+        shutil.rmtree(folder, ignore_errors=True)  # of other files, perhaps
         if own:
             parts = own_docs(nlp)
         else:
@@ -83,8 +90,7 @@ def main(
                 msg.info(f"{kind}: no data")
                 continue
             parts = labelled_docs(nlp, kind, files, sentences, limits)
-        folder = run / "corpus" / kind
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True)
         for split, docs in parts.items():
             DocBin(docs=docs, store_user_data=False).to_disk(folder / f"{split}.spacy")
         msg.good(f"{kind}: " + ", ".join(f"{len(parts[split])} {split}" for split in SPLITS))
@@ -96,16 +102,37 @@ def read_own_text(files: str, split: str) -> Iterator[str]:
     Raises:
         ValueError: there is no such file, or it cannot be read.
     """
-    for name in files.split(","):
-        if not Path(name).is_file():
-            raise ValueError(f"There is no text file {Path(name).resolve()} (--vars.text).")
-        paragraphs = (each for each in readers.read_paragraphs(Path(name)) if each.strip())
-        for i, paragraph in enumerate(paragraphs):
-            if (i % HELD_OUT == HELD_OUT - 1) == (split == "dev"):
-                yield paragraph
+    paths = [Path(name.strip()) for name in files.split(",")]
+    for path in paths:
+        if not path.is_file():
+            raise ValueError(f"There is no text file {path.resolve()} (--vars.text).")
+    every = itertools.chain.from_iterable(map(readers.read_paragraphs, paths))
+    for i, paragraph in enumerate(each for each in every if each.strip()):
+        if (i % HELD_OUT == HELD_OUT - 1) == (split == "dev"):
+            yield paragraph
 
 
-def find_labelled(kind: str, conllu: str, lang: str, local: str) -> dict[str, Path]:
+def find_language(lang: str, tokenizer: str) -> Language:
+    """An empty pipeline of a language.
+
+    Raises:
+        ValueError: spaCy has none of this code.
+    """
+    try:
+        nlp = readers.blank(lang, tokenizer)
+    except ValueError as error:
+        if lang in str(error) and "E048" in str(error):
+            raise ValueError(
+                f"spaCy has no language '{lang}'. Give its two-letter code, or --vars.lang xx for "
+                f"a language that spaCy has no rules for."
+            ) from None
+        raise
+    if nlp.lang != lang:
+        raise ValueError(f"spaCy's code for '{lang}' is '{nlp.lang}': give --vars.lang {nlp.lang}.")
+    return nlp
+
+
+def find_labelled(kind: str, conllu: str, lang: str, local: str) -> dict[str, list[Path]]:
     """The files of a kind by split; none if there are no named entities.
 
     Raises:
@@ -114,15 +141,15 @@ def find_labelled(kind: str, conllu: str, lang: str, local: str) -> dict[str, Pa
     if not conllu:
         try:
             files = {split: find_file(kind, split, lang, local) for split in SPLITS}
-        except ValueError:
+        except ValueError as error:
             if kind == "ud":
-                raise
+                raise ValueError(f"{error} Name your own with --vars.conllu FOLDER.") from None
             return {}
-        return {split: path for split, path in files.items() if path}
+        return {split: [path] for split, path in files.items() if path}
     found = {
-        split: path
+        split: paths
         for split in SPLITS
-        for path in sorted(Path(conllu).glob(PATTERNS[kind].format(split)))[:1]
+        if (paths := sorted(Path(conllu).glob(PATTERNS[kind].format(split))))
     }
     if (found or kind == "ud") and not {"train", "test"} <= set(found):
         names = " and ".join(PATTERNS[kind].format(split) for split in ("train", "test"))
@@ -131,11 +158,17 @@ def find_labelled(kind: str, conllu: str, lang: str, local: str) -> dict[str, Pa
 
 
 def labelled_docs(
-    nlp: Language, kind: str, files: dict[str, Path], n_train: int, limits: Size
+    nlp: Language, kind: str, files: dict[str, list[Path]], n_train: int, limits: Size
 ) -> dict[str, list[Doc]]:
     """Some sentences to learn from, evenly spaced; without a dev set, the others are that."""
-    rows = {split: read_sentences(kind, path) for split, path in files.items()}
+    rows = {
+        split: [row for path in paths for row in read_sentences(kind, path)]
+        for split, paths in files.items()
+    }
     every = rows["train"]
+    for split, each in rows.items():
+        if not each:
+            raise ValueError(f"There is no sentence in {', '.join(map(str, files[split]))}.")
     rows["train"] = thin_out(every, min(n_train, limits.train or n_train))
     if "dev" not in rows:
         chosen = set(map(id, rows["train"]))
@@ -150,7 +183,7 @@ def read_sentences(kind: str, path: Path) -> list[MakeDoc]:
     """The labelled sentences of a file."""
     if ".conllu" not in path.suffixes:
         return read_rows(kind, path)
-    with open_text(path) as file:
+    with reading("the treebank", path), open_text(path) as file:
         return [partial(make_parsed, sentence) for sentence in read_trees(file, 1)]
 
 

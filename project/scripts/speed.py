@@ -15,8 +15,11 @@ import torch
 
 from spacy_elmo.cli.pretrain_config import read_spacy_config
 from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.data.stats import count_corpus
 from spacy_elmo.pretraining.run.log import Entries
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.pretraining.train_step import Schedule
+from spacy_elmo.text.shards import Shards
 
 N_STEPS, N_FIRST = 30, 5  # measured; the first of them set up what the others use
 BUFFER_WORDS = 100_000  # more than these read
@@ -70,6 +73,20 @@ def measure_speed(config: Path, overrides: Sequence[str]) -> tuple[float, float]
         pretrain(settings, Path(folder), quiet=True)
     *steps, last = [end - start for start, end in pairwise(ends)][N_FIRST:]
     return fmean(steps), max(0.0, last - fmean(steps))
+
+
+def most_steps(config: Path, overrides: Sequence[str]) -> int:
+    """The steps of the passes over the text that a run's settings allow.
+
+    Args:
+        config, overrides: see `measure_speed`.
+    """
+    settings = read_spacy_config(config, overrides)
+    assert settings.paths.train is not None
+    text = Shards(settings.paths.train).sentences()
+    endless = replace(settings.training, max_steps=10**9)
+    stats = count_corpus(text, settings.corpus.max_words)
+    return Schedule.plan(replace(settings, training=endless), stats).n_steps
 
 
 def plan(minutes: float, step: float, evaluation: float) -> tuple[int, int]:

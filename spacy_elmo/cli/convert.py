@@ -34,7 +34,7 @@ def convert_cli(
     Convert weights to our layout or to the published one.
 
     The published layout is an options.json with an HDF5 file, our own a config.json with a
-    weights.safetensors. Published weights get a warm state, the state from which every sentence starts, computed from
+    weights.safetensors; a directory of ELMoForManyLangs is read, too. Published weights get a warm state, the state from which every sentence starts, computed from
     an English text; for another language give --warm-text. With --statistics, `similarity` in
     pipelines compares words and their contexts; without, it is the cosine of mean vectors. Weights in the published layout can be
     read by the archived ELMo implementations.

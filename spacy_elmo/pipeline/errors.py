@@ -115,7 +115,9 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> None
     if not lang or not weights_lang or lang == weights_lang or "xx" in (lang, weights_lang):
         return
     here = known_names(lang)
-    elsewhere = [name for name, each in published().items() if each.lang == lang]
+    # A pipeline reads words as they stand, not their lemmas.
+    known = [(name, each) for name, each in published().items() if each.lang == lang]
+    elsewhere = [name for name, each in known if not each.text.endswith("lemmas")]
     advice = f"Set 'weights' in {block} to "
     found = []
     if here:
@@ -132,7 +134,7 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> None
         f"The pipeline's language is '{lang}', but the ELMo weights '{weights}' were trained on "
         f"'{weights_lang}': they will be of little use. {advice}",
         UserWarning,
-        stacklevel=3,
+        stacklevel=2,  # the callers' callers are decorators
     )
 
 

@@ -277,9 +277,13 @@ def read_words(path: Traversable) -> list[str]:
 def refuse_others(where: str, names: Collection[str]) -> None:
     """Raise a ValueError for files of an ELMo of a kind that cannot be loaded."""
     if "encoder.pkl" in names and "token_embedder.pkl" in names:
+        if where.endswith(".zip"):
+            advice = "unpack it, and convert the directory with `python -m spacy elmo convert`"
+        else:
+            advice = f"convert it with `python -m spacy elmo convert {where} OUT`"
         raise ValueError(
             f"'{where}' is a model of ELMoForManyLangs, whose pickled files are not read here: "
-            f"convert it with `python -m spacy elmo convert {where} OUT`."
+            f"{advice}."
         )
     is_checkpoint = any(name.startswith("model.ckpt") for name in names)
     if is_checkpoint and not any(name.endswith(HDF5) for name in names):

@@ -245,6 +245,7 @@ def test_the_warning_names_weights_of_the_language(weights, tmp_path, monkeypatc
         return str(caught[0].message)
 
     assert warned("la").endswith("'nlpl_203', after `python -m spacy elmo download nlpl_203`.")
+    assert "to 'nlpl_211' or 'nlpl_217' or" in warned("nb")  # 'nlpl_210' reads lemmas
     directory = Path(__file__).parents[2] / "project/weights/hu_sm"
     assert directory.is_dir()
     assert warned("hu").endswith(

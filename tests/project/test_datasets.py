@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
 import sys
 from pathlib import Path
@@ -56,6 +57,20 @@ def test_entities(tmp_path: Path) -> None:
     assert [(ent.text, ent.label_) for ent in doc.ents] == [("박은", "PS")]
 
 
+def test_entities_of_other_columns(tmp_path: Path) -> None:
+    """A word and its tag in .iob2, and spaces with other columns between, as in CoNLL-2003."""
+    expected = [("Anna", "PER"), ("Lund", "LOC")]
+    for name, between in (("x.iob2", "\t"), ("x.iob", " NNP B-NP "), ("y.iob2", " ")):
+        rows = ["Anna_B-PER", "bor_O", "i_O", "Lund_B-LOC", "", "# hej_O"]
+        (tmp_path / name).write_text("\n".join(rows).replace("_", between), encoding="utf-8-sig")
+        [first, *_] = read("ner", tmp_path / name)
+        assert [(ent.text, ent.label_) for ent in first.ents] == expected
+    for line in ("Anna", "Anna\tPER", "Anna\tB-"):
+        (tmp_path / "wrong.iob").write_text(line, encoding="utf-8")
+        with pytest.raises(ValueError, match=r"wrong\.iob: a line must end in a tag"):
+            read("ner", tmp_path / "wrong.iob")
+
+
 def test_trees(tmp_path: Path) -> None:
     row = "1 They they PRON PRP _ 2 nsubj _ _\n2 sleep sleep VERB VBP _ 0 root _ _\n\n"
     row = row.replace(" ", "\t")
@@ -66,6 +81,20 @@ def test_trees(tmp_path: Path) -> None:
     assert [(t.tag_, t.dep_, t.head.text) for t in second[:2]] == [
         ("PRP", "nsubj", "sleep"), ("VBP", "ROOT", "sleep")
     ]  # fmt: skip
+
+
+def test_treebanks_of_other_writers(tmp_path: Path) -> None:
+    """A mark of the byte order, comments alone, spaces in empty lines, gzip."""
+    row = "1\tGå\tgå\tVERB\tVB\t_\t0\troot\t_\t_\n"
+    text = f"# newdoc\n\n{row}  \n{row}\n".encode("utf-8-sig")
+    (tmp_path / "x.conllu").write_bytes(text)
+    (tmp_path / "x.conllu.gz").write_bytes(gzip.compress(text))
+    for name in ("x.conllu", "x.conllu.gz"):
+        [doc] = read("ud", tmp_path / name)
+        assert [token.text for token in doc] == ["Gå", "Gå"]
+    (tmp_path / "wrong.conllu").write_text(row.replace("\t", " "), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"wrong\.conllu: this is no word of CoNLL-U.*'1 Gå gå"):
+        read("ud", tmp_path / "wrong.conllu")
 
 
 def test_labels(tmp_path: Path) -> None:

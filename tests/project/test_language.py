@@ -105,6 +105,40 @@ def test_data_of_ones_own(tmp_path: Path) -> None:
     assert [doc.ents[0].label_ for doc in read("ner", "train")] == ["PER"] * 5
 
 
+def test_other_data_replace_those_before(tmp_path: Path) -> None:
+    """All files of a split are read; entities of another treebank go; the same text stays."""
+    from language_data import main
+
+    for split, n in (("train-a", 2), ("train-b", 3), ("test", 1)):
+        rows = "".join(ROW.format(i) for i in range(n))
+        (tmp_path / f"sv-ud-{split}.conllu").write_text(rows, encoding="utf-8")
+        (tmp_path / f"sv-ud-{split}.iob2").write_text("Anna\tB-PER\n", encoding="utf-8")
+    text, run = tmp_path / "text.txt", tmp_path / "run"
+    text.write_text("Han går.\n" * 50, encoding="utf-8")
+    main(run, lang="sv", text=str(text), conllu=str(tmp_path))
+    docs = DocBin().from_disk(run / "corpus" / "ud" / "train.spacy").get_docs(Vocab())
+    assert len(list(docs)) == 5 and (run / "corpus" / "ner").is_dir()
+    written = (run / "text" / "train.txt").stat().st_mtime_ns
+    for path in tmp_path.glob("*.iob2"):
+        path.unlink()
+    main(run, lang="sv", text=f"{text}, ".rstrip(", "), conllu=str(tmp_path))
+    assert (run / "text" / "train.txt").stat().st_mtime_ns == written
+    assert not (run / "corpus" / "ner").exists()
+    text.write_text("Hon går.\n" * 50, encoding="utf-8")
+    main(run, lang="sv", text=str(text), conllu=str(tmp_path))
+    assert (run / "text" / "train.txt").read_text(encoding="utf-8").startswith("Hon")
+
+
+def test_codes_of_languages() -> None:
+    from language_data import find_language
+
+    assert find_language("xx", BY_RULES).lang == "xx"
+    with pytest.raises(ValueError, match=r"'swe' is 'sv': give --vars\.lang sv"):
+        find_language("swe", BY_RULES)
+    with pytest.raises(ValueError, match=r"spaCy has no language 'qq'.*--vars\.lang xx"):
+        find_language("qq", BY_RULES)
+
+
 def test_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from language_data import find_labelled, main
 
@@ -114,6 +148,8 @@ def test_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "There is no text file" in (printed.out + printed.err).replace("\n", " ")
     with pytest.raises(ValueError, match=r"\*train\*\.conllu\* and \*test\*\.conllu\*"):
         find_labelled("ud", str(tmp_path), "sv", "")
+    with pytest.raises(ValueError, match=r"no .*ud\.train\..*with --vars\.conllu FOLDER"):
+        find_labelled("ud", "", "sv", str(tmp_path))
     assert find_labelled("ner", str(tmp_path), "sv", "") == {}
     assert find_labelled("ner", "", "sv", str(tmp_path)) == {}
 
@@ -153,6 +189,26 @@ def test_steps_in_some_minutes() -> None:
     assert plan(60, 0.5, 10.0) == (2 * (3600 - 12 * 10), 10)
     assert plan(10, 1.0, 10.0) == (600 - 8 * 10, 6)  # fewer evaluations in a short time
     assert plan(0.01, 1.0, 30.0) == (6, 3)
+
+
+def test_ten_passes_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many minutes there are; and as many steps as there are minutes for, if more."""
+    import bilm
+    import speed
+
+    monkeypatch.setattr(speed, "measure_speed", lambda *given: (0.1, 0.0))
+    text, config = tmp_path / "train.txt", tmp_path / "pretrain.cfg"
+    text.write_text("the quick brown fox\n" * 100, encoding="utf-8")
+    config.write_text(
+        "[model]\nfilters = [[1, 8]]\nprojection_dim = 8\ndim = 16\n[training]\nbatch_words = 60\n"
+    )
+    overrides = ["--paths.train", str(text), "--paths.dev", str(text)]
+    overrides += ["--training.max_epochs", "10"]
+    assert speed.most_steps(config, overrides) == 10 * 10  # of 100 sentences, six words each
+    steps, evaluations = bilm.find_steps(tmp_path, config, 60, list(overrides))
+    assert (steps, evaluations) == (100, 10)
+    text.write_text("the quick brown fox\n" * 40_000, encoding="utf-8")
+    assert bilm.find_steps(tmp_path, config, 50, list(overrides)) == (30_000, 10)
 
 
 def test_the_speed_of_a_run(tmp_path: Path) -> None:
@@ -201,6 +257,9 @@ def test_an_hour_uses_what_there_is(
     assert ("--training.subword_epochs 5" in pretrain) == has_all
     assert ("--training.mixed_precision true" in pretrain) == has_all
     assert ("spacy-elmo[subwords]" in printed) == ("bfloat16" in printed) == (not has_all)
+    assert "--training.max_steps 9 " in pretrain
+    bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=300, steps=40_000)
+    assert "--training.max_steps 40000 " in " ".join(commands[-1])  # an hour has no limit
     # A config of one's own has its own settings.
     bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=60, steps=9, config="my.cfg")
     assert "subword" not in " ".join(commands[-1])
