@@ -97,7 +97,13 @@ def package_cli(
                 f"'{name}' cannot be the name of weights: use letters, digits and underscores, "
                 f"starting with a letter, and no name of embedded weights. Give one with --name."
             )
-        version = str(Version(version or meta.get("version") or "0.0.0"))
+        version = version or meta.get("version") or "0.0.0"
+        try:
+            version = str(Version(version))
+        except ValueError:
+            raise ValueError(
+                f"Invalid version: {version!r}. Give one such as 1.0.0 with --version."
+            ) from None
         dist, module = f"spacy-elmo-{name.replace('_', '-').lower()}", f"spacy_elmo_{name}"
         directory = out / f"{dist}-{version}"
         project, known = directory / "pyproject.toml", set[str]()

@@ -135,11 +135,14 @@ class Encoder(Settings):
         return (config.depth, config.width) if self.layers == "all" else (config.width,)
 
     def checksum(self) -> int:
-        """Changes with the pipeline's config, and all that the component or its listener saves:
-        the biLM, the state that sentences start from, the statistics and the mix."""
+        """Changes with the pipeline's config and tokenizer, and with all that the component, those
+        before it or its listener save: the biLM, the state that sentences start from, the
+        statistics and the mix."""
+        pipes = [pipe for _, pipe in self.nlp.pipeline]
+        before = [self.nlp.tokenizer, *pipes[: pipes.index(self.elmo) + 1]]
+        saved = [each.to_bytes(exclude=["vocab"]) for each in before if hasattr(each, "to_bytes")]
         mix = b"" if self.listener is None else self.listener.layers[0].to_bytes()
-        saved = (self.nlp.config.to_bytes(), self.elmo.to_bytes(exclude=["vocab"]), mix)
-        return zlib.crc32(b"".join(saved))
+        return zlib.crc32(b"".join([self.nlp.config.to_bytes(), *saved, mix]))
 
     def __call__(self, rows: Iterable[Row]) -> list[np.ndarray]:
         """The vectors of texts, or of lists of words: ``(n, *shape)`` for each.

@@ -91,7 +91,8 @@ class RowFiles:
         return next(iter(found))
 
     def fingerprint(self) -> str:
-        """Of the files' names and sizes: whether a job that continues has the same corpus."""
+        """Of the files' names and sizes: whether a job that continues has the same corpus. A byte
+        that could not be read may be mended meanwhile."""
         files = [(file.name, file.stat().st_size) for file in self.files()]
         return f"{len(files)} files, {blake2b(repr(files).encode(), digest_size=8).hexdigest()}"
 

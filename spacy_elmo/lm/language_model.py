@@ -24,7 +24,7 @@ from ..bilm.model import BiLM
 from ..util.files import atomic_directory
 from ..util.threads import threads_for
 from ..weights.find import Setting, find_weights
-from ..weights.layout import FILES, Card
+from ..weights.layout import CONFIG, DOCUMENTS, HEAD, META, VOCAB, WEIGHTS, Card
 from ..weights.native import save_bilm
 from .encoded_sentences import EncodedSentences
 from .forward import hidden_states, losses
@@ -33,6 +33,7 @@ from .softmax import SoftmaxHead, log_uniform
 from .vocabulary import SPECIALS, Vocabulary
 
 BATCH_WORDS = 4096  # tokens read at once
+WRITTEN = {CONFIG, WEIGHTS, HEAD, VOCAB, META, *DOCUMENTS}  # by `LanguageModel.save`
 BLANK = "___"  # stands for a word to predict; the biLM does not see it
 
 Guesses = list[tuple[str, float]]  # words and their probabilities, the likeliest first
@@ -105,10 +106,12 @@ class LanguageModel:
         Raises:
             ValueError: there is a directory with other files, which would be lost.
         """
-        if path.is_dir() and (others := sorted({f.name for f in path.iterdir()} - set(FILES))):
+        found = {file.name for file in path.iterdir()} if path.is_dir() else set()
+        others = sorted(found - WRITTEN if {CONFIG, WEIGHTS} <= found else found)
+        if others:
             raise ValueError(
-                f"'{path}' is not replaced, because it has files that are not of weights: "
-                f"{', '.join(others[:3])}. Move them, or choose a new directory."
+                f"'{path}' is not replaced, because it has files that a language model does not "
+                f"write: {', '.join(others[:3])}. Move them, or choose a new directory."
             )
         self.model.initial_state()  # a warm state is saved, too, not computed again after loading
         with atomic_directory(path) as directory:
@@ -129,7 +132,7 @@ class LanguageModel:
         Raises:
             ValueError: ``words`` is a string, or n is below 1.
         """
-        forward, _ = self._hidden([*_checked(words, n), BLANK])
+        forward, _ = self._hidden([*checked(words, n), BLANK])
         return self._following(forward[-1:], n)
 
     def previous_words(self, words: Sequence[str], n: int = 10) -> Guesses:
@@ -139,7 +142,7 @@ class LanguageModel:
             words: the end of a sentence; may be empty.
             n: how many. Result and errors are those of `next_words`.
         """
-        _, backward = self._hidden([BLANK, *_checked(words, n)])
+        _, backward = self._hidden([BLANK, *checked(words, n)])
         return self._following(backward[:1], n)
 
     def substitutes(self, words: Sequence[str], position: int, n: int = 10) -> Guesses:
@@ -170,7 +173,7 @@ class LanguageModel:
         Only words that begin with a letter or digit; in each of the three ways, their
         probabilities are normalized. Arguments and errors: see `substitutes`.
         """
-        words = _checked(words, n)
+        words = checked(words, n)
         if not 0 <= position < len(words):
             raise ValueError(
                 f"position is {position}, but the sentence has {len(words)} words; give an index "
@@ -207,7 +210,7 @@ class LanguageModel:
         """
         empty = np.zeros(0, dtype=np.float32)
         found = [Surprisal(empty, empty, empty.astype(bool))] * len(sentences)
-        filled = [i for i, words in enumerate(sentences) if _checked(words)]
+        filled = [i for i, words in enumerate(sentences) if checked(words)]
         block = self._encode([sentences[i] for i in filled])
         for chosen in block.plan(BATCH_WORDS, None):
             batch = block.batch(chosen)
@@ -247,7 +250,7 @@ class LanguageModel:
         return [(self.vocab.words[i], p) for p, i in pairs if p > 0.0]
 
 
-def _checked(words: Sequence[str], n: int = 1) -> list[str]:
+def checked(words: Sequence[str], n: int = 1) -> list[str]:
     """A sentence as a list."""
     if isinstance(words, str):
         raise ValueError(

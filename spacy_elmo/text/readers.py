@@ -24,10 +24,11 @@ from .corpus_reader import CorpusReader
 from .segments import ZONE_CHARACTERS, ZONE_SIZE, chunks, sentence_bounds, split_text
 from .shards import COMPRESSIONS, Paths, find_files, read_lines, split_at_spaces
 
+JSONL = (".jsonl", ".ndjson", ".jsonlines")
 FORMATS = "plain text (.txt), JSONL (.jsonl), either also .gz, .xz or .zst, or .spacy"
 TEXT_SUFFIXES = (
     ".spacy",
-    *(form + packing for form in (".txt", ".jsonl") for packing in COMPRESSIONS),
+    *(form + packing for form in (".txt", *JSONL) for packing in COMPRESSIONS),
 )
 BY_RULES = "spacy.Tokenizer.v1"
 COLUMNS = ("tokens", "spaces", "cats", "span_groups", "flags", "user_data")  # of a DocBin
@@ -152,8 +153,14 @@ def read_paragraphs(path: Path) -> Iterator[str]:
         ValueError: the file cannot be read, or a line is not such JSON.
     """
     texts = read_texts(path)
-    is_json = ".jsonl" in path.suffixes
-    return chain.from_iterable(map(str.splitlines, texts)) if is_json else texts
+    return chain.from_iterable(map(str.splitlines, texts)) if _is_jsonl(path) else texts
+
+
+def _is_jsonl(path: Path) -> bool:
+    suffixes = {suffix.lower() for suffix in path.suffixes}
+    if ".json" in suffixes:
+        raise ValueError(f"{path}: JSON is read line by line; make it a .jsonl file.")
+    return not suffixes.isdisjoint(JSONL)
 
 
 def read_texts(path: Path) -> Iterator[str]:
@@ -162,10 +169,9 @@ def read_texts(path: Path) -> Iterator[str]:
     Raises:
         ValueError: the file cannot be read, or a line is not such JSON.
     """
-    if ".json" in path.suffixes:
-        raise ValueError(f"{path}: JSON is read line by line; make it a .jsonl file.")
+    is_jsonl = _is_jsonl(path)
     lines = (line.removeprefix("\ufeff") for line in read_lines(path))  # the byte order mark
-    if ".jsonl" not in path.suffixes:
+    if not is_jsonl:
         yield from (line.removesuffix("\r") for line in lines)
         return
     for number, line in enumerate(lines, 1):

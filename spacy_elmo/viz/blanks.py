@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..lm.language_model import BLANK, LanguageModel
+from ..lm.language_model import BLANK, LanguageModel, checked
 from .figure import COLOURS, cut, cut_start, in_style, new_figure
 from .page import FAINT
 from .picture import Picture
@@ -26,6 +26,7 @@ def draw_blanks(lm: LanguageModel, words: Sequence[str], n: int = 5) -> Picture:
     Raises:
         ValueError: there is no blank, or n is below 1.
     """
+    words = checked(words)
     positions = [i for i, word in enumerate(words) if word == BLANK]
     if not positions:
         raise ValueError(f"The sentence has no blank: write {BLANK} for each word to predict.")

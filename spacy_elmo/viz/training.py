@@ -40,6 +40,8 @@ def draw_training(paths: Sequence[Path]) -> Picture:
     """
     from matplotlib.ticker import EngFormatter, NullFormatter, StrMethodFormatter
 
+    if not paths:
+        raise ValueError("There is no run to draw: give the directory of one.")
     runs = [read_run(path) for path in paths]
     logs = [find_log(path).resolve() for path in paths]
     names = [log.parent.name if log.name == LOG else log.stem for log in logs]

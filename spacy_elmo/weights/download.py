@@ -16,7 +16,7 @@ import pooch
 import requests
 
 from ..about import __version__
-from ..util.files import atomic_directory, reading, write_json
+from ..util.files import atomic_directory, read_json, reading, write_json
 from .catalogue import NAME, cache_folder, has_no_address, published
 from .find import EMBEDDED, GROUP, find_weights
 from .layout import CONFIG, FILES, HDF5, META, MODEL, OPTIONS
@@ -62,6 +62,7 @@ def download(
         raise ValueError(f"There are {len(urls)} files and {len(checksums)} checksums (--sha256).")
     folder = cache_folder() / name
     if folder.is_dir() and not force:
+        _check_origin(name, urls if sources[0] != name else [], checksums)
         return {"name": name, "path": str(folder), "files": []}
     if len(urls) == 2:
         import_h5py(name)  # before the download rather than after it
@@ -167,12 +168,31 @@ def _install(files: list[dict[str, str]], kept: list[Path], folder: Path) -> Non
                 if member.is_file() and (member.name in FILES or member.name.endswith(HDF5)):
                     with reading("the zip", kept[0]), open(new / member.name, "wb") as file:
                         unpack(member, file)
-        if not (new / META).exists():
-            write_json(new / META, _card(folder.name, files))
+        meta = read_json(new / META) if (new / META).exists() else {}
+        if (new / CONFIG).exists() and meta:  # our own layout, with its card
+            meta["downloaded"] = files
+        else:  # a card of another project is kept within ours
+            meta = _card(folder.name, files) | ({"published": meta} if meta else {})
+        write_json(new / META, meta)
         try:
             find_weights(new).check()
         except ValueError as error:
             raise ValueError(str(error).replace(str(new), folder.name)) from error
+
+
+def _check_origin(name: str, urls: Sequence[str], checksums: Sequence[str]) -> None:
+    """Raise a ValueError if the weights of a name come from other addresses, or are other files."""
+    meta = find_weights(cache_folder() / name).card().meta
+    known = meta.get("downloaded") or meta.get("sources", [])
+    there = [str(file.get("url")) for file in known]
+    hashes = [str(file.get("sha256")) for file in known]
+    wanted = [each.lower().removeprefix("sha256:") for each in checksums]
+    if (urls and there != list(urls)) or (wanted and hashes != wanted):
+        checksum = f" with SHA-256 {', '.join(hashes)}" if hashes else ""
+        raise ValueError(
+            f"The weights '{name}' are there already, from {', '.join(there) or 'elsewhere'}"
+            f"{checksum}. Give others another --name, or replace them with --force."
+        )
 
 
 def _card(name: str, files: list[dict[str, str]]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -231,6 +232,12 @@ class Weights(ABC):
         if "spacy_elmo" not in meta and meta and not self.is_ours():  # `elmo download` writes it
             meta = {"published": meta}  # with keys of another project
         for document in filter(None, map(self.beside, DOCUMENTS)):
+            if target := _outside(document):  # documents are copied into whatever is made of them
+                warnings.warn(
+                    f"'{document}' is a link to '{target}', out of its directory, and is left out.",
+                    stacklevel=2,
+                )
+                continue
             with reading("the document", document):
                 documents[document.name] = read_text(document)
         with reading("the card", file):
@@ -249,12 +256,20 @@ class Weights(ABC):
         files = [file for file in self.folder.iterdir() if file.is_file()]
         extra = [f for f in files if f.name not in FILES and not f.name.endswith((".py", *HDF5))]
         for file in (f for f in files if f in extra or f.name in (META, *DOCUMENTS)):
-            if isinstance(file, Path) and file.resolve().parent != file.parent.resolve():
+            if target := _outside(file):
                 raise ValueError(
-                    f"'{file}' is a link to '{file.resolve()}', out of its directory, and is not "
-                    f"copied. Put the file itself there, or remove the link."
+                    f"'{file}' is a link to '{target}', out of its directory, and is not copied. "
+                    f"Put the file itself there, or remove the link."
                 )
         return extra
+
+
+def _outside(file: Traversable) -> Path | None:
+    """What a file is a link to, if that is in another directory."""
+    if not isinstance(file, Path):
+        return None
+    target = file.resolve()
+    return None if target.parent == file.parent.resolve() else target
 
 
 def read_words(path: Traversable) -> list[str]:

@@ -202,6 +202,7 @@ def test_lists_of_sources_stay_with_the_weights(own: Path, published: Path, tmp_
     assert "thesis.txt" not in files(tmp_path / "theirs")
 
 
+@pytest.mark.filterwarnings("ignore:.* is a link to")
 @pytest.mark.parametrize("name", ["notes.txt", "README.md", "LICENSE"])
 def test_files_that_are_links_to_elsewhere_are_not_copied(
     name: str, own: Path, tmp_path: Path
@@ -211,6 +212,19 @@ def test_files_that_are_links_to_elsewhere_are_not_copied(
     (own / name).symlink_to(tmp_path / "mine")
     refuses(own, tmp_path / "new", "--to", "native", said=f"{name}' is a link to")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("layout", ["own", "published"])
+def test_documents_that_are_links_to_elsewhere_are_not_read(
+    layout: str, own: Path, published: Path, tmp_path: Path
+) -> None:
+    """So no pipeline has them, either."""
+    (tmp_path / "mine").write_text("mine")
+    weights = own if layout == "own" else published
+    (weights / "LICENSE").unlink(missing_ok=True)
+    (weights / "LICENSE").symlink_to(tmp_path / "mine")
+    with pytest.warns(UserWarning, match="LICENSE' is a link to"):
+        assert "LICENSE" not in find_weights(weights).card().documents
 
 
 def test_a_name_and_a_directory_of_that_name(own: Path, tmp_path: Path, monkeypatch) -> None:

@@ -234,12 +234,33 @@ def test_the_projects_own(server, cache, tmp_path, monkeypatch) -> None:
     assert "__init__.py" not in visible(cache / "de_sm")
 
 
-def test_published_zip(server, cache, h5py) -> None:
-    """As the NLPL repository has them; its own card is left as it is."""
+def test_published_zip(server, cache, monkeypatch, h5py) -> None:
+    """As the NLPL repository has them; its own card is kept in ours, which has the language."""
     files = {"options.json": OPTIONS, "model.hdf5": HDF5, "meta.json": b'{"id": 1}', "x.py": b"1"}
     succeed(server.serve("/20/7.zip", whole(make_zip(files))), "--name", "german")
     assert visible(cache / "german") == ["meta.json", "model.hdf5", "options.json"]
-    assert find_weights("german").card().meta == {"published": {"id": 1}}
+    meta = find_weights("german").card().meta
+    assert meta["published"] == {"id": 1} and meta["sources"][0]["url"].endswith("/20/7.zip")
+    address = server.serve("/201.zip", whole(make_zip(files)))
+    known = Published((address,), "de", "German")
+    monkeypatch.setitem(PUBLISHED, "nlpl_201", known)
+    succeed("nlpl_201")
+    assert find_weights("nlpl_201").card().meta["lang"] == "de"
+    assert "Already downloaded" in succeed("nlpl_201")
+
+
+def test_another_address_under_the_same_name(server, cache, tmp_path) -> None:
+    """Is not what is there; nor is another file."""
+    content = make_zip({p.name: p.read_bytes() for p in write_weights(tmp_path / "m").iterdir()})
+    first = server.serve("/a/model.zip", whole(content), whole(content))
+    other = server.serve("/b/model.zip", whole(content))
+    digest = hashlib.sha256(content).hexdigest()
+    succeed(first)
+    assert "Already downloaded" in succeed(first, "--sha256", digest)
+    for arguments in ((other,), (first, "--sha256", "0" * 64)):
+        error = fail(*arguments)
+        assert f"'model' are there already, from {first} with SHA-256 {digest}" in error
+    assert "Downloaded" in succeed(other, "--force")
 
 
 def test_own_zip(server, cache, tmp_path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import spacy
 from click.testing import Result
 from typer.testing import CliRunner
 
@@ -133,6 +134,27 @@ def test_resume(text: Path, tmp_path: Path, weights: str) -> None:
     text.write_text("Another text\n")
     assert "hascorpus=" in "".join(run(text, out, "-w", weights, "-r").output.split())
     assert (content(out), out.stat().st_mtime_ns) == before
+
+
+def test_a_tokenizer_that_has_changed(
+    text: Path, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"weights": weights}})
+    nlp.to_disk(tmp_path / "pipeline")
+    out, arguments = tmp_path / "out.npy", ("-p", tmp_path / "pipeline", "--resume")
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "encode_parts", broken_off)
+        assert run(text, out, *arguments).exit_code == 1
+    assert Path(f"{out}.json").exists()
+    nlp.tokenizer.add_special_case("bank", [{"ORTH": "ba"}, {"ORTH": "nk"}])
+    nlp.to_disk(tmp_path / "pipeline")
+    assert "haschecksum=" in "".join(run(text, out, *arguments).output.split())
+    assert not out.exists()
+
+
+def broken_off(*arguments: Any) -> None:
+    raise ValueError("broken off")
 
 
 def test_the_weights_are_those_on_the_disk(text: Path, tmp_path: Path) -> None:

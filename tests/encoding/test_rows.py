@@ -51,9 +51,10 @@ def test_a_row_for_each_line(text: Path, tmp_path: Path) -> None:
     assert len(list(RowFiles(str(text)).chunks(3))) > 2
 
 
-def test_a_row_for_each_line_of_json(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["a.jsonl", "A.JSONL", "a.ndjson"])
+def test_a_row_for_each_line_of_json(tmp_path: Path, name: str) -> None:
     texts = ["Two lines.\nOne row.", "", "Last"]
-    path = tmp_path / "a.jsonl"
+    path = tmp_path / name
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     assert rows(path) == ([0, 1, 2], texts)
 

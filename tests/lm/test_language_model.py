@@ -15,7 +15,7 @@ from spacy_elmo.lm.language_model import LanguageModel, Surprisal
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.softmax import log_uniform
 from spacy_elmo.lm.vocabulary import SPECIALS
-from spacy_elmo.weights.layout import Card
+from spacy_elmo.weights.layout import SUBWORDS, Card
 from spacy_elmo.weights.native import save_bilm
 
 from ..pretraining.helpers import log_probabilities, make_block, make_model, make_vocab, prose
@@ -52,10 +52,14 @@ def same_surprisals(ours: Surprisal, theirs: Surprisal) -> None:
 def test_a_directory_of_other_files_is_not_replaced(tmp_path: Path) -> None:
     LM.save(tmp_path / "weights")
     LM.save(tmp_path / "weights")  # its own
-    (tmp_path / "weights" / "notes.txt").write_text("mine")
-    with pytest.raises(ValueError, match=r"weights' is not replaced, .*: notes\.txt"):
-        LM.save(tmp_path / "weights")
-    assert (tmp_path / "weights" / "notes.txt").read_text() == "mine"
+    # Files of the user, of weights that a language model has not, and without weights beside them.
+    for folder, name in (("weights", "notes.txt"), ("weights", SUBWORDS), ("own", "README.md")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (file := tmp_path / folder / name).write_text("mine")
+        with pytest.raises(ValueError, match=rf"{folder}' is not replaced, .*: {name}"):
+            LM.save(tmp_path / folder)
+        assert file.read_text() == "mine"
+        file.unlink()
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

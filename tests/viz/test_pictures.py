@@ -228,3 +228,5 @@ def test_blanks(weights: Path) -> None:
     ]
     with pytest.raises(ValueError, match="no blank"):
         viz.blanks(lm, ["The", "bank"])
+    with pytest.raises(ValueError, match="A sentence is a list of words"):
+        viz.blanks(lm, "The ___ bank")

@@ -97,3 +97,5 @@ def test_failures(tmp_path: Path) -> None:
     for path, expected in ((tmp_path, "There is no log"), (empty, "has no losses yet")):
         with pytest.raises(ValueError, match=expected):
             viz.training(path)
+    with pytest.raises(ValueError, match="no run to draw"):
+        viz.training([])
