@@ -46,6 +46,7 @@ def bilm_layer(settings: BiLMSettings) -> Model[list[Doc], list[Floats3d]]:
     model = PyTorchWrapper(None, convert_inputs=convert_inputs)
     model.name = "elmo-bilm"
     model.shims[0] = BiLMShim(settings)
+    del model._dims["nI"]  # Docs have no width, which `concatenate` would look for
     return model
 
 

@@ -13,6 +13,7 @@ from spacy.util import logger
 from spacy.vectors import Vectors
 from thinc.api import Model, get_current_ops
 from tqdm import tqdm
+from wasabi import msg
 
 from ..util.settings import Settings, at_least, one_of
 from ..weights.find import find_weights
@@ -44,12 +45,9 @@ def ConsoleLogger(
             of which True is ``"eval"``.
         console_output, output_file: as spaCy's.
         mixes_file: a file for the mixes and the cache's hits, a line of JSON for each evaluation.
-            The mixes are those of the step, not the averages that are saved.
-
-    Raises:
-        ValueError: ``mixes_file`` exists.
+            The mixes are those of the step, not the averages that are saved. A file that exists is
+            left as it is, as spaCy leaves ``output_file``.
     """
-    mixes_path = None if mixes_file is None else Path(mixes_file)
     if isinstance(progress_bar, bool):
         progress_bar = "eval" if progress_bar else None
     spacy_logger = console_logger_v3(progress_bar, console_output, output_file)
@@ -57,12 +55,14 @@ def ConsoleLogger(
     def setup(
         nlp: Language, stdout: IO[str] = sys.stdout, stderr: IO[str] = sys.stderr
     ) -> Tuple[LogStep, Callable[[], None]]:
-        if mixes_path is not None:
-            if mixes_path.exists():
-                raise ValueError(
-                    f"The logger's setting mixes_file names {mixes_path}, which exists. Move it "
-                    f"away, or name another file."
-                )
+        mixes_path = None if mixes_file is None else Path(mixes_file)
+        if mixes_path is not None and mixes_path.exists():
+            msg.warn(
+                f"The mixes are not saved: the logger's setting mixes_file names {mixes_path}, "
+                f"which exists. Move it away, or name another file."
+            )
+            mixes_path = None
+        elif mixes_path is not None:
             mixes_path.parent.mkdir(parents=True, exist_ok=True)
         log, finish = spacy_logger(nlp, stdout, stderr)
         shims = _shims(pipe for _, pipe in nlp.components)

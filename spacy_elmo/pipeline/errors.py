@@ -87,8 +87,8 @@ def other_bilm(component: str, upstream: str, known: Any, now: dict[str, str]) -
     return (
         f"{_who(component)} has learned from {_label(known)}, but '{upstream}' has {_label(now)}. "
         f"Source '{upstream}' from the pipeline of the component too; or give the component a copy "
-        f"before it is sourced: source.replace_listeners('{upstream}', '{component or '…'}', "
-        f"['model.tok2vec']); or train it again, from nlp.initialize() on."
+        f"before it is sourced: source.replace_listeners('{upstream}', '{component or '…'}', …), "
+        f"with the paths of all its listeners; or train it again, from nlp.initialize() on."
     )
 
 

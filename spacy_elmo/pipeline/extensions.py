@@ -5,6 +5,7 @@ All functions are at module level, because Docs that refer to them are pickled.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,21 @@ LAYERS: Any = ("._.", "elmo_layers", None, None)
 def register() -> None:
     """Make the extensions known to spaCy, once in a process."""
     for kind in (Doc, Span, Token):
-        if not kind.has_extension("elmo"):
-            kind.set_extension("elmo", getter=get_elmo, setter=remove_vectors)
-            kind.set_extension("elmo_layers", getter=get_layers, setter=remove_layers)
+        for name, (getter, setter) in EXTENSIONS.items():
+            if not kind.has_extension(name):
+                kind.set_extension(name, getter=getter, setter=setter)
+
+
+def warn_of_others() -> None:
+    """Warn of extensions that have our names, but are others'."""
+    for kind in (Doc, Span, Token):
+        for name, (getter, _) in EXTENSIONS.items():
+            if kind.get_extension(name)[2] is not getter:
+                warnings.warn(
+                    f"The extension {kind.__name__}._.{name} is not ELMo's: it was set before "
+                    f"spacy_elmo was imported, or since. Give yours another name.",
+                    stacklevel=2,
+                )
 
 
 def bounds(obj: Doc | Span | Token) -> tuple[Doc, int, int]:
@@ -127,4 +140,5 @@ def remove_layers(obj: Doc | Span | Token, value: Any) -> None:
         clear_vectors(doc)  # type: ignore[unreachable]
 
 
+EXTENSIONS = {"elmo": (get_elmo, remove_vectors), "elmo_layers": (get_layers, remove_layers)}
 register()  # at import, so that unpickled pipelines and Docs have them too

@@ -10,6 +10,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from .component import Elmo
+from .extensions import warn_of_others
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
@@ -46,6 +47,7 @@ def make_elmo(
             f"in the block [components.{name}.model]; in Python, "
             f'nlp.add_pipe("elmo", config={{"model": {{"weights": {json.dumps(weights)}}}}}).'
         )
+    warn_of_others()
     elmo = Elmo(nlp.vocab, model, name, store_layers=store_layers, vectors=vectors)
     elmo.doc_layers.nlp = ref(nlp)
     return elmo

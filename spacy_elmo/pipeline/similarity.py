@@ -160,13 +160,13 @@ def add_hooks(doc: Doc) -> None:
     doc.user_hooks.update(hooks, vector_norm=vector_norm)
     doc.user_hooks[HOOK] = partial(slice_vectors, doc.user_data[KEY])
     if multiprocessing.parent_process() is not None:
-        ignore_hook_warning()
+        warn_of_hooks_once()
 
 
 @cache  # once in a process
-def ignore_hook_warning() -> None:
+def warn_of_hooks_once() -> None:
     """Workers send their Docs back as bytes, without the hooks; spaCy would warn for every Doc."""
-    warnings.filterwarnings("ignore", message=r"\[W109\]")
+    warnings.filterwarnings("once", message=r"\[W109\]")
 
 
 def vector(obj: Doc | Span | Token) -> Any:

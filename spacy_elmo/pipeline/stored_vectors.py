@@ -204,13 +204,15 @@ def _join(doc: Doc, keys: Sequence[Any]) -> tuple[Any, np.ndarray | None]:
     parts: list[Any] = [state.get("compared") for state in states]
     are_alike = len({None if part is None else part.shape[1] for part in parts}) == 1
     compared = np.concatenate(parts)[rows] if are_alike and parts[0] is not None else None
-    if all(state["sums"] is not None for state in states):
+    arrays = [state["vectors"] for state in states]
+    is_whole = all(array is not None for array in arrays)
+    # Of an empty Doc, any tensor would do.
+    if all(state["sums"] is not None for state in states) and (len(own) or not is_whole):
         sums = np.concatenate([state["sums"] for state in states])[rows]
         if doc.tensor.ndim == 2 and np.array_equal(_row_sums(doc.tensor), sums):
             # the array that spaCy has copied, sliced, merged or loaded
             return doc.tensor, compared
-    arrays = [state["vectors"] for state in states]
-    if any(array is None for array in arrays):
+    if not is_whole:
         raise ValueError(
             "This Doc's ELMo vectors were those of doc.tensor, which was replaced since. Run the "
             "elmo component on it again, and read ._.elmo before the tensor is replaced."

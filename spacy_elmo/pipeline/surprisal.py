@@ -39,7 +39,17 @@ if not Token.has_extension("surprisal"):
 def make_surprisal(
     nlp: Language, name: str, weights: Union[str, List[str]], direction: str
 ) -> "ElmoSurprisal":
-    """The factory ``elmo_surprisal``; no file is opened here."""
+    """The factory ``elmo_surprisal``; no file is opened here.
+
+    Raises:
+        ValueError: the extension of Tokens is another, which would show other values.
+    """
+    if any(Token.get_extension("surprisal")):
+        raise ValueError(
+            "The extension Token._.surprisal is another than that of the component "
+            "elmo_surprisal, which writes there. Give yours another name, and set this one: "
+            "Token.set_extension('surprisal', default=None, force=True)."
+        )
     return ElmoSurprisal(name, weights, direction)
 
 

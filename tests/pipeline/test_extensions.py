@@ -4,7 +4,7 @@ import warnings
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Token
 
 from .helpers import N_LAYERS, TOLERANCE, WIDTH, make_nlp
 
@@ -232,3 +232,34 @@ def test_vectors_that_were_cleaned_away(nlp):
     for obj in (doc, doc[0:2], doc[0]):
         with pytest.raises(ValueError, match=r"ELMo vectors were removed: .*doc_cleaner"):
             obj._.elmo  # noqa: B018
+
+
+def test_extensions_of_others(weights):
+    """A warning names them; surprisals would not be seen at all."""
+    ours = Doc.get_extension("elmo")
+    Doc.set_extension("elmo", default="mine", force=True)
+    try:
+        with pytest.warns(UserWarning, match=r"extension Doc\._\.elmo is not ELMo's"):
+            make_nlp(weights)
+    finally:
+        Doc.set_extension("elmo", getter=ours[2], setter=ours[3], force=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert make_nlp(weights)("a")._.elmo.shape == (WIDTH,)
+    Token.set_extension("surprisal", getter=len, force=True)
+    try:
+        with pytest.raises(ValueError, match=r"Token\._\.surprisal is another"):
+            spacy.blank("en").add_pipe("elmo_surprisal")
+    finally:
+        Token.set_extension("surprisal", default=None, force=True)
+
+
+def test_an_empty_doc_behind_a_tok2vec(weights):
+    """Its vector has ELMo's width, whatever tensor it has."""
+    nlp = make_nlp(weights)
+    doc = nlp("")
+    doc.tensor = np.zeros((0, WIDTH + 1), dtype="float32")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"\[W109\]")
+        again = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    assert again._.elmo.shape == (WIDTH,)

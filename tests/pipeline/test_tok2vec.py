@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
+from spacy.vectors import Vectors
 
-from .learning import EMBED, listening, make_pipeline, start
+from .learning import EMBED, WORDS, listening, make_pipeline, start, step, tagger_config
 
+ENCODE = {
+    "@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 8, "depth": 1, "window_size": 1,
+    "maxout_pieces": 2,
+}  # fmt: skip
 STATIC: dict[str, Any] = {
     "@layers": "spacy.StaticVectors.v2", "nO": 8, "nM": None, "dropout": None, "key_attr": "ORTH",
     "init_W": {"@initializers": "glorot_uniform_init.v1"},
@@ -21,3 +28,53 @@ def test_static_vectors_without_vectors(weights: Path, embed: dict[str, Any]) ->
     nlp = make_pipeline(weights, tok2vec)
     with pytest.raises(ValueError, match=r"initialize\.vectors.*--paths\.vectors"):
         start(nlp)
+
+
+def test_vectors_of_another_pipeline(weights: Path) -> None:
+    """A sourced component needs the vectors that it has learned from."""
+    embed = {**EMBED, "include_static_vectors": True}
+    tok2vec = {"@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": listening(), "embed": embed}
+    nlp = make_pipeline(weights, tok2vec)
+    nlp.vocab.vectors = Vectors(shape=(2, 12))
+    start(nlp)
+    for vocab in (True, nlp.vocab):
+        other = spacy.blank("en", vocab=vocab)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r"\[W113\]")
+            for name in ("elmo", "tagger"):
+                other.add_pipe(name, source=nlp)
+        if vocab is nlp.vocab:
+            assert [t.tag for t in other("The bank")] == [t.tag for t in nlp("The bank")]
+        else:
+            with pytest.raises(ValueError, match=r"vectors of width 12, .* pipeline have 0.*vocab="):
+                other("The bank")
+
+
+ALONE = {"elmo": ("elmo", "embed"), "output_elmo": ("embed", "output_elmo")}
+
+
+@pytest.mark.parametrize("parts", [*ALONE.values(), ("elmo", "output_elmo")], ids=" and ".join)
+def test_a_biLM_of_its_own(weights: Path, parts: tuple[str, ...]) -> None:
+    """`Elmo.v1` in the place of a listener, without an elmo component."""
+    elmo = {"@architectures": "spacy-elmo.Elmo.v1", "weights": str(weights)}
+    known = {"elmo": elmo, "output_elmo": elmo, "embed": EMBED}
+    tok2vec = {"@architectures": "spacy-elmo.Tok2Vec.v1", "encode": ENCODE}
+    tok2vec |= {name: known[name] for name in parts}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tagger", config=tagger_config(tok2vec))
+    examples, optimizer = start(nlp)
+    losses = [step(nlp, examples, optimizer)["tagger"] for _ in range(9)]
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_replaced_listeners_are_trained_anew(weights: Path, name: str) -> None:
+    parts = {"elmo": listening(), "embed": EMBED, "output_elmo": listening()}
+    tok2vec = {"@architectures": "spacy-elmo.Tok2Vec.v1", "encode": ENCODE}
+    tok2vec |= {part: parts[part] for part in ALONE[name]}
+    nlp = make_pipeline(weights, tok2vec)
+    start(nlp)
+    nlp.replace_listeners("elmo", "tagger", [f"model.tok2vec.{name}"])
+    new = spacy.blank("en").from_config(nlp.config)
+    start(new)
+    assert new("The bank")[1].tag_ in WORDS.values()
