@@ -160,13 +160,13 @@ def add_hooks(doc: Doc) -> None:
     doc.user_hooks.update(hooks, vector_norm=vector_norm)
     doc.user_hooks[HOOK] = partial(slice_vectors, doc.user_data[KEY])
     if multiprocessing.parent_process() is not None:
-        warn_of_hooks_once()
+        ignore_hook_warning()
 
 
 @cache  # once in a process
-def warn_of_hooks_once() -> None:
+def ignore_hook_warning() -> None:
     """Workers send their Docs back as bytes, without the hooks; spaCy would warn for every Doc."""
-    warnings.filterwarnings("once", message=r"\[W109\]")
+    warnings.filterwarnings("ignore", message=r"\[W109\]")
 
 
 def vector(obj: Doc | Span | Token) -> Any:
