@@ -178,7 +178,7 @@ def main() -> None:
         print("| arm | core-seconds | steps | words |", " | ".join(MEASURES), "|")
         print("|---|---|---|---|" + "---|" * len(MEASURES))
         for row in rows:
-            cells = (f"{row[name]:.1f}" for name in MEASURES)
+            cells = (f"{row[name]:.1f}" if name in row else "–" for name in MEASURES)
             print(f"| {row['arm']} | {row['seconds']:.0f} | {row['steps']:,} | {row['words']:,} |",
                   " | ".join(cells), "|")  # fmt: skip
         return

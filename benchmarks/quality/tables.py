@@ -483,11 +483,9 @@ def language_results(
     return found
 
 
-def languages(
-    path: Path = LANGUAGES, sentences: int = SENTENCES, minutes: float | None = None
-) -> Iterator[str]:
+def languages(path: Path = LANGUAGES, sentences: int = SENTENCES) -> Iterator[str]:
     """All arms on the project's text; those that pretrain, after the longest pretraining."""
-    yield from by_language(language_results(path, sentences, minutes), LANGUAGE_ARMS)
+    yield from by_language(language_results(path, sentences), LANGUAGE_ARMS)
 
 
 def by_language(found: LanguageResults, arms: Sequence[str]) -> Iterator[str]:

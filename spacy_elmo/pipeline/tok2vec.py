@@ -69,8 +69,8 @@ def as_list(embed: Model[List[Doc], Any]) -> Model[List[Doc], List[Floats2d]]:
 def forward(
     model: Any, docs: List[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Doc]]]:
+    found = docs[0].vocab.vectors_length if docs else None
     for node in model.layers[0].walk():
-        found = docs[0].vocab.vectors_length if docs else None
         if node.name == "static_vectors" and found not in (None, node.maybe_get_dim("nM")):
             raise ValueError(
                 f"The model spacy-elmo.Tok2Vec.v1 has learned from static vectors of width "
