@@ -89,12 +89,14 @@ def main(
             ]  # fmt: skip
             if config == "auto":
                 paths += find_settings(gpu_id)
-            if not steps and size == "full":
+            if not steps:
                 steps, evaluations = find_steps(run, Path(settings), minutes, paths)
         lengths: list[object] = []
         if config == "auto" or steps:
-            if not steps or size != "full":
-                steps = min(steps or chosen.bilm_steps, chosen.bilm_steps)
+            steps = steps or chosen.bilm_steps
+            if size != "full" and steps > chosen.bilm_steps:
+                msg.info(f"Only {chosen.bilm_steps} steps: the size is {size}")
+                steps = chosen.bilm_steps
             lengths = [
                 "--training.max_steps", steps,
                 "--training.warmup_steps", steps // 20, "--training.decay_steps", steps // 3,
