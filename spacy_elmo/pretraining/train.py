@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,7 +12,9 @@ import torch
 
 from ..lm.encoded_sentences import SentenceBatch
 from ..lm.perplexity import Perplexity
+from ..util.locks import locked
 from ..util.threads import steady_threads, threads
+from ..weights.layout import VOCAB
 from .config import PretrainConfig
 from .data.corpus import Batches, pinned, read_ahead
 from .run import machine
@@ -49,13 +51,13 @@ def pretrain(
         How far the run has come.
 
     Raises:
-        ValueError: a setting, a path or a checkpoint is wrong (nothing has been written then); or
-            a shard can no longer be read, or the loss is not finite (the last checkpoint and the
-            models stay as they were).
+        ValueError: a setting, a path or a checkpoint is wrong, or another process trains in
+            ``out`` (nothing has been written then); or a shard can no longer be read, or the loss
+            is not finite (the last checkpoint and the models stay as they were).
     """
     machine.limit_kernel_cache()
-    with process_group(device) as group, threads(steady_threads()):
-        return train(config, out, group, resume, quiet)
+    with process_group(device) as group, threads(steady_threads()), ExitStack() as stack:
+        return train(config, out, group, resume, quiet, stack)
 
 
 def train(
@@ -64,6 +66,7 @@ def train(
     group: ProcessGroup,
     resume: bool,
     quiet: bool,
+    stack: ExitStack,
 ) -> TrainingProgress:
     """`pretrain`, in a group of processes: what holds the group is gone when it returns."""
     console = Console(quiet or not group.is_first)
@@ -86,8 +89,21 @@ def train(
     if run.resumed:
         console.print(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
     machine.keep_freed_memory()
-    if group.is_first:  # nothing is written before this
-        state.start_files()
+
+    def start() -> None:
+        if not group.is_first:
+            return
+        if not run.resumed:  # nothing is written before this
+            state.start_files()
+        if stack.enter_context(locked(out / VOCAB, wait=False)) is False:
+            raise ValueError(
+                f"Another process trains in '{out}': wait for it, stop it, or choose another "
+                f"directory."
+            )
+        if run.resumed:
+            state.start_files()
+
+    group.run_on_all_ranks(start)
     batches = run.corpus.batches(progress.position, state.shares())
     if group.device.type == "cuda":
         batches = read_ahead(pinned(batches, group.device))

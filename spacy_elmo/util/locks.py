@@ -33,21 +33,25 @@ if hasattr(os, "register_at_fork"):  # not on Windows, where nothing is forked
 
 
 @contextmanager
-def locked(path: Path, wait: bool = True) -> Iterator[bool]:
+def locked(path: Path, wait: bool = True) -> Iterator[bool | None]:
     """Lock a file, which is created, or a directory; the lock ends with the process at the latest.
 
     Yields:
-        Whether it is locked. Windows and some network file systems cannot do that: they keep what
-        killed processes leave, and nobody waits.
+        Whether it is locked; False if another process has locked it. None on Windows and on some
+        network file systems, which cannot do that: they keep what killed processes leave, and
+        nobody waits.
     """
     file: Any = None
-    is_locked = False
+    is_locked: bool | None = None
     with suppress(ImportError, OSError):
         import fcntl
 
         file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        is_locked = True
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            is_locked = True
+        except BlockingIOError:
+            is_locked = False
     try:
         yield is_locked
     finally:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from spacy_elmo.pretraining.run.checkpoint import (
     save_checkpoint,
 )
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.util.locks import locked
+from spacy_elmo.weights.layout import VOCAB
 from spacy_elmo.weights.native import write_tensors
 
 from .helpers import make_config, prose, write_text
@@ -172,3 +175,18 @@ def test_the_last_few_are_kept_and_can_be_gone_back_to(tmp_path: Path) -> None:
     pretrain(fewer, out, resume=True, quiet=True)
     assert not list(out.glob("checkpoint-*"))
     assert read_progress(out / CHECKPOINT)[0].step == 22
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nothing is locked on Windows")
+def test_only_one_process_trains_in_a_directory(tmp_path: Path) -> None:
+    text, out = write_text(tmp_path / "text.txt", prose()), tmp_path / "run"
+    config = make_config(text, text)
+    pretrain(make_config(text, text, {"training.max_steps": 8}), out, quiet=True)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with (
+        locked(out / VOCAB),
+        pytest.raises(ValueError, match=r"Another process trains in '.*run': wait for it"),
+    ):
+        pretrain(config, out, resume=True, quiet=True)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert pretrain(config, out, resume=True, quiet=True).step == 20

@@ -133,8 +133,9 @@ class RunState(TrainState):
             subwords = run.config.start.subwords()
         out.mkdir(parents=True, exist_ok=True)
         self.group.claim(out)
-        run.vocab.write(out / VOCAB)
-        if not run.resumed:  # those of a run that ended before its first checkpoint
+        if not run.resumed:
+            run.vocab.write(out / VOCAB)
+            # That of a run that ended before its first checkpoint.
             (out / SUBWORDS).unlink(missing_ok=True)
         if subwords is not None:
             write_bytes(out / SUBWORDS, subwords.to_bytes())
