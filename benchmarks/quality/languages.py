@@ -15,7 +15,9 @@ biLM and make the configs of the tasks, which have the same sentences, seed and 
 A seed is that of the tasks; the biLMs have the seed `--bilm-seed`. With `--weights` they are the
 released ones, WEIGHTS/LANG_sm, whose pretraining took about `--minutes`. The first three arms have
 the text that the project has for a language; ELMo also has the novels alone, modern text alone, and
-both (`--texts`), or the first words of one of these (`--words`), for a curve. Results are lines of
+both (`--texts`), or the first words of one of these (`--words`), for a curve. To choose settings of
+the size `hour`, `--settings NAME:section.setting=value,… …` compares some on the dev sets: a NAME
+alone is the size as it is. Results are lines of
 OUT/results.jsonl: what is there is not computed again, a run that was stopped is continued, and
 several at once may share the work by language. The biLMs stay in OUT/LANG-TEXT-MINUTES-BILM_SEED.
 """
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import os
 import resource
 import subprocess
@@ -46,6 +49,7 @@ from tables import (
     LANGS,
     LANGUAGE_ARMS,
     Missing,
+    language_settings,
     language_texts,
     language_words,
     languages,
@@ -53,9 +57,11 @@ from tables import (
 )
 from thinc.api import Config
 
+from spacy_elmo.cli.init_config import make_config as make_pretraining_config
 from spacy_elmo.pretraining.run.log import LOG, read_log
 from spacy_elmo.text.readers import BY_RULES, blank, read_paragraphs
 from spacy_elmo.text.shards import Shards
+from spacy_elmo.util.files import write_text
 
 PROJECT = Path(__file__).parents[2] / "project"
 sys.path.insert(0, str(PROJECT / "scripts"))
@@ -85,13 +91,15 @@ def units(args: argparse.Namespace) -> Iterator[tuple[Unit, list[str]]]:
         texts = args.texts or list(TEXTS)
         if lang == "ko" or args.weights:
             texts = [own_text(lang)]
-        for text, words in itertools.product(texts, args.words):
+        for text, words, changes in itertools.product(texts, args.words, args.settings):
             unit = {"lang": lang, "text": text, "seed": seed, "minutes": args.minutes}
             if words:
                 unit["words"] = words
+            if changes:
+                unit["settings"] = changes
             if args.bilm_seed:
                 unit["bilm_seed"] = args.bilm_seed
-            is_own = text == own_text(lang) and not words and not args.bilm_seed
+            is_own = text == own_text(lang) and not (words or changes or args.bilm_seed)
             yield unit, [arm for arm in args.arms if is_own or arm == ELMO]
 
 
@@ -99,6 +107,7 @@ def run(args: argparse.Namespace) -> None:
     results = Results(args.out / "results.jsonl")
     for unit, arms in units(args):
         parts = [str(unit[key]) for key in ("lang", "text", "words") if key in unit]
+        parts += [unit["settings"].partition(":")[0]] if "settings" in unit else []
         name = "-".join([*parts, f"{args.minutes:g}", str(args.bilm_seed)])
         folder = (args.out / name).resolve()
         for arm in arms:
@@ -184,12 +193,29 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
         if args.weights:
             return {"weights": str(args.weights.resolve() / f"{unit['lang']}_sm")}
         if not (folder / "bilm.txt").exists():
+            config = args.config
+            if "settings" in unit:
+                config = changed_config(unit["settings"], folder, unit["lang"])
             step(
                 "bilm", folder, bilm="pretrain", lang=unit["lang"], size=args.size,
-                minutes=unit["minutes"], seed=args.bilm_seed, config=args.config,
+                minutes=unit["minutes"], seed=args.bilm_seed, config=config,
             )  # fmt: skip
         return {"weights": (folder / "bilm.txt").read_text(encoding="utf-8").strip()}
     return {}
+
+
+def changed_config(settings: str, folder: Path, lang: str) -> Path:
+    """A config of the size `hour` with other settings."""
+    path, changes = folder / "changed.cfg", dict[str, Any]()
+    for each in filter(None, settings.partition(":")[2].split(",")):
+        key, _, value = each.partition("=")
+        try:
+            changes[key] = json.loads(value)
+        except ValueError:
+            changes[key] = value
+    write_text(path, make_pretraining_config("hour", lang, gpu=False))
+    load_config(path, overrides=changes).to_disk(path)
+    return path
 
 
 def train_floret(shards: Path, folder: Path, lang: str) -> None:
@@ -253,7 +279,8 @@ def measure(
         config.to_disk(out / "config.cfg")
         train(out / "config.cfg", out)
         # After the last step: nothing is selected.
-        scores = evaluate(str(out / "model-last"), corpus / "test.spacy", gold_preproc=True)
+        split = "dev" if "settings" in unit else "test"
+        scores = evaluate(str(out / "model-last"), corpus / f"{split}.spacy", gold_preproc=True)
         yield task, 100 * (scores[MEASURES[task][0]] or 0.0)
 
 
@@ -283,6 +310,7 @@ def main() -> None:
     )
     parser.add_argument("--texts", nargs="+", choices=TEXTS, help="that ELMo reads (default: all)")
     parser.add_argument("--words", nargs="+", type=int, default=[0], help="of each text; 0: all")
+    parser.add_argument("--settings", nargs="+", default=[""], help="of the pretraining, see above")
     parser.add_argument(
         "--minutes", type=float, default=60, help="of one core for each pretraining"
     )
@@ -294,14 +322,19 @@ def main() -> None:
     args = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     if args.table:
-        print("\n".join(languages(args.out / FILE, args.sentences)))
+        with suppress(Missing):
+            print("\n".join(languages(args.out / FILE, args.sentences)))
         for others in (language_texts, language_words):
             with suppress(Missing):
                 print("\n".join(["", *others(args.out / FILE, args.sentences, args.minutes)]))
+        with suppress(Missing):
+            print("\n".join(["", *language_settings(args.out / FILE)]))
     elif args.data is None:
         parser.error("--data is required, unless a table is printed")
-    elif args.weights and (args.texts or any(args.words) or args.bilm_seed):
-        parser.error("--weights have read their own text: no --texts, --words or --bilm-seed")
+    elif args.weights and (args.texts or any(args.words) or args.bilm_seed or any(args.settings)):
+        parser.error(
+            "--weights have read their own text: no --texts, --words, --settings or --bilm-seed"
+        )
     else:
         run(args)
 

@@ -466,6 +466,7 @@ def language_results(
             or (seeds and unit["seed"] not in seeds)
             or (lasted and minutes not in (None, lasted))
             or "bilm_seed" in unit
+            or "settings" in unit  # which are chosen on dev sets
         ):
             continue
         text = f"{unit['text']}, {unit['words']:,}{WORDS}" if "words" in unit else unit["text"]
@@ -525,6 +526,26 @@ def language_words(
     words = {text for _, text, _ in found if text.endswith(WORDS)}
     own = {text for _, text, _ in found if any(each.startswith(f"{text},") for each in words)}
     yield from by_text(found, [*sorted(words, key=lambda text: (len(text), text)), *sorted(own)])
+
+
+def language_settings(path: Path = LANGUAGES) -> Iterator[str]:
+    """Perplexity of the held-out text and scores on the dev sets, by the pretraining's settings."""
+    found: dict[str, dict[str, list[float]]] = {}
+    titles: dict[str, None] = {}  # in their order
+    for unit, value in Results(path).of("languages", ""):
+        if "settings" in unit:
+            scores = {"perplexity": value["perplexity"], **value["scores"]}
+            for name, score in scores.items():
+                title = f"{LANGS[unit['lang']]}, {LANGUAGE_TASKS.get(name, name)}"
+                titles[title] = None
+                known = found.setdefault(unit["settings"].partition(":")[0], {})
+                known.setdefault(title, []).append(score)
+    if not found:
+        raise Missing("no result of languages: settings")
+    yield from head("", *titles)
+    for name, each in found.items():
+        cells: list[Cell] = [mean(each[t]) if t in each else None for t in titles]
+        yield row(name, cells, None, 1)
 
 
 def by_text(found: LanguageResults, texts: Sequence[str]) -> Iterator[str]:

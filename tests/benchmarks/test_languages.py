@@ -19,7 +19,7 @@ def test_units() -> None:
     """All arms on the project's text; ELMo on others and on the first words."""
     given = Namespace(
         langs=["de", "pt", "ko"], seeds=[0], bilm_seed=0, arms=ARMS, texts=TEXTS, words=[0],
-        minutes=60.0, weights=None,
+        minutes=60.0, weights=None, settings=[""],
     )  # fmt: skip
     found = {(unit["lang"], unit["text"]): arms for unit, arms in units(given)}
     assert len(found) == 7
@@ -31,12 +31,16 @@ def test_units() -> None:
     assert [(unit.get("words"), len(arms)) for unit, arms in units(given)] == [(1000, 1), (None, 4)]
     given.bilm_seed = 1
     assert all(unit["bilm_seed"] == 1 and arms == ["ELMo"] for unit, arms in units(given))
+    given.bilm_seed, given.words, given.settings = 0, [0], ["base", "wide:model.dim=768"]
+    assert [(unit["settings"], arms) for unit, arms in units(given)] == [
+        ("base", ["ELMo"]), ("wide:model.dim=768", ["ELMo"])
+    ]  # fmt: skip
 
 
 def test_released_weights_have_read_their_own_text(tmp_path: Path, run: Run) -> None:
     given = Namespace(
         langs=["de", "pt"], seeds=[0], bilm_seed=0, arms=ARMS, texts=None, words=[0],
-        minutes=25.0, weights=tmp_path,
+        minutes=25.0, weights=tmp_path, settings=[""],
     )  # fmt: skip
     assert [(unit["lang"], unit["text"]) for unit, _ in units(given)] == [
         ("de", "novels"), ("pt", "both")
@@ -76,6 +80,12 @@ def test_table(tmp_path: Path, run: Run) -> None:
     printed = run("languages", tmp_path, "--table")
     assert "| | task | novels, 100,000 words | novels |" in printed
     assert "| German | tags | 25 % | 50 % |" in printed
+    unit |= {"text": "novels", "settings": "wide:model.dim=768"}
+    results.add(PART, unit, None, {"scores": {"tagger": 90.0}, "perplexity": 120.0})
+    changed = run("languages", tmp_path, "--table")
+    assert changed.startswith(printed.rstrip())  # settings are chosen on the dev sets
+    assert "| | German, perplexity | German, tags |" in changed
+    assert "| wide | 120.0 | 90.0 |" in changed
 
 
 @pytest.mark.slow
@@ -93,3 +103,8 @@ def test_a_run_of_few_steps(data: Path, tmp_path: Path, run: Run) -> None:
     )
     run("languages", tmp_path, *given)
     assert (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines() == lines
+    run("languages", tmp_path, *given, "--settings", "narrow:model.dim=128,training.batch_words=64")
+    [changed] = (tmp_path / "de-novels-narrow-0.05-0").glob("pretrained/model-best/config.json")
+    assert json.loads(changed.read_text(encoding="utf-8"))["dim"] == 128
+    [*_, last] = (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(last)["unit"]["settings"].startswith("narrow:")
