@@ -92,7 +92,12 @@ class ManyLangsWeights(Weights):
     def _tensors(self, name: str) -> dict[str, torch.Tensor]:
         with reading("the weights", self.path / name):
             found = torch.load(self.path / name, map_location="cpu", weights_only=True)
-            return {str(name): tensor.detach() for name, tensor in found.items()}
+            for key, tensor in found.items():
+                # A small file may claim a tensor of any size, or one without values.
+                is_tensor = isinstance(tensor, torch.Tensor) and not tensor.is_meta
+                if not is_tensor or tensor.untyped_storage().nbytes() < tensor.nbytes:
+                    raise ValueError(f"'{key}' is no tensor of numbers that the file contains")
+            return {str(key): tensor.detach() for key, tensor in found.items()}
 
     def _entries(self, name: str) -> list[str]:
         """A dictionary's entries, in the order of their ids.

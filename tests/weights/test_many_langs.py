@@ -26,6 +26,7 @@ from spacy_elmo.weights.many_langs import ManyLangsWeights
 TINY = Path(__file__).parents[1] / "fixtures" / "many_langs_tiny"
 SENTENCES = json.loads((TINY / "sentences.json").read_text("utf-8"))
 TOLERANCE = 1e-5
+BIAS = "forward_layer_1.state_linearity.bias"
 
 
 def expected() -> list[np.ndarray]:
@@ -128,10 +129,13 @@ def change_tensors(model: Path, name: str, change) -> None:
 @pytest.mark.parametrize(
     ("name", "change", "part"),
     [
-        ("encoder.pkl", lambda t: t.pop("forward_layer_1.state_linearity.bias"), "missing tensors"),
+        ("encoder.pkl", lambda t: t.pop(BIAS), "missing tensors"),
         ("encoder.pkl", lambda t: t.update(forward_layer_2=torch.ones(1)), "unknown"),
         ("token_embedder.pkl", lambda t: t["projection.bias"].fill_(torch.nan), "not finite"),
-        ("token_embedder.pkl", lambda t: t.update(x=[1]), "no attribute 'detach'"),
+        ("token_embedder.pkl", lambda t: t.update(x=[1]), "'x' is no tensor of numbers"),
+        ("encoder.pkl", lambda t: t.update({BIAS: t[BIAS].to("meta")}), f"'{BIAS}' is no tensor"),
+        # It would take all memory.
+        ("encoder.pkl", lambda t: t.update({BIAS: torch.ones(1).expand(10**12)}), "is no tensor"),
     ],
 )
 def test_damaged_tensors(model: Path, name: str, change, part: str) -> None:
