@@ -35,7 +35,8 @@ LSTM = {
     "weight_hr": "state_projection.weight",
 }
 SPACE = "\u3000"  # the token of a line that has only an id: it was stripped
-# The sizes of all published models; their config.json may name a file that comes with the package.
+# The sizes of all published models, whose config.json names a file that came with the package.
+SIZES_FILE = "cnn_50_100_512_4096_sample.json"
 SIZES = {
     "encoder": {
         "name": "elmo", "projection_dim": 512, "cell_clip": 3, "proj_clip": 3, "dim": 4096,
@@ -50,8 +51,8 @@ SIZES = {
 
 
 def is_many_langs(path: Path) -> bool:
-    """Tell whether a directory has the files of this layout."""
-    return (path / ENCODER).is_file() and (path / EMBEDDER).is_file()
+    """Tell whether a directory has files of this layout, not necessarily all of them."""
+    return sum((path / name).is_file() for name in (ENCODER, EMBEDDER, CHARACTERS, WORDS)) > 1
 
 
 class ManyLangsWeights(Weights):
@@ -68,17 +69,24 @@ class ManyLangsWeights(Weights):
         self.where = str(path)
 
     def config(self) -> BiLMConfig:
-        name = read_json(self.path / CONFIG).get("config_path")
         # Often a path of the machine that trained it: only a file in this directory is read.
+        name = read_json(self.path / CONFIG).get("config_path") or SIZES_FILE
         file = self.path / Path(str(name)).name
-        data = read_json(file) if name and file.is_file() and file.name != CONFIG else SIZES
+        if not file.exists() and file.name != SIZES_FILE:
+            raise ValueError(
+                f"{self.path / CONFIG} names '{name}' (config_path), with the sizes of the "
+                f"network: copy that file into the directory."
+            )
+        data = read_json(file) if file.exists() else SIZES
+        n_characters, n_words = len(self._entries(CHARACTERS)), len(self._entries(WORDS))
         with reading("the sizes of the network", file):
-            return _config(data, len(self._entries(CHARACTERS)), len(self._entries(WORDS)))
+            return _config(data, n_characters, n_words)
 
     def load(self) -> BiLM:
         config = self.config()
+        embedder, encoder = self._tensors(EMBEDDER), self._tensors(ENCODER)
         with reading("the weights of", self.where):
-            parameters = to_parameters(config, self._tensors(EMBEDDER), self._tensors(ENCODER))
+            parameters = to_parameters(config, embedder, encoder)
             parameters["char_cnn.characters"] = pack_words(self._entries(CHARACTERS))
             parameters["char_cnn.words"] = pack_words(self._entries(WORDS))
         return build(config, parameters, self.where)

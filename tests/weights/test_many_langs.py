@@ -163,6 +163,25 @@ def test_damaged_files(model: Path, name: str, change, part: str) -> None:
         ManyLangsWeights(model).load()
 
 
+@pytest.mark.parametrize("name", ["encoder.pkl", "token_embedder.pkl", "word.dic", "sizes.json"])
+def test_a_file_is_missing(name: str, model: Path, tmp_path: Path) -> None:
+    """The error names that one, and no other."""
+    (model / name).unlink()
+    result = CliRunner().invoke(app, ["convert", str(model), str(tmp_path / "out")])
+    assert result.exit_code == 1
+    said = "".join(result.output.split())  # without the line breaks of a terminal
+    advice = "copythatfileintothedirectory" if name == "sizes.json" else "thereisnosuchfile"
+    assert advice in said
+    files = {file.name for file in TINY.iterdir() if file.name != "config.json"}
+    assert {file for file in files if f"/{file}" in said} == {name}
+
+
+def test_the_sizes_of_the_published_models_are_known(model: Path) -> None:
+    config = {"config_path": "/Users/them/cnn_50_100_512_4096_sample.json"}
+    (model / "config.json").write_text(json.dumps(config))
+    assert ManyLangsWeights(model).config().dim == 4096
+
+
 def test_only_convert_reads_them(model: Path) -> None:
     with pytest.raises(ValueError, match="spacy elmo convert"):
         find_weights(model)
