@@ -41,7 +41,7 @@ def reading(what: str, file: Traversable | str) -> Iterator[None]:
     except Exception as error:  # each library has its own for damaged files
         if not is_of_data(error):
             raise
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         if isinstance(error, FileNotFoundError):
             reason = "there is no such file"
         raise ValueError(f"Cannot read {what} {file}: {reason}") from error

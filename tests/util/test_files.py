@@ -277,6 +277,7 @@ def test_errors_that_no_file_causes_stay(error: BaseException) -> None:
         UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
         KeyError("weights"),
         EOFError("ended early"),
+        EOFError(),  # of an empty pickle
         zlib.error("incorrect header check"),
         RecursionError("maximum recursion depth exceeded"),
         RuntimeError("Unable to open object"),
@@ -284,7 +285,7 @@ def test_errors_that_no_file_causes_stay(error: BaseException) -> None:
 )
 def test_errors_of_files_name_them(error: Exception) -> None:
     with (
-        pytest.raises(ValueError, match=r"Cannot read the file a\.txt: "),
+        pytest.raises(ValueError, match=r"Cannot read the file a\.txt: ."),
         reading("the file", "a.txt"),
     ):
         raise error
