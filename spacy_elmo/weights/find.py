@@ -140,10 +140,10 @@ def _in_file(path: Path) -> Weights:
 def _two_files(paths: list[Path]) -> Weights:
     options = [path for path in paths if path.suffix == ".json"]
     others = [path for path in paths if path.suffix != ".json"]
-    if len(options) != 1 or len(others) != 1:
+    if len(options) != 1 or len(others) != 1 or others[0].name == WEIGHTS:
         raise ValueError(
             f"Weights given as a list are two files, an options.json and an HDF5 file; found "
-            f"{list(map(str, paths))}."
+            f"{list(map(str, paths))}. Of {CONFIG} and {WEIGHTS} give the directory."
         )
     for path in paths:
         if not path.is_file():

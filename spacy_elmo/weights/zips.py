@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from ..util.files import reading
-from .layout import MODEL, WEIGHTS, refuse_others
+from .layout import CONFIG, MODEL, WEIGHTS, refuse_others
 
 # Weights pack to about nine tenths; what packs to almost nothing fills the disk.
 MAX_UNPACKED, MAX_PACKED_RATIO = 2**28, 20
@@ -33,6 +33,11 @@ def open_zip(path: Path, *wanted: str) -> zipfile.Path:
     root = zipfile.Path(archive)
     folders = [root, *(folder for folder in root.iterdir() if folder.is_dir())]
     found = [f for f in folders if any(f.joinpath(name).is_file() for name in wanted)]
+    if not found and any(folder.joinpath(CONFIG).is_file() for folder in folders):
+        raise ValueError(
+            f"'{path}' is a zip of {CONFIG} and {WEIGHTS}, which are read from a directory: unpack "
+            f"it, and give that of these files."
+        )
     if len(found) != 1:
         raise ValueError(
             f"'{path}' has {'several' if found else 'no'} {' or '.join(wanted)}, at its top or in "

@@ -325,6 +325,7 @@ def test_a_directory_with_one_of_two(files, tmp_path):
         ["model.hdf5", "other.hdf5"],
         ["options.json", "model.hdf5", "vocab.txt"],
         ["options.json", "options.json"],
+        ["config.json", "weights.safetensors"],
     ],
 )
 def test_a_list_of_something_else(names, tmp_path):
@@ -374,7 +375,9 @@ def test_a_zip_without_its_files(files, tmp_path):
 def test_a_zip_of_our_own_layout(model, tmp_path):
     save_bilm(model, tmp_path)
     content = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    fails(make_zip(tmp_path / "x.zip", content), "has no options.json", "model.hdf5")
+    for prefix in ("", "de_sm/"):
+        path = make_zip(tmp_path / "x.zip", content, prefix)
+        fails(path, "x.zip' is a zip of config.json and weights.safetensors", "unpack it")
 
 
 @pytest.mark.parametrize("prefixes", [("", "a/"), ("a/", "b/")])
