@@ -92,10 +92,11 @@ def package_cli(
         weights = find_weights(options.one(sources))
         meta = weights.card().meta
         name = str(name or meta.get("name") or Path(weights.where).stem)
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or (EMBEDDED / name).exists():
+        if not re.fullmatch(r"[A-Za-z](_?[A-Za-z0-9])*", name) or (EMBEDDED / name).exists():
             raise ValueError(
-                f"'{name}' cannot be the name of weights: use letters, digits and underscores, "
-                f"starting with a letter, and no name of embedded weights. Give one with --name."
+                f"'{name}' cannot be the name of weights: use letters, digits and, between them, "
+                f"single underscores, starting with a letter, and no name of embedded weights. "
+                f"Give one with --name."
             )
         version = version or meta.get("version") or "0.0.0"
         try:

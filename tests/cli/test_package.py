@@ -174,6 +174,8 @@ def test_half_precision_stays_half(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["--name", "my-lang"], "'my-lang' cannot be the name"),
+        (["--name", "my_"], "'my_' cannot be the name"),  # pip would not take the package's
+        (["--name", "my__lang"], "'my__lang' cannot be the name"),  # nor tell it from my_lang's
         (["--name", "en_sm"], "no name of embedded weights"),
         (["--version", "first"], "Invalid version: 'first'"),
         (["--build", "rpm"], "--build is 'rpm'"),
