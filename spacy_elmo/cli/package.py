@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -127,7 +128,8 @@ def package_cli(
     for file in files:
         msg.good("Built", str(file))
     msg.info("Install it, then use the name in a config")
-    print(f"pip install {[*files, directory][0]}")
+    # Whole: without a slash in it, pip would look for a package of that name on the index.
+    print(f"pip install {quote(str([*files, directory][0].resolve()))}")
     print(f'weights = "{name}"')
 
 

@@ -188,6 +188,14 @@ def test_refusals(arguments: Sequence[str], said: str, weights: Path, tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
+def test_the_command_that_installs(weights: Path, tmp_path: Path, monkeypatch) -> None:
+    """A name without a slash would be looked for on the package index."""
+    (tmp_path / "my words").mkdir()
+    monkeypatch.chdir(tmp_path / "my words")
+    result = run(weights, ".", "--build", "none")
+    assert f"pip install '{Path('spacy-elmo-tiny-0.0.0').resolve()}'\n" in result.output
+
+
 def test_damaged_weights_leave_nothing(weights: Path, tmp_path: Path) -> None:
     (weights / "head.safetensors").write_bytes(b"damaged")
     result = run(weights, tmp_path / "out", "--build", "none")
