@@ -52,6 +52,7 @@ README = """\
 {about}. After `pip install` of this package:
 
 ```python
+nlp = spacy.blank({blank})
 nlp.add_pipe("elmo", config={{"model": {{"weights": "{name}"}}}})
 ```
 """
@@ -152,8 +153,13 @@ def write_package(
     from ..util.files import atomic_directory
     from ..weights.find import GROUP
 
-    name, version = bundle.card.meta["name"], bundle.card.meta["version"]
-    about = bundle.card.meta.get("description") or f"ELMo weights '{name}' for spacy-elmo"
+    meta = bundle.card.meta
+    name, version = meta["name"], meta["version"]
+    blank = json.dumps(meta.get("lang") or "xx")
+    if "tokenizer" in meta:  # not always the one that the language has in spaCy
+        rules = {"nlp": {"tokenizer": {"@tokenizers": meta["tokenizer"]}}}
+        blank += f", config={json.dumps(rules)}"
+    about = meta.get("description") or f"ELMo weights '{name}' for spacy-elmo"
     about = " ".join(about.split())
     description = json.dumps(about, ensure_ascii=False)  # JSON strings are TOML strings
     project = PYPROJECT.format(
@@ -166,7 +172,8 @@ def write_package(
         bundle.save(inside)
         (inside / "__init__.py").write_text(f"__version__ = {version!r}\n", "utf-8")
         (root / "pyproject.toml").write_text(project, "utf-8")
-        (root / "README.md").write_text(README.format(name=name, about=about), "utf-8")
+        readme = README.format(name=name, about=about, blank=blank)
+        (root / "README.md").write_text(readme, "utf-8")
         if (inside / "LICENSE").exists():
             shutil.copy(inside / "LICENSE", root)
         if formats:

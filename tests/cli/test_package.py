@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
 import torch
 from click.testing import Result
 from typer.testing import CliRunner
@@ -107,6 +108,17 @@ def test_name_and_version_come_from_the_card(weights: Path, tmp_path: Path) -> N
     [inside] = (tmp_path / "out" / "spacy-elmo-tiny-0.0.0").glob("spacy_elmo_tiny")
     assert (inside / "pages.txt").exists()
     assert not (inside / "head.safetensors").exists() and not (inside / "vocab.txt").exists()
+
+
+def test_its_page_names_the_tokenizer(weights: Path, tmp_path: Path) -> None:
+    """spaCy's own for Korean needs another package, and splits words otherwise."""
+    card = {"lang": "ko", "tokenizer": "spacy.Tokenizer.v1"}
+    (weights / "meta.json").write_text(json.dumps(card), encoding="utf-8")
+    assert run(weights, tmp_path, "-n", "my_ko", "-b", "none").exit_code == 0
+    page = (tmp_path / "spacy-elmo-my-ko-0.0.0" / "README.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {"spacy": spacy}
+    exec(page.split("```python\n")[1].split("nlp.add_pipe")[0], names)
+    assert [token.text for token in names["nlp"]("배를 탔다.")] == ["배를", "탔다", "."]
 
 
 @pytest.fixture
