@@ -36,6 +36,7 @@ FILES = (
 TEXTS = ("name", "lang", "version", "description", "author", "license", "tokenizer")  # of META
 MAX_DEPTH = 100  # of lists and objects in META
 MAX_VOCAB_BYTES, MAX_VOCAB_WORDS = 2**28, 2**23  # the largest published one has 10 MB
+MAX_ZIPPED = 2**28  # bytes of statistics or subwords in a zip
 
 
 @dataclass
@@ -216,8 +217,9 @@ class Weights(ABC):
         file = self.beside(name)
         if file is None:
             return None
-        with reading("the file", file):
-            return file.read_bytes()
+        with reading("the file", file), file.open("rb") as opened:
+            # What a zip packs to a few bytes may fill the memory.
+            return opened.read() if isinstance(file, Path) else read_whole(opened, MAX_ZIPPED)
 
     def card(self) -> Card:
         """Name, language, licence and so on; empty where there is no card.
