@@ -91,7 +91,7 @@ class Bundle:
 
         Args:
             text: to compute them from, in the language of the card; None to leave those that are
-                there, if any.
+                there, if any, and if they are of this warm state.
 
         Raises:
             ValueError: the text has no two distinct words.
@@ -99,9 +99,14 @@ class Bundle:
         if text is not None:
             sentences = IndexedSentences(self._read_text(text), max_words=100)
             self.statistics = compute_statistics(self.model, sentences)
+        elif self.statistics is None and self.weights.beside(STATISTICS) is not None:
+            msg.warn(
+                "The statistics for similarity are left out, because they are those of another "
+                "warm state. Give --statistics with a text to compute them again."
+            )
 
     def add_warm_state(self, text: Path | None) -> None:
-        """Compute the warm state of the biLM, if it needs one.
+        """Compute the warm state of the biLM, if it needs one; statistics of another are dropped.
 
         Args:
             text: to compute it from, in the language of the card; None for the package's English
@@ -125,6 +130,7 @@ class Bundle:
                     f"{N_STREAMS}, better 30."
                 )
             self.model.set_warm_state(compute_warm_state(self.model, sentences))
+            self.statistics = None
         elif needs_one and not self.weights.has_warm_state():
             self.model.warm_state()
             lang = self.card.meta.get("lang") or ""

@@ -479,6 +479,19 @@ def test_statistics_of_a_text(own: Path, text: Path, tmp_path: Path) -> None:
     assert find_weights(tmp_path / "published").statistics().words == weights.statistics().words
 
 
+def test_statistics_of_another_warm_state_are_left_out(
+    published: Path, text: Path, tmp_path: Path
+) -> None:
+    one, two, three = (tmp_path / name for name in ("one", "two", "three"))
+    convert(published, one, "--statistics", text)
+    arguments = ["--to", "native", "--warm-text", text]
+    said = "The statistics for similarity are left out"
+    assert said in joined(convert(one, two, *arguments))
+    assert find_weights(two).statistics() is None
+    assert said not in joined(convert(one, three, *arguments, "--statistics", text))
+    assert find_weights(three).statistics() is not None
+
+
 def test_statistics_stay_beside_weights_in_the_published_layout(own, text, tmp_path) -> None:
     """There and back, in a zip too; pipelines compare words by them."""
     mine, there = tmp_path / "mine", tmp_path / "there"
