@@ -8,6 +8,7 @@ from contextlib import suppress
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from ..senses.clusters import MOST_ITEMS
 from ..senses.occurrences import MIN_CONTEXTS, Context, group, similarities
 from ..viz.contexts import draw_senses
 from ..viz.page import html_page
@@ -32,7 +33,7 @@ def make_page(nlp: Language, docs: Sequence[Doc], found: Found) -> str:
     pictures: list[Picture] = []
     word, contexts = next(iter(found.items()), ("", []))
     if len(contexts) >= MIN_CONTEXTS:
-        senses = group(word, contexts, nlp)
+        senses = group(word, contexts[:MOST_ITEMS], nlp, complete=len(contexts) <= MOST_ITEMS)
         if contexts[0].row is None:
             contexts = [context for each in senses.groups for context in each.contexts]
         pictures += [draw_senses(senses), draw_occurrences(word, contexts[:MOST])]

@@ -18,7 +18,7 @@ from ..encoding.rows import Row, RowFiles, make_docs, make_sentence
 from ..pipeline.similarity import occurrence_vector, unit
 from ..pipeline.stored_vectors import get_compared
 from ..text.readers import StoredDocs
-from ..text.segments import sentence_bounds
+from ..text.segments import chunks, sentence_bounds
 from ..util.progress import ProgressBar
 from .clusters import MOST_ITEMS, center, divide
 
@@ -26,6 +26,7 @@ MIN_CONTEXTS = 3  # fewer cannot be grouped
 MOST_SENSES = 8  # found by the silhouette; a fixed number may be larger
 CHUNK_TOKENS = 20_000  # of the corpus, read at once
 BATCH = 32  # sentences encoded at once
+MOST_WORDS = 400  # of a sentence: each of its words is compared with all of them
 
 
 class Context(NamedTuple):
@@ -197,11 +198,13 @@ def read_docs(
 
 
 def split_sentences(doc: Doc) -> Iterator[Doc]:
-    """Each sentence as a Doc of its own, without whitespace at its ends."""
+    """Each sentence as a Doc of its own, without whitespace at its ends; one of more than
+    `MOST_WORDS`, as of a text without punctuation, in several."""
     for sentence in sentence_bounds(doc).tokens:
-        tokens = doc[sentence[0] : sentence[-1] + 1]
-        words, spaces = [t.text for t in tokens], [bool(t.whitespace_) for t in tokens]
-        yield make_sentence(doc.vocab, words, spaces)
+        for part in chunks(sentence, MOST_WORDS, MOST_WORDS, size=lambda _: 1):
+            tokens = doc[part[0] : part[-1] + 1]
+            words, spaces = [t.text for t in tokens], [bool(t.whitespace_) for t in tokens]
+            yield make_sentence(doc.vocab, words, spaces)
 
 
 def group(

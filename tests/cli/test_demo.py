@@ -23,7 +23,7 @@ from spacy_elmo.cli.demo_contexts import (
 from spacy_elmo.lm.head import save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.senses.occurrences import Context, similarities
+from spacy_elmo.senses.occurrences import MOST_WORDS, Context, similarities, split_sentences
 from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import HEAD, save_bilm
 
@@ -77,6 +77,13 @@ def test_sentences_are_enough_for_every_sense() -> None:
     tokenizer = spacy.blank("en").tokenizer
     for word, _, sentence in sentences:
         assert [token.text for token in tokenizer(sentence)].count(word) == 1, sentence
+
+
+def test_a_text_without_punctuation_is_cut() -> None:
+    text = "  " + "they sat on the bank " * (MOST_WORDS // 4)
+    parts = list(split_sentences(spacy.blank("en").make_doc(text)))
+    assert [len(part) for part in parts] == [MOST_WORDS, MOST_WORDS // 4]
+    assert "".join(part.text_with_ws for part in parts).strip() == text.strip()
 
 
 # The tour
