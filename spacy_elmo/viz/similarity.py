@@ -32,10 +32,10 @@ def draw_similarity(texts: Sequence[Doc | Span]) -> Picture:
         raise ValueError(f"The matrix compares 2 to {MOST} Docs or Spans, not {n}.")
     values = np.array([[one.similarity(other) for other in texts] for one in texts])
     lines = [cut(" ".join(text.text.split()), TEXT_CHARACTERS) for text in texts]
-    pairs = values[~np.eye(n, dtype=bool)]
+    low, high = shades(values)
     caption = (
-        f"Cosines of the vectors of {n} texts, from {pairs.min():.2f} (light) to {pairs.max():.2f} "
-        f"(dark); each text equals itself."
+        f"Cosines of the vectors of {n} texts, from {low:.2f} (light) to {high:.2f} (dark); each "
+        f"text equals itself."
     )
     return draw_matrix(values, lines, "Similarity", caption)
 
@@ -45,15 +45,13 @@ def draw_matrix(values: np.ndarray, lines: Sequence[str], title: str, caption: s
     """The picture of a matrix of similarities, with a list of what is compared below it.
 
     Args:
-        values: ``(n, n)``; the shades go from the smallest to the largest beside the diagonal.
+        values: ``(n, n)``, see `shades`.
         lines: n texts.
         title, caption: of the picture.
     """
     n = len(lines)
-    pairs = values[~np.eye(n, dtype=bool)]
-    low, high = float(pairs.min()), float(pairs.max())
     figure, axes = new_figure(5.6)
-    heat_map(axes, values, low, high, numbers=n <= MOST_NUMBERS)
+    heat_map(axes, values, *shades(values), numbers=n <= MOST_NUMBERS)
     axes.set_aspect("equal")
     axes.set_xticks(range(n), range(1, n + 1))
     axes.set_yticks(range(n), range(1, n + 1))
@@ -61,3 +59,10 @@ def draw_matrix(values: np.ndarray, lines: Sequence[str], title: str, caption: s
     axes.tick_params(labelsize=min(12, 220 / n))
     listed = "".join(f'<li dir="auto">{clean(line)}</li>\n' for line in lines)
     return Picture(title, caption, figure, f"<ol>\n{listed}</ol>")
+
+
+def shades(values: np.ndarray) -> tuple[float, float]:
+    """The values of the lightest and of the darkest shade: the smallest and the largest beside the
+    diagonal; two texts, which have only one, are compared with 1."""
+    pairs = values[~np.eye(len(values), dtype=bool)]
+    return float(pairs.min()), float(pairs.max()) if len(values) > 2 else 1.0

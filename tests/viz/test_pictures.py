@@ -20,6 +20,7 @@ from spacy_elmo.senses.clusters import center, divide, project
 from spacy_elmo.senses.occurrences import find_senses
 from spacy_elmo.viz.figure import cut
 from spacy_elmo.viz.mixes import draw_mixes
+from spacy_elmo.viz.similarity import draw_matrix
 from spacy_elmo.viz.surprisal import colours
 
 from ..pipeline.helpers import make_nlp, write_language_model
@@ -210,6 +211,12 @@ def test_similarity_and_surprisal(weights: Path) -> None:
         viz.similarity(docs[:1])
     with pytest.raises(ValueError, match="elmo_surprisal"):
         viz.surprisal(nlp.make_doc("The bank."))
+
+
+def test_two_equal_texts_are_darker_than_two_others() -> None:
+    picture = draw_matrix(np.array([[1, 0.49], [0.49, 1]]), ["a", "b"], "Similarity", "")
+    mesh = picture.figure.axes[0].collections[0]
+    assert mesh.norm(1.0) == 1 and mesh.norm(0.49) == 0
 
 
 def test_blanks(weights: Path) -> None:
