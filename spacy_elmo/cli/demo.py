@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -54,8 +53,6 @@ def demo_cli(
         if lm is not None and output is not None:
             nlp.add_pipe("elmo_surprisal", config={"weights": weights})
         docs, found = built_in_contexts(nlp) if own is None else text_contexts(nlp, own)
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # where the output lacks characters
     show_built_in(nlp, lm, found) if own is None else show_text(nlp, lm, own, found)
     if output is not None:
         with options.report_errors("Cannot write the page"):

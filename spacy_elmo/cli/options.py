@@ -54,6 +54,8 @@ def report_errors(title: str, as_json: bool = False) -> Iterator[None]:
         title: what cannot be done.
         as_json: print everything there, because the standard output is for the JSON.
     """
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # where the output lacks characters
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         try:
             yield
@@ -73,4 +75,5 @@ def print_result(text: str, data: dict[str, Any], as_json: bool, quiet: bool = F
 def print_json(data: Any) -> None:
     """Print data as JSON, which has no infinity: such a perplexity is null."""
     data = json.loads(json.dumps(data), parse_constant=lambda _: None)
-    print(json.dumps(data, indent=2, ensure_ascii=False))
+    is_unicode = sys.stdout.encoding in (None, "utf-8")
+    print(json.dumps(data, indent=2, ensure_ascii=not is_unicode))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,3 +48,18 @@ def test_how_the_weights_compute(
     result = CliRunner().invoke(app, [command, *arguments, *options])
     assert result.exit_code == 0, result.output
     assert set(found) == {("bfloat16", True)}
+
+
+def test_an_output_that_lacks_characters(tmp_path: Path) -> None:
+    weights = write_language_model(tmp_path / "weights", ["é", "강", "."])
+
+    def output(*arguments: str) -> str:
+        command = [sys.executable, "-m", "spacy", "elmo", *arguments, "-w", str(weights)]
+        environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+        result = subprocess.run(command, check=True, capture_output=True, env=environment)
+        return result.stdout.decode("latin-1")
+
+    shown = output("demo", "-t", "Éa 강. Éa!")
+    assert "éa, 2 times" in shown and "[Éa] ?." in shown
+    assert "é ? [___]." in output("predict", "é 강 ___.")
+    assert json.loads(output("predict", "é 강 ___.", "--json"))[0]["left"] == "é 강 "
