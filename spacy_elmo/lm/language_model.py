@@ -256,6 +256,13 @@ def checked(words: Sequence[str], n: int = 1) -> list[str]:
         raise ValueError(
             f"A sentence is a list of words, as in {words.split()[:5]}; found the string {words!r}."
         )
+    words = list(words)
+    others = {type(word).__name__ for word in words if not isinstance(word, str)}
+    if others:
+        raise ValueError(
+            f"A sentence is a list of strings, as in [token.text for token in doc]; found "
+            f"{' and '.join(sorted(others))} in it."
+        )
     if n < 1:
         raise ValueError(f"n is {n}; give at least 1.")
-    return list(words)
+    return words

@@ -9,6 +9,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
 
 from spacy_elmo.lm import language_model
 from spacy_elmo.lm.language_model import LanguageModel, Surprisal
@@ -214,6 +216,10 @@ def test_failures(tmp_path: Path) -> None:
             call("the sea")
     with pytest.raises(ValueError, match="list of words"):
         LM.surprisals(["the sea"])
+    doc = Doc(Vocab(), words=["the", "sea"])
+    for call in (LM.next_words, LM.surprisal, lambda x: LM.fill(x, 0)):
+        with pytest.raises(ValueError, match=r"list of strings, .* found Token in it"):
+            call(doc)
     for place in (-1, 2):
         with pytest.raises(ValueError, match=f"position is {place}, but the sentence has 2 words"):
             LM.substitutes(["the", "sea"], place)
