@@ -69,8 +69,9 @@ def draw_training(paths: Sequence[Path]) -> Picture:
     rate.xaxis.set_major_formatter(EngFormatter(sep=" "))
     for panel in (loss, perplexity, rate):
         panel.grid(True, axis="y")
-    legend = perplexity.get_legend_handles_labels()
-    figure.legend(*legend, loc="outside lower left", frameon=False)
+    lines = perplexity.get_lines()
+    labels = [line.get_label() for line in lines]  # given, or those that begin with _ are left out
+    figure.legend(lines, labels, loc="outside lower left", frameon=False)
     return Picture("Pretraining", " ".join(map(describe, names, runs)), figure)
 
 

@@ -84,6 +84,10 @@ def test_runs_are_compared(tmp_path: Path) -> None:
     loss, perplexity, _ = drawn(runs)
     assert {name: len(points) for name, points in loss.items()} == {"small": 39, "large": 38}
     assert {name: len(points) for name, points in perplexity.items()} == {"small": 2, "large": 2}
+    # Names that begin with an underscore are in the legend, too.
+    runs.append(write_run(tmp_path / "_old", one))
+    [legend] = draw_training(runs).figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["small", "large", "_old"]
     # Equal names are told apart by the paths, and a log may be given itself.
     (tmp_path / "b").mkdir()
     other = write_run(tmp_path / "b" / "small", one)
