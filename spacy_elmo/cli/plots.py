@@ -40,8 +40,8 @@ def plot_mix_cli(
     """
     Draw how each component of a pipeline mixes the layers of its biLM.
 
-    Bars compare the layers of a mix, the heat map below them compares components. Layer 0 is the
-    token layer, which knows nothing of context. With --json, the weights are printed too.
+    A heat map compares the layers of each mix, and the components. Layer 0 is the token layer, which
+    knows nothing of context. With --json, the weights are printed too.
     """
     import spacy
 
