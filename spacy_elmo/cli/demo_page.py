@@ -29,6 +29,9 @@ def make_page(nlp: Language, docs: Sequence[Doc], found: Found) -> str:
         docs: sentences.
         found: the occurrences of words in them. The first word is shown if it has enough of them,
             in their order if their senses are known.
+
+    Raises:
+        ValueError: there is nothing to draw.
     """
     pictures: list[Picture] = []
     word, contexts = next(iter(found.items()), ("", []))
@@ -39,6 +42,11 @@ def make_page(nlp: Language, docs: Sequence[Doc], found: Found) -> str:
         pictures += [draw_senses(senses), draw_occurrences(word, contexts[:MOST])]
     with suppress(ValueError):  # no word has a surprisal
         pictures.append(draw_surprisal(docs[:MOST]))
+    if not pictures:
+        raise ValueError(
+            f"There is nothing to draw: no word occurs {MIN_CONTEXTS} times in the text, and none "
+            f"has a surprisal, for which the weights need a language-model head."
+        )
     return html_page("ELMo at work", [picture.html() for picture in pictures])
 
 
