@@ -88,7 +88,7 @@ class Sense:
 
 @dataclass(frozen=True)
 class Senses:
-    """The contexts of a word in groups, the largest first; a picture of them in a notebook.
+    """The contexts of a word in groups, the largest first; `viz.senses` draws them.
 
     Attributes:
         word: as it was looked for.
