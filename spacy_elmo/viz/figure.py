@@ -54,17 +54,19 @@ STYLE = {
 
 @contextmanager
 def in_style() -> Iterator[None]:
-    """A context, or a decorator, in which figures are drawn and saved in the style of this package.
+    """A context, or a decorator, in which figures are drawn and saved in the style of this package,
+    whatever style the user has set.
 
     Raises:
         ValueError: matplotlib is missing.
     """
     import_extra("matplotlib", "viz", "pictures are drawn by matplotlib", "spacy_elmo.viz")
-    from matplotlib import rc_context
     from matplotlib.font_manager import fontManager
+    from matplotlib.style import context
 
     installed = set(fontManager.get_font_names())
-    with rc_context({**STYLE, "font.family": [font for font in FONTS if font in installed]}):
+    fonts = {"font.family": [font for font in FONTS if font in installed]}
+    with context(["default", STYLE, fonts]):
         yield
 
 

@@ -60,6 +60,13 @@ def test_the_style_of_others_stays() -> None:
     assert dict(matplotlib.rcParams) == before
 
 
+def test_the_style_of_others_changes_no_picture() -> None:
+    """On white paper, the white text of a dark style could not be read."""
+    plain = labelled("a").html()
+    with matplotlib.rc_context({"text.color": "white", "text.usetex": True}):
+        assert labelled("a").html() == plain
+
+
 def test_an_image_is_written_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
