@@ -215,10 +215,11 @@ def write_recipes(
 
 def has_statistics(config: Block, weights: str | Path | Sequence[str | Path] | None) -> bool:
     """Return whether the weights, or those of a config, know how frequent words are."""
-    if weights is None:
-        model = config["components"].get(find_elmo(config), {}).get("model", {})
-        weights = model.get("weights", BiLMSettings().weights)
+    if weights is not None:
+        return find_weights(weights).statistics() is not None
+    model = config["components"].get(find_elmo(config), {}).get("model", {})
     with suppress(WeightsNotFoundError):  # a trained pipeline contains its own
+        weights = model.get("weights", BiLMSettings().weights)
         return find_weights(weights).statistics() is not None
     return False
 

@@ -525,5 +525,6 @@ def test_what_cannot_be_done(
 
 
 def test_weights_that_are_not_there(quickstart: Config) -> None:
-    with pytest.raises(ValueError, match="Cannot find the ELMo weights 'gone'"):
-        add_elmo(quickstart, weights="gone")
+    for config in (quickstart, init_config(lang="en", pipeline=["textcat"])):
+        with pytest.raises(ValueError, match="Cannot find the ELMo weights 'gone'"):
+            add_elmo(config, weights="gone")
