@@ -107,9 +107,10 @@ def write_json(path: Path, data: Any) -> None:
 def atomic_file(path: Path) -> Iterator[Path]:
     """Write a file under a temporary name; it gets its own when all of it is on the disk.
 
-    An existing file is replaced, a link too; if anything fails it stays as it was. Of several
-    writers, each writes a file of its own, and the last one's stays.
+    An existing file is replaced, a link too; if anything fails it stays as it was. Its parents are
+    created. Of several writers, each writes a file of its own, and the last one's stays.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     with _workplace(path.parent) as place:
         temporary = place / path.name
         yield temporary

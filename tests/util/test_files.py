@@ -45,6 +45,12 @@ def test_a_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_parents_are_created(tmp_path: Path) -> None:
+    """As `spacy init config` creates them."""
+    write_text(tmp_path / "new" / "folder" / "file.txt", "one\n")
+    assert (tmp_path / "new" / "folder" / "file.txt").read_text() == "one\n"
+
+
 def test_links_are_replaced_not_followed(tmp_path: Path) -> None:
     path, mine = tmp_path / "file.txt", tmp_path / "mine.txt"
     mine.write_text("mine")
