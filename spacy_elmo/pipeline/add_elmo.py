@@ -55,7 +55,7 @@ def add_elmo(
 
     A component can if its model has token vectors: a block ``tok2vec``, or one of an architecture
     of spaCy's. Frozen and sourced components stay as they are, and so do those that learn from
-    ELMo already: of these, ``weights`` and ``frozen`` change the biLM alone.
+    ELMo already: of these, ``frozen`` changes the biLM alone, and ``weights`` its subwords, too.
 
     Args:
         config: of spaCy, complete or not. It is not changed.
@@ -105,13 +105,13 @@ def add_elmo(
     if without:
         write_recipes(new, old, without, classifiers, light, note)
         remove_unheard(new, without, note)
-    if without or weights is not None:
-        set_subwords(new, kept, note)
+    changed = {place.component for place in without}
+    if changed or weights is not None:
+        set_subwords(new, kept if weights is not None else {*old["components"]} - changed, note)
     if without:
         if bags:
             note(f"{', '.join(bags)}: stays a bag of words, which has no token vectors")
-        changed = {*bags, *(place.component for place in without)}
-        if names := ", ".join(name for name in lacking if name in changed):
+        if names := ", ".join(name for name in lacking if name in {*bags, *changed}):
             note(
                 f"{names}: would get {TEXTCAT_LINEAR} if the weights were found and had statistics "
                 f"(`elmo convert … --statistics TEXT`)"
@@ -227,16 +227,20 @@ def has_statistics(config: Block, weights: str | Path | Sequence[str | Path] | N
 def set_subwords(new: Config, kept: Collection[str], note: Note) -> None:
     """Let embeddings beside ELMo read the subwords of its weights, if there are any.
 
-    Nothing is changed if the config has other static vectors, or another callback in their place.
+    Those of components that are kept stay. Nothing is changed if the config has other static
+    vectors, or another callback in their place.
     """
     elmo, initialize = str(find_elmo(new)), new["initialize"]
     callback = {"@callbacks": SUBWORD_VECTORS, "component": elmo}
-    weights, vectors = None, new.interpolate()["initialize"]["vectors"]
+    plain = new.interpolate()
+    vectors = plain["initialize"]["vectors"]
     if vectors is not None or initialize["before_init"] not in (None, callback):
         return
-    with suppress(WeightsNotFoundError):  # a trained pipeline contains its own
-        weights = find_weights(new.interpolate()["components"][elmo]["model"]["weights"])
-    names = []
+    try:
+        weights = find_weights(plain["components"][elmo]["model"]["weights"])
+    except WeightsNotFoundError:  # a trained pipeline contains its own
+        return
+    names, has_subwords = [], weights.subwords() is not None
     for name, component in new["components"].items():
         for _, block in find_blocks(component if name not in kept else {}):
             kind, parts = block.get("@architectures"), dict[str, Any]()
@@ -244,13 +248,14 @@ def set_subwords(new: Config, kept: Collection[str], note: Note) -> None:
                 parts = {"embed": block.get("embed")} if kind == TOK2VEC else block
             for _, part in find_blocks(parts):
                 if "include_static_vectors" in part:
-                    part["include_static_vectors"] = (
-                        weights is not None and weights.subwords() is not None
-                    )
-                    names += [name] * part["include_static_vectors"]
-    initialize["before_init"] = callback if names else None
+                    part["include_static_vectors"] = has_subwords
+                    names += [name] * has_subwords
+    if not has_subwords:
+        initialize["before_init"] = None
     if names:
-        new["components"][elmo]["vectors"] = "elmo"  # "auto" would compare the static ones
+        initialize["before_init"] = callback
+        if new["components"][elmo].get("vectors", "auto") == "auto":  # would compare static ones
+            new["components"][elmo]["vectors"] = "elmo"
         note(f"{', '.join(dict.fromkeys(names))}: ELMo's subwords beside it, as static vectors")
 
 

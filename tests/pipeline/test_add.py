@@ -217,6 +217,16 @@ def test_recipes_stay_as_they_are(recipe: str) -> None:
     assert add_elmo(config) == config
 
 
+def test_what_learns_already_stays_as_it_is_beside_a_new_component() -> None:
+    config = load_config(CONFIGS / "ner.cfg")  # without static vectors; a doc_cleaner
+    config["components"]["textcat"] = {"factory": "textcat"}
+    config["nlp"]["pipeline"].insert(1, "textcat")
+    added = add_elmo(config)
+    assert added["components"]["textcat"]["model"]["include_static_vectors"]
+    for name in ("elmo", "ner", "doc_cleaner"):
+        assert added["components"][name] == config["components"][name]
+
+
 def test_tok2vec_is_removed_with_all_that_names_it(quickstart: Config) -> None:
     quickstart["initialize"] = {"components": {"tok2vec": {}}}
     quickstart["nlp"]["disabled"] = ["tok2vec"]
