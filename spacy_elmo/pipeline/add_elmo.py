@@ -85,15 +85,26 @@ def add_elmo(
         classifiers = []
     found = find_places(old, classifiers)
     places = [place for place in found if place.component not in kept]
-    if find_listened_to(old, kept):  # its vectors replace doc.tensor
-        factories = {name: component["factory"] for name, component in old["components"].items()}
-        places = [place for place in places if factories[place.component] not in PARTS_OF_DOCS]
+    shared = ", ".join(sorted(find_listened_to(old, kept)))
+    unread = [
+        place.component
+        for place in places
+        if shared
+        and old["components"][place.component]["factory"] in PARTS_OF_DOCS
+        and not has_elmo(old, place.component, place.block)
+    ]
+    places = [place for place in places if place.component not in unread]
+    reason = (
+        f"{', '.join(unread)}: stays, because it would read doc.tensor, which '{shared}' replaces: "
+        f"frozen or sourced components listen to that (give them replace_listeners)"
+    )
     stay = {*kept, *classifiers}
     bags = [name for name in find_bags_of_words(old) if name not in stay]
     if not places:
+        lack = "none that is to be trained has token vectors (a block tok2vec) in its model"
         raise ValueError(
-            f"No component can learn from ELMo: none that is to be trained has token vectors (a "
-            f"block tok2vec) in its model. Pipeline: {', '.join(old['nlp']['pipeline'])}."
+            f"No component can learn from ELMo: {reason if unread else lack}. Pipeline: "
+            f"{', '.join(old['nlp']['pipeline'])}."
             + (" A classifier needs weights with statistics, and not --light." if bags else "")
         )
     without = [place for place in places if not has_elmo(old, place.component, place.block)]
@@ -109,6 +120,8 @@ def add_elmo(
     if changed or weights is not None:
         set_subwords(new, kept if weights is not None else {*old["components"]} - changed, note)
     if without:
+        if unread:
+            note(reason)
         if bags:
             note(f"{', '.join(bags)}: stays a bag of words, which has no token vectors")
         if names := ", ".join(name for name in lacking if name in {*bags, *changed}):

@@ -242,11 +242,17 @@ def test_tok2vec_is_removed_with_all_that_names_it(quickstart: Config) -> None:
 def test_tok2vec_is_kept_for_a_frozen_component(full: Config, weights: Path) -> None:
     frozen = deepcopy(full)
     frozen["training"]["frozen_components"] = ["parser", "tok2vec"]
-    config = add_elmo(frozen, weights=weights)
+    notes: list[str] = []
+    config = add_elmo(frozen, weights=weights, note=notes.append)
     assert config["nlp"]["pipeline"] == ["elmo", "tok2vec", *FULL]
+    reason = "entity_linker: stays, because it would read doc.tensor, which 'tok2vec' replaces"
+    assert any(note.startswith(reason) for note in notes)
     for name in ("parser", "entity_linker"):  # the linker could not read two components' doc.tensor
         assert config["components"][name] == full["components"][name]
     assert tok2vec_of(config, "tagger")["elmo"]
+    frozen["training"]["frozen_components"] = ["tok2vec", *FULL[:-1]]
+    with pytest.raises(ValueError, match=reason):
+        add_elmo(frozen, weights=weights)
 
 
 def test_variables_into_the_tok2vec_become_values(quickstart: Config) -> None:
