@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from ..util.files import is_of_data
@@ -90,6 +91,24 @@ def other_bilm(component: str, upstream: str, known: Any, now: dict[str, str]) -
         f"before it is sourced: source.replace_listeners('{upstream}', '{component or '…'}', …), "
         f"with the paths of all its listeners; or train it again, from nlp.initialize() on."
     )
+
+
+def check_vectors(architecture: str, learned: int | None, docs: Sequence[Doc]) -> None:
+    """Raise a ValueError if static vectors are not as wide as those a model has learned from.
+
+    Args:
+        architecture: of the model.
+        learned: the width that it knows.
+        docs: of the pipeline.
+    """
+    found = docs[0].vocab.vectors_length if docs else learned
+    if found != learned:
+        raise ValueError(
+            f"The model {architecture} has learned from static vectors of width {learned}, but "
+            f"those of the pipeline have {found}. Take the vectors along from the pipeline it was "
+            f"trained in: set initialize.vectors to that, or in Python make the new one with its "
+            f"vocabulary, as in spacy.blank('en', vocab=source.vocab)."
+        )
 
 
 def _who(component: str) -> str:

@@ -14,6 +14,7 @@ from thinc.types import Floats1d, Floats2d
 
 from ..weights.statistics import MIN_FREQUENCY, Statistics
 from .bilm_layer import BiLMShim
+from .errors import check_vectors
 from .listener import ElmoListener
 from .similarity import RARITY, look_up
 
@@ -80,7 +81,8 @@ def forward(
     model: Any, docs: List[Doc], is_train: bool
 ) -> Tuple[Floats2d, Callable[[Floats2d], List[Doc]]]:
     tok2vec, words, vectors = model.layers
-    check_vectors(model, docs)
+    if width := vectors.get_dim("nI") - tok2vec.get_dim("nO"):
+        check_vectors("spacy-elmo.TextCatLinear.v1", width, docs)
     tokens, backprop_tokens = tok2vec(docs, is_train)
     X = model.ops.alloc2f(len(docs), vectors.get_dim("nI"))
     backprop_means = []
@@ -135,18 +137,6 @@ def init(model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
     # A last one that no word has, see `look_up`.
     model.attrs["hashes"] = np.array([*keys, 2**64 - 1], dtype=np.uint64)
     model.attrs["frequencies"] = np.array([*(frequencies[key] for key in keys), 0], dtype="f")
-
-
-def check_vectors(model: Any, docs: List[Doc]) -> None:
-    """Raise a ValueError if the static vectors are not as wide as those it has learned from."""
-    tok2vec, _, vectors = model.layers
-    width = vectors.get_dim("nI") - tok2vec.get_dim("nO")
-    found = docs[0].vocab.vectors_length if docs and width else width
-    if found != width:
-        raise ValueError(
-            f"The model spacy-elmo.TextCatLinear.v1 has learned from static vectors of width "
-            f"{width}, and the pipeline's have {found}. Load or source it with its vectors."
-        )
 
 
 def find_statistics(tok2vec: Model) -> Statistics:

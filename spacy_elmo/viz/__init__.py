@@ -8,7 +8,7 @@ HTML, SVG or images.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from spacy.language import Language
@@ -59,18 +59,18 @@ def senses(found: Senses, *, page: bool = False, jupyter: bool | None = None) ->
 
 
 def similarity(
-    texts: Sequence[Doc | Span], *, page: bool = False, jupyter: bool | None = None
+    texts: Iterable[Doc | Span], *, page: bool = False, jupyter: bool | None = None
 ) -> str | None:
     """Draw how similar several Docs or Spans are, each to each.
 
     Raises:
         ValueError: there are too few or too many.
     """
-    return draw_similarity(texts).show(page, jupyter)
+    return draw_similarity(list(texts)).show(page, jupyter)
 
 
 def surprisal(
-    texts: Doc | Span | Sequence[Doc | Span], *, page: bool = False, jupyter: bool | None = None
+    texts: Doc | Span | Iterable[Doc | Span], *, page: bool = False, jupyter: bool | None = None
 ) -> str | None:
     """Draw how unexpected each word is, in Docs that the component elmo_surprisal has read.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import count
+from collections.abc import Sequence
+from hashlib import blake2b
 
 import numpy as np
 
@@ -24,7 +25,11 @@ def draw_senses(found: Senses) -> Picture:
     """
     contexts = [context for group in found.groups for context in group.contexts]
     points, shares = project(center(np.stack([context.vector for context in contexts])))
-    titles = {f"#context-{i}": "".join(c.text).strip() for i, c in enumerate(contexts, 1)}
+    texts = ["".join(context.text).strip() for context in contexts]
+    # A notebook has several pictures: each needs names of its own.
+    key = blake2b("\n".join([found.word, *texts]).encode(), digest_size=4).hexdigest()
+    ids = [f"context-{key}-{i}" for i, _ in enumerate(texts, 1)]
+    titles = {f"#{name}": text for name, text in zip(ids, texts, strict=True)}
     links = list(titles)
     n_groups, start = len(found.groups), 0
     figure, axes = new_figure(5.4 + 0.26 * n_groups)
@@ -48,24 +53,25 @@ def draw_senses(found: Senses) -> Picture:
         f"topic). Near points are similar contexts; the two axes show {shares.sum():.0%} of the "
         f"variance. Point at a mark to read its sentence, or follow it to the list."
     )
-    return Picture(f"Senses of “{found.word}”", caption, figure, list_contexts(found), titles)
+    return Picture(f"Senses of “{found.word}”", caption, figure, list_contexts(found, ids), titles)
 
 
 def legend(number: int, group: Sense) -> str:
     """The name of a group: its number, its size, its keywords."""
     words = cut(", ".join(group.keywords), KEYWORD_CHARACTERS)
-    name = f"{number + 1} · {len(group.contexts)} contexts"
+    n = len(group.contexts)
+    name = f"{number + 1} · {n} {'context' if n == 1 else 'contexts'}"
     return f"{name} · {words}" if words else name
 
 
-def list_contexts(found: Senses) -> str:
-    """All contexts in HTML, the most typical ones of each group first."""
-    lines, index = [], count(1)
+def list_contexts(found: Senses, ids: Sequence[str]) -> str:
+    """All contexts in HTML, the most typical ones of each group first, each with its id."""
+    lines, names = [], iter(ids)
     for number, group in enumerate(found.groups):
         lines += [f"<h2>{clean(legend(number, group))}</h2>", "<ol>"]
         for context in group.contexts:
             left, word, right = map(clean, context.text)
-            item = f'id="context-{next(index)}" dir="auto"'
+            item = f'id="{next(names)}" dir="auto"'
             lines.append(f"<li {item}>{left}<strong>{word}</strong>{right}</li>")
         lines.append("</ol>")
     return "\n".join(lines)

@@ -241,7 +241,7 @@ def test_ordinary_vectors_and_words_without_one(weights: Path) -> None:
     vectors = [static_vector(model, nlp.make_doc(text)) for text in ("Bank", "zyx", "BANK zyx", "")]
     np.testing.assert_allclose(vectors, [[15, 0, 0], [0, 0, 0], [15, 0, 0], [0, 0, 0]], atol=1e-5)
     nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, shape=(2, 1))
-    with pytest.raises(ValueError, match=r"static vectors of width 3, and the pipeline's have 1"):
+    with pytest.raises(ValueError, match=r"vectors of width 3, but those of the pipeline have 1"):
         nlp("A bank")
 
 

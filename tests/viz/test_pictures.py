@@ -141,6 +141,13 @@ def test_senses_of_python(weights: Path, corpus: Path) -> None:
     senses = find_senses("bank", str(corpus), weights=str(weights), n_senses=2, quiet=True)
     tree = ET.fromstring(str(viz.senses(senses, jupyter=False)))
     assert len(list(tree.iter(f"{SVG}a"))) == len(list(tree.iter("li"))) == 4
+    corpus.write_text(TEXT.replace("lent", "kept"), encoding="utf-8")
+    other = find_senses("bank", str(corpus), weights=str(weights), n_senses=2, quiet=True)
+    ids = [
+        {item.get("id") for item in ET.fromstring(str(viz.senses(each, jupyter=False))).iter("li")}
+        for each in (senses, other)
+    ]
+    assert ids[0].isdisjoint(ids[1])  # a notebook shows both
 
 
 def test_failures(weights: Path, corpus: Path, tmp_path: Path) -> None:
@@ -193,7 +200,9 @@ def test_similarity_and_surprisal(weights: Path) -> None:
     nlp = make_nlp(weights)
     nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
     docs = [nlp("The bank."), nlp("money & bank"), nlp("The odd bank.")]
-    tree = ET.fromstring(str(viz.similarity(docs, page=True, jupyter=False)))
+    page = viz.similarity(docs, page=True, jupyter=False)
+    assert viz.similarity(iter(docs), page=True, jupyter=False) == page
+    tree = ET.fromstring(str(page))
     assert [text.text for text in tree.iter(f"{SVG}text")].count("1.00") >= 3
     assert [item.text for item in tree.iter("li")] == ["The bank.", "money & bank", "The odd bank."]
     marks = list(ET.fromstring(str(viz.surprisal(docs, jupyter=False))).iter("mark"))
