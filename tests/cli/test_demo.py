@@ -178,9 +178,14 @@ def test_blanks(weights: Path) -> None:
 
 @pytest.mark.parametrize("text", ["zzgl", "?!", "Ὀδυσσεύς 🌍 \udc80", "The bat read my letter"])
 def test_text_with_nothing(weights: Path, text: str, tmp_path: Path) -> None:
-    code, output = demo("-w", weights, "-t", text, "-o", tmp_path / "demo.html")
+    code, output = demo("-w", weights, "-t", text)
     assert code == 0
     assert "Nothing to show" in output
+    code, output = demo("-w", weights, "-t", text, "-o", tmp_path / "demo.html")
+    has_surprisal = text == "The bat read my letter"  # whose words the head knows
+    assert code == (0 if has_surprisal else 1)
+    assert (tmp_path / "demo.html").exists() == has_surprisal
+    assert ("Cannot write the page" in output) != has_surprisal
 
 
 def test_text_without_a_head(no_head: Path) -> None:

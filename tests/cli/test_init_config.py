@@ -88,4 +88,9 @@ def test_failures(tmp_path: Path) -> None:
     assert (code, path.read_text()) == (1, "precious")
     assert "--force" in said
     assert run(path, "--force")[0] == 0
-    assert run(tmp_path / "gone" / "config.cfg")[0] == 1
+    assert run(path / "config.cfg")[0] == 1
+
+
+def test_folders_are_created(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "config.cfg"
+    assert run(path)[0] == 0 and path.is_file()
