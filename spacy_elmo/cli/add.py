@@ -54,6 +54,7 @@ def add_cli(
         for note in notes:
             msg.text(f"- {note}")
         if not is_stdout:
+            out.parent.mkdir(parents=True, exist_ok=True)
             write_text(out, made.to_str())
             msg.good("Saved config", out)
             print(

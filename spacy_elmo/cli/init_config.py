@@ -77,6 +77,7 @@ def init_config_cli(
             return
         if out.exists() and not force:
             raise ValueError(f"'{out}' already exists. Use --force to overwrite it.")
+        out.parent.mkdir(parents=True, exist_ok=True)
         write_text(out, text)
     msg.good("Wrote a config", str(out))
 

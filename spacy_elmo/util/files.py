@@ -107,10 +107,15 @@ def write_json(path: Path, data: Any) -> None:
 def atomic_file(path: Path) -> Iterator[Path]:
     """Write a file under a temporary name; it gets its own when all of it is on the disk.
 
-    An existing file is replaced, a link too; if anything fails it stays as it was. Its parents are
-    created. Of several writers, each writes a file of its own, and the last one's stays.
+    An existing file is replaced, a link too; if anything fails it stays as it was. Of several
+    writers, each writes a file of its own, and the last one's stays.
+
+    Raises:
+        OSError: it cannot be written. A missing folder is not created: it may have been one that
+            is no longer mounted.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.parent.exists():
+        raise FileNotFoundError(f"There is no directory '{path.parent}' to write '{path.name}' to.")
     with _workplace(path.parent) as place:
         temporary = place / path.name
         yield temporary

@@ -26,7 +26,7 @@ def run(*arguments: object, stdin: str = "") -> tuple[int, str, str]:
 
 
 def test_from_one_file_to_another(plain: Path, tmp_path: Path) -> None:
-    out = tmp_path / "config.cfg"
+    out = tmp_path / "new" / "config.cfg"
     code, stdout, _ = run(plain, out, "--fine-tune", "--paths.vectors", "null")
     assert code == 0
     assert "tagger: ELMo at the input and the output of an encoder" in stdout

@@ -45,10 +45,10 @@ def test_a_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_parents_are_created(tmp_path: Path) -> None:
-    """As `spacy init config` creates them."""
-    write_text(tmp_path / "new" / "folder" / "file.txt", "one\n")
-    assert (tmp_path / "new" / "folder" / "file.txt").read_text() == "one\n"
+def test_a_missing_folder_is_named_and_not_created(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no directory '.*gone' to write 'file.txt' to"):
+        write_text(tmp_path / "gone" / "file.txt", "one\n")
+    assert not list(tmp_path.iterdir())
 
 
 def test_links_are_replaced_not_followed(tmp_path: Path) -> None:
