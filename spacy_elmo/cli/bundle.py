@@ -25,6 +25,7 @@ from ..weights.statistics import Statistics, compute_statistics
 from ..weights.subwords import Subwords
 
 MAX_EXTRA = 2**28  # bytes of a file that is copied
+FEW_WORDS = 2000  # for statistics
 
 
 @dataclass
@@ -99,6 +100,12 @@ class Bundle:
         if text is not None:
             sentences = IndexedSentences(self._read_text(text), max_words=100)
             self.statistics = compute_statistics(self.model, sentences)
+            n_words = len(sentences.tokens) - 2 * len(sentences.lengths)
+            if n_words < FEW_WORDS:
+                msg.warn(
+                    f"The statistics are of {n_words:,} words, those of '{text}', and similarities "
+                    f"will be rough. Give some ten thousand."
+                )
         elif self.statistics is None and self.weights.beside(STATISTICS) is not None:
             msg.warn(
                 "The statistics for similarity are left out, because they are those of another "

@@ -90,6 +90,9 @@ class Statistics:
                     )
             if (arrays["std"] <= 0).any():
                 raise ValueError("a standard deviation is not positive. Compute them again")
+            frequencies = arrays["frequencies"]
+            if (frequencies < 0).any() or frequencies.sum(dtype=float) > 1 + 1e-3:
+                raise ValueError("the frequencies are no shares of a text. Compute them again")
         return cls(words, **arrays)
 
 

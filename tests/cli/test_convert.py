@@ -470,7 +470,8 @@ def test_statistics_by_the_tokenizer_of_the_card(own: Path, tmp_path: Path) -> N
 
 
 def test_statistics_of_a_text(own: Path, text: Path, tmp_path: Path) -> None:
-    convert(own, tmp_path / "new", "--to", "native", "--statistics", text)
+    said = joined(convert(own, tmp_path / "new", "--to", "native", "--statistics", text))
+    assert "similarities will be rough" in said  # it has a few sentences
     weights = find_weights(tmp_path / "new")
     assert weights.statistics() is not None and find_weights(own).statistics() is None
     convert(tmp_path / "new", tmp_path / "copy", "--to", "native")

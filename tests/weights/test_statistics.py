@@ -101,7 +101,7 @@ def test_statistics_of_another_bilm(weights, statistics):
     (weights / STATISTICS).unlink()
 
 
-@pytest.mark.parametrize("damage", ["missing", "shape", "nan", "text"])
+@pytest.mark.parametrize("damage", ["missing", "shape", "nan", "negative", "counts", "text"])
 def test_damaged_statistics(weights, statistics, damage):
     config = find_weights(weights).config()
     tensors = load(statistics.to_bytes())
@@ -111,6 +111,10 @@ def test_damaged_statistics(weights, statistics, damage):
         tensors["frequencies"] = tensors["frequencies"][1:]
     elif damage == "nan":
         tensors["mean"][0, 0] = torch.nan
+    elif damage == "negative":
+        tensors["frequencies"][0] *= -1
+    elif damage == "counts":
+        tensors["frequencies"] *= 1000
     else:
         tensors["words"] = torch.tensor([255, 255], dtype=torch.uint8)
     with pytest.raises(ValueError, match=r"^Cannot read the statistics FILE: "):
