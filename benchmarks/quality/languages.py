@@ -16,8 +16,8 @@ A seed is that of the tasks; the biLMs have the seed `--bilm-seed`. With `--weig
 released ones, WEIGHTS/LANG_sm, whose pretraining took about `--minutes`. The first three arms have
 the text that the project has for a language; ELMo also has the novels alone, modern text alone, and
 both (`--texts`), or the first words of one of these (`--words`), for a curve. To choose settings of
-the size `hour`, `--settings NAME:section.setting=value,… …` compares some on the dev sets: a NAME
-alone is the size as it is. Results are lines of
+the size `hour`, `--settings NAME:section.setting=value,… …` compares some on the dev sets; a NAME
+alone is the size as `elmo init-config` writes it. Results are lines of
 OUT/results.jsonl: what is there is not computed again, a run that was stopped is continued, and
 several at once may share the work by language. The biLMs stay in OUT/LANG-TEXT-MINUTES-BILM_SEED.
 """
@@ -33,6 +33,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,9 @@ def run(args: argparse.Namespace) -> None:
     results = Results(args.out / "results.jsonl")
     for unit, arms in units(args):
         parts = [str(unit[key]) for key in ("lang", "text", "words") if key in unit]
-        parts += [unit["settings"].partition(":")[0]] if "settings" in unit else []
+        if "settings" in unit:
+            digest = blake2b(unit["settings"].encode(), digest_size=3).hexdigest()
+            parts += [unit["settings"].partition(":")[0], digest]
         name = "-".join([*parts, f"{args.minutes:g}", str(args.bilm_seed)])
         folder = (args.out / name).resolve()
         for arm in arms:

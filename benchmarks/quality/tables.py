@@ -539,14 +539,14 @@ def language_settings(path: Path = LANGUAGES) -> Iterator[str]:
             for name, score in scores.items():
                 title = f"{LANGS[unit['lang']]}, {LANGUAGE_TASKS.get(name, name)}"
                 titles[title] = None
-                known = found.setdefault(unit["settings"].partition(":")[0], {})
+                known = found.setdefault(unit["settings"], {})
                 known.setdefault(title, []).append(score)
     if not found:
         raise Missing("no result of languages: settings")
     yield from head("", *titles)
     for name, each in found.items():
         cells: list[Cell] = [mean(each[t]) if t in each else None for t in titles]
-        yield row(name, cells, None, 1)
+        yield row(name.partition(":")[0], cells, None, 1)
 
 
 def by_text(found: LanguageResults, texts: Sequence[str]) -> Iterator[str]:

@@ -44,8 +44,8 @@ def make_page(nlp: Language, docs: Sequence[Doc], found: Found) -> str:
         pictures.append(draw_surprisal(docs[:MOST]))
     if not pictures:
         raise ValueError(
-            f"There is nothing to draw: no word occurs {MIN_CONTEXTS} times in the text, and none "
-            f"has a surprisal, for which the weights need a language-model head."
+            f"There is nothing to draw: no word but stop words occurs {MIN_CONTEXTS} times in the "
+            f"text, and none has a surprisal, for which a language-model head must know it."
         )
     return html_page("ELMo at work", [picture.html() for picture in pictures])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
+from subprocess import list2cmdline
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,6 +54,8 @@ README = """\
 {about}. After `pip install` of this package:
 
 ```python
+import spacy
+
 nlp = spacy.blank({blank})
 nlp.add_pipe("elmo", config={{"model": {{"weights": "{name}"}}}})
 ```
@@ -130,7 +134,8 @@ def package_cli(
         msg.good("Built", str(file))
     msg.info("Install it, then use the name in a config")
     # Whole: without a slash in it, pip would look for a package of that name on the index.
-    print(f"pip install {quote(str([*files, directory][0].resolve()))}")
+    whole = str([*files, directory][0].resolve())
+    print(f"pip install {list2cmdline([whole]) if os.name == 'nt' else quote(whole)}")
     print(f'weights = "{name}"')
 
 

@@ -18,10 +18,10 @@ from ..weights.layout import VOCAB
 from .config import PretrainConfig
 from .data.corpus import Batches, pinned, read_ahead
 from .run import machine
-from .run.checkpoint import BEST, CHECKPOINT, LAST, TrainingProgress
+from .run.checkpoint import BEST, CHECKPOINT, LAST, TrainingProgress, read_progress
 from .run.distributed import ProcessGroup, process_group
 from .run.log import ESTIMATE_STEPS, LOG, Console, Follow, Log, describe_cost
-from .run.prepare_run import prepare_run
+from .run.prepare_run import check_new, ended_before_checkpoint, prepare_run
 from .run.train_state import RunState
 from .train_step import train_step
 
@@ -94,6 +94,8 @@ def train(
         if not group.is_first:
             return
         if not run.resumed:  # nothing is written before this
+            if not ended_before_checkpoint(out):  # another run may have begun meanwhile
+                check_new(out)
             state.start_files()
         if stack.enter_context(locked(out / VOCAB, wait=False)) is False:
             raise ValueError(
@@ -101,6 +103,8 @@ def train(
                 f"directory."
             )
         if run.resumed:
+            if read_progress(out / CHECKPOINT)[0].step != progress.step:
+                raise ValueError(f"'{out}' has been trained further meanwhile: resume it again.")
             state.start_files()
 
     group.run_on_all_ranks(start)

@@ -65,4 +65,7 @@ def shades(values: np.ndarray) -> tuple[float, float]:
     """The values of the lightest and of the darkest shade: the smallest and the largest beside the
     diagonal; two texts, which have only one, are compared with 1."""
     pairs = values[~np.eye(len(values), dtype=bool)]
-    return float(pairs.min()), float(pairs.max()) if len(values) > 2 else 1.0
+    low, high = float(pairs.min()), float(pairs.max())
+    if len(values) == 2:
+        high = max(high, 1.0)
+    return min(low, high - 1e-9), high

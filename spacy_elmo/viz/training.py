@@ -70,8 +70,10 @@ def draw_training(paths: Sequence[Path]) -> Picture:
     for panel in (loss, perplexity, rate):
         panel.grid(True, axis="y")
     lines = perplexity.get_lines()
-    labels = [line.get_label() for line in lines]  # given, or those that begin with _ are left out
-    figure.legend(lines, labels, loc="outside lower left", frameon=False)
+    labels = ["-"] * len(lines)
+    legend = figure.legend(lines, labels, loc="outside lower left", frameon=False)
+    for text, line in zip(legend.get_texts(), lines, strict=True):
+        text.set_text(line.get_label())  # given above, those that begin with _ are left out
     return Picture("Pretraining", " ".join(map(describe, names, runs)), figure)
 
 

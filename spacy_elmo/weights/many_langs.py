@@ -12,7 +12,7 @@ each sentence from zero, as its first batch does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import torch
@@ -71,8 +71,8 @@ class ManyLangsWeights(Weights):
     def config(self) -> BiLMConfig:
         # Often a path of the machine that trained it: only a file in this directory is read.
         name = read_json(self.path / CONFIG).get("config_path") or SIZES_FILE
-        file = self.path / Path(str(name)).name
-        if not file.exists() and file.name != SIZES_FILE:
+        file = self.path / PureWindowsPath(str(name)).name  # of either kind of path
+        if file.name == CONFIG or (not file.exists() and file.name != SIZES_FILE):
             raise ValueError(
                 f"{self.path / CONFIG} names '{name}' (config_path), with the sizes of the "
                 f"network: copy that file into the directory."

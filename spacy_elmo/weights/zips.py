@@ -33,10 +33,12 @@ def open_zip(path: Path, *wanted: str) -> zipfile.Path:
     root = zipfile.Path(archive)
     folders = [root, *(folder for folder in root.iterdir() if folder.is_dir())]
     found = [f for f in folders if any(f.joinpath(name).is_file() for name in wanted)]
-    if not found and any(folder.joinpath(CONFIG).is_file() for folder in folders):
+    if not found and any(
+        all(folder.joinpath(name).is_file() for name in (CONFIG, WEIGHTS)) for folder in folders
+    ):
         raise ValueError(
             f"'{path}' is a zip of {CONFIG} and {WEIGHTS}, which are read from a directory: unpack "
-            f"it, and give that of these files."
+            f"it, and give the directory."
         )
     if len(found) != 1:
         raise ValueError(

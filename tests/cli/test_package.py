@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import spacy
 import torch
 from click.testing import Result
 from typer.testing import CliRunner
@@ -116,7 +115,7 @@ def test_its_page_names_the_tokenizer(weights: Path, tmp_path: Path) -> None:
     (weights / "meta.json").write_text(json.dumps(card), encoding="utf-8")
     assert run(weights, tmp_path, "-n", "my_ko", "-b", "none").exit_code == 0
     page = (tmp_path / "spacy-elmo-my-ko-0.0.0" / "README.md").read_text(encoding="utf-8")
-    names: dict[str, Any] = {"spacy": spacy}
+    names: dict[str, Any] = {}
     exec(page.split("```python\n")[1].split("nlp.add_pipe")[0], names)
     assert [token.text for token in names["nlp"]("배를 탔다.")] == ["배를", "탔다", "."]
 

@@ -216,6 +216,8 @@ def test_similarity_and_surprisal(weights: Path) -> None:
         "bank",
         ".",
     ]
+    assert viz.similarity([docs[0][1:2], docs[2][2:3]], jupyter=False)  # equal but for rounding
+    assert viz.similarity([docs[0], docs[0]], jupyter=False)
     with pytest.raises(ValueError, match="2 to 30 Docs"):
         viz.similarity(docs[:1])
     with pytest.raises(ValueError, match="elmo_surprisal"):
