@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from spacy_elmo.pretraining.data.corpus import CorpusPosition
+from spacy_elmo.pretraining.run import machine
 from spacy_elmo.pretraining.run.checkpoint import (
     CHECKPOINT,
     TrainingProgress,
@@ -190,3 +191,25 @@ def test_only_one_process_trains_in_a_directory(tmp_path: Path) -> None:
         pretrain(config, out, resume=True, quiet=True)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert pretrain(config, out, resume=True, quiet=True).step == 20
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_another_process_has_trained_since_the_run_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_resumed: bool
+) -> None:
+    text, out = write_text(tmp_path / "text.txt", prose()), tmp_path / "run"
+    config = make_config(text, text)
+    if is_resumed:
+        pretrain(make_config(text, text, {"training.max_steps": 8}), out, quiet=True)
+    keep = machine.keep_freed_memory  # called between reading and writing
+
+    def train_meanwhile() -> None:
+        monkeypatch.setattr(machine, "keep_freed_memory", keep)
+        other = make_config(text, text, {"training.max_steps": 12})
+        pretrain(other, out, resume=is_resumed, quiet=True)
+
+    monkeypatch.setattr(machine, "keep_freed_memory", train_meanwhile)
+    message = "trained further meanwhile" if is_resumed else "has the checkpoint of another run"
+    with pytest.raises(ValueError, match=message):
+        pretrain(config, out, resume=is_resumed, quiet=True)
+    assert read_progress(out / CHECKPOINT)[0].step == 12
