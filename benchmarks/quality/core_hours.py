@@ -29,6 +29,7 @@ import blimp
 import probes
 import torch
 from perplexities import LM
+from results import parse_arm
 from torch import nn
 
 from spacy_elmo.bilm.model import BiLM
@@ -69,15 +70,9 @@ BASE = {
 
 def parse(arm: str, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """The name of an arm, and all of its settings."""
-    name, _, text = arm.partition(":")
-    settings = dict(BASE)
-    for each in filter(None, text.split(",")):
-        key, _, value = each.partition("=")
-        try:
-            settings[key] = json.loads(value)
-        except ValueError:
-            settings[key] = value
-    return name, {"paths.weights": str(args.start), "training.seed": args.seed, **settings}
+    name, changes = parse_arm(arm)
+    start = {"paths.weights": str(args.start), "training.seed": args.seed}
+    return name, {**start, **BASE, **changes}
 
 
 def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import resource
 import subprocess
@@ -38,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 import pretrained  # noqa: F401  registers its reader
-from results import Results
+from results import Results, parse_arm
 from spacy.cli.evaluate import evaluate
 from spacy.cli.train import train
 from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
@@ -209,13 +208,7 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
 
 def changed_config(settings: str, folder: Path, lang: str) -> Path:
     """A config of the size `hour` with other settings."""
-    path, changes = folder / "changed.cfg", dict[str, Any]()
-    for each in filter(None, settings.partition(":")[2].split(",")):
-        key, _, value = each.partition("=")
-        try:
-            changes[key] = json.loads(value)
-        except ValueError:
-            changes[key] = value
+    path, (_, changes) = folder / "changed.cfg", parse_arm(settings)
     write_text(path, make_pretraining_config("hour", lang, gpu=False))
     load_config(path, overrides=changes).to_disk(path)
     return path

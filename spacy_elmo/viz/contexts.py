@@ -28,7 +28,7 @@ def draw_senses(found: Senses) -> Picture:
     texts = ["".join(context.text).strip() for context in contexts]
     # A notebook has several pictures: each needs names of its own.
     key = blake2b("\n".join([found.word, *texts]).encode(), digest_size=4).hexdigest()
-    ids = [f"context-{key}-{i}" for i, _ in enumerate(texts, 1)]
+    ids = [f"context-{key}-{i + 1}" for i in range(len(texts))]
     titles = {f"#{name}": text for name, text in zip(ids, texts, strict=True)}
     links = list(titles)
     n_groups, start = len(found.groups), 0
