@@ -128,6 +128,7 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
                 save_checkpoint(checkpoint, progress, config, state.modules, state.optimizer)
                 written = time.monotonic()
             parts, position = next(batches)
+        progress.seconds = used  # with the batch that was read in vain
     save_bilm(model.cpu(), folder)
     save_head(head.cpu(), vocab, folder)
     checkpoint.unlink(missing_ok=True)
