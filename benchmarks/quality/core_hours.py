@@ -5,7 +5,8 @@
 START is a directory of weights with a head whose vocabulary has the words of DATA/eval_vocab.txt,
 SHARDS the text, tokenized. Each ARM is ``name`` or ``name:section.setting=value,…``, as in
 ``large:training.batch_words=4096,training.learning_rate=0.004``; ``taught:teacher=VECTORS`` also
-learns the vectors in a file of `elmo encode --tokenized`, of sentences that it has. The learning
+learns the vectors in a file of `elmo encode --tokenized`, of sentences that it has;
+``muon:muon=0.001`` trains the matrices of the LSTM layers with Muon, at this rate. The learning
 rate warms up over the first 5 % of the processor's time (user and system; with --device cuda:0, of
 the clock's) and falls to zero over the last 40 % (--decay), so that a slower step has fewer of
 them. Then it is measured: the perplexity of --words of each held-out text in DATA, with the full
@@ -68,6 +69,42 @@ BASE = {
 }  # fmt: skip
 
 
+class AdamAndMuon(torch.optim.Adam):
+    """Adam; Muon for the matrices of the LSTM layers, those of each direction and gate by itself
+    (Jordan et al. 2024; the length of an update as in Liu et al. 2025).
+
+    Args:
+        parameters: all of them.
+        lstm: its matrices are ``(2, rows, columns)``.
+        factor: Muon's learning rate, divided by Adam's.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], lstm: nn.Module, factor: float):
+        super().__init__(parameters, betas=(0.9, 0.99), fused=True)
+        self.of_lstm = [p for p in lstm.parameters() if p.dim() == 3]
+        matrices = [nn.Parameter(m) for p in self.of_lstm for m in self.matrices(p.detach())]
+        self.muon = torch.optim.Muon(matrices, weight_decay=0, adjust_lr_fn="match_rms_adamw")
+        self.factor = factor
+
+    @staticmethod
+    def matrices(x: torch.Tensor) -> list[torch.Tensor]:
+        """Views of them: the input of the four gates is narrower than they are, together."""
+        n = 4 if x.shape[1] > x.shape[2] else 1
+        return [matrix for direction in x for matrix in direction.chunk(n)]
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Update all parameters that have a gradient."""
+        gradients = [m for p in self.of_lstm if p.grad is not None for m in self.matrices(p.grad)]
+        group = self.muon.param_groups[0]
+        for matrix, gradient in zip(group["params"], gradients, strict=True):
+            matrix.grad = gradient
+        for parameter in self.of_lstm:
+            parameter.grad = None
+        group["lr"] = self.factor * self.param_groups[0]["lr"]
+        self.muon.step()
+        super().step()
+
+
 def parse(arm: str, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """The name of an arm, and all of its settings."""
     name, changes = parse_arm(arm)
@@ -78,7 +115,10 @@ def parse(arm: str, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
     """Train one arm; what it reached."""
     sections: dict[str, dict[str, Any]] = {}
-    path = settings.pop("teacher", None)
+    path, muon = settings.pop("teacher", None), settings.pop("muon", None)
+    if muon is not None and not hasattr(torch.optim, "Muon"):
+        raise SystemExit(f"The arm '{name}' needs PyTorch 2.9, with torch.optim.Muon; this is "
+                         f"PyTorch {torch.__version__}")  # fmt: skip
     for key, value in settings.items():
         section, _, setting = key.partition(".")
         sections.setdefault(section, {})[setting] = value
@@ -102,7 +142,10 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
     with process_group(args.device) as group, matmul_precision(training.matmul_precision):
         sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
         state = TrainState(model, head, training, group, sampler, student=student)
-        if checkpoint.exists():
+        if muon is not None:
+            factor = muon / training.learning_rate
+            state.optimizer = AdamAndMuon(state.parameters, model.lstm, factor)
+        if checkpoint.exists():  # it has no momentum of Muon's
             state.progress, _ = read_progress(checkpoint)
             load_checkpoint(checkpoint, state.modules, state.optimizer, group.device)
         progress: TrainingProgress = state.progress

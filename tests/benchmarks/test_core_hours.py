@@ -27,16 +27,18 @@ def test_arms_of_equal_time(run: Run, data: Path, tmp_path: Path) -> None:
     quick = "training.compiled_lstm=false,softmax.n_candidates=16,training.batch_words=64"
     arguments = (data, start, text, out, "--seconds", 4)
     slow, fast = (f"{name}:{quick},training.learning_rate" for name in ("slow", "fast"))
-    run("core_hours", *arguments, f"{slow}=1e-9", f"{fast}=0.02")
+    muon = f"muon:{quick},muon=0.02,training.learning_rate=1e-9"
+    run("core_hours", *arguments, f"{slow}=1e-9", f"{fast}=0.02", muon)
     found = [json.loads(line) for line in (out / "results.jsonl").open()]
-    assert [row["arm"].partition(":")[0] for row in found] == ["start", "slow", "fast"]
-    begun, same, learned = found
-    for row in (same, learned):
+    assert [row["arm"].partition(":")[0] for row in found] == ["start", "slow", "fast", "muon"]
+    begun, same, learned, by_muon = found
+    for row in (same, learned, by_muon):
         assert 4 <= row["seconds"] < 6 and row["words"] > 64
     assert same["enwiki"] == pytest.approx(begun["enwiki"], rel=0.01)
     assert learned["enwiki"] < begun["enwiki"] / 2  # it has read this very text
+    assert by_muon["enwiki"] < begun["enwiki"] * 0.97  # with the matrices alone
     assert 0 <= learned["names"] <= 100 and 0 <= learned["blimp"] <= 100
     assert run("core_hours", *arguments, f"{fast}=0.02") == ""
     lines = run("core_hours", *arguments, "--table").splitlines()
     assert len(lines) == 2 + len(found)
-    assert f"{learned['enwiki']:.1f}" in lines[-1] and f"{learned['blimp']:.1f} |" in lines[-1]
+    assert f"{learned['enwiki']:.1f}" in lines[4] and f"{learned['blimp']:.1f} |" in lines[4]
