@@ -24,7 +24,7 @@ from .config_token_vectors import (
     has_elmo,
 )
 from .elmo_model import ELMO_MODEL
-from .errors import warn_of_language
+from .errors import warn_of_language, warn_of_tokenizer
 from .recipes import (
     EMBED_AND_ENCODE,
     FINE_TUNING_RATE,
@@ -321,9 +321,10 @@ def set_bilm(
 
 
 def check_language(config: Config) -> None:
-    """Warn if the biLM has read another language than the pipeline's."""
+    """Warn if the biLM has read another language than the pipeline's, or other words."""
     name = str(find_elmo(config))
     weights = config["components"][name]["model"]["weights"]
     with suppress(WeightsNotFoundError):  # a trained pipeline contains its own
         card, block = find_weights(weights).card(), f"[components.{name}.model]"
         warn_of_language(config["nlp"]["lang"], card, weights, block)
+        warn_of_tokenizer(config, card, weights)

@@ -26,7 +26,7 @@ from . import extensions
 from .bilm_layer import BiLMShim
 from .doc_layers import DocLayers
 from .elmo_model import ReplacedConfig
-from .errors import damage_reported
+from .errors import damage_reported, warn_of_tokenizer
 from .gradients import BatchGradients
 from .learned_from import begin_to_learn, check_tensor_listeners, take_along
 from .listener import ElmoListener
@@ -158,7 +158,7 @@ class Elmo(Tok2Vec):
         if outputs and self.model.has_dim("nO") is None:
             self.model.set_dim("nO", outputs[0].tensor.shape[1])
         check_tensor_listeners(self)
-        self._add_sources()
+        self._read_card()
         return outputs
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
@@ -279,7 +279,7 @@ class Elmo(Tok2Vec):
         if nlp is not None:
             begin_to_learn(self, nlp)
         self._warn_of_settings_without_effect()
-        self._add_sources()
+        self._read_card()
         validate_get_examples(get_examples, "Elmo.initialize")
         # Not by a sample, as spaCy's Tok2Vec does: its Docs may lack the sentences to read.
         set_up(self.model.get_ref("mix"), config.depth, config.width)
@@ -315,7 +315,7 @@ class Elmo(Tok2Vec):
             (Path(path) / name).write_text(text, encoding="utf-8")
         nlp, meta_json = self.doc_layers.nlp(), Path(path).parent / META
         self._card = None  # the user may have written another meta
-        if self._add_sources() and nlp is not None and meta_json.is_file():
+        if self._read_card() and nlp is not None and meta_json.is_file():
             # Such as those of weights that were loaded now: spaCy has written its meta already.
             meta = srsly.read_json(meta_json)
             if self.name in meta.get("components", ()):
@@ -347,15 +347,16 @@ class Elmo(Tok2Vec):
                     raise ValueError("a part of its model is missing")
                 check_parameters(mix, shim.config.depth)
         self.doc_layers.are_known = False
-        self._add_sources()
+        self._read_card()
 
-    def _add_sources(self) -> bool:
-        """Add the sources of loaded weights, once, to the pipeline's meta, and return whether
-        there were new ones."""
+    def _read_card(self) -> bool:
+        """Read the card of loaded weights, once: warn of another tokenizer, add the sources to the
+        pipeline's meta, and return whether there were new ones."""
         nlp = self.doc_layers.nlp()
         if nlp is None or not self.shim.is_loaded or self._card is self.shim.card:
             return False
         self._card = self.shim.card
+        warn_of_tokenizer(nlp.config, self._card, self.shim.settings.weights)
         sources = nlp.meta.get("sources") or []
         new = [source for source in self._card.meta.get("sources", []) if source not in sources]
         if new:

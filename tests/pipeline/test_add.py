@@ -18,6 +18,7 @@ from thinc.api import Config, Model, chain, list2ragged, reduce_mean
 
 from spacy_elmo import add_elmo
 from spacy_elmo.pipeline.listener import ElmoListener
+from spacy_elmo.weights.layout import Card
 
 from .helpers import CONFIG, WIDTH, write_weights
 
@@ -357,6 +358,13 @@ def test_other_languages_are_warned_of(quickstart: Config) -> None:
     quickstart["nlp"]["lang"] = "de"
     with pytest.warns(UserWarning, match="language is 'de', but the ELMo weights 'en_sm'"):
         add_elmo(quickstart)
+
+
+def test_other_tokenizers_are_warned_of(quickstart: Config, tmp_path: Path) -> None:
+    card = Card({"lang": "en", "tokenizer": "test.SplitAtSpaces.v1"})
+    weights = str(write_weights(tmp_path / "weights", card=card))
+    with pytest.warns(UserWarning, match="tokenizer is 'spacy.Tokenizer.v1', but the ELMo weights"):
+        add_elmo(quickstart, weights=weights)
 
 
 def test_batches_of_spacys_default_size_are_smaller(quickstart: Config) -> None:

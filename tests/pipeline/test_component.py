@@ -14,6 +14,7 @@ import spacy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc
+from spacy.util import registry
 
 from spacy_elmo import about
 from spacy_elmo.architectures import BiLM
@@ -271,6 +272,29 @@ def test_no_warning(tmp_path, of_nlp, of_weights):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make_nlp(weights, of_nlp)("a b")
+
+
+def test_another_tokenizer_warns_once(tmp_path):
+    meta = {"lang": "en", "tokenizer": "test.SplitAtSpaces.v1"}
+    weights = write_weights(tmp_path / "w", card=Card(meta))
+    nlp = make_nlp(weights)
+    with pytest.warns(UserWarning, match=r"on the words of 'test\.SplitAt.*nlp\.token") as caught:
+        nlp("A bank.")
+        list(nlp.pipe(["one", "two"]))
+    assert len(caught) == 1
+
+    @registry.tokenizers(meta["tokenizer"])
+    @registry.tokenizers("test.SplitAtSpacesToo.v1")
+    def make_tokenizer():
+        return lambda nlp: spacy.tokenizer.Tokenizer(nlp.vocab)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in (meta["tokenizer"], "test.SplitAtSpacesToo.v1"):  # chosen by the user
+            config = {"nlp": {"tokenizer": {"@tokenizers": name}}}
+            nlp = spacy.blank("en", config=config)
+            add_elmo(nlp, weights)
+            nlp("A bank.")
 
 
 def test_two_components(weights, tmp_path):
