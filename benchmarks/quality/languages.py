@@ -49,6 +49,7 @@ from tables import (
     LANGS,
     LANGUAGE_ARMS,
     Missing,
+    language_minutes,
     language_settings,
     language_texts,
     language_words,
@@ -323,8 +324,9 @@ def main() -> None:
         for others in (language_texts, language_words):
             with suppress(Missing):
                 print("\n".join(["", *others(args.out / FILE, args.sentences, args.minutes)]))
-        with suppress(Missing):
-            print("\n".join(["", *language_settings(args.out / FILE)]))
+        for more in (language_minutes, language_settings):
+            with suppress(Missing):
+                print("\n".join(["", *more(args.out / FILE)]))
     elif args.data is None:
         parser.error("--data is required, unless a table is printed")
     elif args.weights and (args.texts or any(args.words) or args.bilm_seed or any(args.settings)):

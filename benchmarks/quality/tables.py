@@ -457,9 +457,9 @@ def own_text(lang: str) -> str:
 def language_results(
     path: Path, sentences: int, minutes: float | None = None, seeds: Collection[int] = ()
 ) -> LanguageResults:
-    """Scores of each task and some seeds, or all. Without minutes, of the longest pretraining."""
+    """Scores of each task and some seeds, or all. Without minutes, of the shortest pretraining."""
     found: LanguageResults = {}
-    longest: dict[tuple[str, str, str], float] = {}
+    shortest: dict[tuple[str, str, str], float] = {}
     for unit, value in Results(path).of("languages", ""):
         lasted = unit.get("minutes", 0.0)  # nothing, and vectors, are the same for any
         if (
@@ -472,11 +472,11 @@ def language_results(
             continue
         text = f"{unit['text']}, {unit['words']:,}{WORDS}" if "words" in unit else unit["text"]
         key = unit["lang"], text, unit["arm"]
-        if lasted < longest.setdefault(key, lasted):
+        if lasted > shortest.setdefault(key, lasted):
             continue
-        if lasted > longest[key]:
+        if lasted < shortest[key]:
             found.pop(key)
-            longest[key] = lasted
+            shortest[key] = lasted
         known = found.setdefault(key, {})
         for name, each in value["scores"].items():
             known.setdefault(name, []).append(each)
@@ -486,7 +486,7 @@ def language_results(
 
 
 def languages(path: Path = LANGUAGES, sentences: int = SENTENCES) -> Iterator[str]:
-    """All arms on the project's text; those that pretrain, after the longest pretraining."""
+    """All arms on the project's text; those that pretrain, after the shortest pretraining."""
     yield from by_language(language_results(path, sentences), LANGUAGE_ARMS)
 
 
@@ -549,6 +549,35 @@ def language_settings(path: Path = LANGUAGES) -> Iterator[str]:
         yield row(name.partition(":")[0], cells, None, 1)
 
 
+def language_minutes(path: Path = LANGUAGES, sentences: int = SENTENCES) -> Iterator[str]:
+    """ELMo's scores and error reductions, in the languages that have two pretrainings."""
+    lasted: dict[str, set[float]] = {}
+    for unit, _ in Results(path).of("languages", ""):
+        if (
+            unit["arm"] == ELMO
+            and unit["text"] == own_text(unit["lang"])
+            and "settings" not in unit
+        ):
+            lasted.setdefault(unit["lang"], set()).add(unit["minutes"])
+    several = {lang: sorted(each) for lang, each in lasted.items() if len(each) > 1}
+    if not several:
+        raise Missing("no result of languages: pretrainings of different length")
+    yield from head("", "task", "a shorter pretraining", "a longer one")
+    for lang, (shorter, *_, longer) in several.items():
+        for task, label in LANGUAGE_TASKS.items():
+            cells = []
+            for minutes in (shorter, longer):
+                found = language_results(path, sentences, minutes)
+                plain, scores = (
+                    found.get((lang, own_text(lang), arm), {}).get(task, [])
+                    for arm in (NOTHING, ELMO)
+                )
+                gain = f"{mean(scores):.1f}, {reduction(plain, scores)}" if scores else NONE
+                cells.append(gain)
+            if cells != [NONE, NONE]:
+                yield row(f"{LANGS[lang]} | {label}", cells, None, 1)
+
+
 def by_text(found: LanguageResults, texts: Sequence[str]) -> Iterator[str]:
     """A column for each text, of the languages that have at least two of them."""
     read = {lang: [t for t in texts if (lang, t, ELMO) in found] for lang in LANGS}
@@ -595,6 +624,7 @@ TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each la
         "languages": lambda found: languages(),
         "language-texts": lambda found: language_texts(),
         "language-words": lambda found: language_words(),
+        "language-minutes": lambda found: language_minutes(),
     },
     "ko": {
         "korean": lambda found: gains(found, KOREAN, "without ELMo"),

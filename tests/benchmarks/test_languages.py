@@ -65,12 +65,13 @@ def test_table(tmp_path: Path, run: Run) -> None:
             results.add(PART, unit, None, {"scores": {"tagger": score}, "perplexity": 100.0})
     unit = {"lang": "de", "text": "modern", "seed": 0, "minutes": 60.0, "sentences": 400}
     results.add(PART, {**unit, "arm": "ELMo"}, None, {"scores": {"tagger": 82.0}})
-    shorter = {**unit, "text": "novels", "minutes": 1.0, "arm": "ELMo"}
+    longer = {**unit, "text": "novels", "minutes": 90.0, "arm": "ELMo"}
     another = {**unit, "text": "novels", "bilm_seed": 1, "arm": "ELMo"}
-    for unit in (shorter, another):  # are not among the means
-        results.add(PART, unit, None, {"scores": {"tagger": 1.0}, "perplexity": 1.0})
+    for unit in (longer, another):  # are not among the means
+        results.add(PART, unit, None, {"scores": {"tagger": 94.6}, "perplexity": 1.0})
     printed = run("languages", tmp_path, "--table")
     assert "| German | tags | 82.0±2.8 | 85.0 | 86.0 | **91.0**±1.4 | 50 % |" in printed
+    assert "| German | tags | 91.0, 50 % | 94.6, 70 % |" in printed
     # Of the first seed alone, which all texts have.
     assert "| | task | novels | modern |" in printed
     assert "| German | tags | 50 % | 10 % |" in printed
