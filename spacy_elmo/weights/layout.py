@@ -287,7 +287,7 @@ def read_words(path: Traversable) -> list[str]:
             data: bytes = read_whole(file, MAX_VOCAB_BYTES)
         if data.count(b"\n") > MAX_VOCAB_WORDS:
             raise ValueError(f"it has more than {MAX_VOCAB_WORDS:,} lines")
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")  # some editors begin a file with a byte order mark
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")
 
 

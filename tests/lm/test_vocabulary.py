@@ -41,6 +41,11 @@ def test_a_vocabulary_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("<S>\r\n</S>\r\n<UNK>\r\n", encoding="utf-8-sig")
+    assert Vocabulary.read(tmp_path / "vocab.txt").words == list(SPECIALS)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
