@@ -185,6 +185,10 @@ def put_elmo_first(new: Config, places: Sequence[Place], note: Note) -> None:
         pipeline.remove(name)
         pipeline.insert(0, name)
         note(f"{name}: now first in the pipeline")
+    training = new["training"]
+    if name in training["frozen_components"] and name not in training["annotating_components"]:
+        training["annotating_components"].append(name)
+        note(f"{name}: one of the annotating_components now, because it is frozen and listened to")
     if new["nlp"]["batch_size"] == DEFAULT_CONFIG["nlp"]["batch_size"]:
         new["nlp"]["batch_size"] = BATCH_SIZE
         note(f"[nlp] batch_size: {BATCH_SIZE}, because the layers of a batch take memory")

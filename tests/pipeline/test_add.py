@@ -256,6 +256,17 @@ def test_tok2vec_is_kept_for_a_frozen_component(full: Config, weights: Path) -> 
         add_elmo(frozen, weights=weights)
 
 
+def test_a_frozen_elmo_annotates(quickstart: Config) -> None:
+    quickstart["nlp"]["pipeline"] = ["elmo", "tok2vec", "tagger", "ner"]
+    quickstart["components"]["elmo"] = {"factory": "elmo"}
+    quickstart["training"] = {"frozen_components": ["elmo"]}
+    notes: list[str] = []
+    config = add_elmo(quickstart, note=notes.append)
+    assert config["training"]["annotating_components"] == ["elmo"]
+    assert any(note.startswith("elmo: one of the annotating_components") for note in notes)
+    assert add_elmo(config)["training"]["annotating_components"] == ["elmo"]
+
+
 def test_variables_into_the_tok2vec_become_values(quickstart: Config) -> None:
     quickstart["components"]["ner"]["model"]["hidden_width"] = (
         "${components.tok2vec.model.encode.width}"
