@@ -23,6 +23,7 @@ from .layout import CONFIG, FILES, HDF5, META, MODEL, OPTIONS
 from .published.hdf5 import import_h5py
 from .zips import open_zip, unpack
 
+LISTS = (".txt", ".txt.xz")
 BROKEN_OFF = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
 
 
@@ -153,7 +154,8 @@ def _fetch(kept: Mapping[Path, str], checksums: Sequence[str | None], quiet: boo
 def _install(files: list[dict[str, str]], kept: list[Path], folder: Path) -> None:
     """Make the weights of a folder of what was downloaded, and check them.
 
-    Of a zip, the files of weights are unpacked, and no others; none of its paths are used.
+    Of a zip, the files of weights are unpacked, of our own layout with the lists of texts that are
+    for attribution, and no others; none of its paths are used.
 
     Raises:
         ValueError: they are damaged, or no weights.
@@ -164,8 +166,10 @@ def _install(files: list[dict[str, str]], kept: list[Path], folder: Path) -> Non
             for path in kept:  # copied: the other is readable for its owner alone
                 shutil.copyfile(path, new / (OPTIONS if path.suffix == ".json" else MODEL))
         else:
-            for member in open_zip(kept[0], CONFIG, OPTIONS).iterdir():
-                if member.is_file() and (member.name in FILES or member.name.endswith(HDF5)):
+            zipped = open_zip(kept[0], CONFIG, OPTIONS)
+            kinds = (*HDF5, *LISTS) if (zipped / CONFIG).is_file() else HDF5
+            for member in zipped.iterdir():
+                if member.is_file() and (member.name in FILES or member.name.endswith(kinds)):
                     with reading("the zip", kept[0]), open(new / member.name, "wb") as file:
                         unpack(member, file)
         meta = read_json(new / META) if (new / META).exists() else {}

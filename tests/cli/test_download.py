@@ -267,11 +267,14 @@ def test_own_zip(server, cache, tmp_path) -> None:
     """A directory of our layout as a zip, in a folder; a name from the address, without h5py."""
     weights = write_weights(tmp_path / "mine")
     files = {f"mine/{path.name}": path.read_bytes() for path in weights.iterdir()}
+    files |= {"mine/pages.txt.xz": b"pages", "mine/setup.py": b"1"}
     output = succeed(server.serve("/v1/mine.zip", whole(make_zip(files))) + "?version=/2")
     assert '"weights": "mine"' in output
     found = find_weights("mine")
     assert isinstance(found, NativeWeights) and found.where == str(cache / "mine")
     found.load()
+    assert (cache / "mine" / "pages.txt.xz").read_bytes() == b"pages"  # of a text, for attribution
+    assert not (cache / "mine" / "setup.py").exists()
 
 
 @pytest.mark.parametrize("stall", [0, 3])
