@@ -201,7 +201,7 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
                 config = changed_config(unit["settings"], folder, unit["lang"])
             step(
                 "bilm", folder, bilm="pretrain", lang=unit["lang"], size=args.size,
-                minutes=unit["minutes"], seed=args.bilm_seed, config=config,
+                minutes=unit["minutes"], steps=args.bilm_steps, seed=args.bilm_seed, config=config,
             )  # fmt: skip
         return {"weights": (folder / "bilm.txt").read_text(encoding="utf-8").strip()}
     return {}
@@ -302,14 +302,19 @@ def main() -> None:
     parser.add_argument(
         "--tok2vec-minutes",
         type=float,
-        help="of `spacy pretrain` (default: --minutes); for a machine on which a biLM of as many "
-        "steps takes longer",
+        help="of `spacy pretrain` (default: --minutes); where --bilm-steps take longer",
     )
     parser.add_argument("--texts", nargs="+", choices=TEXTS, help="that ELMo reads (default: all)")
     parser.add_argument("--words", nargs="+", type=int, default=[0], help="of each text; 0: all")
     parser.add_argument("--settings", nargs="+", default=[""], help="of the pretraining, see above")
     parser.add_argument(
         "--minutes", type=float, default=60, help="of one core for each pretraining"
+    )
+    parser.add_argument(
+        "--bilm-steps",
+        type=int,
+        default=0,
+        help="of each pretraining (default: as many as take --minutes here)",
     )
     parser.add_argument("--sentences", type=int, default=400, help="to learn from")
     parser.add_argument("--steps", type=int, default=1000, help="of each task")
