@@ -551,22 +551,22 @@ def language_settings(path: Path = LANGUAGES) -> Iterator[str]:
 
 def language_minutes(path: Path = LANGUAGES, sentences: int = SENTENCES) -> Iterator[str]:
     """ELMo's scores and error reductions, in the languages that have two pretrainings."""
-    lasted: dict[str, set[float]] = {}
-    for unit, _ in Results(path).of("languages", ""):
-        if (
-            unit["arm"] == ELMO
-            and unit["text"] == own_text(unit["lang"])
-            and "settings" not in unit
-        ):
-            lasted.setdefault(unit["lang"], set()).add(unit["minutes"])
-    several = {lang: sorted(each) for lang, each in lasted.items() if len(each) > 1}
+    steps: dict[str, dict[float, int]] = {}  # by language and minutes
+    for unit, value in Results(path).of("languages", ""):
+        is_whole = unit["text"] == own_text(unit["lang"]) and "words" not in unit
+        if is_whole and unit["arm"] == ELMO and not {"settings", "bilm_seed"} & set(unit):
+            known = steps.setdefault(unit["lang"], {})
+            known[unit["minutes"]] = value.get("bilm_steps", 0)
+    several = {lang: (min(each), max(each)) for lang, each in steps.items() if len(each) > 1}
     if not several:
         raise Missing("no result of languages: pretrainings of different length")
-    yield from head("", "task", "a shorter pretraining", "a longer one")
-    for lang, (shorter, *_, longer) in several.items():
+    lengths = [{steps[lang][both[i]] for lang, both in several.items()} for i in (0, 1)]
+    titles = (" / ".join(f"{n:,}" for n in sorted(each)) + " steps" for each in lengths)
+    yield from head("", "task", *titles)
+    for lang, both in several.items():
         for task, label in LANGUAGE_TASKS.items():
             cells = []
-            for minutes in (shorter, longer):
+            for minutes in both:
                 found = language_results(path, sentences, minutes)
                 plain, scores = (
                     found.get((lang, own_text(lang), arm), {}).get(task, [])
