@@ -38,6 +38,7 @@ TEI = "{http://www.tei-c.org/ns/1.0}"
 SENTENCES = 5  # of a treebank in each Doc, so that a parser learns where they end
 PACKED: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 TAG = re.compile(r"O|[BI]-\S.*")
+NO_WORD = re.compile(r"\d+[-.]\d+")  # numbers of several words together, and of empty nodes
 
 # The files of a local folder, instead of downloads.
 LOCAL: dict[str, dict[str, Any]] = {
@@ -104,7 +105,13 @@ def read_rows(kind: str, path: Path) -> list[MakeDoc]:
         raise ValueError(f"{path}: unknown format for {kind}; known are {known}.")
     read, make = FORMATS[kind, suffix]
     with reading("the annotated texts", path), open_text(path) as file:
-        return [partial(make, row) for row in read(file)]
+        return [partial(make_doc, make, path, row) for row in read(file)]
+
+
+def make_doc(make: Callable[..., Doc], path: Path, row: Any, nlp: Language) -> Doc:
+    """A Doc of a row; an error names the file that the row is from."""
+    with reading("the annotated texts", path):
+        return make(row, nlp)
 
 
 def open_text(path: Path) -> TextIO:
@@ -113,59 +120,63 @@ def open_text(path: Path) -> TextIO:
 
 
 def read_trees(lines: Iterable[str], n_sentences: int = SENTENCES) -> Iterator[str]:
-    """Some sentences of a treebank at a time.
+    """Some sentences of a treebank at a time, without comments.
 
     Raises:
-        ValueError: a word has not the ten columns of CoNLL-U.
+        ValueError: a word has not the ten columns of CoNLL-U, or its number or head is wrong.
     """
-    blocks = re.split(r"\n\s*\n", "".join(lines).replace("\r", "").strip())
     sentences = []
-    for block in blocks:
-        words = [line for line in block.split("\n") if line and line[0] != "#"]
-        if wrong := [line for line in words if line.count("\t") != 9]:
+    for block in re.split(r"\n\s*\n", "".join(lines).replace("\r", "")):
+        rows = [line for line in block.split("\n") if line.strip() and line[0] != "#"]
+        if wrong := [row for row in rows if row.count("\t") != 9]:
             raise ValueError(f"this is no word of CoNLL-U, with ten columns: {wrong[0][:80]!r}")
+        words = [row for row in rows if not NO_WORD.match(row)]
+        heads = set(map(str, range(len(words) + 1)))
+        for number, word in enumerate(words, 1):
+            columns = word.split("\t")
+            if columns[0] != str(number) or columns[6] not in heads:
+                raise ValueError(
+                    f"the words of a sentence have the numbers from 1, and each names that of its "
+                    f"head in the seventh column, or 0, but there is {word[:80]!r}"
+                )
         if words:  # else comments alone
-            sentences.append(block)
+            sentences.append("\n".join(rows))
     for i in range(0, len(sentences), n_sentences):
         yield "\n\n".join(sentences[i : i + n_sentences]) + "\n\n"
 
 
 def read_iob(lines: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:
     """A token first and its tag last on each line, between tabs or spaces; an empty line after each
-    sentence.
+    sentence. Where no entity of its label is before it, I- begins one, as in IOB1.
 
     Raises:
-        ValueError: a tag is not one of IOB2.
+        ValueError: a tag is not one of IOB.
     """
     words: list[str] = []
     tags: list[str] = []
     for line in (*lines, ""):
         if line.strip():
-            columns = line.rstrip("\r\n").split("\t" if "\t" in line else None)
-            if len(columns) < 2 or not TAG.fullmatch(columns[-1]):
+            columns = line.rstrip().split("\t" if "\t" in line else None)
+            if len(columns) < 2 or not TAG.fullmatch(tag := columns[-1]):
                 raise ValueError(
                     f"a line must end in a tag, O, B-LABEL or I-LABEL, but there is {line!r}"
                 )
+            if tag[0] == "I" and (not tags or tags[-1][1:] != tag[1:]):
+                tag = f"B{tag[1:]}"
             words.append(columns[0])
-            tags.append(columns[-1])
+            tags.append(tag)
         elif words:
             yield words, tags
             words, tags = [], []
 
 
 def read_iob2(lines: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:
-    """A token's number, the token and its tag on each line, comments before each sentence; or lines
-    as `read_iob` has them."""
-
-    def pairs() -> Iterator[str]:
-        for line in lines:
-            columns = line.rstrip("\r\n").split("\t")
-            if columns[0].isdecimal() and len(columns) > 2:
-                yield "\t".join(columns[1:3])
-            elif not line.startswith("# "):
-                yield line.rstrip("\r\n")
-
-    return read_iob(pairs())
+    """A token's number, the token and its tag on each line, comments before each sentence; or,
+    where the first token has no number, lines as `read_iob` has them."""
+    rows = [line.rstrip("\r\n").split("\t") for line in lines if not line.startswith("# ")]
+    first = next((row for row in rows if any(map(str.strip, row))), [])
+    numbered = len(first) > 2 and first[0] == "1"
+    return read_iob("\t".join(row[1:3] if numbered else row) for row in rows)
 
 
 def read_klue(lines: Iterable[str]) -> Iterator[dict[str, Any]]:

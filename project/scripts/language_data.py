@@ -18,6 +18,7 @@ from datasets import (
     TASKS,
     MakeDoc,
     find_file,
+    make_doc,
     make_parsed,
     open_text,
     read_paragraphs,
@@ -176,7 +177,7 @@ def labelled_docs(
         rows["dev"] = [row for row in every if id(row) not in chosen] or every
     for split in ("dev", "test"):
         rows[split] = thin_out(rows[split], getattr(limits, split))
-    return {split: [make_doc(nlp) for make_doc in rows[split]] for split in SPLITS}
+    return {split: [make(nlp) for make in rows[split]] for split in SPLITS}
 
 
 def read_sentences(kind: str, path: Path) -> list[MakeDoc]:
@@ -184,7 +185,7 @@ def read_sentences(kind: str, path: Path) -> list[MakeDoc]:
     if ".conllu" not in path.suffixes:
         return read_rows(kind, path)
     with reading("the treebank", path), open_text(path) as file:
-        return [partial(make_parsed, sentence) for sentence in read_trees(file, 1)]
+        return [partial(make_doc, make_parsed, path, tree) for tree in read_trees(file, 1)]
 
 
 if __name__ == "__main__":

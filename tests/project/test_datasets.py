@@ -65,6 +65,17 @@ def test_entities_of_other_columns(tmp_path: Path) -> None:
         (tmp_path / name).write_text("\n".join(rows).replace("_", between), encoding="utf-8-sig")
         [first, *_] = read("ner", tmp_path / name)
         assert [(ent.text, ent.label_) for ent in first.ents] == expected
+    # Numbers are tokens where the first one has none; blanks behind a tag are not of it.
+    for name, rows in (("x.iob2", "1\tAnna\tB-PER\t-\t-\n2\t1814\tO\t-\t-\n"),
+                       ("x.iob2", "Anna\tNOUN\tB-PER \n1814\tNUM\tO\n")):  # fmt: skip
+        (tmp_path / name).write_text(rows, encoding="utf-8")
+        [doc] = read("ner", tmp_path / name)
+        assert [token.text for token in doc] == ["Anna", "1814"]
+        assert [(ent.text, ent.label_) for ent in doc.ents] == [("Anna", "PER")]
+    (tmp_path / "x.iob").write_text("A I-PER\nB I-PER\nC B-PER\nD I-LOC\n", encoding="utf-8")
+    [doc] = read("ner", tmp_path / "x.iob")  # IOB1
+    found = [(ent.text, ent.label_) for ent in doc.ents]
+    assert found == [("A B", "PER"), ("C", "PER"), ("D", "LOC")]
     for line in ("Anna", "Anna\tPER", "Anna\tB-"):
         (tmp_path / "wrong.iob").write_text(line, encoding="utf-8")
         with pytest.raises(ValueError, match=r"wrong\.iob: a line must end in a tag"):
@@ -92,9 +103,26 @@ def test_treebanks_of_other_writers(tmp_path: Path) -> None:
     for name in ("x.conllu", "x.conllu.gz"):
         [doc] = read("ud", tmp_path / name)
         assert [token.text for token in doc] == ["Gå", "Gå"]
-    (tmp_path / "wrong.conllu").write_text(row.replace("\t", " "), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"wrong\.conllu: this is no word of CoNLL-U.*'1 Gå gå"):
-        read("ud", tmp_path / "wrong.conllu")
+    nodes = f"1.1\tsa{8 * chr(9)}_\n\n1-2\tGåhan{8 * chr(9)}_\n{row}# hej\n1.1\tså{8 * chr(9)}_\n"
+    (tmp_path / "x.conllu").write_text(f"{nodes}{row.replace('1', '2', 1)}", encoding="utf-8")
+    [doc] = read("ud", tmp_path / "x.conllu")
+    assert [token.text for token in doc] == ["Gå", "Gå"]
+
+
+def test_words_that_a_treebank_cannot_have(tmp_path: Path) -> None:
+    row = "1\tGå\tgå\tVERB\tVB\t_\t0\troot\t_\t_\n"
+    path = tmp_path / "wrong.conllu"
+    for wrong, message in (
+        (row.replace("\t", " "), "this is no word of CoNLL-U.*'1 Gå gå"),
+        (row.replace("\t0\t", "\t_\t"), "each names that of its head"),  # no tree
+        (row.replace("\t0\t", "\t2\t"), "each names that of its head"),
+        (row.replace("1", "5"), "have the numbers from 1"),
+        (row.replace("1", "a"), "have the numbers from 1"),
+        (row.replace("Gå", ""), "empty string"),
+    ):
+        path.write_text(row + "\n" + wrong, encoding="utf-8")
+        with pytest.raises(ValueError, match=rf"wrong\.conllu: .*{message}"):
+            read("ud", path)
 
 
 def test_labels(tmp_path: Path) -> None:
