@@ -284,7 +284,10 @@ def read_paragraphs(split: str, lang: str, local: str) -> Iterator[str]:
     folder = Path(local) if local else Path("assets", lang)
     files = sorted(folder.glob("text.*"))
     if not files:
-        raise ValueError(f"There is no {folder / 'text.*'}; see `python -m spacy project assets`.")
+        raise ValueError(
+            f"There is no {folder / 'text.*'}; see `python -m spacy project assets`, or name your "
+            f"own for the workflow `language` with --vars.text FILE."
+        )
     for i, text in enumerate(read_articles(files[0])):
         if (i % 50 == 49) == (split == "dev"):
             yield from (line for line in text.splitlines() if len(line.split()) >= 8)

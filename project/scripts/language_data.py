@@ -137,7 +137,7 @@ def find_labelled(kind: str, conllu: str, lang: str, local: str) -> dict[str, li
     """The files of a kind by split; none if there are no named entities.
 
     Raises:
-        ValueError: there is no treebank, or no test set.
+        ValueError: there is no treebank, or no test set, or a file may be of two splits.
     """
     if not conllu:
         try:
@@ -155,6 +155,12 @@ def find_labelled(kind: str, conllu: str, lang: str, local: str) -> dict[str, li
     if (found or kind == "ud") and not {"train", "test"} <= set(found):
         names = " and ".join(PATTERNS[kind].format(split) for split in ("train", "test"))
         raise ValueError(f"In {Path(conllu).resolve()} (--vars.conllu), there must be {names}.")
+    for one, other in itertools.combinations(found, 2):
+        for path in set(found[one]).intersection(found[other]):
+            raise ValueError(
+                f"The name of {path.resolve()} (--vars.conllu) has both '{one}' and '{other}' in "
+                f"it: give it another one."
+            )
     return found
 
 

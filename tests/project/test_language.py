@@ -150,6 +150,14 @@ def test_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         find_labelled("ud", str(tmp_path), "sv", "")
     with pytest.raises(ValueError, match=r"no .*ud\.train\..*with --vars\.conllu FOLDER"):
         find_labelled("ud", "", "sv", str(tmp_path))
+    with pytest.raises(SystemExit):
+        main(tmp_path / "run", lang="da", local=str(tmp_path))
+    printed = capsys.readouterr()
+    assert "with --vars.text FILE" in (printed.out + printed.err).replace("\n", " ")
+    for name in ("train", "test", "latest-train"):  # the last one would be in both
+        (tmp_path / f"{name}.conllu").touch()
+    with pytest.raises(ValueError, match=r"latest-train\.conllu .* both 'train' and 'test'"):
+        find_labelled("ud", str(tmp_path), "sv", "")
     assert find_labelled("ner", str(tmp_path), "sv", "") == {}
     assert find_labelled("ner", "", "sv", str(tmp_path)) == {}
 
