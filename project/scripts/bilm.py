@@ -18,6 +18,7 @@ from wasabi import msg
 from spacy_elmo.bilm.torch_precision import has_fast_bfloat16
 from spacy_elmo.cli.options import report_errors
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
+from spacy_elmo.text.shards import Shards
 
 WEIGHTS = Path("weights")  # that come with this project, by language; en_sm comes with spacy-elmo
 MOST_EPOCHS = 10  # however many minutes there are for a small text
@@ -41,7 +42,7 @@ def main(
     """Write the name or directory of the biLM to RUN/bilm.txt.
 
     With some minutes, a pretraining has as many steps as one core of this machine takes in them.
-    Their number is in RUN/steps.json, and stays when the command is run again.
+    Their number is in RUN/steps.json, and stays when the pretraining is resumed.
     """
     ready = "en_sm" if lang == "en" else str(WEIGHTS / f"{lang}_sm")
     is_ready = lang == "en" or Path(ready).exists()
@@ -68,10 +69,14 @@ def main(
             settings = config
         for split in ("train", "dev"):
             shards, text = run / "shards" / split, run / "text" / f"{split}.txt"
-            if not shards.exists() or shards.stat().st_mtime < text.stat().st_mtime:
+            if (
+                not shards.exists()
+                or shards.stat().st_mtime < text.stat().st_mtime
+                or Shards(shards).card() != {"lang": lang, "tokenizer": tokenizer}
+            ):
                 shutil.rmtree(shards, ignore_errors=True)
                 if split == "train" and (out / CHECKPOINT).exists():
-                    msg.warn(f"{text} is new: if it is another text, give another --vars.run")
+                    msg.warn(f"{text}, its language or tokenizer is new: give another --vars.run")
                 elmo("tokenize", text, shards, "--lang", lang, "--tokenizer", tokenizer)
         paths: list[object] = [
             "--paths.train", run / "shards" / "train", "--paths.dev", run / "shards" / "dev",
@@ -128,9 +133,10 @@ def find_settings(gpu_id: int) -> list[object]:
 
 def find_steps(run: Path, config: Path, minutes: float, overrides: list[object]) -> tuple[int, int]:
     """The steps that fit into some minutes, and the evaluations among them; from RUN/steps.json if
-    they have been found before."""
+    a pretraining is resumed."""
     path = run / "steps.json"
-    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    is_resumed = path.exists() and (run / "pretrained" / CHECKPOINT).exists()
+    found = json.loads(path.read_text(encoding="utf-8")) if is_resumed else {}
     if found.get("minutes") != minutes:
         from speed import measure_speed, most_steps, plan
 

@@ -13,8 +13,10 @@ import pytest
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
+from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.senses.occurrences import Context, Sense, Senses
 from spacy_elmo.text.readers import BY_RULES
+from spacy_elmo.text.shards import write_meta, write_shards
 
 from ..pipeline.helpers import write_weights
 from ..threads import one_thread  # noqa: F401  # for every test here
@@ -216,7 +218,13 @@ def test_ten_passes_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     steps, evaluations = bilm.find_steps(tmp_path, config, 60, list(overrides))
     assert (steps, evaluations) == (100, 10)
     text.write_text("the quick brown fox\n" * 40_000, encoding="utf-8")
-    assert bilm.find_steps(tmp_path, config, 50, list(overrides)) == (30_000, 10)
+    # Those of another text are not for a new run.
+    assert bilm.find_steps(tmp_path, config, 60, list(overrides)) == (36_000, 10)
+    (tmp_path / "pretrained").mkdir()
+    (tmp_path / "pretrained" / CHECKPOINT).touch()
+    text.write_text("the quick brown fox\n" * 100, encoding="utf-8")
+    assert bilm.find_steps(tmp_path, config, 60, list(overrides)) == (36_000, 10)
+    assert bilm.find_steps(tmp_path, config, 50, list(overrides)) == (100, 10)
 
 
 def test_the_speed_of_a_run(tmp_path: Path) -> None:
@@ -271,6 +279,16 @@ def test_an_hour_uses_what_there_is(
     # A config of one's own has its own settings.
     bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=60, steps=9, config="my.cfg")
     assert "subword" not in " ".join(commands[-1])
+    # What was tokenized by other rules is not used.
+    for split in ("train", "dev"):
+        write_shards([["Er", "geht"]], tmp_path / "shards" / split)
+        write_meta(tmp_path / "shards" / split, "de", BY_RULES)
+    del commands[:]
+    for lang in ("de", "xx"):
+        bilm.main(tmp_path, bilm="pretrain", lang=lang, minutes=60, steps=9)
+    assert [command[0] for command in commands] == [
+        "init-config", "pretrain", "init-config", "tokenize", "tokenize", "pretrain"
+    ]  # fmt: skip
 
 
 def test_configs_of_few_labels(tmp_path: Path) -> None:
