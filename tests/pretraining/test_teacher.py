@@ -188,12 +188,34 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     reader = find_reader(make_config(text, text), "train", print)
     with pytest.raises(ValueError, match="no vectors for the first 10 sentences"):
         vector_size(lambda sentences: [None for _ in sentences], reader, 100)
-    with pytest.raises(ValueError, match=r"gave 1 vectors for the \d+ words of"):
-        taught(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: [np.ones((1, 3)) for _ in ss])
-    with pytest.raises(ValueError, match="not finite"):
-        nan = [np.full((len(words), 3), np.nan) for words in BLOCK.words(ALL)]
-        taught(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: nan)
+    for vector, message in (
+        (lambda n: np.ones((1, 3)), r"gave an array \(1, 3\) for the \d+ words of"),
+        (lambda n: np.ones(n), r"gave an array \(\d+,\) for"),
+        (lambda n: np.ones((n, 3, 2)), r"gave an array \(\d+, 3, 2\) for"),
+        (lambda n: np.ones((n, n)), "all of the same size"),
+        (lambda n: np.full((n, 3), np.nan), "not finite"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            taught(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss, v=vector: [v(len(s)) for s in ss])
+    with pytest.raises(ValueError, match="vectors of 9 sentences for 10"):
+        taught(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: teach(ss)[1:])
+    with pytest.raises(ValueError, match=r"gave an array \(\d+,\) for"):
+        vector_size(lambda sentences: [np.ones(len(s)) for s in sentences], reader, 100)
     np.save(tmp_path / "bad.npy", np.ones((3, 2)))
     (tmp_path / "bad.tokens.jsonl").write_text('{"id": 0, "tokens": ["a", "b"]}\n')
     with pytest.raises(ValueError, match=r"bad\.npy.*3 vectors of 2 words"):
         EncodedVectors(str(tmp_path / "bad.npy"))
+    (tmp_path / "bad.tokens.jsonl").unlink()
+    with pytest.raises(ValueError, match=r"their words .*bad\.tokens\.jsonl: there is no such"):
+        EncodedVectors(str(tmp_path / "bad.npy"))
+
+
+def test_a_teacher_may_give_tensors() -> None:
+    def give(sentences: list[list[str]]) -> list[Any]:
+        vectors = [None if v is None else torch.from_numpy(v) for v in teach(sentences)]
+        return [None if v is None else v.bfloat16().requires_grad_() for v in vectors]
+
+    lessons = taught(BLOCK.batch(ALL), BLOCK.words(ALL), give).lessons
+    expected = lesson().lessons
+    assert lessons is not None and expected is not None
+    torch.testing.assert_close(lessons[0], expected[0].float(), rtol=1e-2, atol=0)

@@ -20,7 +20,7 @@ from ...text.corpus_reader import CorpusReader
 from ...util.files import reading
 from ...util.optional_imports import import_extra
 
-# From sentences, the vectors (n_words, D) of each, or None where there are none.
+# From sentences, the vectors (n_words, D) of each, an array or tensor; None where there are none.
 Teacher = Callable[[list[list[str]]], Sequence[Any]]
 SAMPLE = 10_000  # sentences, one of which must have vectors
 ESTIMATED = 1000  # sentences, of which the share that has some is an estimate for all
@@ -42,7 +42,8 @@ class EncodedVectors:
         with reading("the teacher's vectors", path):
             if path.endswith(".npy"):
                 vectors = np.load(path, mmap_mode="r")
-                with open(f"{stem}.tokens.jsonl", encoding="utf-8") as lines:
+                tokens = f"{stem}.tokens.jsonl"
+                with reading("their words", tokens), open(tokens, encoding="utf-8") as lines:
                     rows = [json.loads(line)["tokens"] for line in lines]
             elif path.endswith(".parquet"):
                 need = "Parquet needs pyarrow"
@@ -73,6 +74,39 @@ def _key(words: Sequence[str]) -> bytes:
     return blake2b("\n".join(words).encode("utf-8", "surrogatepass"), digest_size=12).digest()
 
 
+def arrays_of(teacher: Teacher, sentences: list[list[str]]) -> list[np.ndarray | None]:
+    """A teacher's vectors of sentences: of each ``(n_words, D)``, or None.
+
+    Args:
+        teacher: gives the vectors.
+        sentences: lists of words.
+
+    Raises:
+        ValueError: they are not those of all sentences and words, or some are not finite.
+    """
+    found: list[np.ndarray | None] = []
+    for vectors in teacher(sentences):
+        if isinstance(vectors, torch.Tensor):
+            vectors = vectors.detach().float().cpu().numpy()
+        found.append(None if vectors is None else np.asarray(vectors, dtype=np.float32))
+    if len(found) != len(sentences):
+        raise ValueError(
+            f"[training.teacher] gave the vectors of {len(found)} sentences for {len(sentences)}; "
+            f"it must give those of each, or None."
+        )
+    size = next((array.shape[1:] for array in found if array is not None), ())
+    for words, array in zip(sentences, found, strict=True):
+        if array is not None and (
+            len(size) != 1 or array.shape != (len(words), *size) or not np.isfinite(array).all()
+        ):
+            raise ValueError(
+                f"[training.teacher] gave an array {array.shape} for the {len(words)} words of "
+                f"{' '.join(words[:8])!r} …, or numbers that are not finite; it must give a vector "
+                f"of each, all of the same size."
+            )
+    return found
+
+
 def vector_size(teacher: Teacher, reader: CorpusReader, max_words: int) -> tuple[int, float]:
     """The size D of a teacher's vectors, and the share of the first sentences that have some.
 
@@ -82,14 +116,14 @@ def vector_size(teacher: Teacher, reader: CorpusReader, max_words: int) -> tuple
         max_words: longer sentences are split, and the teacher is asked for their pieces.
 
     Raises:
-        ValueError: the first sentences of the text have none.
+        ValueError: the first sentences of the text have none, or they are wrong.
     """
     size = n_seen = n_taught = 0
     for words in islice(reader.sentences(), SAMPLE):
-        [vectors] = teacher([words[:max_words]])
+        [vectors] = arrays_of(teacher, [words[:max_words]])
         n_seen += 1
-        if vectors is not None and len(vectors):
-            n_taught, size = n_taught + 1, int(np.shape(vectors)[1])
+        if vectors is not None:
+            n_taught, size = n_taught + 1, vectors.shape[1]
         if size and n_seen >= ESTIMATED:
             break
     if size:
@@ -109,17 +143,11 @@ def taught(batch: SentenceBatch, sentences: list[list[str]], teacher: Teacher) -
         teacher: gives their vectors.
 
     Raises:
-        ValueError: a sentence has not as many vectors as words, or one is not finite.
+        ValueError: see `arrays_of`.
     """
     found, indices, start = [], [], 0
-    for words, vectors in zip(sentences, teacher(sentences), strict=True):
-        if vectors is not None:
-            array = np.asarray(vectors, dtype=np.float32)
-            if len(array) != len(words) or not np.isfinite(array).all():
-                raise ValueError(
-                    f"[training.teacher] gave {len(array)} vectors for the {len(words)} words of "
-                    f"{' '.join(words[:8])!r} …, or some are not finite; it must give one of each."
-                )
+    for words, array in zip(sentences, arrays_of(teacher, sentences), strict=True):
+        if array is not None:
             found.append(array)
             indices.append(np.arange(start + 1, start + 1 + len(words)))
         start += len(words) + 2
