@@ -12,10 +12,13 @@ Computes with bfloat16 products, on a GPU if there is one.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
+import lzma
 from collections.abc import Iterator
 from itertools import accumulate, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,12 +30,13 @@ MAP_WORDS = 100_000  # of which the components are
 BATCH_PIECES = {"cpu": 1024, "cuda": 65536}
 MOST_PIECES = 256  # of a sentence; words behind them have zeros, which teach nothing
 CLS, SEP, PAD = 101, 102, 0
+PACKED: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 def read_sentences(shards: list[Path], every: int) -> Iterator[list[str]]:
-    """The first of every so many sentences of the shards."""
+    """The first of every so many sentences of the shards, compressed or not."""
     for shard in shards:
-        with shard.open(encoding="utf-8") as lines:
+        with PACKED.get(shard.suffix, open)(shard, "rt", encoding="utf-8", newline="\n") as lines:
             yield from filter(None, map(str.split, islice(lines, 0, None, every)))
 
 
@@ -117,13 +121,26 @@ class Teacher:
 
 
 def principal_components(layers: torch.Tensor) -> dict[str, np.ndarray]:
-    """A map of the layers: their mean, scale, and first components ``(3 × 384, 128)``."""
+    """A map of the layers: their mean, scale, and first components ``(3 × 384, 128)``; of the words
+    that have pieces."""
+    layers = layers[layers.any(1)]
     scale = torch.cat([part.norm(dim=1).mean().expand(384) for part in layers.split(384, 1)])
     x = layers / scale
     mean = x.mean(0)
     _, vectors = torch.linalg.eigh((x - mean).T.double() @ (x - mean).double())
     arrays = {"scale": scale, "mean": mean, "components": vectors.flip(1)[:, :SIZE].float()}
     return {name: array.cpu().numpy() for name, array in arrays.items()}
+
+
+def reduce(layers: torch.Tensor, arrays: dict[str, torch.Tensor]) -> np.ndarray:
+    """The vectors of words ``(n, 128)``; zeros remain zeros.
+
+    Args:
+        layers: ``(n, 3 × 384)``, zeros for a word without pieces.
+        arrays: see `principal_components`.
+    """
+    reduced = (layers / arrays["scale"] - arrays["mean"]) @ arrays["components"]
+    return (reduced * layers.any(1, keepdim=True)).half().cpu().numpy()
 
 
 @torch.inference_mode()
@@ -147,8 +164,7 @@ def main() -> None:
     arrays = {name: torch.from_numpy(a).to(teacher.device) for name, a in np.load(file).items()}
     vectors = np.lib.format.open_memmap(out / "vectors.npy", "w+", "float16", (starts[-1], SIZE))
     for chosen, layers in teacher.batches(sentences):
-        reduced = ((layers / arrays["scale"] - arrays["mean"]) @ arrays["components"]).half()
-        rows = reduced.cpu().numpy()
+        rows = reduce(layers, arrays)
         for i, start in zip(
             chosen, accumulate((len(sentences[i]) for i in chosen), initial=0), strict=False
         ):

@@ -8,13 +8,16 @@ import sys
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import spacy
+import torch
 from spacy.tokens import DocBin
 
 import spacy_elmo
+from spacy_elmo.text.shards import write_shards
 
 PEERS = Path(__file__).parents[2] / "benchmarks" / "peers"
 
@@ -159,3 +162,21 @@ def test_weights_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [peers.weights_of(name, tmp_path, tmp_path) for name in ("minilm", "minilm_onnx")]
     assert found == 2 * [tmp_path / "minilm" / "weights" / "minilm"] and len(made) == 2
     assert found[0].is_dir() and peers.weights_of("bilm", tmp_path, tmp_path) is None
+
+
+def test_words_without_pieces_teach_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their vectors are zeros; and shards are read as `elmo tokenize` writes them."""
+    monkeypatch.syspath_prepend(PEERS)
+    stub = SimpleNamespace(AutoModel=None, AutoTokenizer=None)
+    monkeypatch.setitem(sys.modules, "transformers", stub)
+    script = import_module("teach_minilm")
+    layers = torch.rand(20, 3 * 384) + 1
+    layers[7] = 0
+    arrays = script.principal_components(layers)
+    rows = script.reduce(layers, {name: torch.from_numpy(each) for name, each in arrays.items()})
+    assert rows.shape == (20, script.SIZE)
+    assert [i for i, row in enumerate(rows) if not row.any()] == [7]
+    write_shards([["a", "b"], ["c"], ["d"]], tmp_path)
+    assert list(script.read_sentences(sorted(tmp_path.glob("*.gz")), 2)) == [["a", "b"], ["d"]]
