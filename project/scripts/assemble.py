@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import spacy
@@ -29,6 +30,7 @@ def main(
         nlp.add_pipe(task, source=source)
     # The layers are of use to the tasks alone; ELMo's vectors stay.
     nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})
+    shutil.rmtree(run / "pipeline", ignore_errors=True)  # of other tasks, perhaps
     nlp.to_disk(run / "pipeline")
     msg.good(" → ".join(nlp.pipe_names), str(run / "pipeline"))
 

@@ -31,7 +31,9 @@ PART_WORDS = 50_000
 
 
 def main(run: Path, word: str = "auto", top: int = SHOWN) -> None:
-    """Write RUN/neighbors.md, and RUN/senses.html for the first word."""
+    """Write RUN/neighbors.md, and RUN/senses.html for the first word; neither if there is none."""
+    for name in ("neighbors.md", "senses.html"):
+        (run / name).unlink(missing_ok=True)  # of another word, perhaps
     weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
     text = str(run / "text" / "train.txt")
     words = word.split(",")
@@ -39,7 +41,8 @@ def main(run: Path, word: str = "auto", top: int = SHOWN) -> None:
         words = candidates(run / "shards" / "train", weights)
     found = sorted(read(words, text, weights), key=clearness, reverse=True)[:top]
     if not found:
-        msg.warn("There are no contexts to show", f"None of {', '.join(words)} has enough of them.")
+        which = f"None of {', '.join(words)} has" if words else "No word of the text has"
+        msg.warn("There are no contexts to show", f"{which} enough of them.")
         return
     (run / "neighbors.md").write_text("\n".join(map(describe, found)), encoding="utf-8")
     draw_senses(found[0]).save(run / "senses.html")

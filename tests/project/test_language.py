@@ -348,3 +348,22 @@ def test_clear_contexts_come_first() -> None:
     assert clearness(Senses("seal", clear.groups[:1])) == 0
     assert "## seal" in describe(clear) and "2 contexts: ice" in describe(clear)
     assert "- a **seal** b" in describe(clear)
+
+
+def test_results_of_earlier_data_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A component that is no longer trained, and contexts of another word."""
+    import assemble
+    import neighbors
+
+    weights = write_weights(tmp_path / "tiny")
+    (tmp_path / "bilm.txt").write_text(f"{weights}\n", encoding="utf-8")
+    (tmp_path / "pipeline" / "ner").mkdir(parents=True)
+    assemble.main(tmp_path, tasks="ner", lang="xx")
+    assert (tmp_path / "pipeline" / "elmo").is_dir()
+    assert not (tmp_path / "pipeline" / "ner").exists()
+    write_shards([["Hei", "!"]], tmp_path / "shards" / "train")
+    for name in ("neighbors.md", "senses.html"):
+        (tmp_path / name).touch()
+    neighbors.main(tmp_path)
+    assert "No word of the text has enough" in capsys.readouterr().out
+    assert not list(tmp_path.glob("*.md")) and not list(tmp_path.glob("*.html"))

@@ -79,6 +79,8 @@ def test_workflows_and_what_they_need(project: Path) -> None:
             made.add("runs/en-full/pretrained")
     used = {step for steps in config["workflows"].values() for step in steps}
     assert set(commands) - used == {"readme"}
+    for name in ("assemble", "language-pipeline"):  # which has the tasks that there are data for
+        assert "runs/en-full/corpus" in commands[name]["deps"]
 
 
 def test_the_project_is_documented(project: Path) -> None:
