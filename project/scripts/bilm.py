@@ -37,13 +37,15 @@ def main(
     steps: int = 0,
     seed: int = 0,
     gpu_id: int = -1,
-    minutes: float = 0.0,
+    minutes: float | None = None,
 ) -> None:
     """Write the name or directory of the biLM to RUN/bilm.txt.
 
     With some minutes, a pretraining has as many steps as one core of this machine takes in them.
     Their number is in RUN/steps.json, and stays when the pretraining is resumed.
     """
+    if minutes is not None and not minutes > 0:
+        raise ValueError(f"--vars.minutes is {minutes:g}: give a number above 0.")
     ready = "en_sm" if lang == "en" else str(WEIGHTS / f"{lang}_sm")
     is_ready = lang == "en" or Path(ready).exists()
     if bilm == "auto":

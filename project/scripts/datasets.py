@@ -86,7 +86,7 @@ def find_file(kind: str, split: str, lang: str, local: str) -> Path | None:
         raise ValueError(
             f"There is no {folder / name.format(split)}. Download the data with `python -m spacy "
             f"project assets` (with --extra, if it is not English), name a folder with "
-            f"--vars.local, or choose other tasks with --vars.tasks."
+            f"--vars.local, or (not in `language`) choose other tasks with --vars.tasks."
         )
     return found[0] if found else None
 

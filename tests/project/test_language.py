@@ -279,6 +279,10 @@ def test_an_hour_uses_what_there_is(
     # A config of one's own has its own settings.
     bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=60, steps=9, config="my.cfg")
     assert "subword" not in " ".join(commands[-1])
+    for minutes in (0, -1):  # 0 is no pretraining without a limit
+        with pytest.raises(SystemExit):
+            bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=minutes)
+    assert "--vars.minutes is -1: give a number above 0" in capsys.readouterr().err
     # What was tokenized by other rules is not used.
     for split in ("train", "dev"):
         write_shards([["Er", "geht"]], tmp_path / "shards" / split)
