@@ -19,7 +19,7 @@ def add_cli(
     weights: Annotated[str | None, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM (default: that of the config, or en_sm)")] = None,
     frozen: Annotated[bool | None, typer.Option("--frozen/--fine-tune", help="Whether to keep the biLM as it is or to train it too, at a tenth of the learning rate (default: as in the config, or frozen)", show_default=False)] = None,
     light: Annotated[bool, typer.Option("--light", help="Let components read ELMo alone, without an embedding and an encoder of their own: smaller, and less accurate")] = False,
-    code: Annotated[Path | None, typer.Option("--code", "-c", help="Python file with code of your own (registered functions) to be imported")] = None,
+    code: options.Code = None,
     force: Annotated[bool, typer.Option("--force", "-F", help="Overwrite an existing file")] = False,
 ) -> None:  # fmt: skip
     """

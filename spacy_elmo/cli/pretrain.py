@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .options import GpuId, Json, Quiet, print_result, report_errors
+from .options import Code, GpuId, Json, Quiet, print_result, report_errors
 
 
 def pretrain_cli(
@@ -19,6 +19,7 @@ def pretrain_cli(
     start: Annotated[str | None, typer.Option("--from", help="Name, directory or zip of a biLM to start from (default: random initialization)", metavar="NAME")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume from the checkpoint in OUT")] = False,
     config_only: Annotated[bool, typer.Option("--config-only", help="Write the config with all its settings to OUT/pretrain.json, from which `python -m spacy_elmo.pretraining` trains where there is no spaCy, and end")] = False,
+    code: Code = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
@@ -34,6 +35,8 @@ def pretrain_cli(
     text (see project/configs/pretrain_adapt.cfg), and its head too if it has one. OUT gets
     `model-best` and `model-last`, directories that the elmo component can take as its weights.
     """
+    from spacy.util import import_file
+
     from ..pretraining.config import CONFIG
     from ..pretraining.run.distributed import is_first_process
     from ..pretraining.run.prepare_run import check_new
@@ -49,6 +52,8 @@ def pretrain_cli(
                 raise ValueError(
                     "Give CONFIG and OUT first, and overrides of the config after them."
                 )
+            if code is not None:
+                import_file("python_code", code)
             if config_only:
                 config = read_spacy_config(config_path, overrides)
                 check_new(out)

@@ -254,6 +254,20 @@ def test_loggers_of_spacy_itself(write: Callable[..., Path], text: Path, tmp_pat
     assert [json.loads(line)["step"] for line in lines] == [5, 10, 12]
 
 
+def test_code_of_ones_own(write: Callable[..., Path], text: Path, tmp_path: Path) -> None:
+    code = tmp_path / "code.py"
+    code.write_text(
+        'import spacy\nimport torch\n\n@spacy.registry.misc("own.Teacher.v1")\ndef own(size):\n'
+        "    return lambda sentences: [torch.ones(len(words), size) for words in sentences]\n"
+    )
+    more = '\n[training.teacher]\n@misc = "own.Teacher.v1"\nsize = 3\n'
+    path = write(readers(texts(text), texts(text)) + more, training__max_steps=8)
+    assert "no such file" in run(path, tmp_path / "out", "--code", "gone.py").output.lower()
+    result = run(path, tmp_path / "out", "--code", code)
+    assert result.exit_code == 0, result.output
+    assert "a teacher of 100% of the sentences" in result.output
+
+
 def test_settings_that_would_be_ignored_are_refused(
     write: Callable[..., Path], text: Path, tmp_path: Path
 ) -> None:
