@@ -81,6 +81,8 @@ def test_workflows_and_what_they_need(project: Path) -> None:
     assert set(commands) - used == {"readme"}
     for name in ("assemble", "language-pipeline"):  # which has the tasks that there are data for
         assert "runs/en-full/corpus" in commands[name]["deps"]
+    for name in ("language-tasks", "neighbors"):  # run again after a longer pretraining
+        assert "runs/en-full/pretrained/model-best" in commands[name]["deps"]
 
 
 def test_the_project_is_documented(project: Path) -> None:
