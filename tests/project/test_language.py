@@ -6,10 +6,12 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from zipfile import ZipFile
 
 import numpy as np
 import pytest
+import spacy
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
@@ -371,3 +373,24 @@ def test_results_of_earlier_data_go(tmp_path: Path, capsys: pytest.CaptureFixtur
     neighbors.main(tmp_path)
     assert "No word of the text has enough" in capsys.readouterr().out
     assert not list(tmp_path.glob("*.md")) and not list(tmp_path.glob("*.html"))
+
+
+def test_a_wheel_of_any_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose name has it in another form than `--vars.version`."""
+    import smoke_test
+
+    nlp, commands = spacy.blank("xx"), []
+    nlp.to_disk(tmp_path / "pipeline")
+    (tmp_path / "corpus" / "ud").mkdir(parents=True)
+    DocBin(docs=[nlp("Hei!")]).to_disk(tmp_path / "corpus" / "ud" / "test.spacy")
+    wheel = tmp_path / "wheels" / "xx_tasks-1.0.0rc1-py3-none-any.whl"
+    wheel.parent.mkdir()
+    wheel.touch()
+
+    def run(command: list[str], **options: object) -> SimpleNamespace:
+        commands.append(command)
+        return SimpleNamespace(stdout=json.dumps([nlp("Hei!").to_json()]))
+
+    monkeypatch.setattr(smoke_test.subprocess, "run", run)
+    smoke_test.main(tmp_path, wheel.parent / "xx_tasks-*.whl")
+    assert commands[0][-1] == str(wheel) and commands[1][-1] == "xx_tasks"
