@@ -624,7 +624,6 @@ TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each la
         "languages": lambda found: languages(),
         "language-texts": lambda found: language_texts(),
         "language-words": lambda found: language_words(),
-        "language-minutes": lambda found: language_minutes(),
     },
     "ko": {
         "korean": lambda found: gains(found, KOREAN, "without ELMo"),
