@@ -34,7 +34,7 @@ PACKED: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 def read_sentences(shards: list[Path], every: int) -> Iterator[list[str]]:
-    """The first of every so many sentences of the shards, compressed or not."""
+    """The first of every so many sentences of the shards: text, also .gz or .xz."""
     for shard in shards:
         with PACKED.get(shard.suffix, open)(shard, "rt", encoding="utf-8", newline="\n") as lines:
             yield from filter(None, map(str.split, islice(lines, 0, None, every)))

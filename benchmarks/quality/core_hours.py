@@ -94,7 +94,7 @@ class AdamAndMuon(torch.optim.Adam):
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Update all parameters that have a gradient."""
-        gradients = [m for p in self.of_lstm if p.grad is not None for m in self.matrices(p.grad)]
+        gradients = [matrix for p in self.of_lstm for matrix in self.matrices(p.grad)]
         group = self.muon.param_groups[0]
         for matrix, gradient in zip(group["params"], gradients, strict=True):
             matrix.grad = gradient

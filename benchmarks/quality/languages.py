@@ -329,9 +329,10 @@ def main() -> None:
         for others in (language_texts, language_words):
             with suppress(Missing):
                 print("\n".join(["", *others(args.out / FILE, args.sentences, args.minutes)]))
-        for more in (language_minutes, language_settings):
-            with suppress(Missing):
-                print("\n".join(["", *more(args.out / FILE)]))
+        with suppress(Missing):
+            print("\n".join(["", *language_minutes(args.out / FILE, args.sentences)]))
+        with suppress(Missing):
+            print("\n".join(["", *language_settings(args.out / FILE)]))
     elif args.data is None:
         parser.error("--data is required, unless a table is printed")
     elif args.weights and (args.texts or any(args.words) or args.bilm_seed or any(args.settings)):

@@ -553,8 +553,8 @@ def language_minutes(path: Path = LANGUAGES, sentences: int = SENTENCES) -> Iter
     """ELMo's scores and error reductions, in the languages that have two pretrainings."""
     steps: dict[str, dict[float, int]] = {}  # by language and minutes
     for unit, value in Results(path).of("languages", ""):
-        is_whole = unit["text"] == own_text(unit["lang"]) and "words" not in unit
-        if is_whole and unit["arm"] == ELMO and not {"settings", "bilm_seed"} & set(unit):
+        is_whole = unit["text"] == own_text(unit["lang"]) and unit["sentences"] == sentences
+        if is_whole and unit["arm"] == ELMO and not {"words", "settings", "bilm_seed"} & set(unit):
             known = steps.setdefault(unit["lang"], {})
             known[unit["minutes"]] = value.get("bilm_steps", 0)
     several = {lang: (min(each), max(each)) for lang, each in steps.items() if len(each) > 1}

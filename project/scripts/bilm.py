@@ -78,7 +78,10 @@ def main(
             ):
                 shutil.rmtree(shards, ignore_errors=True)
                 if split == "train" and (out / CHECKPOINT).exists():
-                    msg.warn(f"{text}, its language or tokenizer is new: give another --vars.run")
+                    msg.warn(
+                        f"{text}, its language or the tokenizer has changed since the pretraining "
+                        f"began: give another --vars.run"
+                    )
                 elmo("tokenize", text, shards, "--lang", lang, "--tokenizer", tokenizer)
         paths: list[object] = [
             "--paths.train", run / "shards" / "train", "--paths.dev", run / "shards" / "dev",

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 from xml.etree import ElementTree
@@ -171,12 +171,28 @@ def read_iob(lines: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:
 
 
 def read_iob2(lines: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:
-    """A token's number, the token and its tag on each line, comments before each sentence; or,
-    where the first token has no number, lines as `read_iob` has them."""
-    rows = [line.rstrip("\r\n").split("\t") for line in lines if not line.startswith("# ")]
-    first = next((row for row in rows if any(map(str.strip, row))), [])
-    numbered = len(first) > 2 and first[0] == "1"
-    return read_iob("\t".join(row[1:3] if numbered else row) for row in rows)
+    """Sentences of lines as `read_iob` has them, or with a token's number, the token and its tag on
+    each; comments before them."""
+
+    def columns() -> Iterator[list[str]]:
+        rows = (line.rstrip().split("\t") for line in lines if not line.startswith("# "))
+        for _, sentence in groupby(rows, any):
+            every = list(sentence)
+            words = [row for row in every if not NO_WORD.fullmatch(row[0])]
+            yield from (row[1:3] for row in words) if are_numbered(words) else every
+
+    return read_iob(map("\t".join, columns()))
+
+
+def are_numbered(rows: list[list[str]]) -> bool:
+    """Whether the rows of a sentence begin with successive numbers, and have tags behind words."""
+    if not rows or not rows[0][0].isdecimal():
+        return False
+    first = int(rows[0][0])
+    return (len(rows) > 1 or first < 2) and all(
+        row[0] == str(number) and len(row) > 2 and TAG.fullmatch(row[2])
+        for number, row in enumerate(rows, first)
+    )
 
 
 def read_klue(lines: Iterable[str]) -> Iterator[dict[str, Any]]:

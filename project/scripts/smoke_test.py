@@ -26,7 +26,10 @@ print(json.dumps([doc.to_json() for doc in nlp.pipe(json.load(sys.stdin))]))
 def main(run: Path, package: Path) -> None:
     """Install PACKAGE, a directory, a wheel or a pattern of its name, with pip, and compare it with
     RUN/pipeline."""
-    [package] = package.parent.glob(package.name)  # pip writes versions in its own way
+    found = list(package.parent.glob(package.name))  # pip writes versions in its own way
+    if len(found) != 1:
+        raise ValueError(f"There must be one package {package}, but there are {len(found)}.")
+    [package] = found
     name = package.name.split("-")[0]
     [first, *_] = sorted((run / "corpus").glob("*/test.spacy"))
     docs = DocBin().from_disk(first).get_docs(spacy.blank("en").vocab)

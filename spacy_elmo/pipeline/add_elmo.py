@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from spacy.language import DEFAULT_CONFIG
-from spacy.util import copy_config, get_sourced_components, load_model_from_config
+from spacy.util import (
+    copy_config,
+    get_lang_class,
+    get_sourced_components,
+    load_model_from_config,
+)
 from thinc.api import Config
 
 from ..weights.find import WeightsNotFoundError, find_weights
@@ -185,9 +190,10 @@ def put_elmo_first(new: Config, places: Sequence[Place], note: Note) -> None:
         pipeline.remove(name)
         pipeline.insert(0, name)
         note(f"{name}: now first in the pipeline")
-    training = new["training"]
+    training = new.interpolate()["training"]
     if name in training["frozen_components"] and name not in training["annotating_components"]:
-        training["annotating_components"].append(name)
+        annotating = [*training["annotating_components"], name]
+        new["training"]["annotating_components"] = annotating
         note(f"{name}: one of the annotating_components now, because it is frozen and listened to")
     if new["nlp"]["batch_size"] == DEFAULT_CONFIG["nlp"]["batch_size"]:
         new["nlp"]["batch_size"] = BATCH_SIZE
@@ -331,4 +337,6 @@ def check_language(config: Config) -> None:
     with suppress(WeightsNotFoundError):  # a trained pipeline contains its own
         card, block = find_weights(weights).card(), f"[components.{name}.model]"
         warn_of_language(config["nlp"]["lang"], card, weights, block)
-        warn_of_tokenizer(config, card, weights)
+        nlp = config["nlp"]
+        own = nlp["tokenizer"]["@tokenizers"]
+        warn_of_tokenizer(get_lang_class(nlp["lang"]), own, card, weights)

@@ -10,6 +10,7 @@ from weakref import ref
 import srsly
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
+from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
@@ -17,6 +18,7 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 
 from ..bilm.torch_precision import rounding
+from ..text.readers import BY_RULES
 from ..text.segments import chunks
 from ..util.settings import check_choice
 from ..util.threads import results_ahead, steady_threads
@@ -66,6 +68,7 @@ class Elmo(Tok2Vec):
     """
 
     hide_labels = True  # there are none, and nlp.meta should not list them
+    _tokenizer_is_checked = False
 
     def __init__(
         self,
@@ -158,7 +161,8 @@ class Elmo(Tok2Vec):
         if outputs and self.model.has_dim("nO") is None:
             self.model.set_dim("nO", outputs[0].tensor.shape[1])
         check_tensor_listeners(self)
-        self._read_card()
+        self._check_tokenizer()
+        self._add_sources()
         return outputs
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
@@ -279,7 +283,7 @@ class Elmo(Tok2Vec):
         if nlp is not None:
             begin_to_learn(self, nlp)
         self._warn_of_settings_without_effect()
-        self._read_card()
+        self._add_sources()
         validate_get_examples(get_examples, "Elmo.initialize")
         # Not by a sample, as spaCy's Tok2Vec does: its Docs may lack the sentences to read.
         set_up(self.model.get_ref("mix"), config.depth, config.width)
@@ -315,7 +319,7 @@ class Elmo(Tok2Vec):
             (Path(path) / name).write_text(text, encoding="utf-8")
         nlp, meta_json = self.doc_layers.nlp(), Path(path).parent / META
         self._card = None  # the user may have written another meta
-        if self._read_card() and nlp is not None and meta_json.is_file():
+        if self._add_sources() and nlp is not None and meta_json.is_file():
             # Such as those of weights that were loaded now: spaCy has written its meta already.
             meta = srsly.read_json(meta_json)
             if self.name in meta.get("components", ()):
@@ -347,16 +351,25 @@ class Elmo(Tok2Vec):
                     raise ValueError("a part of its model is missing")
                 check_parameters(mix, shim.config.depth)
         self.doc_layers.are_known = False
-        self._read_card()
+        self._add_sources()
 
-    def _read_card(self) -> bool:
-        """Read the card of loaded weights, once: warn of another tokenizer, add the sources to the
-        pipeline's meta, and return whether there were new ones."""
+    def _check_tokenizer(self) -> None:
+        """Warn, once, if the pipeline has another tokenizer than the weights were trained with."""
+        nlp = self.doc_layers.nlp()
+        if nlp is None or not self.shim.is_loaded or self._tokenizer_is_checked:
+            return
+        self._tokenizer_is_checked = True
+        own = nlp.config["nlp"]["tokenizer"]["@tokenizers"]
+        if isinstance(nlp.tokenizer, Tokenizer) == (own == BY_RULES):  # else it was replaced later
+            warn_of_tokenizer(type(nlp), own, self.shim.card, self.shim.settings.weights)
+
+    def _add_sources(self) -> bool:
+        """Add the sources of loaded weights, once, to the pipeline's meta, and return whether
+        there were new ones."""
         nlp = self.doc_layers.nlp()
         if nlp is None or not self.shim.is_loaded or self._card is self.shim.card:
             return False
         self._card = self.shim.card
-        warn_of_tokenizer(nlp.config, self._card, self.shim.settings.weights)
         sources = nlp.meta.get("sources") or []
         new = [source for source in self._card.meta.get("sources", []) if source not in sources]
         if new:

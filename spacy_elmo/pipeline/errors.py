@@ -9,7 +9,6 @@ from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import get_lang_class
 from spacy.vocab import Vocab
 
 from ..util.files import is_of_data
@@ -158,25 +157,26 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> None
     )
 
 
-def warn_of_tokenizer(config: dict[str, Any], card: Card, weights: object) -> None:
+def warn_of_tokenizer(language: type[Language], own: str, card: Card, weights: object) -> None:
     """Warn of a pipeline that has its language's own tokenizer, if the weights had another one.
 
     Args:
-        config: of the pipeline.
+        language: class of the pipeline.
+        own: registered name of its tokenizer.
         card: of the weights.
         weights: the setting.
     """
-    lang, trained = config["nlp"]["lang"], card.meta.get("tokenizer")
-    if not lang or lang != card.meta.get("lang") or not trained:
-        return
-    default = get_lang_class(lang).default_config["nlp"]["tokenizer"]
-    own = config["nlp"].get("tokenizer", default).get("@tokenizers")
+    trained, default = card.meta.get("tokenizer"), language.default_config["nlp"]["tokenizer"]
     # Another one than the language's, which the user has chosen, may make the same words.
-    if own == default["@tokenizers"] != trained:
+    if (
+        trained
+        and language.lang == card.meta.get("lang")
+        and own == default["@tokenizers"] != trained
+    ):
         warnings.warn(
             f"The pipeline's tokenizer is '{own}', but the ELMo weights '{weights}' were trained "
-            f"on the words of '{trained}'. Set @tokenizers in [nlp.tokenizer] to that, or take "
-            f"weights that were trained with the pipeline's tokenizer.",
+            f"on the words of '{trained}'. For texts, set @tokenizers in [nlp.tokenizer] to that, "
+            f"or take weights that were trained with the pipeline's tokenizer.",
             UserWarning,
             stacklevel=2,  # the callers' callers are decorators
         )

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from spacy_elmo.lm.head import save_head
 from spacy_elmo.lm.vocabulary import Vocabulary
@@ -28,15 +29,18 @@ def test_arms_of_equal_time(run: Run, data: Path, tmp_path: Path) -> None:
     arguments = (data, start, text, out, "--seconds", 4)
     slow, fast = (f"{name}:{quick},training.learning_rate" for name in ("slow", "fast"))
     muon = f"muon:{quick},muon=0.02,training.learning_rate=1e-9"
-    run("core_hours", *arguments, f"{slow}=1e-9", f"{fast}=0.02", muon)
+    has_muon = hasattr(torch.optim, "Muon")
+    run("core_hours", *arguments, f"{slow}=1e-9", f"{fast}=0.02", *([muon] if has_muon else []))
     found = [json.loads(line) for line in (out / "results.jsonl").open()]
-    assert [row["arm"].partition(":")[0] for row in found] == ["start", "slow", "fast", "muon"]
-    begun, same, learned, by_muon = found
-    for row in (same, learned, by_muon):
+    names = [row["arm"].partition(":")[0] for row in found]
+    assert names == ["start", "slow", "fast", "muon"][: 3 + has_muon]
+    begun, same, learned, *by_muon = found
+    for row in (same, learned, *by_muon):
         assert 4 <= row["seconds"] < 6 and row["words"] > 64
     assert same["enwiki"] == pytest.approx(begun["enwiki"], rel=0.01)
     assert learned["enwiki"] < begun["enwiki"] / 2  # it has read this very text
-    assert by_muon["enwiki"] < begun["enwiki"] * 0.97  # with the matrices alone
+    for row in by_muon:
+        assert row["enwiki"] < begun["enwiki"] * 0.97  # with the matrices alone
     assert 0 <= learned["names"] <= 100 and 0 <= learned["blimp"] <= 100
     assert run("core_hours", *arguments, f"{fast}=0.02") == ""
     lines = run("core_hours", *arguments, "--table").splitlines()

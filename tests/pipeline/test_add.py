@@ -259,7 +259,9 @@ def test_tok2vec_is_kept_for_a_frozen_component(full: Config, weights: Path) -> 
 def test_a_frozen_elmo_annotates(quickstart: Config) -> None:
     quickstart["nlp"]["pipeline"] = ["elmo", "tok2vec", "tagger", "ner"]
     quickstart["components"]["elmo"] = {"factory": "elmo"}
-    quickstart["training"] = {"frozen_components": ["elmo"]}
+    quickstart["vars"] = {"frozen": ["elmo"], "annotating": []}
+    frozen, annotating = "${vars.frozen}", "${vars.annotating}"
+    quickstart["training"] = {"frozen_components": frozen, "annotating_components": annotating}
     notes: list[str] = []
     config = add_elmo(quickstart, note=notes.append)
     assert config["training"]["annotating_components"] == ["elmo"]

@@ -13,6 +13,7 @@ import pytest
 import spacy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import registry
 
@@ -281,6 +282,8 @@ def test_another_tokenizer_warns_once(tmp_path):
     with pytest.warns(UserWarning, match=r"on the words of 'test\.SplitAt.*nlp\.token") as caught:
         nlp("A bank.")
         list(nlp.pipe(["one", "two"]))
+        for path in (tmp_path / "one", tmp_path / "two"):
+            nlp.to_disk(path)
     assert len(caught) == 1
 
     @registry.tokenizers(meta["tokenizer"])
@@ -295,6 +298,12 @@ def test_another_tokenizer_warns_once(tmp_path):
             nlp = spacy.blank("en", config=config)
             add_elmo(nlp, weights)
             nlp("A bank.")
+        nlp = make_nlp(weights)
+        nlp.tokenizer = lambda text: Doc(nlp.vocab, words=text.split())  # replaced later
+        nlp("A bank.")
+        nlp = Language()  # without a language
+        add_elmo(nlp, weights)
+        nlp("A bank.")
 
 
 def test_two_components(weights, tmp_path):

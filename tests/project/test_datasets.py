@@ -65,13 +65,18 @@ def test_entities_of_other_columns(tmp_path: Path) -> None:
         (tmp_path / name).write_text("\n".join(rows).replace("_", between), encoding="utf-8-sig")
         [first, *_] = read("ner", tmp_path / name)
         assert [(ent.text, ent.label_) for ent in first.ents] == expected
-    # Numbers are tokens where the first one has none; blanks behind a tag are not of it.
-    for name, rows in (("x.iob2", "1\tAnna\tB-PER\t-\t-\n2\t1814\tO\t-\t-\n"),
-                       ("x.iob2", "Anna\tNOUN\tB-PER \n1814\tNUM\tO\n")):  # fmt: skip
-        (tmp_path / name).write_text(rows, encoding="utf-8")
-        [doc] = read("ner", tmp_path / name)
+    # Successive numbers are no tokens, others are; blanks behind a tag are not of it.
+    for rows in (
+        "1\tAnna\tB-PER\t-\t-\n2\t1814\tO\t-\t-\n",
+        "0\tAnna\tB-PER\n1\t1814\tO\n",
+        "7\tAnna\tB-PER\t-\n8-9\tzum\tO\t-\n8\t1814\tO\t-\n",
+        "Anna\tNOUN\tB-PER \n1814\tNUM\tO\n",
+    ):
+        (tmp_path / "x.iob2").write_text(f"-DOCSTART-\tO\n\n{rows}\n1\tNUM\tO\nB\tN\tO\n")
+        [_, doc, last] = read("ner", tmp_path / "x.iob2")
         assert [token.text for token in doc] == ["Anna", "1814"]
         assert [(ent.text, ent.label_) for ent in doc.ents] == [("Anna", "PER")]
+        assert [token.text for token in last] == ["1", "B"]
     (tmp_path / "x.iob").write_text("A I-PER\nB I-PER\nC B-PER\nD I-LOC\n", encoding="utf-8")
     [doc] = read("ner", tmp_path / "x.iob")  # IOB1
     found = [(ent.text, ent.label_) for ent in doc.ents]
