@@ -122,6 +122,7 @@ TRAINED = {  # arms of `core_hours.py`
     "dropout": "dropout 0.1, not 0",
     "paragraphs": "paragraphs, not sentences",
     "order": "not shuffled",
+    "muon": "Muon (LSTM matrices), rate 0.001",
 }
 JUDGED = ("enwiki", "masc", "names", "blimp")
 
