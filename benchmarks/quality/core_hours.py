@@ -74,13 +74,14 @@ class AdamAndMuon(torch.optim.Adam):
     (Jordan et al. 2024; the length of an update as in Liu et al. 2025).
 
     Args:
-        parameters: all of them.
+        adam: an optimizer of all parameters, whose settings are taken.
         lstm: its matrices are ``(2, rows, columns)``.
         factor: Muon's learning rate, divided by Adam's.
     """
 
-    def __init__(self, parameters: list[nn.Parameter], lstm: nn.Module, factor: float):
-        super().__init__(parameters, betas=(0.9, 0.99), fused=True)
+    def __init__(self, adam: torch.optim.Adam, lstm: nn.Module, factor: float):
+        parameters = adam.param_groups[0]["params"]
+        super().__init__(parameters, betas=adam.defaults["betas"], fused=True)
         self.of_lstm = [p for p in lstm.parameters() if p.dim() == 3]
         matrices = [nn.Parameter(m) for p in self.of_lstm for m in self.matrices(p.detach())]
         self.muon = torch.optim.Muon(matrices, weight_decay=0, adjust_lr_fn="match_rms_adamw")
@@ -144,7 +145,7 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
         state = TrainState(model, head, training, group, sampler, student=student)
         if muon is not None:
             factor = muon / training.learning_rate
-            state.optimizer = AdamAndMuon(state.parameters, model.lstm, factor)
+            state.optimizer = AdamAndMuon(state.optimizer, model.lstm, factor)
         if checkpoint.exists():  # it has no momentum of Muon's
             state.progress, _ = read_progress(checkpoint)
             load_checkpoint(checkpoint, state.modules, state.optimizer, group.device)

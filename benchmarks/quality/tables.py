@@ -565,16 +565,16 @@ def language_minutes(path: Path = LANGUAGES, sentences: int = SENTENCES) -> Iter
     titles = (" / ".join(f"{n:,}" for n in sorted(each)) + " steps" for each in lengths)
     yield from head("", "task", *titles)
     for lang, both in several.items():
+        lasted = [language_results(path, sentences, minutes) for minutes in both]
+        plain = lasted[0].get((lang, own_text(lang), NOTHING), {})
+        elmo = [found[lang, own_text(lang), ELMO] for found in lasted]
         for task, label in LANGUAGE_TASKS.items():
-            cells = []
-            for minutes in both:
-                found = language_results(path, sentences, minutes)
-                plain, scores = (
-                    found.get((lang, own_text(lang), arm), {}).get(task, [])
-                    for arm in (NOTHING, ELMO)
-                )
-                gain = f"{mean(scores):.1f}, {reduction(plain, scores)}" if scores else NONE
-                cells.append(gain)
+            cells = [
+                f"{mean(each[task]):.1f}, {reduction(plain.get(task, []), each[task])}"
+                if task in each
+                else NONE
+                for each in elmo
+            ]
             if cells != [NONE, NONE]:
                 yield row(f"{LANGS[lang]} | {label}", cells, None, 1)
 
