@@ -31,9 +31,9 @@ class Score(NamedTuple):
     elmo: float
 
     @property
-    def corrected(self) -> float:
-        """The error reduction: the share of the errors that ELMo removes."""
-        return (self.elmo - self.plain) / (1 - self.plain) if self.plain < 1 else 0.0
+    def corrected(self) -> str:
+        """The error reduction: the share of the errors that ELMo removes, if there are any."""
+        return f"{(self.elmo - self.plain) / (1 - self.plain):.0%}" if self.plain < 1 else "–"
 
 
 def main(run: Path, tasks: str = ",".join(TASKS)) -> None:
@@ -57,7 +57,7 @@ def make_table(scores: list[Score]) -> str:
     """The scores as a table in Markdown."""
     lines = ["| task | score | without ELMo | with ELMo | error reduction |", "|---" * 5 + "|"]
     lines += [
-        f"| {s.task} | {s.measure} | {100 * s.plain:.1f} | {100 * s.elmo:.1f} | {s.corrected:.0%} |"
+        f"| {s.task} | {s.measure} | {100 * s.plain:.1f} | {100 * s.elmo:.1f} | {s.corrected} |"
         for s in scores
     ]
     return "\n".join(lines) + "\n"

@@ -104,8 +104,10 @@ def test_a_run_of_few_steps(data: Path, tmp_path: Path, run: Run) -> None:
     )
     run("languages", tmp_path, *given)
     assert (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines() == lines
-    run("languages", tmp_path, *given, "--settings", "narrow:model.dim=128,training.batch_words=64")
+    given += ["--bilm-steps", 7, "--settings", "narrow:model.dim=128,training.batch_words=64"]
+    run("languages", tmp_path, *given)
     [changed] = tmp_path.glob("de-novels-narrow-*/pretrained/model-best/config.json")
     assert json.loads(changed.read_text(encoding="utf-8"))["dim"] == 128
     [*_, last] = (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(last)["unit"]["settings"].startswith("narrow:")
+    assert json.loads(last)["found"]["bilm_steps"] == 7

@@ -197,6 +197,10 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             taught(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss, v=vector: [v(len(s)) for s in ss])
+    ragged = [[[1.0], [1.0, 2.0]]] * len(ALL)
+    for given, name in ((None, "NoneType"), (ragged, "list"), ([["a"]] * len(ALL), "list")):
+        with pytest.raises(ValueError, match=rf"array \(n_words, D\) .* it gave a {name}: "):
+            taught(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss, given=given: given)
     with pytest.raises(ValueError, match="vectors of 9 sentences for 10"):
         taught(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: teach(ss)[1:])
     with pytest.raises(ValueError, match=r"gave an array \(\d+,\) for"):

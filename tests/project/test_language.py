@@ -356,6 +356,14 @@ def test_clear_contexts_come_first() -> None:
     assert "- a **seal** b" in describe(clear)
 
 
+def test_no_errors_leave_none_to_reduce() -> None:
+    from scores import Score, make_table
+
+    right = [Score("tagger", "accuracy", 0.8, 0.9), Score("ner", "F1", 1.0, 1.0)]
+    rows = make_table(right).splitlines()[2:]
+    assert [row.split(" | ")[-1] for row in rows] == ["50% |", "– |"]
+
+
 def test_results_of_earlier_data_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A component that is no longer trained, and contexts of another word."""
     import assemble

@@ -84,11 +84,14 @@ def arrays_of(teacher: Teacher, sentences: list[list[str]]) -> list[np.ndarray |
     Raises:
         ValueError: they are not those of all sentences and words, or some are not finite.
     """
-    found: list[np.ndarray | None] = []
-    for vectors in teacher(sentences):
-        if isinstance(vectors, torch.Tensor):
-            vectors = vectors.detach().float().cpu().numpy()
-        found.append(None if vectors is None else np.asarray(vectors, dtype=np.float32))
+    given = teacher(sentences)
+    try:
+        found = [vectors if vectors is None else _float_array(vectors) for vectors in given]
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "[training.teacher] must give a list with an array (n_words, D) for each sentence, "
+            f"or None; it gave a {type(given).__name__}: {error}"
+        ) from error
     if len(found) != len(sentences):
         raise ValueError(
             f"[training.teacher] gave the vectors of {len(found)} sentences for {len(sentences)}; "
@@ -105,6 +108,12 @@ def arrays_of(teacher: Teacher, sentences: list[list[str]]) -> list[np.ndarray |
                 f"of each, all of the same size."
             )
     return found
+
+
+def _float_array(vectors: Any) -> np.ndarray:
+    if isinstance(vectors, torch.Tensor):
+        vectors = vectors.detach().float().cpu().numpy()
+    return np.asarray(vectors, dtype=np.float32)
 
 
 def vector_size(teacher: Teacher, reader: CorpusReader, max_words: int) -> tuple[int, float]:
