@@ -110,7 +110,6 @@ if __name__ == "__main__":  # not where a test reads the functions
             "Programming Language :: Python :: 3.11",
             "Programming Language :: Python :: 3.12",
             "Programming Language :: Python :: 3.13",
-            "Programming Language :: Python :: 3.14",
             "Topic :: Scientific/Engineering :: Artificial Intelligence",
             "Topic :: Text Processing :: Linguistic",
             "Typing :: Typed",
