@@ -15,7 +15,7 @@ def encode_cli(
     out: Annotated[Path, typer.Argument(help="File to write", metavar="OUT")],
     weights: options.BiLMName = "en_sm",
     pipeline: Annotated[str | None, typer.Option("--pipeline", "-p", help="Name or directory of a spaCy pipeline with an elmo component, to use instead of --weights. The components before it run too, for example to split sentences")] = None,
-    component: Annotated[str | None, typer.Option("--component", help="Component of the pipeline whose mix is used: an elmo component (default: the last one), or one that listens to it, such as the tagger")] = None,
+    component: Annotated[str | None, typer.Option("--component", help="Component of the pipeline whose mix is used: an elmo component (default: the last one), or one that listens to it, such as the tagger; of two mixes one, such as tagger.elmo or tagger.output_elmo")] = None,
     format: Annotated[str | None, typer.Option("--format", "-f", help="parquet, hdf5, npy or docbin (default: by the suffix of OUT, .parquet, .hdf5, .h5, .npy or .spacy)")] = None,
     layers: Annotated[str, typer.Option("--layers", help="mix (of all layers, as in doc.tensor), top or all")] = "mix",
     level: Annotated[str, typer.Option("--level", help="tokens, sentences or documents: what a vector belongs to. The last two are means of the words")] = "tokens",

@@ -15,11 +15,12 @@ from spacy.tokens import Doc, DocBin
 from thinc.api import to_numpy
 
 from ..pipeline.component import Elmo
-from ..pipeline.extensions import set_layers
+from ..pipeline.extensions import LAYERS, set_layers
 from ..pipeline.listener import ElmoListener
+from ..pipeline.mixes import name_in
 from ..pipeline.pipeline_parts import list_components, model_nodes
 from ..pipeline.predictions import Output, tokens_at_once
-from ..pipeline.stored_vectors import set_vectors
+from ..pipeline.stored_vectors import clear_vectors, set_vectors
 from ..text.readers import StoredDocs, blank_pipeline
 from ..text.segments import chunks, memory_zone, sentence_bounds
 from ..util.settings import Settings, one_of
@@ -103,9 +104,22 @@ class Encoder(Settings):
 
     @cached_property
     def listener(self) -> Any:
-        """The component's `ElmoListener`, whose mix is used; None if it has none."""
-        pipe = self.nlp.get_pipe(self.component) if self.component in self.nlp.pipe_names else None
-        return next(iter(model_nodes(pipe, ElmoListener)), None)
+        """The component's `ElmoListener`, whose mix is used; None if it has none.
+
+        Raises:
+            ValueError: it has several, and none of them is named; or none of that name.
+        """
+        pipes, component, part = dict(self.nlp.pipeline), self.component or "", ""
+        if component not in pipes:
+            component, _, part = component.rpartition(".")
+        pipe: Any = pipes.get(component)
+        found = {name_in(pipe.model, n.layers[0]): n for n in model_nodes(pipe, ElmoListener)}
+        if found and part not in found and (part or len(found) > 1):
+            names = " or ".join(f"'{component}.{name}'" for name in sorted(found))
+            raise ValueError(
+                f"component = {self.component!r} is not one mix of ELMo's layers: give {names}."
+            )
+        return found.get(part) or next(iter(found.values()), None)
 
     @cached_property
     def elmo(self) -> Elmo:
@@ -169,7 +183,8 @@ class Encoder(Settings):
             rows: texts, lists of words (one sentence each), or stored Docs.
 
         Raises:
-            ValueError: the pipeline has a component that cannot read them.
+            ValueError: the pipeline has a component that cannot read them, or the dtype is too
+                small for the vectors.
         """
         self.elmo.shim.bilm.word_cache.clear()
         self.elmo.store_layers = self.layers != "mix" or self.listener is not None
@@ -181,7 +196,12 @@ class Encoder(Settings):
             for batch in chunks(docs, tokens_at_once(self.elmo.shim), len(docs)):
                 for doc, output in zip(batch, self.elmo.predict(batch), strict=True):
                     some, array = self._pool(doc, self._select(output))
-                    array = array.astype(self.dtype, copy=False)
+                    with np.errstate(over="ignore"):
+                        array = array.astype(self.dtype, copy=False)
+                    if not np.isfinite(array).all():
+                        raise ValueError(
+                            f"Some vectors are too large for dtype = {self.dtype!r}: use float32."
+                        )
                     texts.append(some)
                     if self.docs:
                         self._store(doc, array, output)
@@ -226,8 +246,10 @@ class Encoder(Settings):
         """Put the vectors on a Doc: ``._.elmo``, or ``._.elmo_layers`` if these are all layers."""
         if self.layers == "all":
             layers: Any = np.ascontiguousarray(np.moveaxis(vectors, 0, 1))
-            set_layers(doc, layers, self.elmo.name)
+            clear_vectors(doc)  # of the component that has read the Doc of the corpus, if any
+            set_layers(doc, layers, self.elmo.name, self.elmo.shim.fingerprint())
         else:
+            doc.user_data.pop(LAYERS, None)
             own = self.layers == "mix" and self.listener is None
             compared = output.compared if own else None
             set_vectors(doc, vectors, compared=compared)  # type: ignore[arg-type]

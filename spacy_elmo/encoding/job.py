@@ -112,7 +112,13 @@ def encode(
         description.parent.mkdir(parents=True, exist_ok=True)
         write_json(description, {"settings": job})  # before any part: no part is without it
         parts.mkdir(exist_ok=True)
-        summary = encode_parts(read, parts, encoder, n_process, quiet)
+        try:
+            summary = encode_parts(read, parts, encoder, n_process, quiet)
+        except BaseException:
+            if not any(parts.glob("*.npz")):  # nothing to resume
+                shutil.rmtree(parts)
+                description.unlink()
+            raise
         WRITERS[format](out, sorted(parts.glob("*.npz")))
         state = summary._asdict()
         write_json(description, {"settings": job, **state})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -25,9 +26,11 @@ CONLLU = tuple(form + packing for form in (".conllu", ".conll") for packing in C
 PARQUET = ".parquet"
 SUFFIXES = (*TEXT_SUFFIXES, *CONLLU, PARQUET)
 FORMATS = f"{TEXT_FORMATS}, CoNLL-U (.conllu) or Parquet"
+NO_WORD = re.compile(r"\d+[-.]\d+")  # IDs of ranges and of empty nodes in CoNLL-U
 MAX_ROWS = 4096  # in a chunk, however short they are
 BYTES_PER_TOKEN = 5  # roughly, in text
-COLUMNS = {"tokens": "lists of strings", "text": "strings"}  # of Parquet; the first one counts
+# Of Parquet; the first one counts.
+COLUMNS = {"tokens": "lists of strings that are not empty", "text": "strings"}
 
 Row = str | list[str]  # a text to tokenize, or words
 
@@ -131,10 +134,11 @@ class RowFiles:
             yield from read_parquet(file)
         elif file.name.endswith(CONLLU):
             yield from ((None, words) for words in read_conllu(file))
-        elif self.tokenized or is_shard(file):
+        elif is_shard(file):
             yield from ((None, line.split()) for line in read_lines(file))
         else:
-            yield from ((None, text) for text in read_texts(file))
+            texts = read_texts(file)
+            yield from ((None, text.split() if self.tokenized else text) for text in texts)
 
 
 def make_sentence(vocab: Vocab, words: list[str], spaces: list[bool] | None = None) -> Doc:
@@ -170,12 +174,12 @@ def read_conllu(file: Path) -> Iterator[list[str]]:
             if words:
                 yield words
             words = []
-        elif fields[0].isdecimal() and len(fields) > 1:
+        elif fields[0].isdecimal() and len(fields) > 1 and fields[1]:
             words.append(fields[1])
-        elif not (line.startswith("#") or fields[0][:1].isdecimal()):
+        elif not (line.startswith("#") or (fields[1:] and NO_WORD.fullmatch(fields[0]))):
             raise ValueError(
-                f"Line {number} of {file} has no ID in its first column, as CoNLL-U requires: "
-                f"{line[:40]!r}."
+                f"Line {number} of {file} has no ID in its first column, or no word in its "
+                f"second, as CoNLL-U requires, with tabs between columns: {line[:40]!r}."
             )
     if words:
         yield words
@@ -228,6 +232,8 @@ def check_row(row: Any, column: str) -> Row:
     if row is None:
         return ""
     words = row if column == "tokens" else [row]
-    if isinstance(words, list) and all(isinstance(word, str) for word in words):
+    if isinstance(words, list) and all(
+        isinstance(word, str) and (word or column == "text") for word in words
+    ):
         return row
     raise ValueError(f"the column '{column}' has {shorten(row)}; expected {COLUMNS[column]}")

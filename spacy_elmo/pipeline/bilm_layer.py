@@ -23,6 +23,7 @@ from thinc.api import (
 from thinc.types import Floats3d, FloatsXd
 
 from ..bilm.config import BiLMConfig
+from ..bilm.fingerprint import fingerprint
 from ..bilm.model import BiLM, State, weights_version
 from ..bilm.torch_precision import rounding
 from ..text.segments import DocPart, doc_parts
@@ -86,6 +87,8 @@ class BiLMShim(PyTorchShim):
         self._config: BiLMConfig | None = None
         self._card: Card | None = None
         self._language_is_checked = False
+        self._is_saved = False  # the biLM came with a saved component, not from `weights`
+        self._has_learned = False
 
     @property
     def config(self) -> BiLMConfig:
@@ -119,6 +122,12 @@ class BiLMShim(PyTorchShim):
                     self._take(found.load(), found.card(), found.statistics())
         return self._model
 
+    def begin_anew(self) -> None:
+        """Let a biLM that has been trained be loaded from `weights` again; one that came with a
+        saved component stays."""
+        if self._has_learned and not self._is_saved:
+            self._model, self._has_learned = None, False
+
     def _take(self, bilm: BiLM, card: Card, statistics: Statistics | None) -> None:
         """Use a biLM from now on, as the settings say."""
         self._config, self._card = self._fitting(bilm.config), card
@@ -137,6 +146,10 @@ class BiLMShim(PyTorchShim):
                 f"the setting (width = null) or set it to {config.width}."
             )
         return config
+
+    def fingerprint(self) -> str:
+        """Of the biLM, empty as long as it is not loaded, as by Docs without words."""
+        return fingerprint(self.bilm) if self.is_loaded else ""
 
     def state(self) -> State:
         """The state that each sentence starts from, h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``."""
@@ -269,6 +282,7 @@ class BiLMShim(PyTorchShim):
                 super().finish_update(optimizer)
             finally:
                 optimizer.learn_rate = learn_rate
+        self._has_learned = True
         self._clear_caches()
 
     @contextlib.contextmanager
@@ -313,6 +327,7 @@ class BiLMShim(PyTorchShim):
         copied = BiLMShim(self.settings)
         copied._config, copied._card, copied.comparison = self._config, self._card, self.comparison
         copied._language_is_checked = self._language_is_checked
+        copied._is_saved, copied._has_learned = self._is_saved, self._has_learned
         copied.device, copied._n_trainable = self.device, self._n_trainable
         if self._model is not None and self.settings.frozen:
             copied._model, copied.cache = self._model.share_weights(), self.cache
@@ -344,6 +359,7 @@ class BiLMShim(PyTorchShim):
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"The serialized elmo component is damaged: {error}") from error
         self._take(bilm, card, statistics)
+        self._is_saved = True
         return self
 
     def __reduce__(self) -> Any:

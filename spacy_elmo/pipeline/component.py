@@ -34,7 +34,7 @@ from .learned_from import begin_to_learn, check_tensor_listeners, take_along
 from .listener import ElmoListener
 from .pipeline_parts import model_nodes
 from .predictions import Output, predict_docs, tokens_at_once
-from .scalar_mix import check_parameters, set_up
+from .scalar_mix import begin_anew, check_parameters, set_up
 from .similarity import add_hooks
 from .stored_vectors import get_owners, set_vectors
 from .tensor_listeners import TensorListeners
@@ -197,7 +197,9 @@ class Elmo(Tok2Vec):
             owners = dict.fromkeys([self.doc_layers, *get_owners(doc)])
             set_vectors(doc, output.tensor, tuple(owners), is_cleaned, output.compared)
             if self.store_layers:
-                extensions.set_layers(doc, output.layers, self.name)  # type: ignore[arg-type]
+                extensions.set_layers(doc, output.layers, self.name, self.shim.fingerprint())  # type: ignore[arg-type]
+            elif extensions.stored_by(doc) == self.name:  # by another one of this name
+                doc.user_data.pop(extensions.LAYERS)
             if output.layers is not None and self.doc_layers.listeners:
                 self.doc_layers.add(doc, output.layers)
             if self.vectors == "elmo" or (self.vectors == "auto" and not doc.vocab.vectors.size):
@@ -256,7 +258,10 @@ class Elmo(Tok2Vec):
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]], *, nlp: Optional[Language] = None
     ) -> None:
-        """Load the weights and set up the mix.
+        """Load the weights and set up the mix. What has been learned before is forgotten.
+
+        But it stays if a component listens that is not initialized, and has learned from it. A
+        biLM that was loaded with a saved component stays, too.
 
         Args:
             get_examples: returns a sample of the training data.
@@ -270,6 +275,9 @@ class Elmo(Tok2Vec):
         if nlp is not None:
             self.doc_layers.nlp, self._card = ref(nlp), None
             self.tensor_listeners.check(self, nlp.vocab)
+        is_anew = nlp is None or {*self.listener_map} <= {*nlp.pipe_names}
+        if is_anew:
+            self.shim.begin_anew()
         _ = self.shim.bilm  # loaded now rather than in the middle of the training
         self.shim.unfreeze_top(None)  # what an earlier training has frozen
         self.doc_layers.end_batch(with_gradients=False)
@@ -286,7 +294,10 @@ class Elmo(Tok2Vec):
         self._add_sources()
         validate_get_examples(get_examples, "Elmo.initialize")
         # Not by a sample, as spaCy's Tok2Vec does: its Docs may lack the sentences to read.
-        set_up(self.model.get_ref("mix"), config.depth, config.width)
+        mix = self.model.get_ref("mix")
+        if is_anew:
+            begin_anew(mix)
+        set_up(mix, config.depth, config.width)
         self.model.initialize()
 
     def _warn_of_settings_without_effect(self) -> None:

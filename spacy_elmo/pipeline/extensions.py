@@ -82,14 +82,22 @@ def _removed_from(obj: Doc | Span | Token, value: Any) -> Doc:
     return obj
 
 
-def set_layers(doc: Doc, layers: Floats3d, component: str) -> None:
-    """Store all layers on a Doc, with the component's name and a mark of the tokens."""
-    doc.user_data[LAYERS] = {"layers": layers, "component": component, "tokens": token_hash(doc)}
+def set_layers(doc: Doc, layers: Floats3d, component: str, bilm: str) -> None:
+    """Store all layers on a Doc, with the component's name, the fingerprint of its biLM and a mark
+    of the tokens."""
+    doc.user_data[LAYERS] = {
+        "layers": layers, "component": component, "bilm": bilm, "tokens": token_hash(doc)
+    }  # fmt: skip
 
 
 def stored_by(doc: Doc) -> str | None:
     """Name of the component whose layers are stored on a Doc."""
     return doc.user_data.get(LAYERS, {}).get("component")
+
+
+def stored_bilm(doc: Doc) -> str:
+    """Fingerprint of the biLM whose layers are stored on a Doc, empty if it is not known."""
+    return str(doc.user_data.get(LAYERS, {}).get("bilm") or "")
 
 
 def get_layers(obj: Doc | Span | Token) -> Any:

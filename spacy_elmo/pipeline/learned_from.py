@@ -93,6 +93,24 @@ def mismatch(
     return None
 
 
+def check_stored(listener: Model, bilm: str) -> None:
+    """Raise a ValueError if stored layers are of another biLM than a listener has learned from.
+
+    Args:
+        listener: an `ElmoListener`.
+        bilm: fingerprint of the layers', empty if it is not known.
+    """
+    known = listener.attrs.get(ATTRIBUTE)
+    if isinstance(known, LearnedFrom):
+        known = known.facts()
+    if bilm and isinstance(known, dict) and known.get("bilm", bilm) != bilm:
+        raise ValueError(
+            f"A component has learned from the biLM '{known.get('name')}', but the layers that are "
+            f"stored on the Doc are those of another. Run the pipeline's elmo component on the "
+            f"Doc, or remove them: doc._.elmo_layers = None."
+        )
+
+
 def check_listener(elmo: Any, component: str, listener: Model) -> None:
     """Raise a ValueError if a listener does not fit the vectors of an elmo component.
 

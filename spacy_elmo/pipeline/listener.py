@@ -12,9 +12,9 @@ from thinc.types import Floats2d, Floats3d
 
 from . import errors, extensions
 from .doc_layers import DocLayers
-from .learned_from import forget, mismatch
+from .learned_from import check_stored, forget, mismatch
 from .pipeline_parts import find_component
-from .scalar_mix import MixModel
+from .scalar_mix import MixModel, begin_anew
 from .stored_vectors import get_owners
 
 
@@ -128,6 +128,7 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         if is_train and source is not None and doc in source.batch:
             layers = source.batch.layers(doc)
         if layers is None and self._may_be_own(doc):
+            check_stored(self, extensions.stored_bilm(doc))
             layers = extensions.get_layers(doc)
         if layers is None and any(doc is sample for sample in self.samples):
             # Shapes are being inferred; the values do not matter.
@@ -202,6 +203,10 @@ def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
     """Begin to learn: note the Docs of this call as samples, which no component has read, and the
     biLM."""
     forget(model)
+    begin_anew(model.layers[0])
+    for source in model.links[-1:]:
+        if (shim := source.shim()) is not None and shim.is_loaded:
+            model.set_shape(shim.config.depth, shim.config.width)
     if not X:
         return
     vocab = X[0].vocab

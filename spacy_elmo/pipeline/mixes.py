@@ -41,7 +41,7 @@ def mixes(nlp: Language) -> list[Mix]:
     found = []
     for component, pipe in nlp.components:
         nodes = [n for n in model_nodes(pipe, Model) if n.name == NAME]
-        names = [_name(pipe.model, node) for node in nodes]  # type: ignore[attr-defined]
+        names = [name_in(pipe.model, node) for node in nodes]  # type: ignore[attr-defined]
         for index, (node, name) in enumerate(zip(nodes, names, strict=True)):
             if node.has_param("w"):
                 gamma: Any = node.get_param("gamma")
@@ -52,8 +52,8 @@ def mixes(nlp: Language) -> list[Mix]:
     return found
 
 
-def _name(model: Model, mix: Model) -> str:
-    """The name of the smallest part of a component's model that the mix is in."""
+def name_in(model: Model, mix: Model) -> str:
+    """The name that a component's model has for the smallest part of it that a mix is in."""
     parent = next((node for node in model.walk() if mix in node.layers), None)
     if parent is model:  # an elmo component
         return "doc.tensor"

@@ -107,7 +107,14 @@ def forward(
 
 def init(model: MixModel, X: Optional[List[Floats3d]] = None, Y: Any = None) -> None:
     if X:
+        begin_anew(model)
         set_up(model, X[0].shape[0], X[0].shape[2])
+
+
+def begin_anew(model: MixModel) -> None:
+    """Drop what was learned: `set_up` begins with the settings, perhaps for another biLM."""
+    for name in ("w", "gamma"):
+        model.set_param(name, None)
 
 
 def set_up(model: MixModel, depth: int, width: int) -> None:
@@ -119,10 +126,9 @@ def set_up(model: MixModel, depth: int, width: int) -> None:
             f"the layers of this biLM are numbered from 0, the token layer, to {depth - 1}, the "
             f"top",
         )
-    if not model.has_dim("nO"):
-        model.set_dim("nO", width)
     if model.has_param("w"):
         return
+    model.set_dim("nO", width, force=True)
     weights = [0.0] * depth
     if settings.initial_weights is not None:
         weights = list(settings.initial_weights)
@@ -131,8 +137,10 @@ def set_up(model: MixModel, depth: int, width: int) -> None:
             f"The mix's setting initial_weights has {len(weights)} weights, but the biLM has "
             f"{depth} layers (the token layer included). Give one for each, or null."
         )
-    model.set_param("w", model.ops.asarray1f(weights))
-    model.set_param("gamma", model.ops.asarray1f([settings.gamma]))
+    for name, values in (("w", weights), ("gamma", [settings.gamma])):
+        model.set_param(name, model.ops.asarray1f(values))
+        if model.has_grad(name):  # of what was learned before, perhaps of another biLM
+            model.set_grad(name, model.ops.alloc1f(len(values)))
 
 
 def check_parameters(model: MixModel, depth: int) -> None:

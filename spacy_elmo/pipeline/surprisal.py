@@ -42,8 +42,15 @@ def make_surprisal(
     """The factory ``elmo_surprisal``; no file is opened here.
 
     Raises:
-        ValueError: the extension of Tokens is another, which would show other values.
+        ValueError: the extension of Tokens is another, which would show other values; or another
+            component of the pipeline writes there.
     """
+    for other, component in nlp.components:
+        if isinstance(component, ElmoSurprisal) and other != name:
+            raise ValueError(
+                f"The component '{other}' writes Token._.surprisal already, and '{name}' would "
+                f"replace its values. For both directions, use spacy_elmo.LanguageModel."
+            )
     if any(Token.get_extension("surprisal")):
         raise ValueError(
             "The extension Token._.surprisal is another than that of the component "

@@ -22,9 +22,17 @@ from ..util.workers import map_in_processes
 from ..weights.layout import Weights
 from .corpus_reader import CorpusReader
 from .segments import ZONE_CHARACTERS, ZONE_SIZE, chunks, sentence_bounds, split_text
-from .shards import COMPRESSIONS, Paths, find_files, read_lines, split_at_spaces
+from .shards import (
+    COMPRESSIONS,
+    JSONL,
+    NO_TEXT,
+    Paths,
+    find_files,
+    has_suffix,
+    read_lines,
+    split_at_spaces,
+)
 
-JSONL = (".jsonl", ".ndjson", ".jsonlines")
 FORMATS = "plain text (.txt), JSONL (.jsonl), either also .gz, .xz or .zst, or .spacy"
 TEXT_SUFFIXES = (
     ".spacy",
@@ -157,10 +165,11 @@ def read_paragraphs(path: Path) -> Iterator[str]:
 
 
 def _is_jsonl(path: Path) -> bool:
-    suffixes = {suffix.lower() for suffix in path.suffixes}
-    if ".json" in suffixes:
+    if has_suffix(path, [".json"]):
         raise ValueError(f"{path}: JSON is read line by line; make it a .jsonl file.")
-    return not suffixes.isdisjoint(JSONL)
+    if has_suffix(path, NO_TEXT):
+        raise ValueError(f"'{path}' is not text: expected {FORMATS}.")
+    return has_suffix(path, JSONL)
 
 
 def read_texts(path: Path) -> Iterator[str]:
@@ -170,11 +179,10 @@ def read_texts(path: Path) -> Iterator[str]:
         ValueError: the file cannot be read, or a line is not such JSON.
     """
     is_jsonl = _is_jsonl(path)
-    lines = (line.removeprefix("\ufeff") for line in read_lines(path))  # the byte order mark
     if not is_jsonl:
-        yield from (line.removesuffix("\r") for line in lines)
+        yield from (line.removesuffix("\r") for line in read_lines(path))
         return
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
         try:

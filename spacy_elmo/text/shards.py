@@ -19,6 +19,8 @@ META = "meta.json"  # describes the shards beside it
 META_KEYS = ("lang", "tokenizer")
 MAX_LINE = 10_000_000  # characters; spaCy itself refuses texts of more than a million
 COMPRESSIONS = ("", ".gz", ".xz", ".zst")
+JSONL = (".jsonl", ".ndjson", ".jsonlines")
+NO_TEXT = (".spacy", ".conllu", ".conll", ".parquet")
 Paths = str | Path | Sequence[str | Path]
 SUFFIXES = {"gz": ".txt.gz", "xz": ".txt.xz", "zst": ".txt.zst", "none": ".txt"}
 
@@ -50,6 +52,8 @@ def read_lines(path: Path) -> Iterator[str]:
         lines = iter(lambda: file.readline(MAX_LINE + 1), "")
         for number, line in enumerate(lines, 1):
             text = line.rstrip("\n")
+            if number == 1 and not is_shard(path):
+                text = text.removeprefix("\ufeff")  # the byte order mark
             if len(text) > MAX_LINE:
                 raise ValueError(f"line {number:,} has more than {MAX_LINE:,} characters")
             yield text
@@ -93,7 +97,14 @@ class Shards(CorpusReader):
             "a text file or a directory of .txt, .txt.gz, .txt.xz or .txt.zst files, as `python -m "
             "spacy elmo tokenize` writes them"
         )
-        return find_files(self.paths, tuple(SUFFIXES.values()), "shards", wanted)
+        files = find_files(self.paths, tuple(SUFFIXES.values()), "shards", wanted)
+        for file in files:
+            if has_suffix(file, (*NO_TEXT, *JSONL, ".json")):
+                raise ValueError(
+                    f"'{file}' is not tokenized text, a sentence per line with spaces between "
+                    f"words: its format is another one."
+                )
+        return files
 
     def read(self, file: Path) -> Iterator[list[str]]:
         return filter(None, map(str.split, read_lines(file)))
@@ -105,6 +116,11 @@ class Shards(CorpusReader):
             data = read_json(meta) if meta.exists() else {}
             facts.append({(key, data[key]) for key in META_KEYS if isinstance(data.get(key), str)})
         return dict(sorted(set.intersection(*facts)))
+
+
+def has_suffix(file: Path, suffixes: Iterable[str]) -> bool:
+    """Tell if a file has one of some suffixes, perhaps before that of its compression."""
+    return not {suffix.lower() for suffix in file.suffixes}.isdisjoint(suffixes)
 
 
 def is_shard(file: Path) -> bool:

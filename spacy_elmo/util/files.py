@@ -116,6 +116,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """
     if not path.parent.exists():
         raise FileNotFoundError(f"There is no directory '{path.parent}' to write '{path.name}' to.")
+    if path.is_dir():
+        raise IsADirectoryError(f"'{path}' is a directory: name a file to write.")
     with _workplace(path.parent) as place:
         temporary = place / path.name
         yield temporary
@@ -152,9 +154,11 @@ def atomic_directory(path: Path) -> Iterator[Path]:
         The temporary directory, empty.
 
     Raises:
-        OSError: it cannot be written, or is a mount point, which cannot be replaced.
+        OSError: it cannot be written, or is a file, or a mount point, which cannot be replaced.
     """
     path = Path(os.path.realpath(path))
+    if path.is_file():
+        raise FileExistsError(f"'{path}' is a file: name a directory to write.")
     if os.path.ismount(path):
         raise OSError(f"'{path}' is a mount point and cannot be replaced: name a directory in it.")
     path.parent.mkdir(parents=True, exist_ok=True)

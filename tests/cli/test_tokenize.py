@@ -180,6 +180,15 @@ def test_json_without_a_text(tmp_path: Path) -> None:
         assert not read_left(tmp_path / "out")
 
 
+def test_other_formats(tmp_path: Path) -> None:
+    path = tmp_path / "text.conllu"
+    path.write_text("1\tA\t_\n")
+    result = run(path, tmp_path / "out")
+    assert result.exit_code == 1
+    assert "is not text: expected plain text" in " ".join(result.output.split())
+    assert not read_left(tmp_path / "out")
+
+
 def read_left(out: Path) -> list[Path]:
     return list(out.iterdir()) if out.exists() else []
 

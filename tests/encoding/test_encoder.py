@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
+import spacy_elmo
 from spacy_elmo import Encoder
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.kernel import lstm as kernel
@@ -141,6 +142,34 @@ def test_a_trained_pipeline(trained: Path) -> None:
             Encoder(pipeline=str(trained), component=component)(texts)
 
 
+def test_a_component_with_two_mixes(weights: str, tmp_path: Path) -> None:
+    nlp = make_nlp(weights, store_layers=True)
+    listener = {"@architectures": "spacy-elmo.ElmoListener.v1"}
+    parts = {"embed": None, "encode": {"@architectures": "spacy.MaxoutWindowEncoder.v2"}}
+    parts["encode"] |= {"width": 8, "depth": 1, "window_size": 1, "maxout_pieces": 2}
+    mixes = {"elmo": {**listener, "layers": 0}, "output_elmo": {**listener, "layers": "top"}}
+    tok2vec = {"@architectures": "spacy-elmo.Tok2Vec.v1", **mixes, **parts}
+    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}
+    nlp.add_pipe("tagger", config={"model": model})
+    example = Example.from_dict(nlp.make_doc("A b"), {"tags": ["X", "Y"]})
+    nlp.initialize(lambda: [example])
+    nlp.to_disk(tmp_path)
+    layers = nlp("A b")._.elmo_layers
+    for name, number in (("elmo", 0), ("output_elmo", -1)):
+        [found] = Encoder(pipeline=str(tmp_path), component=f"tagger.{name}")(["A b"])
+        assert max_difference([found], [layers[number]]) <= TOLERANCE
+    for name in ("tagger", "tagger.mix"):
+        with pytest.raises(ValueError, match=r"give 'tagger\.elmo' or 'tagger\.output_elmo'"):
+            Encoder(pipeline=str(tmp_path), component=name)(["A b"])
+
+
+def test_too_large_for_half_precision(weights: str, tmp_path: Path) -> None:
+    make_nlp(weights, gamma=1e6).to_disk(tmp_path)
+    assert np.isfinite(Encoder(pipeline=str(tmp_path))(["A bank"])[0]).all()
+    with pytest.raises(ValueError, match="too large for dtype = 'float16': use float32"):
+        Encoder(pipeline=str(tmp_path), dtype="float16")(["A bank"])
+
+
 def test_a_text_alone_is_refused(weights: str) -> None:
     with pytest.raises(ValueError, match=r"Give a list of texts, .* found the text 'a b'"):
         Encoder(weights)("a b")
@@ -203,6 +232,25 @@ def test_docs(weights: str) -> None:
     read = list(DocBin().from_bytes(block.docs).get_docs(nlp.vocab))
     ours, theirs = [d._.elmo_layers for d in read], [d._.elmo_layers for d in docs]
     assert max_difference(ours, theirs) <= TOLERANCE
+
+
+def test_nothing_of_another_bilm_stays_on_docs(weights: str, tmp_path: Path) -> None:
+    other = str(write_weights(tmp_path / "other", seed=7))
+    nlp, path = make_nlp(weights, store_layers=True), tmp_path / "docs.spacy"
+    DocBin(docs=[nlp("A bank")], store_user_data=True).to_disk(path)
+
+    def encoded(layers: str) -> Doc:
+        spacy_elmo.encode(path, tmp_path / f"{layers}.spacy", weights=other, layers=layers)
+        return next(DocBin().from_disk(tmp_path / f"{layers}.spacy").get_docs(nlp.vocab))
+
+    every, top = encoded("all"), encoded("top")
+    with pytest.raises(ValueError, match="no ELMo vectors"):
+        _ = every._.elmo
+    with pytest.raises(ValueError, match="no ELMo layers"):
+        _ = top._.elmo_layers
+    again = make_nlp(other)(nlp("A bank"))
+    with pytest.raises(ValueError, match="no ELMo layers"):
+        _ = again._.elmo_layers
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,8 @@ def test_a_tokenizer_that_has_changed(
     assert not out.exists()
 
 
-def broken_off(*arguments: Any) -> None:
+def broken_off(corpus: Any, parts: Path, *arguments: Any) -> None:
+    (parts / "00000000.npz").touch()
     raise ValueError("broken off")
 
 
@@ -219,6 +220,12 @@ def test_failures(text: Path, tmp_path: Path, weights: str) -> None:
         assert result.exit_code == 1, result.output
         assert message.replace(" ", "") in "".join(result.output.split())
     assert list(tmp_path.glob("out*")) == []
+    text.write_bytes(b"gr\xfc\xdfe\n")
+    with pytest.raises(ValueError, match=r"Cannot read .*UTF-8"):
+        spacy_elmo.encode(text, tmp_path / "out.npy", weights=weights)
+    assert list(tmp_path.glob("out*")) == []
+    text.write_text("A word\n", encoding="utf-8")
+    assert spacy_elmo.encode(text, tmp_path / "out.npy", weights=weights) == (1, 2)
 
 
 def test_missing_libraries(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,8 +64,12 @@ def test_a_row_for_each_sentence_of_conllu(tmp_path: Path) -> None:
     path.write_text(CONLLU, encoding="utf-8")
     assert rows(path)[1] == [["vamos", "nos"], ["al"]]
     path.write_text("no columns\n")
-    with pytest.raises(ValueError, match=r"Line 1 of .*a\.conllu has no ID in its first column"):
-        rows(path)
+    for line in ("no columns", "1 vamos VERB", "1", "1\t\tVERB", "1-2 vamonos"):
+        path.write_text(f"# text = a\n{line}\n")
+        with pytest.raises(ValueError, match=r"Line 2 of .*a\.conllu has no ID in its first colu"):
+            rows(path)
+    path.write_text(CONLLU, encoding="utf-8-sig")
+    assert rows(path)[1] == [["vamos", "nos"], ["al"]]
 
 
 def test_shards_are_not_tokenized(tmp_path: Path) -> None:
@@ -77,6 +81,10 @@ def test_shards_are_not_tokenized(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_text("a.b c\n\nd\n")
     assert rows(path, tokenized=True)[1] == [["a.b", "c"], [], ["d"]]
+    path.write_text("a.b c\n", encoding="utf-8-sig")
+    assert rows(path, tokenized=True)[1] == [["a.b", "c"]]
+    (tmp_path / "a.jsonl").write_text('{"text": "a.b c"}\n')
+    assert rows(tmp_path / "a.jsonl", tokenized=True)[1] == [["a.b", "c"]]
 
 
 def test_parquet_with_and_without_ids(tmp_path: Path) -> None:
@@ -231,6 +239,15 @@ def test_docs_keep_what_they_have(tmp_path: Path) -> None:
     assert [[t.text for t in doc] for doc in read] == [[t.text for t in doc] for doc in docs]
     assert [t.tag_ for t in read[0]] == ["X", "Y"]
     assert [len(list(doc.sents)) for doc in read[:1]] == [2]
+
+
+def test_words_are_not_empty(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"tokens": [["a", ""]]}), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"a\.parquet: the column 'tokens' has .*not empty"):
+        rows(tmp_path)
 
 
 def test_nothing_there(tmp_path: Path) -> None:

@@ -505,6 +505,16 @@ def test_stored_layers_do_travel(weights: Path) -> None:
     assert tags(nlp.get_pipe("tagger")(arrived)) == tags(doc)
 
 
+def test_stored_layers_are_of_the_bilm_it_has_learned_from(weights: Path, tmp_path: Path) -> None:
+    nlp = make_pipeline(weights, listening(), store_layers=True)
+    start(nlp)
+    nlp(TEXT)
+    other = make_nlp(write_weights(tmp_path / "other", seed=1), store_layers=True)
+    data = other(TEXT).to_bytes(exclude=["user_hooks"])
+    with pytest.raises(ValueError, match="has learned from the biLM 'tiny', but the layers"):
+        nlp.get_pipe("tagger")(Doc(nlp.vocab).from_bytes(data))
+
+
 def test_other_weights_have_come_to_lie_where_those_were(own_weights: Path, tmp_path: Path) -> None:
     """What was saved is what counts, also for the shape of the listeners."""
     nlp = make_pipeline(own_weights, listening())

@@ -122,6 +122,8 @@ def test_weights_are_loaded_when_they_are_needed(tmp_path: Path) -> None:
 def test_settings(weights: Path) -> None:
     with pytest.raises(ValueError, match=r'direction is .both.; known are "forward", "backward"'):
         make_nlp(weights, direction="both")
+    with pytest.raises(ValueError, match=r"'elmo_surprisal' writes Token\._\.surprisal already"):
+        make_nlp(weights).add_pipe("elmo_surprisal", "backward")
     with pytest.warns(UserWarning, match="language is 'de', but the ELMo weights .* on 'en'"):
         make_nlp(weights, lang="de")("The bank")
 

@@ -1,5 +1,6 @@
 import pickle
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,12 +12,22 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from thinc.api import Adam, Config
 
-from .helpers import N_LAYERS, TOLERANCE, WIDTH, add_elmo, make_nlp, max_difference
+from .helpers import CONFIG as BILM
+from .helpers import (
+    N_LAYERS,
+    TOLERANCE,
+    WIDTH,
+    add_elmo,
+    make_nlp,
+    max_difference,
+    write_weights,
+)
 from .learning import (
     LISTENER,
     TEXT,
     WORDS,
     bilm_of,
+    listening,
     make_examples,
     make_inline,
     make_pipeline,
@@ -79,6 +90,35 @@ def test_learns_whatever_pytorch_is_set_to(weights):
         assert elmo(nlp.make_doc("The bank  was")).tensor.dtype == "float32"
     finally:
         torch.set_default_dtype(before)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_initialized_again_nothing_learned_is_left(weights, frozen):
+    """As of spaCy's own components: folds of a cross-validation know nothing of each other."""
+    nlp = make_pipeline(weights, listening(gamma=2.0), frozen=frozen)
+    found = []
+    for _ in range(2):
+        examples, optimizer = start(nlp)
+        elmo, tagger = nlp.get_pipe("elmo").model, nlp.get_pipe("tagger").model
+        found.append({**numbers(elmo), "tagger": mix_of(tagger).get_param("w").copy()})
+        assert mix_of(tagger).get_param("gamma")[0] == 2.0
+        for _ in range(3):
+            step(nlp, examples, optimizer)
+        assert mix_of(tagger).get_param("w").any()
+    assert found[0].keys() == found[1].keys()
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
+
+
+def test_initialized_again_for_another_bilm(weights, tmp_path):
+    nlp = make_pipeline(weights, listening())
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    one = write_weights(tmp_path / "one", config=replace(BILM, n_layers=1))
+    nlp.replace_pipe("elmo", "elmo", config={"model": {"weights": str(one)}})
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    assert len(mix_of(nlp.get_pipe("tagger").model).get_param("w")) == 2
+    assert nlp(TEXT)[0].tag_
 
 
 def test_initialized_before_there_are_sentences(weights):

@@ -105,6 +105,15 @@ def test_files_of_shards(tmp_path: Path) -> None:
     assert Shards(str(tmp_path / "notes.md")).files() == [tmp_path / "notes.md"]
     with pytest.raises(ValueError, match=r"No shards at '.*nowhere'"):
         Shards(tmp_path / "nowhere").files()
+    for name in ("a.jsonl", "a.json.gz", "a.conllu", "a.spacy", "A.PARQUET"):
+        (tmp_path / name).touch()
+        with pytest.raises(ValueError, match=f"{name}' is not tokenized text"):
+            Shards(tmp_path / name).files()
+
+
+def test_a_byte_order_mark_is_no_part_of_a_word(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a b\n", encoding="utf-8-sig")
+    assert list(Shards(tmp_path).sentences()) == [["a", "b"]]
 
 
 def test_a_pattern_matches_texts_alone(tmp_path: Path) -> None:

@@ -239,10 +239,12 @@ def test_weights_are_found_after_a_kill(tmp_path: Path) -> None:
 def test_a_file_is_not_replaced_by_a_directory(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
     path.write_text("mine")
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match=r"file\.txt' is a file: name a directory"):
         write_directory(path, "one")
     assert path.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(OSError, match="is a directory: name a file"):
+        write_text(tmp_path, "mine")
 
 
 def test_a_link_to_a_directory_stays_one(tmp_path: Path) -> None:
