@@ -39,7 +39,8 @@ class Encoder(Settings):
         pipeline: directory or name of a spaCy pipeline with an elmo component, to use instead. Of
             its components, those before that one run too.
         component: a component of the pipeline: an elmo component (default: the last), or one with
-            an `ElmoListener`, whose mix is used.
+            an `ElmoListener`, whose mix is used; of several, one by its name in `mixes`, such as
+            ``"tagger.output_elmo"``.
         layers: ``"mix"``, ``"top"`` (the topmost) or ``"all"``.
         level: what vectors belong to: ``"tokens"``; ``"sentences"`` or ``"documents"``, the mean of
             their words.
