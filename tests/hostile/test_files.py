@@ -133,8 +133,9 @@ def test_deeply_nested_json_of_a_run(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"Line 1 of .*a\.jsonl"):
         list(read_paragraphs(tmp_path / "a.jsonl"))
     (tmp_path / "meta.json").write_text(NESTED)
+    (tmp_path / "a.txt").touch()
     with pytest.raises(ValueError, match=r"Cannot read .*meta\.json"):
-        Shards(tmp_path / "a.jsonl").card()
+        Shards(tmp_path / "a.txt").card()
 
 
 @pytest.mark.parametrize("scale", [1e38, -1e38])
