@@ -199,7 +199,7 @@ class Encoder(Settings):
                     some, array = self._pool(doc, self._select(output))
                     with np.errstate(over="ignore"):
                         array = array.astype(self.dtype, copy=False)
-                    if not np.isfinite(array).all():
+                    if self.dtype == "float16" and not np.isfinite(array).all():
                         raise ValueError(
                             f"Some vectors are too large for dtype = {self.dtype!r}: use float32."
                         )

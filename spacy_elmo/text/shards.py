@@ -49,11 +49,10 @@ def read_lines(path: Path) -> Iterator[str]:
             is longer than `MAX_LINE`; the message names it.
     """
     with reading("the UTF-8 text", path), open_text(path) as file:
+        mark = "" if is_shard(path) else "\ufeff"  # joined files have it on other lines, too
         lines = iter(lambda: file.readline(MAX_LINE + 1), "")
         for number, line in enumerate(lines, 1):
-            text = line.rstrip("\n")
-            if number == 1 and not is_shard(path):
-                text = text.removeprefix("\ufeff")  # the byte order mark
+            text = line.rstrip("\n").removeprefix(mark)
             if len(text) > MAX_LINE:
                 raise ValueError(f"line {number:,} has more than {MAX_LINE:,} characters")
             yield text

@@ -112,8 +112,8 @@ def test_files_of_shards(tmp_path: Path) -> None:
 
 
 def test_a_byte_order_mark_is_no_part_of_a_word(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a b\n", encoding="utf-8-sig")
-    assert list(Shards(tmp_path).sentences()) == [["a", "b"]]
+    (tmp_path / "a.txt").write_text("a b\n\ufeffc\n", encoding="utf-8-sig")  # two files, joined
+    assert list(Shards(tmp_path).sentences()) == [["a", "b"], ["c"]]
 
 
 def test_a_pattern_matches_texts_alone(tmp_path: Path) -> None:
