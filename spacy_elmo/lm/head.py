@@ -45,7 +45,7 @@ def load_head(setting: Setting) -> tuple[SoftmaxHead, Vocabulary]:
     words, tensors = source.head()
     with torch.device("meta"):
         head = SoftmaxHead(len(words), source.config().projection_dim)
-    name = f"The head of {source.where} ({len(words):,} words in {VOCAB})"
+    name = f"The head of {source.where} ({len(words):,} words in '{source.vocab}')"
     check_tensors(dict(head.state_dict()), tensors, name)
     order = special_first(words)
     if order is not None:

@@ -112,7 +112,8 @@ class TrainingSettings(Settings):
 
     ``teacher``: a block ``[training.teacher]`` that names a registered function (``@misc``) which
     gives another model's vectors of sentences, see `teacher.Teacher`; a linear map of the layers
-    learns them, too. ``teacher_weight``: of the distance, ``1 - cos`` for each word.
+    learns them, too. ``teacher_weight``: of the distance, ``1 - cos`` for each word, in the loss
+    that is logged.
     """
 
     title = "Config: [training]"

@@ -254,6 +254,9 @@ def test_words_of_the_softmax(own: Path, published: Path, tmp_path: Path) -> Non
     assert same_heads(tmp_path / "with", own)
     assert "left out" not in convert(published, tmp_path / "no-head", "--no-head")
     assert not find_weights(tmp_path / "no-head").has_head()
+    few = tmp_path / "few.txt"
+    few.write_text("<S>\n</S>\n<UNK>\n", encoding="utf-8")
+    refuses(published, tmp_path / "few", "--vocab", few, said=f"3 words in '{few}'")
 
 
 def test_words_for_nothing(own: Path, published: Path, tmp_path: Path) -> None:
