@@ -34,7 +34,7 @@ def add_cli(
     from spacy.util import import_file, load_config
 
     from ..pipeline.add_elmo import add_elmo
-    from ..util.files import write_text
+    from ..util.files import reading, write_text
 
     is_stdout, notes = str(out) == "-", list[str]()
     with options.report_errors("Cannot add ELMo", as_json=is_stdout):
@@ -43,8 +43,11 @@ def add_cli(
         if code is not None:
             import_file("python_code", code)
         path = config / "config.cfg" if config.is_dir() else config
+        overrides = parse_config_overrides(ctx.args)
+        with reading("the config", str(path)):  # which may be a pipe
+            loaded = load_config(path, overrides)
         made = add_elmo(
-            load_config(path, parse_config_overrides(ctx.args)),
+            loaded,
             weights=weights,
             frozen=frozen,
             light=light,

@@ -65,7 +65,16 @@ def test_errors_are_one_line(tmp_path: Path) -> None:
     code, stdout, stderr = run(path)
     assert (code, stdout) == (1, "")
     assert "Cannot add ELMo" in stderr and "No component can learn from ELMo" in stderr
-    assert "Could not read config file" in run(tmp_path / "gone.cfg")[2]
+    assert "Could not read config file" in " ".join(run(tmp_path / "gone.cfg")[2].split())
+
+
+@pytest.mark.parametrize("text", ["[nlp]\n[nlp]\n", '[nlp]\nlang = "en"\nlang = "en"\n', "\x80"])
+def test_a_config_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.cfg"
+    path.write_text(text, encoding="latin-1")
+    code, stdout, stderr = run(path)
+    assert (code, stdout) == (1, "")
+    assert "Cannot read the config" in stderr and path.name in "".join(stderr.split())
 
 
 def test_code_of_ones_own(tmp_path: Path) -> None:
