@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import join
 from typing import Annotated
 
 import typer
@@ -60,8 +61,8 @@ def add_cli(
             out.parent.mkdir(parents=True, exist_ok=True)
             write_text(out, made.to_str())
             msg.good("Saved config", out)
-            print(
-                f"python -m spacy train {out} --paths.train ./train.spacy --paths.dev ./dev.spacy"
-            )
+            command = ["python", "-m", "spacy", "train", str(out)]
+            command += ["--paths.train", "./train.spacy", "--paths.dev", "./dev.spacy"]
+            print(join(command if code is None else [*command, "--code", str(code)]))
     if is_stdout:
         print(made.to_str())

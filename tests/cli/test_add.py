@@ -77,6 +77,14 @@ def test_a_config_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> Non
     assert "Cannot read the config" in stderr and path.name in "".join(stderr.split())
 
 
+def test_the_command_that_trains(plain: Path, tmp_path: Path) -> None:
+    (tmp_path / "my code.py").write_text("")
+    out = tmp_path / "my config.cfg"
+    code, stdout, _ = run(plain, out, "--code", tmp_path / "my code.py")
+    assert code == 0
+    assert f"spacy train '{out}'" in stdout and f"--code '{tmp_path / 'my code.py'}'" in stdout
+
+
 def test_code_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text(
         'import spacy\n\n@spacy.registry.architectures("own.Tok2Vec.v1")\ndef own():\n'
