@@ -58,7 +58,8 @@ def convert_cli(
             to_options(weights.config())  # raises if that layout cannot describe the biLM
             if half or warm_text is not None:
                 raise ValueError(
-                    "The published layout has no --half and no --warm-text: drop them."
+                    "The published layout has no --half and no --warm-text: drop them, or give --to "
+                    "native."
                 )
             import_h5py(str(out))
         path = output_directory(out, force, _own_names(out, weights))

@@ -285,7 +285,10 @@ def test_half_precision(own: Path, tmp_path: Path) -> None:
     [
         (["own", "own"], "already exists. Use --force"),
         (["own", "new", "--to", "tf"], "--to is 'tf'; known are"),
-        (["own", "new", "--half"], "has no --half and no --warm-text"),
+        (
+            ["own", "new", "--half"],
+            "has no --half and no --warm-text: drop them, or give --to native",
+        ),
         (["own", "new", "--warm-text", "text.txt"], "has no --half and no --warm-text"),
         (["own", "new.zip"], "is not a directory"),
         (["own", "text.txt"], "is not a directory"),
