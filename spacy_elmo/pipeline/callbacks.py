@@ -16,7 +16,7 @@ from tqdm import tqdm
 from wasabi import msg
 
 from ..util.settings import Settings, at_least, one_of
-from ..weights.find import find_weights
+from ..weights.find import WeightsNotFoundError, find_weights
 from .bilm_layer import BiLMShim
 from .component import Elmo
 from .layer_cache import LayerCache
@@ -166,7 +166,8 @@ def subword_vectors(component: str = "elmo") -> Callable[[Language], None]:
 
     The vectors of n-grams that come with a biLM become the static vectors of the pipeline, which
     ``include_static_vectors = true`` reads. They are saved with it. Vectors that ``[initialize]``
-    names are used instead, with a warning.
+    names are used instead, with a warning. Where the weights of a saved pipeline are gone, it keeps
+    those that it has.
 
     Args:
         component: name of the component with the biLM.
@@ -186,7 +187,13 @@ def subword_vectors(component: str = "elmo") -> Callable[[Language], None]:
             )
             return
         shims, problem = _shims([dict(nlp.components).get(component)]), ""
-        subwords = find_weights(shims[0].settings.weights).subwords() if shims else None
+        name = f"{component}_subwords"
+        try:
+            subwords = find_weights(shims[0].settings.weights).subwords() if shims else None
+        except WeightsNotFoundError:
+            if nlp.vocab.vectors.name == name:
+                return
+            raise
         if not shims:
             problem = f"finds no biLM in the component '{component}'. {list_components(nlp)}"
         elif subwords is None:
@@ -199,7 +206,7 @@ def subword_vectors(component: str = "elmo") -> Callable[[Language], None]:
         s = subwords.settings
         nlp.vocab.vectors = Vectors(
             strings=nlp.vocab.strings, data=subwords.table, mode="floret",
-            name=f"{component}_subwords", minn=s.min_n, maxn=s.max_n, hash_count=s.n_hashes,
+            name=name, minn=s.min_n, maxn=s.max_n, hash_count=s.n_hashes,
             hash_seed=s.hash_seed, bow=s.start, eow=s.end,
         )  # fmt: skip
         nlp.vocab.vectors.to_ops(get_current_ops())

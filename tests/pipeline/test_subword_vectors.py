@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import copytree, rmtree
 
 import numpy as np
 import pytest
@@ -57,6 +58,20 @@ def test_added_to_a_config(weights: Path, tmp_path: Path) -> None:
         assert np.abs(found).sum(axis=1).min() > 0
         # What is compared stays ELMo's.
         assert pipeline("The bank.")[1].vector.shape != found[0].shape
+
+
+def test_initialized_again_with_the_source_gone(weights: Path, tmp_path: Path) -> None:
+    source = tmp_path / "weights"
+    copytree(weights, source)
+    nlp = make_nlp(make_config(source))
+    assert learn(nlp)
+    nlp.to_disk(tmp_path / "saved")
+    rmtree(source)
+    loaded = spacy.load(tmp_path / "saved")
+    assert learn(loaded)
+    assert np.array_equal(loaded.vocab["bank"].vector, nlp.vocab["bank"].vector)
+    with pytest.raises(ValueError, match="Cannot find the ELMo weights"):
+        learn(make_nlp(loaded.config))
 
 
 def test_vectors_that_a_config_has_stay(weights: Path) -> None:
