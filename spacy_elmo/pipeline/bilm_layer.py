@@ -72,6 +72,7 @@ class BiLMShim(PyTorchShim):
         device: what it computes on.
         cache: layers of a frozen biLM, while something is trained on them.
         comparison: makes the vectors that are compared; None if there are no statistics (yet).
+        component: name of the elmo component; empty where the biLM is in another one's model.
     """
 
     device: Any = None  # an attribute: thinc's property needs a model
@@ -83,6 +84,7 @@ class BiLMShim(PyTorchShim):
         self.settings = settings
         self.cache = LayerCache(settings.cache_mb, settings.cache_half)
         self.comparison: Comparison | None = None
+        self.component = ""
         self._n_trainable: int | None = None  # topmost parts of the biLM; None for all
         self._config: BiLMConfig | None = None
         self._card: Card | None = None
@@ -208,8 +210,10 @@ class BiLMShim(PyTorchShim):
         if sentences:  # else no weights are needed
             if not self._language_is_checked:
                 self._language_is_checked = True
-                weights, block = self.settings.weights, "[components.elmo.model]"
-                warn_of_language(parts[0].doc.vocab.lang, self.card, weights, block)
+                lang, weights = parts[0].doc.vocab.lang, self.settings.weights
+                own = f"[components.{self.component}.model]"
+                block = own if self.component else "the biLM's block"
+                warn_of_language(lang, self.card, weights, block)
             bilm = self.bilm.train(torch.is_grad_enabled())
             state, n_words = self.state(), self.settings.batch_words
 

@@ -90,6 +90,7 @@ class Elmo(Tok2Vec):
         self.store_layers = store_layers
         self.vectors = vectors
         self.doc_layers = DocLayers(name)
+        self.doc_layers.describe(name, self.shim)
         self.tensor_listeners = TensorListeners()
         self._card: Optional[Card] = None  # whose sources the pipeline has
 

@@ -50,8 +50,8 @@ class DocLayers:
         return DocLayers, (self.name,)
 
     def describe(self, name: str, shim: BiLMShim) -> None:
-        """Note the component's name and shim as they are now."""
-        self.name, self.shim = name, ref(shim)
+        """Note the component's name and shim as they are now; the shim notes the name too."""
+        self.name, self.shim, shim.component = name, ref(shim), name
 
     def start(self, batch: BatchGradients) -> None:
         """Take over a batch that the component has just been updated with."""

@@ -238,6 +238,19 @@ def test_another_language_warns_once(weights):
     assert len(caught) == 1
 
 
+def test_the_warning_names_the_block_of_the_weights(weights):
+    model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": str(weights)}
+    nlp = spacy.blank("is")
+    nlp.add_pipe("elmo", name="deep", config={"model": model})
+    with pytest.warns(UserWarning, match=r"'weights' in \[components.deep.model\] to"):
+        nlp("Die Bank.")
+    tagger = spacy.blank("is").add_pipe(
+        "tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": model}}
+    )
+    with pytest.warns(UserWarning, match="'weights' in the biLM's block to"):
+        tagger.model.get_ref("tok2vec").predict([nlp.make_doc("Die Bank.")])
+
+
 def test_the_warning_names_weights_of_the_language(weights, tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
 
