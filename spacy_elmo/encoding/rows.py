@@ -72,6 +72,16 @@ class RowFiles:
         """
         return find_files(self.path, SUFFIXES, "corpus", FORMATS)
 
+    def has_words(self) -> bool:
+        """Tell whether rows of a file are words already, and no text to tokenize."""
+        for file in self.files():
+            is_words = self.tokenized
+            if file.suffix == PARQUET:
+                is_words = parquet_columns(file)[-1] == "tokens"
+            if is_words or file.name.endswith((".spacy", *CONLLU)) or is_shard(file):
+                return True
+        return False
+
     def id_type(self) -> str | None:
         """The type of the ids that files of Parquet have, as `plain_ids` reads them.
 

@@ -127,7 +127,7 @@ def find_senses(
     """Find the contexts of a word in a corpus, and group them.
 
     Args:
-        word: one token, in any case.
+        word: one token of the corpus, in any case.
         corpus: a file, directory or pattern, see `encoding.rows.RowFiles`.
         weights: name, directory or zip of a biLM.
         lang: language of the text, if not that of the weights.
@@ -144,13 +144,17 @@ def find_senses(
     """
     encoder = Encoder(weights, lang=lang, precision=precision, compiled=compiled)
     nlp, encoder.elmo.store_layers = encoder.nlp, True
-    if len(tokens := [token.text for token in nlp.make_doc(word.strip())]) != 1:
+    rows = RowFiles(corpus, tokenized)
+    tokens = word.split()
+    if not rows.has_words():
+        tokens = [token.text for token in nlp.make_doc(word.strip())]
+    if len(tokens) != 1:
         raise ValueError(
             f"'{word}' is {len(tokens)} tokens, {tokens}; give a word that is a single token."
         )
     wanted = tokens[0].lower()
     with ProgressBar("sentences", quiet=quiet) as bar:
-        found = contexts(nlp, RowFiles(corpus, tokenized), wanted, bar)
+        found = contexts(nlp, rows, wanted, bar)
         chosen = list(islice(found, most_contexts))
         complete = next(found, None) is None
     if len(chosen) < MIN_CONTEXTS:

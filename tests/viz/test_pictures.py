@@ -137,6 +137,21 @@ def test_the_vector_is_that_of_the_whole_text(weights: Path, corpus: Path) -> No
     assert np.abs(context.vector - doc._.elmo_layers[-1, 3]).max() < 1e-5
 
 
+def test_a_word_of_a_tokenized_corpus(weights: Path, tmp_path: Path) -> None:
+    """The tokenizer would make two of it."""
+    (tmp_path / "words.txt").write_text("I don't know\nDon't go\nWe don't\n", encoding="utf-8")
+    lines = ["1\tI\t_", "2\tdon't\t_", ""] * 3
+    (tmp_path / "words.conllu").write_text("\n".join(lines), encoding="utf-8")
+    settings = {"weights": str(weights), "quiet": True}
+    for name, tokenized in [("words.txt", True), ("words.conllu", False)]:
+        found = find_senses("don't", str(tmp_path / name), tokenized=tokenized, **settings)
+        assert sum(len(group.contexts) for group in found.groups) == 3
+    with pytest.raises(ValueError, match="is 2 tokens"):
+        find_senses("don't", str(tmp_path / "words.txt"), **settings)
+    with pytest.raises(ValueError, match="is 2 tokens"):
+        find_senses("two words", str(tmp_path / "words.conllu"), **settings)
+
+
 def test_senses_of_python(weights: Path, corpus: Path) -> None:
     senses = find_senses("bank", str(corpus), weights=str(weights), n_senses=2, quiet=True)
     tree = ET.fromstring(str(viz.senses(senses, jupyter=False)))
