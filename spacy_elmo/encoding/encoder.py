@@ -159,16 +159,18 @@ class Encoder(Settings):
         mix = b"" if self.listener is None else self.listener.layers[0].to_bytes()
         return zlib.crc32(b"".join([self.nlp.config.to_bytes(), *saved, mix]))
 
-    def __call__(self, rows: Iterable[Row]) -> list[np.ndarray]:
+    def __call__(self, rows: Iterable[Row | None]) -> list[np.ndarray]:
         """The vectors of texts, or of lists of words: ``(n, *shape)`` for each.
+
+        None, a null of Spark or pandas, is an empty text, as in Parquet.
 
         Raises:
             ValueError: one text instead of a list.
         """
         if isinstance(rows, str):
             raise ValueError(f"Give a list of texts, as in [text]; found the text {rows[:50]!r}.")
-        rows = list(rows)
-        return [vectors for _, _, vectors in self.encode(range(len(rows)), rows).rows()]
+        texts = ["" if row is None else row for row in rows]
+        return [vectors for _, _, vectors in self.encode(range(len(texts)), texts).rows()]
 
     @threads(1)
     def encode(

@@ -175,6 +175,12 @@ def test_a_text_alone_is_refused(weights: str) -> None:
         Encoder(weights)("a b")
 
 
+def test_a_null_is_an_empty_text(weights: str) -> None:
+    encoder = Encoder(weights, level="documents")
+    null, empty, text = encoder([None, "", "a b"])
+    assert np.array_equal(null, empty) and not null.any() and text.any()
+
+
 def test_a_component_with_spacys_listener(weights: str, tmp_path: Path) -> None:
     """Its mix is the elmo component's own."""
     nlp = make_nlp(weights, initial_weights=[0.5, -1, 2])
