@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from traceback import walk_stack
 from typing import Any, NoReturn
 from weakref import ref
@@ -99,15 +100,60 @@ class DocVectors:
         state, doc = self.state(), self._doc()
         if state["vectors"] is not None:
             state["vectors"] = to_numpy(state["vectors"])
-            if doc is not None and doc.tensor is self.vectors and not _fills_docbin():
+            if doc is not None and doc.tensor is self.vectors and _added_to_docbin() is None:
                 state["vectors"] = None
         return state
 
     def __reduce__(self) -> Any:
-        return dict, (self.to_dict(),)
+        return SavedVectors, (self.to_dict(),)
 
     def __copy__(self) -> DocVectors:
         return self  # for `Doc.from_docs` and `Span.as_doc`; nothing changes it
+
+
+class SavedVectors:
+    """The entry of a Doc that comes from a pickle, a copy or bytes; its first use replaces it.
+
+    Args:
+        state: see `DocVectors.to_dict`.
+    """
+
+    def __init__(self, state: dict[str, Any]):
+        self._state = state
+
+    def state(self) -> dict[str, Any]:
+        """See `DocVectors.state`; None also for vectors that are the Doc's tensor."""
+        return self._state
+
+    def to_dict(self) -> dict[str, Any]:
+        """The state as it is serialized: for a `DocBin` with the vectors that are in the tensor."""
+        doc = _added_to_docbin()
+        if doc is None or doc.tensor is None or self._state["vectors"] is not None:
+            return self._state
+        keys = _entry_keys(doc)
+        try:
+            vectors, compared = _join(doc, keys)
+        except ValueError:  # they are no longer there
+            return self._state
+        starts = [key[2] for key in keys]
+        i = next(i for i, key in enumerate(keys) if doc.user_data[key] is self)
+        ends, start, stop = _token_ends(doc), starts[i], [*starts, inf][i + 1]
+        own = (ends > start) & (ends <= stop)
+        vectors = to_numpy(vectors)[own]
+        return {
+            "ends": ends[own] - start, "sums": _row_sums(vectors), "vectors": vectors,
+            "compared": None if compared is None else compared[own],
+        }  # fmt: skip
+
+    def __reduce__(self) -> Any:
+        return SavedVectors, (self.to_dict(),)
+
+
+Entry = DocVectors | SavedVectors | dict[str, Any]  # a dict was read before this was imported
+
+
+def _state(entry: Entry) -> dict[str, Any]:
+    return entry if isinstance(entry, dict) else entry.state()
 
 
 def _drop_compared(entry: DocVectors | None) -> None:
@@ -117,9 +163,17 @@ def _drop_compared(entry: DocVectors | None) -> None:
 
 @srsly.msgpack_encoders("spacy-elmo.DocVectors")
 def encode(obj: Any, chain: Callable[[Any], Any] | None = None) -> Any:
-    """For a Doc's ``user_data`` in bytes; what comes back is a plain dict."""
-    if isinstance(obj, DocVectors):
+    """For a Doc's ``user_data`` in bytes."""
+    if isinstance(obj, DocVectors | SavedVectors):
         return obj.to_dict()
+    return obj if chain is None else chain(obj)
+
+
+@srsly.msgpack_decoders("spacy-elmo.DocVectors")
+def decode(obj: Any, chain: Callable[[Any], Any] | None = None) -> Any:
+    """For a Doc's ``user_data`` from bytes."""
+    if isinstance(obj, dict) and obj.keys() == {"ends", "sums", "vectors", "compared"}:
+        return SavedVectors(obj)
     return obj if chain is None else chain(obj)
 
 
@@ -190,8 +244,7 @@ def get_owners(doc: Doc) -> tuple[DocLayers, ...]:
 
 def _join(doc: Doc, keys: Sequence[Any]) -> tuple[Any, np.ndarray | None]:
     """Vectors and compared rows by where tokens end, from the entries of one or several Docs."""
-    entries = [doc.user_data[key] for key in keys]
-    states = [entry.state() if isinstance(entry, DocVectors) else entry for entry in entries]
+    states = [_state(doc.user_data[key]) for key in keys]
     ends = np.concatenate([state["ends"] + key[2] for key, state in zip(keys, states, strict=True)])
     own = _token_ends(doc)
     rows = np.arange(len(own)) if np.array_equal(ends, own) else np.searchsorted(ends, own)
@@ -220,7 +273,7 @@ def _join(doc: Doc, keys: Sequence[Any]) -> tuple[Any, np.ndarray | None]:
     return get_array_module(arrays[0]).concatenate(arrays)[rows], compared
 
 
-def slice_vectors(entry: DocVectors | dict[str, Any], doc: Doc) -> tuple[Any, np.ndarray | None]:
+def slice_vectors(entry: Entry, doc: Doc) -> tuple[Any, np.ndarray | None]:
     """The tensor and the compared rows of a Doc that `Span.as_doc` made.
 
     The tensor has to be a part of the whole Doc's vectors.
@@ -229,7 +282,7 @@ def slice_vectors(entry: DocVectors | dict[str, Any], doc: Doc) -> tuple[Any, np
         entry: of the whole Doc.
         doc: the Doc.
     """
-    state = entry.state() if isinstance(entry, DocVectors) else entry
+    state = _state(entry)
     sums, compared = state["sums"], state["compared"]
     n_tokens = len(doc)
     is_part = sums is not None and doc.tensor.ndim == 2 and len(doc.tensor) == n_tokens
@@ -272,9 +325,11 @@ def _row_sums(vectors: Any) -> np.ndarray:
     return array.view("uint32").sum(axis=1, dtype="uint32")
 
 
-def _fills_docbin() -> bool:
-    """Return whether a `DocBin`, which leaves out tensors, asks for what is serialized.
+def _added_to_docbin() -> Any:
+    """The Doc that is added to a `DocBin`, which leaves out tensors, if that asks for what is
+    serialized; else None.
 
     It serializes ``user_data`` exactly as a Doc does; only the call stack shows the difference.
     """
-    return any(frame.f_code is DocBin.add.__code__ for frame, _ in walk_stack(None))
+    frames = (frame for frame, _ in walk_stack(None) if frame.f_code is DocBin.add.__code__)
+    return next((frame.f_locals["doc"] for frame in frames), None)

@@ -173,5 +173,6 @@ def test_a_docbin_is_on_the_call_stack(doc: Doc) -> None:
     doc.tensor = np.ones((len(doc), 2), dtype="float32")
     set_vectors(doc, doc.tensor)
     [stored] = DocBin(docs=[doc], store_user_data=True).get_docs(doc.vocab)
-    assert stored.user_data[KEY]["vectors"].shape == doc.tensor.shape
-    assert Doc(doc.vocab).from_bytes(doc.to_bytes()).user_data[KEY]["vectors"] is None
+    assert stored.user_data[KEY].state()["vectors"].shape == doc.tensor.shape
+    arrived = Doc(doc.vocab).from_bytes(doc.to_bytes())
+    assert arrived.user_data[KEY].state()["vectors"] is None

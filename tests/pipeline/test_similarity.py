@@ -171,11 +171,11 @@ def test_pickled_docs_bytes_and_docbin(nlp):
     np.testing.assert_array_equal(from_bytes.vector, vectors[0])
     np.testing.assert_array_equal(from_bytes[1].vector, vectors[2])
     assert from_bytes.similarity(doc) == pytest.approx(1, abs=1e-6)
-    docbin = DocBin(store_user_data=True, docs=[doc])
-    (stored,) = DocBin().from_bytes(docbin.to_bytes()).get_docs(nlp.vocab)
-    np.testing.assert_array_equal(stored[1:4]._.elmo, doc[1:4]._.elmo)
-    set_vector_hooks(stored)
-    np.testing.assert_array_equal(stored[1:4].vector, vectors[1])
+    docbin = DocBin(store_user_data=True, docs=[doc, pickle.loads(pickle.dumps(doc))])
+    for stored in DocBin().from_bytes(docbin.to_bytes()).get_docs(nlp.vocab):
+        np.testing.assert_array_equal(stored[1:4]._.elmo, doc[1:4]._.elmo)
+        set_vector_hooks(stored)
+        np.testing.assert_array_equal(stored[1:4].vector, vectors[1])
 
 
 @pytest.mark.filterwarnings("ignore:.*W101")  # layers are not joined

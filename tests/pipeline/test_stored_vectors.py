@@ -108,6 +108,22 @@ def test_replaced_on_arrival(doc: Doc, way: Way) -> None:
             read()
 
 
+@pytest.mark.parametrize("way", [by_bytes, by_pickle, Doc.copy])
+def test_on_to_a_docbin(nlp: Language, way: Way) -> None:
+    """As from `nlp.pipe(n_process=2)`, and before anybody has read the vectors that arrived."""
+    expected = nlp(TEXT).tensor
+    np.testing.assert_array_equal(rows(by_docbin(way(nlp(TEXT)))), expected)
+    joined = Doc.from_docs([nlp(text) for text in (TEXT, "", TEXT)])
+    np.testing.assert_array_equal(rows(by_docbin(way(joined))), np.concatenate([expected] * 2))
+    merged = way(nlp(TEXT))
+    with merged.retokenize() as retokenizer:
+        retokenizer.merge(merged[1:3])
+    stored = by_docbin(merged)
+    np.testing.assert_array_equal(rows(stored), rows(merged))
+    with pytest.raises(ValueError, match="which was replaced since"):
+        rows(by_docbin(replaced(way(nlp(TEXT)))))
+
+
 @pytest.mark.parametrize("is_replaced", [False, True])
 @pytest.mark.parametrize("way", [lambda doc: doc, by_bytes, by_docbin])
 def test_merged(nlp: Language, way: Way, is_replaced: bool) -> None:
