@@ -23,7 +23,7 @@ from ..text.segments import chunks
 from ..util.settings import check_choice
 from ..util.threads import results_ahead, steady_threads
 from ..weights.find import WeightsNotFoundError
-from ..weights.layout import META, Card
+from ..weights.layout import DOCUMENTS, META, Card
 from . import extensions
 from .bilm_layer import BiLMShim
 from .doc_layers import DocLayers
@@ -327,6 +327,8 @@ class Elmo(Tok2Vec):
         super().to_disk(path, exclude=exclude)
         if "model" in exclude:
             return
+        for name in DOCUMENTS:
+            (Path(path) / name).unlink(missing_ok=True)  # of other weights that were saved here
         for name, text in self.shim.card.documents.items():
             (Path(path) / name).write_text(text, encoding="utf-8")
         nlp, meta_json = self.doc_layers.nlp(), Path(path).parent / META

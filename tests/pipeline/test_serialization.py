@@ -162,6 +162,14 @@ def test_sources(own_weights, tmp_path, way):
     assert loaded.meta["sources"] == expected
 
 
+def test_no_licence_of_other_weights_stays(own_weights, tmp_path):
+    make_nlp(own_weights).to_disk(tmp_path / "saved")
+    licence = tmp_path / "saved" / "elmo" / "LICENSE"
+    assert licence.exists()
+    make_nlp(write_weights(tmp_path / "w", card=Card())).to_disk(tmp_path / "saved")
+    assert not licence.exists()
+
+
 def test_no_card(tmp_path):
     nlp = make_nlp(write_weights(tmp_path / "w", card=Card()))
     nlp.to_disk(tmp_path / "saved")
