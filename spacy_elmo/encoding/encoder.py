@@ -73,8 +73,8 @@ class Encoder(Settings):
             raise ValueError(
                 f"component = {self.component!r} is a component of a pipeline: give --pipeline too."
             )
-        for name in ("lang", "precision", "compiled"):
-            if self.pipeline is not None and getattr(self, name):
+        for name in ("weights", "lang", "precision", "compiled"):
+            if self.pipeline is not None and getattr(self, name) != getattr(Encoder, name):
                 raise ValueError(f"The pipeline has a setting {name} of its own: drop --{name}.")
         if self.docs and self.level != "tokens":
             raise ValueError(

@@ -267,6 +267,7 @@ def test_nothing_of_another_bilm_stays_on_docs(weights: str, tmp_path: Path) -> 
         ({"dtype": "float64"}, "dtype is 'float64'"),
         ({"component": "elmo"}, "give --pipeline"),
         ({"pipeline": "p", "lang": "en"}, "drop --lang"),
+        ({"pipeline": "p", "weights": "elmo_small"}, "drop --weights"),
         ({"docs": True, "level": "documents"}, "choose another format"),
     ],
 )
