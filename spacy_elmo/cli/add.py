@@ -54,12 +54,13 @@ def add_cli(
             light=light,
             note=notes.append,
         )
+        if not is_stdout:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            write_text(out, made.to_str())
         (msg.good if notes else msg.info)("Added ELMo" if notes else "ELMo is there already")
         for note in notes:
             msg.text(f"- {note}")
         if not is_stdout:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            write_text(out, made.to_str())
             msg.good("Saved config", out)
             command = ["python", "-m", "spacy", "train", str(out)]
             command += ["--paths.train", "./train.spacy", "--paths.dev", "./dev.spacy"]

@@ -68,6 +68,12 @@ def test_errors_are_one_line(tmp_path: Path) -> None:
     assert "Could not read config file" in " ".join(run(tmp_path / "gone.cfg")[2].split())
 
 
+def test_nothing_is_said_to_be_added_that_cannot_be_written(plain: Path) -> None:
+    code, stdout, stderr = run(plain, plain / "x.cfg")
+    assert code == 1 and "Cannot add ELMo" in stderr
+    assert "Added ELMo" not in stdout + stderr
+
+
 @pytest.mark.parametrize("text", ["[nlp]\n[nlp]\n", '[nlp]\nlang = "en"\nlang = "en"\n', "\x80"])
 def test_a_config_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
     path = tmp_path / "config.cfg"
