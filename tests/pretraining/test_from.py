@@ -127,6 +127,25 @@ def test_another_vocabulary_makes_a_new_head(trained: Path, animals: Path, tmp_p
     )
 
 
+@pytest.mark.parametrize("changes", [{"head_first": 0}, {"max_epochs": 1, "decay_steps": 18}])
+def test_a_new_head_may_have_no_steps_of_its_own(
+    trained: Path, animals: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    """Of the settings, or because a short run has none for it. The old head is no part of it."""
+    settings = {f"training.{name}": value for name, value in changes.items()}
+    settings = {"training.head_first": 1, "training.learning_rate": 1e-9, **settings}
+    old, vocab = load_head(str(trained))
+    words = [*vocab.words[:3], *reversed(vocab.words[3:])]
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    for name, start in (("other", trained), ("none", without_head(trained, tmp_path / "start"))):
+        settings["paths.vocab"] = str(tmp_path / "vocab.txt")
+        progress = pretrain(going_on(animals, start, settings), tmp_path / name, quiet=True)
+        assert progress.head_first == 0 and progress.before is None
+        new, vocab = load_head(str(tmp_path / name / "model-last"))
+        assert vocab.words == words
+        assert not torch.allclose(new.weight, old.weight, atol=1e-3)
+
+
 @pytest.mark.parametrize("has_head", [True, False])
 def test_resumed_to_the_bit(
     trained: Path, animals: Path, tmp_path: Path, has_head: bool, monkeypatch: pytest.MonkeyPatch

@@ -38,6 +38,7 @@ class Run:
         dev: the held-out text.
         log: the entries of the log up to the checkpoint.
         resumed: whether there is a checkpoint to resume from.
+        has_new_head: whether the run starts from a biLM, but not from its head.
     """
 
     out: Path
@@ -49,6 +50,7 @@ class Run:
     dev: EncodedSentences
     log: Entries
     resumed: bool
+    has_new_head: bool
 
 
 def prepare_run(
@@ -121,6 +123,7 @@ def prepare_run(
         world_size=group.world_size,
     )
     log: Entries = []
+    has_new_head = False
     if resumed:
         progress = resume(out, config, progress, notify)
         if schedule.has_ended(progress):
@@ -141,7 +144,8 @@ def prepare_run(
     elif stats is not None:
         vocab, new_head = starting_vocabulary(config, stats, notify)
         progress.card = asdict(starting_card(config.start, meta, notify))
-        if config.start is not None and new_head:
+        has_new_head = config.start is not None and new_head
+        if has_new_head:
             progress.head_first = schedule.settings.head_first
             if progress.head_first >= schedule.n_steps:
                 notify("The biLM itself stays frozen: head_first takes all steps")
@@ -153,7 +157,8 @@ def prepare_run(
     _check_words("dev", dev, dev_stats)
     notify(f"dev: {dev_stats.describe(vocab, to_ids)}")
     corpus = TrainingCorpus(train, vocab, to_ids, config.corpus, settings, teacher)
-    return Run(out, config, schedule, vocab, table, corpus, block, log, resumed), progress
+    text = (vocab, table, corpus, block)
+    return Run(out, config, schedule, *text, log, resumed, has_new_head), progress
 
 
 def find_reader(config: PretrainConfig, name: str, notify: Notify) -> CorpusReader:

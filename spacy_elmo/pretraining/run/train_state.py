@@ -98,7 +98,7 @@ class RunState(TrainState):
         elif source is not None:
             start = load_bilm(source).to(device)
             copy_parameters(start, self.model)
-            if self.progress.head_first:  # the head is new
+            if self.run.has_new_head:  # head_first may be 0
                 return
             copy_parameters(load_head(source)[0].to(device), self.head)
             if self.group.is_first:
