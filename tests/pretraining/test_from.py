@@ -93,6 +93,18 @@ def test_before_is_of_the_text_that_evaluations_read(trained: Path, tmp_path: Pa
     assert before["mean"] != pytest.approx(steps[-1]["mean"], rel=1e-4)
 
 
+def test_before_is_not_of_a_held_out_text_of_before(
+    trained: Path, animals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pretrain(going_on(animals, trained), tmp_path / "out", quiet=True)
+    other = write_text(tmp_path / "other.txt", prose())
+    changes = {"paths.dev": str(other), "training.max_steps": 21}
+    progress = pretrain(going_on(animals, trained, changes), tmp_path / "out", resume=True)
+    assert progress.before is None
+    said = capsys.readouterr().err
+    assert "The held-out text has changed" in said and "\nbefore " not in said
+
+
 def test_it_adapts(trained: Path, tmp_path: Path) -> None:
     text = write_text(tmp_path / "text.txt", (prose()[:3] + SENTENCES) * 10)
     pretrain(going_on(text, trained), tmp_path / "out", quiet=True)

@@ -205,6 +205,7 @@ def resume(
     if progress.dev_fingerprint != now.dev_fingerprint:
         notify("The held-out text has changed: the best model is chosen again")
         progress.best, progress.dev_fingerprint = None, now.dev_fingerprint
+        progress.before = None  # the table would compare it with perplexities of another text
     elif before.training.eval_words != config.training.eval_words:
         notify("Evaluations read another part of the held-out text: the best model is chosen again")
         progress.best = None
