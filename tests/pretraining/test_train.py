@@ -552,6 +552,15 @@ def test_another_part_of_the_held_out_text_has_another_best(
     assert progress.best == min(e["mean"] for e in entries if e["step"] > 20) != best
 
 
+@pytest.mark.parametrize("word", ["dogs", "</S>"])
+def test_a_held_out_text_of_one_word(paths: tuple[Path, Path], tmp_path: Path, word: str) -> None:
+    one = write_text(tmp_path / "one.txt", [[word]])
+    assert pretrain(small_run((paths[0], one)), tmp_path / "out", quiet=True).step == 20
+    log = read_log(tmp_path / "out" / "log.jsonl")
+    assert [entry["model"] for entry in log[-2:]] == ["model-best", "model-last"]
+    assert find_weights(tmp_path / "out" / "model-last").statistics() is None
+
+
 def test_text_beside_the_files_of_a_run(tmp_path: Path) -> None:
     text = write_text(tmp_path / "text.txt", prose())
     with pytest.raises(ValueError, match=r"is the directory of the text 'text\.txt'"):

@@ -169,15 +169,18 @@ class RunState(TrainState):
     def evaluate_models(self) -> dict[str, Perplexity]:
         """Perplexities on the whole held-out text of a run's models, as they are on disk.
 
-        Statistics of the text are added to them.
+        Statistics of the text are added to them, unless it has one distinct word only.
         """
+        has_words = len(self.run.dev.types) > 3  # two at least, beside the boundaries
         results: dict[str, Perplexity] = {}
         for name in (BEST, LAST):
             path = self.run.out / name
             if path.exists():
                 model, (head, _) = load_bilm(path).to(self.group.device), load_head(path)
                 results[name] = evaluate(model, head.to(self.group.device), self.run.dev)
-                write_bytes(path / STATISTICS, compute_statistics(model, self.run.dev).to_bytes())
+                if has_words:
+                    statistics = compute_statistics(model, self.run.dev)
+                    write_bytes(path / STATISTICS, statistics.to_bytes())
         return results
 
     def write_model(self, name: str) -> None:
