@@ -323,7 +323,9 @@ def build_config(data: dict[str, Any], resumed: Path | None) -> PretrainConfig:
         ValueError: a setting is wrong.
     """
     if resumed is not None:
-        data = {**data, "paths": {**data.get("paths", {}), "weights": None, "vectors": None}}
+        paths = data.get("paths", {})
+        if isinstance(paths, dict):  # anything else is refused below
+            data = {**data, "paths": {**paths, "weights": None, "vectors": None}}
         if "model" not in data:
             data["model"] = read_json(resumed / CONFIG).get("model")
             if not isinstance(data["model"], dict):

@@ -97,14 +97,20 @@ def test_there_is_no_default_model() -> None:
     ("name", "text", "message"),
     [
         ("config.json", "[paths]", r"Cannot read the JSON file .*config\.json"),
-        ("config.json", '{"training": [1]}', r"\[training\] is \[1\]; give its settings"),
+        (
+            "config.json",
+            '{"training": [1], "model": {}}',
+            r"\[training\] is \[1\]; give its settings",
+        ),
+        ("config.json", '{"paths": null, "model": {}}', r"\[paths\] is None; give its settings"),
         ("config.cfg", "[paths]", r"config\.cfg'.* only spaCy can load: .*elmo pretrain"),
     ],
 )
 def test_wrong_files_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=message):
-        read_config(tmp_path / name)
+    for resumed in (None, tmp_path):
+        with pytest.raises(ValueError, match=message):
+            read_config(tmp_path / name, resumed=resumed)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
