@@ -214,6 +214,20 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
         EncodedVectors(str(tmp_path / "bad.npy"))
 
 
+@pytest.mark.parametrize("size", [1, SIZE + 1])
+def test_vectors_of_another_size_than_the_first_are_named(tmp_path: Path, size: int) -> None:
+    """The first ones are of a sentence each, the others of a batch."""
+    text = write_text(tmp_path / "text.txt", prose())
+
+    def make(*_: Any) -> Any:
+        return lambda ss: [np.ones((len(s), SIZE if len(ss) == 1 else size)) for s in ss]
+
+    changes = {"training.teacher": {"@misc": "test"}, "training.batch_words": 400}
+    config = replace(make_config(text, text, changes), make=make)
+    with pytest.raises(ValueError, match=rf"size {size}, and of the first .* {SIZE}; it must"):
+        pretrain(config, tmp_path / "out", quiet=True)
+
+
 def test_a_teacher_may_give_tensors() -> None:
     def give(sentences: list[list[str]]) -> list[Any]:
         vectors = [None if v is None else torch.from_numpy(v) for v in teach(sentences)]
