@@ -78,6 +78,8 @@ class Settings:
                     if not all(_is_instance(each, get_args(kind)) for each in value):
                         raise self.error(name, f"expected a list of {_name(*get_args(kind))}")
             is_valid = item.metadata.get("is_valid")
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise self.error(name, "give a number of at most 64 bits")
             if is_valid is not None and value is not None and not is_valid(value):
                 raise self.error(name, item.metadata["advice"])
 

@@ -62,6 +62,14 @@ def test_a_config_is_read_as_it_was_written(tmp_path: Path) -> None:
         ({"training.learning_rate": 0}, "learning_rate is 0; give a number above 0"),
         ({"training.learning_rate": "high"}, "'high'; expected float\\."),
         ({"training.learning_rate": float("nan")}, "learning_rate is nan"),
+        (
+            {"training.seed": 2**64},
+            "seed is 18446744073709551616; give a number of at most 64 bits",
+        ),
+        (
+            {"training.batch_words": 10**30},
+            "batch_words is 10{30}; give a number of at most 64 bits",
+        ),
         ({"training.dropout": 1.0}, "from 0 to below 1"),
         ({"training.matmul_precision": "low"}, '"highest", "high", "medium"'),
         ({"training.checkpoint_seconds": -1}, "checkpoint_seconds is -1"),
