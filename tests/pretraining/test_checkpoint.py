@@ -141,6 +141,16 @@ def test_what_may_not_change_is_refused(name: str, value: int, message: str) -> 
         check({name: value})
 
 
+def test_the_steps_of_an_epoch_may_not_change_where_epochs_are_counted() -> None:
+    """Twice as many batches a step would end a run of half its steps at once."""
+    said = check({"training.accumulate_gradient": 2})
+    assert said == ["Changed since the checkpoint: [training] accumulate_gradient: 1 → 2"]
+    with pytest.raises(
+        ValueError, match=r"Cannot resume, .*: \[training\] accumulate_gradient: 1 → 2"
+    ):
+        check({"training.accumulate_gradient": 2, "training.max_epochs": 1})
+
+
 def test_a_checkpoint_from_before_a_setting_existed_had_its_default(path: Path) -> None:
     config = make_config().to_dict()
     del config["corpus"]["buffer_words"], config["training"]["eval_words"]

@@ -29,6 +29,8 @@ TRAINING = (
     *("subword_epochs", "subword_rows", "subword_dim"),
 )
 FIXED = ("[model] ", "[corpus] ", "[vocab] ", *(f"[training] {name}:" for name in TRAINING))
+# A run that ends with its epochs could not tell how many steps these have.
+FIXED_BY_EPOCHS = (*FIXED, "[training] accumulate_gradient:")
 
 STARTS = ("weights", "vectors")  # [paths] that matter at the start of a run only
 
@@ -221,7 +223,8 @@ def check_resumable(before: PretrainConfig, config: PretrainConfig, notify: Noti
     """Compare a checkpoint's config with the present one, and print what differs.
 
     Raises:
-        ValueError: a difference would change the model or the position in the corpus.
+        ValueError: a difference would change the model, the position in the corpus, or where an
+            epoch ends.
     """
     was, now = before.to_dict(), config.to_dict()
     now["paths"] |= dict.fromkeys(STARTS)
@@ -231,7 +234,8 @@ def check_resumable(before: PretrainConfig, config: PretrainConfig, notify: Noti
         for name in {**was[section], **settings}
         if was[section].get(name) != settings.get(name)
     ]
-    fixed = [line for line in changed if line.startswith(FIXED)]
+    kinds = FIXED_BY_EPOCHS if config.training.max_epochs else FIXED
+    fixed = [line for line in changed if line.startswith(kinds)]
     if fixed:
         raise ValueError(
             "Cannot resume, because these settings differ from the checkpoint's: "
