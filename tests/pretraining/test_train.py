@@ -325,6 +325,16 @@ def test_a_finished_run_is_only_evaluated_again(
     )
 
 
+def test_what_has_ended_a_run_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where the schedule has as many steps as the epochs."""
+    text = write_text(tmp_path / "text.txt", SENTENCES * 4)
+    config = make_config(text, text, {"training.max_epochs": 1})
+    for resume in (False, True):
+        progress = pretrain(config, tmp_path / "out", resume=resume)
+        assert progress.step == progress.n_steps < config.training.max_steps
+    assert "already; to train longer, set a higher --training.max_epochs" in capsys.readouterr().err
+
+
 def test_a_finished_run_can_be_made_longer(
     paths: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

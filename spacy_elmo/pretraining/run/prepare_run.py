@@ -127,7 +127,7 @@ def prepare_run(
     if resumed:
         progress = resume(out, config, progress, notify)
         if schedule.has_ended(progress):
-            advice = "max_steps" if progress.step >= schedule.n_steps else "max_epochs"
+            advice = "max_steps" if progress.step >= settings.max_steps else "max_epochs"
             notify(
                 f"The run has finished its {progress.step:,} steps already; to train longer, set a "
                 f"higher --training.{advice}"
