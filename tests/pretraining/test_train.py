@@ -506,6 +506,16 @@ def test_another_run_is_not_written_over(paths: tuple[Path, Path], tmp_path: Pat
         pretrain(small_run(paths), tmp_path / "file", quiet=True)
 
 
+def test_a_model_is_not_resumed_as_a_run(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    """It has a vocabulary, as a run that ended before its first checkpoint."""
+    pretrain(small_run(paths), tmp_path / "out", quiet=True)
+    model = tmp_path / "out" / "model-last"
+    before = contents(model)
+    with pytest.raises(ValueError, match="There is no checkpoint"):
+        pretrain(small_run(paths, {"vocab.min_count": 2}), model, resume=True, quiet=True)
+    assert contents(model) == before
+
+
 @pytest.mark.parametrize("name", ["vocab.txt", "log.jsonl"])
 def test_a_file_of_the_user_is_not_written_over(
     paths: tuple[Path, Path], tmp_path: Path, name: str

@@ -13,7 +13,7 @@ from ...lm.vocabulary import SPECIALS, Vocabulary
 from ...text.corpus_reader import CorpusReader
 from ...text.shards import Shards
 from ...util.files import WORKPLACE
-from ...weights.layout import SUBWORDS, VOCAB, Card, Weights
+from ...weights.layout import HEAD, OPTIONS, SUBWORDS, VOCAB, WEIGHTS, Card, Weights
 from ..config import CORPORA, Notify, PretrainConfig
 from ..data.corpus import TrainingCorpus
 from ..data.stats import CorpusStats, count_corpus
@@ -203,7 +203,8 @@ def ended_before_checkpoint(out: Path) -> bool:
     """Tell if a directory has a run that ended before it could write its checkpoint."""
     names = {path.name for path in out.iterdir()} if out.is_dir() else {CHECKPOINT}
     begun = not names.isdisjoint((VOCAB, LAUNCH)) or all(n.startswith(WORKPLACE) for n in names)
-    later = (BEST, LAST, Path(CHECKPOINT).stem)
+    # What a run writes later; and a model itself, whose vocabulary would be written over.
+    later = (BEST, LAST, Path(CHECKPOINT).stem, LOG, WEIGHTS, HEAD, OPTIONS)
     return begun and not any(name.startswith(later) for name in names)
 
 
