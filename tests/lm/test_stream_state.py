@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -93,13 +94,17 @@ def test_no_gradient_passes_from_one_batch_to_the_one_before() -> None:
     assert not any(torch.equal(a, b) for a, b in zip(before, fresh.first(5), strict=True))
 
 
-def test_what_is_trained_so_starts_warm(tmp_path: Path) -> None:
-    pretrain(carried_run(tmp_path), tmp_path / "out", quiet=True)
+@pytest.mark.parametrize("max_words", [100, 5])
+def test_what_is_trained_so_starts_warm(tmp_path: Path, max_words: int) -> None:
+    config = carried_run(tmp_path)
+    config = replace(config, corpus=replace(config.corpus, max_words=max_words))
+    pretrain(config, tmp_path / "out", quiet=True)
     weights = find_weights(tmp_path / "out" / "model-last")
     assert weights.config().initial_state == "warm"
     assert weights.has_warm_state()
     model = load_bilm(weights)
-    expected = compute_warm_state(model, prose() * 2)  # the training text from its beginning
+    # Of the training text from its beginning.
+    expected = compute_warm_state(model, [words[:max_words] for words in prose() * 2])
     assert all(
         torch.allclose(a, b, atol=1e-6) for a, b in zip(model.warm_state(), expected, strict=True)
     )

@@ -151,7 +151,9 @@ class RunState(TrainState):
     def update_warm_state(self) -> None:
         """Set the biLM's warm state, if it is trained with stream states."""
         if self.streams is not None:
-            sentences = list(islice(self.run.corpus.reader.sentences(), WARM_UP_SENTENCES))
+            first = islice(self.run.corpus.reader.sentences(), WARM_UP_SENTENCES)
+            # Cut off, as training splits them: a text of very long lines would be read for minutes.
+            sentences = [words[: self.run.config.corpus.max_words] for words in first]
             self.model.set_warm_state(compute_warm_state(self.model, sentences))
 
     @at_the_highest_precision
