@@ -35,6 +35,33 @@ def scripts() -> Iterator[None]:
     sys.path.remove(str(SCRIPTS))
 
 
+def test_what_the_last_steps_need(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Is seen before the first: an hour of training is between them."""
+    import check
+
+    monkeypatch.setattr(check, "import_extra", lambda *given: None)
+    check.main("my_tasks2", "1.0.0rc1")
+    for name, version, message in (
+        ("my-tasks", "1.0.0", "--vars.name is 'my-tasks'"),
+        ("tasks_", "1.0.0", "--vars.name is 'tasks_'"),
+        ("tasks", "latest", "--vars.version is 'latest'"),
+    ):
+        with pytest.raises(SystemExit):
+            check.main(name, version)
+        assert message in capsys.readouterr().err
+    monkeypatch.setattr(check, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit):
+        check.main("tasks", "1.0.0")
+    assert "python -m ensurepip" in capsys.readouterr().err
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SystemExit):
+        check.main("tasks", "1.0.0")
+    assert "spacy-elmo[viz]" in capsys.readouterr().err.replace("\n", " ")
+
+
 def test_facts_of_scripts() -> None:
     from text_facts import read_facts, remarks
 
