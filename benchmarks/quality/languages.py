@@ -147,8 +147,9 @@ def step(script: str, folder: Path, **options: object) -> None:
 
 
 def read_data(unit: Unit, folder: Path, args: argparse.Namespace) -> None:
-    """The data of a unit, once."""
-    if (folder / "corpus").exists():
+    """The data of a unit, once for a number of sentences."""
+    given, note = f"{args.sentences} sentences\n", folder / "read.txt"
+    if note.exists() and note.read_text(encoding="utf-8") == given:
         return
     lang, files = unit["lang"], []
     if lang != "ko" and (unit["text"] != own_text(lang) or "words" in unit):
@@ -160,6 +161,7 @@ def read_data(unit: Unit, folder: Path, args: argparse.Namespace) -> None:
         "language_data", folder, lang=lang, local=args.data.resolve(), size=args.size,
         text=",".join(map(str, files)), sentences=args.sentences, tasks=NAMES,
     )  # fmt: skip
+    note.write_text(given, encoding="utf-8")
 
 
 def first_words(files: Sequence[Path], n_words: int, folder: Path) -> Path:

@@ -6,8 +6,9 @@ import json
 from argparse import Namespace
 from pathlib import Path
 
+import languages
 import pytest
-from languages import PART, TEXTS, TIMED, first_words, units
+from languages import PART, TEXTS, TIMED, first_words, read_data, units
 from results import Results
 from tables import LANGUAGE_ARMS as ARMS
 
@@ -53,6 +54,28 @@ def test_the_first_words_of_a_text(tmp_path: Path) -> None:
     pack(tmp_path / "text.txt.xz", "one two\nthree four five\nsix\n")
     path = first_words([tmp_path / "text.txt.xz"], 4, tmp_path / "run")
     assert path.read_text(encoding="utf-8") == "one two\nthree four five\n"
+
+
+def test_data_of_another_number_of_sentences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Are read again, and those that were not read to their end."""
+    read: list[int] = []
+
+    def step(script: str, folder: Path, *, sentences: int, **options: object) -> None:
+        (folder / "corpus").mkdir(parents=True, exist_ok=True)
+        read.append(sentences)
+        if len(read) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(languages, "step", step)
+    unit = {"lang": "de", "text": "novels"}
+    given = Namespace(data=tmp_path, size="full", sentences=400)
+    with pytest.raises(KeyboardInterrupt):
+        read_data(unit, tmp_path / "run", given)
+    for given.sentences in (400, 400, 100):
+        read_data(unit, tmp_path / "run", given)
+    assert read == [400, 400, 100]
 
 
 def test_table(tmp_path: Path, run: Run) -> None:
