@@ -28,6 +28,7 @@ import argparse
 import itertools
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -241,8 +242,12 @@ def train_tok2vec(shards: Path, out: Path, unit: Unit) -> None:
     reader = {"@readers": "benchmarks.UntilTime.v1", "paths": [str(shards)], "seconds": seconds}
     config["corpora"] = {"pretrain": reader}
     config["pretraining"]["max_epochs"] = 1
-    out.mkdir(parents=True)
-    pretrain(config.interpolate(), out)
+    # spaCy writes model-last.bin after Ctrl-C, too.
+    unfinished = out.with_name(f"{out.name}.new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    pretrain(config.interpolate(), unfinished)
+    unfinished.rename(out)
 
 
 def make_config(

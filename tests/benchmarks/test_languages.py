@@ -8,7 +8,7 @@ from pathlib import Path
 
 import languages
 import pytest
-from languages import PART, TEXTS, TIMED, first_words, read_data, units
+from languages import PART, TEXTS, TIMED, first_words, prepare, read_data, units
 from results import Results
 from tables import LANGUAGE_ARMS as ARMS
 
@@ -76,6 +76,28 @@ def test_data_of_another_number_of_sentences(
     for given.sentences in (400, 400, 100):
         read_data(unit, tmp_path / "run", given)
     assert read == [400, 400, 100]
+
+
+def test_a_stopped_spacy_pretrain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves weights, which are not those of all its minutes."""
+
+    def pretrain(config: object, out: Path) -> None:
+        (out / "model-last.bin").touch()
+        if not stopped:
+            stopped.append(True)
+            raise KeyboardInterrupt
+
+    stopped: list[bool] = []
+    monkeypatch.setattr(languages, "pretrain", pretrain)
+    (tmp_path / "shards" / "train").mkdir(parents=True)
+    given = Namespace(tok2vec_minutes=None, minutes=1.0, bilm_seed=0)
+    unit = {"lang": "de", "seed": 0}
+    with pytest.raises(KeyboardInterrupt):
+        prepare("spacy pretrain", unit, tmp_path, given)
+    assert not (tmp_path / "tok2vec").exists()
+    found = prepare("spacy pretrain", unit, tmp_path, given)
+    assert found == {"init_tok2vec": str(tmp_path / "tok2vec" / "model-last.bin")}
+    assert Path(found["init_tok2vec"]).exists()
 
 
 def test_table(tmp_path: Path, run: Run) -> None:
