@@ -116,6 +116,7 @@ def parse(arm: str, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
     """Train one arm; what it reached."""
     sections: dict[str, dict[str, Any]] = {}
+    given = json.dumps({**settings, "seconds": args.seconds, "decay": args.decay}, sort_keys=True)
     path, muon = settings.pop("teacher", None), settings.pop("muon", None)
     if muon is not None and not hasattr(torch.optim, "Muon"):
         raise SystemExit(f"The arm '{name}' needs PyTorch 2.9, with torch.optim.Muon; this is "
@@ -126,7 +127,11 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
     config = PretrainConfig.from_dict(sections)
     folder, training = args.out / name, config.training
     folder.mkdir(parents=True, exist_ok=True)
-    checkpoint = folder / "checkpoint.safetensors"
+    checkpoint, note = folder / "checkpoint.safetensors", folder / "settings.json"
+    if checkpoint.exists() and note.exists() and note.read_text(encoding="utf-8") != given:
+        raise SystemExit(f"In {folder} an arm of this name has been stopped, with other settings: "
+                         f"delete the folder, or give the arm another name")  # fmt: skip
+    note.write_text(given, encoding="utf-8")
     head, vocab = load_head(args.start)
     torch.manual_seed(training.seed)
     model = BiLM(config.model, training.dropout, training.compiled_lstm)
@@ -165,7 +170,8 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
             losses.append(train_step(state, parts, rate))
             progress.position, progress.seconds = position, clock() - start
             if progress.step % 20 == 0:
-                speed, loss = progress.words / progress.seconds, float(sum(losses)) / 20
+                speed = progress.words / progress.seconds
+                loss = float(sum(losses)) / len(losses)  # few, if it has just been resumed
                 print(f"{name}: {progress.step} steps, {progress.words:,} words, loss "
                       f"{loss:.3f}, {speed:.0f} words/s", flush=True)  # fmt: skip
             if time.monotonic() - written > 60:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import torch
+from core_hours import train
 
 from spacy_elmo.lm.head import save_head
 from spacy_elmo.lm.vocabulary import Vocabulary
@@ -15,6 +17,23 @@ from spacy_elmo.weights.native import save_bilm
 
 from ..pretraining.helpers import make_model, prose, write_text
 from .conftest import Run
+
+
+def test_a_stopped_arm_of_the_same_name(tmp_path: Path) -> None:
+    """Is not continued with other settings, or for another time."""
+    (folder := tmp_path / "fast-0").mkdir()
+    (folder / "checkpoint.safetensors").touch()
+    settings = {"paths.weights": "en_sm", "training.learning_rate": 1}
+    before = json.dumps({**settings, "seconds": 4, "decay": 0.4}, sort_keys=True)
+    (folder / "settings.json").write_text(before, encoding="utf-8")
+    for rate, seconds in ((2, 4), (1, 5)):
+        given = Namespace(out=tmp_path, start=tmp_path, seconds=seconds, decay=0.4)
+        with pytest.raises(SystemExit, match="with other settings"):
+            train("fast-0", {**settings, "training.learning_rate": rate}, given)
+    with pytest.raises(ValueError, match="so it is no directory"):  # it goes on, and reads the start
+        train(
+            "fast-0", dict(settings), Namespace(out=tmp_path, start=tmp_path, seconds=4, decay=0.4)
+        )
 
 
 def test_arms_of_equal_time(run: Run, data: Path, tmp_path: Path) -> None:
