@@ -70,7 +70,7 @@ sys.path.insert(0, str(PROJECT / "scripts"))
 from datasets import TASKS, present  # noqa: E402
 from scores import MEASURES  # noqa: E402
 from sizes import find_size  # noqa: E402
-from train import make_added  # noqa: E402
+from train import for_few, make_added  # noqa: E402
 
 FILE = "results.jsonl"
 RELEASED_LOG = "training.jsonl"  # of released weights
@@ -251,10 +251,16 @@ def train_tok2vec(shards: Path, out: Path, unit: Unit) -> None:
 
 
 def make_config(
-    task: str, arm: str, files: dict[str, str], unit: Unit, steps: int = 0, size: str = "full"
+    task: str,
+    arm: str,
+    files: dict[str, str],
+    unit: Unit,
+    steps: int = 0,
+    size: str = "full",
+    corpus: Path | None = None,
 ) -> Config:
     """The project's config of a task, for an arm."""
-    limits = find_size(size)
+    limits = find_size(size) if corpus is None else for_few(find_size(size), corpus / "train.spacy")
     limits = limits._replace(steps=min(steps, limits.steps), eval_every=min(steps, limits.steps))
     config = make_added(task, "elmo" if arm == ELMO else "plain", limits, files.get("weights", ""))
     if arm == STATIC:
@@ -274,8 +280,8 @@ def measure(
 ) -> Iterator[tuple[str, float]]:
     """Train and test each task: its score in percent."""
     for task in present(folder, NAMES):
-        config = make_config(task, arm, files, unit, args.steps, args.size)
         corpus = folder / "corpus" / TASKS[task]
+        config = make_config(task, arm, files, unit, args.steps, args.size, corpus)
         for split in ("train", "dev"):
             config["paths"][split] = str(corpus / f"{split}.spacy")
         out = folder / "models" / f"{task}-{arm}-{unit['seed']}".replace(" ", "-")

@@ -17,6 +17,7 @@ from datasets import TASKS, present
 from sizes import Size, find_size
 from spacy.cli.init_config import init_config
 from spacy.cli.train import train
+from spacy.tokens import DocBin
 from spacy.util import load_config
 from thinc.api import Config
 from wasabi import msg
@@ -28,6 +29,7 @@ from spacy_elmo.weights.find import find_weights
 RECIPES = {"tagger": "tagger_parser", "parser": "tagger_parser", "ner": "ner", "textcat": "textcat"}
 ARMS = ("elmo", "plain")  # with ELMo and without it
 ADDED_STEPS = 1_000
+DOCS_PER_LABEL = 10  # that a parser learns
 
 
 @report_errors("Cannot train")
@@ -52,11 +54,12 @@ def main(
     if Path(weights).exists():
         weights = str(Path(weights).resolve())
     for task in present(run, tasks):
+        size_of_task = for_few(chosen, run / "corpus" / TASKS[task] / "train.spacy")
         for arm in ARMS:
             if is_added:
-                config = make_added(task, arm, chosen, weights)
+                config = make_added(task, arm, size_of_task, weights)
             else:
-                config = make_config(task, arm, chosen)
+                config = make_config(task, arm, size_of_task)
                 config["vars"]["weights"] = weights
                 if arm == "elmo" and task == "textcat" and find_weights(weights).subwords() is None:
                     config["components"][task]["model"]["include_static_vectors"] = False
@@ -80,6 +83,13 @@ def main(
             config.to_disk(path)
             train(path, out, use_gpu=gpu_id)
             finished.write_text(checksum, encoding="utf-8")
+
+
+def for_few(size: Size, train: Path) -> Size:
+    """The size for the Docs of a file. Of few Docs a parser also learns rarer labels: if no label
+    of a move is frequent enough, spaCy cannot train it."""
+    most = max(1, len(DocBin().from_disk(train)) // DOCS_PER_LABEL)
+    return size._replace(min_action_freq=min(size.min_action_freq, most))
 
 
 def checksum_of(config: Config, weights: str | None) -> str:

@@ -344,6 +344,28 @@ def test_configs_of_few_labels(tmp_path: Path) -> None:
         assert config["components"]["parser"]["min_action_freq"] == 5
 
 
+def test_a_parser_of_few_sentences(tmp_path: Path) -> None:
+    """Of which no label of a move is frequent; more sentences have the labels of the size."""
+    from datasets import read_rows
+    from sizes import Size
+    from spacy.cli.train import train
+    from train import for_few, make_added
+
+    (tmp_path / "x.conllu").write_text(ROW.format(1) * 8, encoding="utf-8")
+    [doc, _] = [make(spacy.blank("sv")) for make in read_rows("ud", tmp_path / "x.conllu")]
+    path = tmp_path / "train.spacy"
+    for n, least in ((400, 30), (299, 29), (3, 1)):
+        DocBin(docs=[doc] * n).to_disk(path)
+        size = for_few(Size(steps=1, eval_every=1), path)
+        assert size.min_action_freq == least
+    assert for_few(Size(min_action_freq=1), path).min_action_freq == 1
+    config = make_added("parser", "plain", size, "")
+    config["paths"] |= {"train": str(path), "dev": str(path)}
+    config.to_disk(tmp_path / "parser.cfg")
+    train(tmp_path / "parser.cfg", tmp_path / "out")
+    assert spacy.load(tmp_path / "out" / "model-last")("Han går").has_annotation("DEP")
+
+
 def test_candidates_are_frequent_words(tmp_path: Path) -> None:
     from neighbors import candidates
 
