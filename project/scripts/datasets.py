@@ -123,7 +123,8 @@ def read_trees(lines: Iterable[str], n_sentences: int = SENTENCES) -> Iterator[s
     """Some sentences of a treebank at a time, without comments.
 
     Raises:
-        ValueError: a word has not the ten columns of CoNLL-U, or its number or head is wrong.
+        ValueError: a word has not the ten columns of CoNLL-U, or its number or head is wrong, or
+            heads make no tree.
     """
     sentences = []
     for block in re.split(r"\n\s*\n", "".join(lines).replace("\r", "")):
@@ -131,18 +132,36 @@ def read_trees(lines: Iterable[str], n_sentences: int = SENTENCES) -> Iterator[s
         if wrong := [row for row in rows if row.count("\t") != 9]:
             raise ValueError(f"this is no word of CoNLL-U, with ten columns: {wrong[0][:80]!r}")
         words = [row for row in rows if not NO_WORD.match(row)]
-        heads = set(map(str, range(len(words) + 1)))
+        known = set(map(str, range(len(words) + 1)))
+        heads = []
         for number, word in enumerate(words, 1):
             columns = word.split("\t")
-            if columns[0] != str(number) or columns[6] not in heads:
+            if columns[0] != str(number) or columns[6] not in known:
                 raise ValueError(
                     f"the words of a sentence have the numbers from 1, and each names that of its "
                     f"head in the seventh column, or 0, but there is {word[:80]!r}"
                 )
+            heads.append(int(columns[6]))
+        if (number := find_circle(heads)) is not None:
+            raise ValueError(
+                f"from each word, its head and that one's and so on must lead to 0, but there is "
+                f"{words[number - 1][:80]!r}"
+            )
         if words:  # else comments alone
             sentences.append("\n".join(rows))
     for i in range(0, len(sentences), n_sentences):
         yield "\n\n".join(sentences[i : i + n_sentences]) + "\n\n"
+
+
+def find_circle(heads: list[int]) -> int | None:
+    """The first word that leads to no root, if there is one; words count from 1. A root has the
+    head 0, or is its own head, as in spaCy."""
+    found = {0}
+    while True:
+        more = {i for i, head in enumerate(heads, 1) if head in found or head == i}
+        if more <= found:
+            return min(set(range(1, len(heads) + 1)) - found, default=None)
+        found |= more
 
 
 def read_iob(lines: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:

@@ -117,6 +117,8 @@ def test_treebanks_of_other_writers(tmp_path: Path) -> None:
 def test_words_that_a_treebank_cannot_have(tmp_path: Path) -> None:
     row = "1\tGå\tgå\tVERB\tVB\t_\t0\troot\t_\t_\n"
     path = tmp_path / "wrong.conllu"
+    # 2 → 3 → 2, which only the training of a parser would see
+    circle = row.replace("1", "2").replace("0", "3") + row.replace("1", "3").replace("0", "2")
     for wrong, message in (
         (row.replace("\t", " "), "this is no word of CoNLL-U.*'1 Gå gå"),
         (row.replace("\t0\t", "\t_\t"), "each names that of its head"),  # no tree
@@ -124,6 +126,7 @@ def test_words_that_a_treebank_cannot_have(tmp_path: Path) -> None:
         (row.replace("1", "5"), "have the numbers from 1"),
         (row.replace("1", "a"), "have the numbers from 1"),
         (row.replace("Gå", ""), "empty string"),
+        (row + circle, "must lead to 0, but there is '2"),
     ):
         path.write_text(row + "\n" + wrong, encoding="utf-8")
         with pytest.raises(ValueError, match=rf"wrong\.conllu: .*{message}"):
