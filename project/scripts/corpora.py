@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 import typer
-from datasets import SPLITS, TASKS, find_file, read_paragraphs, read_rows
+from datasets import SPLITS, TASKS, check_labels, find_file, read_paragraphs, read_rows
 from sentences import annotated_docs, raw_text
 from sizes import Size, find_size, thin_out
 from spacy.language import Language
@@ -36,6 +36,9 @@ def main(
         parts = own_docs(nlp) if own else downloaded_docs(nlp, kind, lang, local, limits)
         if kind == "textcat":
             complete_labels(parts)
+        for task in tasks.split(","):
+            if TASKS[task] == kind:
+                check_labels(task, parts)
         folder = run / "corpus" / kind
         folder.mkdir(parents=True, exist_ok=True)
         for split, docs in parts.items():

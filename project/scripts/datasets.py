@@ -33,6 +33,7 @@ from spacy_elmo.util.files import reading
 MakeDoc = Callable[[Language], Doc]
 
 TASKS = {"tagger": "ud", "parser": "ud", "ner": "ner", "textcat": "textcat"}
+LEAST_LABELS = {"tagger": 2, "textcat": 2}  # in training, where it is not one
 SPLITS = ("train", "dev", "test")
 TEI = "{http://www.tei-c.org/ns/1.0}"
 SENTENCES = 5  # of a treebank in each Doc, so that a parser learns where they end
@@ -68,6 +69,28 @@ for _lang in ("de", "hu", "pt", "ro", "sv", "uk"):
 def present(run: Path, tasks: str) -> list[str]:
     """Those of some tasks that a run has data for."""
     return [task for task in tasks.split(",") if (run / "corpus" / TASKS[task]).exists()]
+
+
+def check_labels(task: str, parts: dict[str, list[Doc]]) -> None:
+    """See that there is something to learn and to measure, before other tasks are trained.
+
+    Raises:
+        ValueError: the training or the test set has too few labels.
+    """
+    for split, least in (("train", LEAST_LABELS.get(task, 1)), ("test", 1)):
+        docs = parts[split]
+        labels: set[str] = set()
+        if task == "ner":
+            labels.update(span.label_ for doc in docs for span in doc.ents)
+        elif task == "textcat":
+            labels.update(label for doc in docs for label, value in doc.cats.items() if value)
+        else:
+            labels.update(t.tag_ if task == "tagger" else t.dep_ for doc in docs for t in doc)
+        if len(labels) < least:
+            found = f"no other label than {labels.pop()}" if labels else "no label"
+            raise ValueError(
+                f"{task}: there is {found} in the {len(docs)} texts of the {split} set."
+            )
 
 
 def find_file(kind: str, split: str, lang: str, local: str) -> Path | None:

@@ -17,6 +17,7 @@ from datasets import (
     SPLITS,
     TASKS,
     MakeDoc,
+    check_labels,
     find_file,
     make_doc,
     make_parsed,
@@ -91,6 +92,9 @@ def main(
                 msg.info(f"{kind}: no data")
                 continue
             parts = labelled_docs(nlp, kind, files, sentences, limits)
+        for task in tasks.split(","):
+            if TASKS[task] == kind:
+                check_labels(task, parts)
         folder.mkdir(parents=True)
         for split, docs in parts.items():
             DocBin(docs=docs, store_user_data=False).to_disk(folder / f"{split}.spacy")

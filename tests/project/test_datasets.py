@@ -179,6 +179,40 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         downloaded_docs(nlp, "ner", "en", "", Size())
 
 
+def test_too_few_labels() -> None:
+    """Which spaCy cannot train, or measure, after other tasks have been trained."""
+    from datasets import check_labels
+
+    docs = list(annotated_docs(blank("en").vocab))
+    nothing = Doc(docs[0].vocab, words=["a"], tags=["X"], deps=["ROOT"], heads=[0])
+    nothing.cats = {"money": 1.0, "nature": 0.0}
+    for task in ("tagger", "parser", "ner", "textcat"):
+        check_labels(task, {"train": docs, "test": docs})
+    for task, message in (
+        ("tagger", "no other label than X in the 1 texts of the train set"),
+        ("ner", "no label in the 1 texts of the train set"),
+        ("textcat", "no other label than money"),
+    ):
+        with pytest.raises(ValueError, match=f"{task}: there is {message}"):
+            check_labels(task, {"train": [nothing], "test": docs})
+    check_labels("parser", {"train": [nothing], "test": docs})
+    for task, test in (("ner", [nothing]), ("textcat", [])):
+        with pytest.raises(ValueError, match=f"{task}: there is no label .* of the test set"):
+            check_labels(task, {"train": docs, "test": test})
+
+
+def test_entities_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a test set whose labels are not published."""
+    from corpora import main
+
+    write_local_folder(tmp_path / "data")
+    path = next((tmp_path / "data" / "ner").glob("*/test.iob.xz"))
+    path.write_bytes(lzma.compress(b"Anna\tO\n"))
+    with pytest.raises(SystemExit):
+        main(tmp_path / "run", size="tiny", local=str(tmp_path / "data"))
+    assert "ner: there is no label" in capsys.readouterr().err
+
+
 def test_a_local_folder(tmp_path: Path) -> None:
     """English data from a folder are read at each size; tiny does not take its own sentences."""
     from corpora import main
