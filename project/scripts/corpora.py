@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 import typer
-from datasets import SPLITS, TASKS, check_labels, find_file, read_paragraphs, read_rows
+from datasets import SPLITS, TASKS, check_labels, find_file, find_tasks, read_paragraphs, read_rows
 from sentences import annotated_docs, raw_text
 from sizes import Size, find_size, thin_out
 from spacy.language import Language
@@ -30,13 +30,13 @@ def main(
 ) -> None:
     """Write RUN/corpus/KIND/SPLIT.spacy and RUN/text/{train,dev}.txt."""
     nlp = blank(lang, tokenizer)
-    limits = find_size(size)
+    limits, chosen = find_size(size), find_tasks(tasks)
     own = size == "tiny" and lang == "en" and not local  # sentences that come with the project
-    for kind in dict.fromkeys(TASKS[task] for task in tasks.split(",")):
+    for kind in dict.fromkeys(TASKS[task] for task in chosen):
         parts = own_docs(nlp) if own else downloaded_docs(nlp, kind, lang, local, limits)
         if kind == "textcat":
             complete_labels(parts)
-        for task in tasks.split(","):
+        for task in chosen:
             if TASKS[task] == kind:
                 check_labels(task, parts)
         folder = run / "corpus" / kind

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import spacy
 import typer
-from datasets import TASKS
+from datasets import TASKS, find_tasks
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
@@ -33,7 +33,7 @@ def main(run: Path, tasks: str = ",".join(TASKS), gpu_id: int = -1) -> None:
     """Write RUN/corrected.html and, with all errors, RUN/corrected.json."""
     if gpu_id >= 0:
         spacy.require_gpu(gpu_id)
-    found = {task: compare(run, task) for task in tasks.split(",")}
+    found = {task: compare(run, task) for task in find_tasks(tasks)}
     data = json.dumps(found, ensure_ascii=False, indent=1)
     (run / "corrected.json").write_text(data + "\n", encoding="utf-8")
     caption = (

@@ -66,9 +66,24 @@ for _lang in ("de", "hu", "pt", "ro", "sv", "uk"):
     }
 
 
+def find_tasks(names: str) -> list[str]:
+    """The tasks in a list with commas, each once.
+
+    Raises:
+        ValueError: there is none of a name.
+    """
+    tasks = list(dict.fromkeys(name.strip() for name in names.split(",")))
+    for task in tasks:
+        if task not in TASKS:
+            raise ValueError(
+                f"There is no task '{task}' (--vars.tasks); known: {', '.join(TASKS)}."
+            )
+    return tasks
+
+
 def present(run: Path, tasks: str) -> list[str]:
     """Those of some tasks that a run has data for."""
-    return [task for task in tasks.split(",") if (run / "corpus" / TASKS[task]).exists()]
+    return [task for task in find_tasks(tasks) if (run / "corpus" / TASKS[task]).exists()]
 
 
 def check_labels(task: str, parts: dict[str, list[Doc]]) -> None:

@@ -19,6 +19,7 @@ from datasets import (
     MakeDoc,
     check_labels,
     find_file,
+    find_tasks,
     make_doc,
     make_parsed,
     open_text,
@@ -57,6 +58,7 @@ def main(
 ) -> None:
     """Write RUN/text/{train,dev}.txt, RUN/language.json and RUN/corpus/KIND/SPLIT.spacy."""
     nlp, limits = find_language(lang, tokenizer), find_size(size)
+    chosen = find_tasks(tasks)
     own = size == "tiny" and lang == "en" and not (local or text or conllu)
     (run / "text").mkdir(parents=True, exist_ok=True)
     for split in ("train", "dev"):
@@ -81,7 +83,7 @@ def main(
         msg.info(line)
     found = {**facts._asdict(), "max_characters_per_token": facts.max_characters_per_token}
     (run / FACTS).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    for kind in dict.fromkeys(TASKS[task] for task in tasks.split(",")):
+    for kind in dict.fromkeys(TASKS[task] for task in chosen):
         folder = run / "corpus" / kind
         shutil.rmtree(folder, ignore_errors=True)  # of other files, perhaps
         if own:
@@ -92,7 +94,7 @@ def main(
                 msg.info(f"{kind}: no data")
                 continue
             parts = labelled_docs(nlp, kind, files, sentences, limits)
-        for task in tasks.split(","):
+        for task in chosen:
             if TASKS[task] == kind:
                 check_labels(task, parts)
         folder.mkdir(parents=True)

@@ -36,7 +36,7 @@ def main(run: Path, word: str = "auto", top: int = SHOWN) -> None:
         (run / name).unlink(missing_ok=True)  # of another word, perhaps
     weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
     text = str(run / "text" / "train.txt")
-    words = word.split(",")
+    words = [each.strip() for each in word.split(",")]
     if word == "auto":
         words = candidates(run / "shards" / "train", weights)
     found = sorted(read(words, text, weights), key=clearness, reverse=True)[:top]

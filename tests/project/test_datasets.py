@@ -179,6 +179,17 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         downloaded_docs(nlp, "ner", "en", "", Size())
 
 
+def test_names_of_tasks() -> None:
+    from datasets import find_tasks
+
+    assert find_tasks("tagger, ner,tagger") == ["tagger", "ner"]
+    for names in ("tager", "tagger,", ""):
+        with pytest.raises(
+            ValueError, match=r"no task .* \(--vars\.tasks\); known: tagger, parser"
+        ):
+            find_tasks(names)
+
+
 def test_too_few_labels() -> None:
     """Which spaCy cannot train, or measure, after other tasks have been trained."""
     from datasets import check_labels

@@ -6,6 +6,7 @@ import json
 import lzma
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -85,6 +86,17 @@ def test_workflows_and_what_they_need(project: Path) -> None:
         assert "runs/en-full/corpus" in commands[name]["deps"]
     for name in ("language-tasks", "neighbors"):  # run again after a longer pretraining
         assert "runs/en-full/pretrained/model-best" in commands[name]["deps"]
+
+
+def test_variables_with_blanks(project: Path) -> None:
+    """Are one argument in each command."""
+    given = {"word": "give up", "tasks": "tagger, ner", "bilm": "my biLM", "config": "my config"}
+    overrides = {f"vars.{name}": value for name, value in given.items()}
+    config = load_project_config(project, overrides=overrides)
+    scripts = [line for command in config["commands"] for line in command["script"]]
+    for value in given.values():
+        lines = [line for line in scripts if value in line]
+        assert lines and all(value in shlex.split(line) for line in lines)
 
 
 def test_the_project_is_documented(project: Path) -> None:
