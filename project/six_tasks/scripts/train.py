@@ -39,13 +39,7 @@ def main(
     """Write RUN/models/TASK-ARM; those that are finished stay."""
     check("size", size, SIZES)
     chosen = SIZES[size]
-    if Path(weights).exists():
-        weights = str(Path(weights).resolve())
-    try:
-        find_weights(weights)
-    except ValueError as error:
-        hint = f"As a path, they are {Path(weights).resolve()}."
-        msg.fail("Cannot read --vars.weights", f"{error} {hint}", exits=1)
+    weights = resolve_weights(weights)
     for task in choose("tasks", tasks, TASKS):
         for arm in choose("arms", arms, ARMS):
             out = folder(run, task, arm)
@@ -69,6 +63,18 @@ def main(
             config.to_disk(out / "config.cfg")
             train(out / "config.cfg", out)
             finished.write_text(trained, encoding="utf-8")
+
+
+def resolve_weights(weights: str) -> str:
+    """A name, or an absolute path. If there are no such weights, the program ends with an error."""
+    if Path(weights).exists():
+        weights = str(Path(weights).resolve())
+    try:
+        find_weights(weights)
+    except ValueError as error:
+        hint = f"As a path, they are {Path(weights).resolve()}."
+        msg.fail("Cannot read --vars.weights", f"{error} {hint}", exits=1)
+    return weights
 
 
 def folder(run: Path, task: str, arm: str) -> Path:

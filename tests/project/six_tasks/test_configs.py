@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from paper_tasks.arms import ARMS, TASKS, error_reduction, make_config
+from scripts.check import main as check
 from scripts.names import choose
 from spacy.util import load_model_from_config
 from weasel.util.config import load_project_config
@@ -17,7 +18,7 @@ from weasel.util.config import load_project_config
 from .helpers import make_nlp
 
 PROJECT = Path(__file__).parents[3] / "project" / "six_tasks"
-COMMANDS = ("corpora", "train-tasks", "evaluate", "examples", "package")
+COMMANDS = ("check", "corpora", "train-tasks", "evaluate", "examples", "package")
 
 
 @pytest.mark.parametrize("arm", ARMS)
@@ -86,6 +87,28 @@ def test_unknown_names(names: str, capsys: pytest.CaptureFixture[str]) -> None:
 def run_script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", f"scripts.{name}", *arguments]
     return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("number", "wrong", "message"),
+    [
+        (0, "tinny", "--vars.size: there is no 'tinny'"),
+        (1, "ner,nre", "--vars.tasks: there is no 'nre'"),
+        (2, "without,inputs", "--vars.arms: there is no 'inputs'"),
+        (3, "my_weights", "Cannot read --vars.weights"),
+        (4, "latest", "--vars.version: 'latest' is none"),
+    ],
+)
+def test_what_later_steps_are_given(
+    number: int, wrong: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Is seen before data are read and tasks trained."""
+    given = ["tiny", "ner", "without,input", "en_sm", "1.0.0"]
+    check(*given)
+    given[number] = wrong
+    with pytest.raises(SystemExit):
+        check(*given)
+    assert message in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["corpora", "train"])
