@@ -10,6 +10,7 @@ import random
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def write_corpus(
     out: Path, task: str, local: Path | None = None, assets: Path | None = Path("assets")
 ) -> None:
     """Write the Docs of a task to ``out/{train,dev,test}.spacy``; files that are there stay, if
-    they are of the same data, which ``out/source.txt`` names.
+    they are of the same data, which ``out/source.txt`` tells.
 
     Args:
         out: a directory.
@@ -56,7 +57,8 @@ def write_corpus(
     """
     nlp = tokenizer()
     out.mkdir(parents=True, exist_ok=True)
-    source, note = str(find_source(task, "train", local, assets)), out / "source.txt"
+    paths = [find_source(task, split, local, assets) for split in SPLITS]
+    source, note = "\n".join(map(describe, dict.fromkeys(paths))), out / "source.txt"
     if not note.exists() or note.read_text("utf-8") != source:
         for split in SPLITS:
             (out / f"{split}.spacy").unlink(missing_ok=True)
@@ -117,6 +119,12 @@ def find_source(task: str, split: str, local: Path | None, assets: Path | None) 
         name = "conll2003" if (assets / "conll2003.train.iob").exists() else "ner"
         return (assets / f"{name}.{split}.iob").resolve()
     return assets and assets.resolve()
+
+
+def describe(path: Path | None) -> str:
+    """The path, and the checksum of a file: its text may have been corrected."""
+    checksum = f" {sha256(path.read_bytes()).hexdigest()}" if path and path.is_file() else ""
+    return f"{path}{checksum}"
 
 
 def unpack(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +41,7 @@ def main(
     check("size", size, SIZES)
     chosen = SIZES[size]
     weights = resolve_weights(weights)
+    checksum = checksum_of(weights)
     for task in choose("tasks", tasks, TASKS):
         for arm in choose("arms", arms, ARMS):
             out = folder(run, task, arm)
@@ -53,7 +55,9 @@ def main(
                 task, arm, steps=n, eval_every=max(1, n // chosen.evaluations), **files, **how
             )
             finished = out / "finished.cfg"  # spaCy writes models before the end of a training
-            trained = config.to_str() + f"# {(corpus / 'source.txt').read_text('utf-8')}\n"
+            trained = f"{config.to_str()}# {(corpus / 'source.txt').read_text('utf-8')}\n"
+            if "elmo" in config["components"]:
+                trained += f"# {checksum}\n"
             if finished.exists() and finished.read_text("utf-8") == trained:
                 msg.info(f"{out} is trained already")
                 continue
@@ -75,6 +79,14 @@ def resolve_weights(weights: str) -> str:
         hint = f"As a path, they are {Path(weights).resolve()}."
         msg.fail("Cannot read --vars.weights", f"{error} {hint}", exits=1)
     return weights
+
+
+def checksum_of(weights: str) -> str:
+    """Of all files of a biLM: one in the same directory may have been trained further."""
+    found = sha256()
+    for file in find_weights(weights).files():
+        found.update(file.read_bytes())
+    return found.hexdigest()
 
 
 def folder(run: Path, task: str, arm: str) -> Path:

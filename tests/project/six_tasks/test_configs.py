@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 from paper_tasks.arms import ARMS, TASKS, error_reduction, make_config
+from scripts import train
 from scripts.check import main as check
 from scripts.names import choose
 from spacy.util import load_model_from_config
 from weasel.util.config import load_project_config
 
-from .helpers import make_nlp
+from ...pipeline.helpers import write_weights
+from .helpers import make_nlp, write_tiny
 
 PROJECT = Path(__file__).parents[3] / "project" / "six_tasks"
 COMMANDS = ("check", "corpora", "train-tasks", "evaluate", "examples", "package")
@@ -122,6 +124,22 @@ def test_unknown_weights(tmp_path: Path) -> None:
     assert result.returncode == 1
     printed = " ".join(result.stdout.split())
     assert "'my_weights'" in printed and "As a path, they are /" in printed
+
+
+def test_weights_that_were_trained_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the same directory: what reads them is trained again."""
+    trained: list[str] = []
+    monkeypatch.setattr(train, "train", lambda config, out: trained.append(out.name))
+    weights = write_weights(tmp_path / "weights")
+    write_tiny(tmp_path / "corpus", "ner")
+    given = {"size": "tiny", "tasks": "ner", "weights": str(weights)}
+    train.main(tmp_path, **given)
+    train.main(tmp_path, **given)
+    assert trained == ["ner-without", "ner-input"]
+    shutil.rmtree(weights)
+    write_weights(weights, seed=1)
+    train.main(tmp_path, **given)
+    assert trained == ["ner-without", "ner-input", "ner-input"]
 
 
 def test_packages(corpora: Path, tmp_path: Path) -> None:

@@ -207,8 +207,10 @@ def test_other_data(tmp_path: Path) -> None:
     write_corpus(out, "ner", None, None)
     write("ner", "Anna")
     assert first_word() == "Anna"
-    write("ner", "Nora")
-    assert first_word() == "Anna"
+    written = (out / "train.spacy").stat().st_mtime_ns
+    assert first_word() == "Anna" and (out / "train.spacy").stat().st_mtime_ns == written
+    write("ner", "Nora")  # corrected
+    assert first_word() == "Nora"
     write("conll2003", "Emil")
     assert first_word() == "Emil"
 
