@@ -84,6 +84,8 @@ def test_workflows_and_what_they_need(project: Path) -> None:
     assert set(commands) - used == {"readme"}
     for name in ("assemble", "language-pipeline"):  # which has the tasks that there are data for
         assert "runs/en-full/corpus" in commands[name]["deps"]
+    for name in ("corpora", "language-data", "train-tasks"):  # which read what no `deps` can name
+        assert commands[name]["no_skip"]
     for name in ("language-tasks", "neighbors"):  # run again after a longer pretraining
         assert "runs/en-full/pretrained/model-best" in commands[name]["deps"]
 
