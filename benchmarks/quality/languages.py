@@ -19,13 +19,15 @@ both (`--texts`), or the first words of one of these (`--words`), for a curve. T
 the size `hour`, `--settings NAME:section.setting=value,… …` compares some on the dev sets; a NAME
 alone is the size as `elmo init-config` writes it. Results are lines of
 OUT/results.jsonl: what is there is not computed again, a run that was stopped is continued, and
-several at once may share the work by language. The biLMs stay in OUT/LANG-TEXT-MINUTES-BILM_SEED.
+several at once may share the work by language. An OUT has one `--size`, `--config` and `--steps`,
+and one `--weights` or none. The biLMs stay in OUT/LANG-TEXT-MINUTES-BILM_SEED.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import os
 import resource
 import shutil
@@ -105,7 +107,21 @@ def units(args: argparse.Namespace) -> Iterator[tuple[Unit, list[str]]]:
             yield unit, [arm for arm in args.arms if is_own or arm == ELMO]
 
 
+def check_out(args: argparse.Namespace) -> None:
+    """End the program if OUT has results of other settings that tables do not tell apart."""
+    args.out.mkdir(parents=True, exist_ok=True)
+    note, weights = args.out / "settings.json", args.weights and str(args.weights.resolve())
+    now = {"size": args.size, "config": args.config, "steps": args.steps, "weights": weights}
+    if note.exists():
+        before = json.loads(note.read_text(encoding="utf-8"))
+        if changed := [f"--{name} {before[name]}" for name in now if now[name] != before[name]]:
+            raise SystemExit(f"{args.out} is of {', '.join(changed)}: choose another folder.")
+    else:
+        write_text(note, json.dumps(now))
+
+
 def run(args: argparse.Namespace) -> None:
+    check_out(args)
     results = Results(args.out / "results.jsonl")
     for unit, arms in units(args):
         parts = [str(unit[key]) for key in ("lang", "text", "words") if key in unit]

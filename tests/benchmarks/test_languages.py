@@ -8,7 +8,7 @@ from pathlib import Path
 
 import languages
 import pytest
-from languages import PART, TEXTS, TIMED, first_words, prepare, read_data, units
+from languages import PART, TEXTS, TIMED, check_out, first_words, prepare, read_data, units
 from results import Results
 from tables import LANGUAGE_ARMS as ARMS
 
@@ -54,6 +54,20 @@ def test_the_first_words_of_a_text(tmp_path: Path) -> None:
     pack(tmp_path / "text.txt.xz", "one two\nthree four five\nsix\n")
     path = first_words([tmp_path / "text.txt.xz"], 4, tmp_path / "run")
     assert path.read_text(encoding="utf-8") == "one two\nthree four five\n"
+
+
+def test_settings_that_tables_do_not_tell_apart(tmp_path: Path) -> None:
+    """Are the same for all results of a folder."""
+    given = {"out": tmp_path / "out", "size": "full", "config": "auto", "steps": 1000}
+    check_out(Namespace(**given, weights=None))
+    check_out(Namespace(**given, weights=None))
+    for changes, message in (
+        ({"steps": 10}, "--steps 1000"),
+        ({"size": "tiny", "config": "my.cfg"}, "--size full, --config auto"),
+        ({"weights": tmp_path}, "--weights None"),
+    ):
+        with pytest.raises(SystemExit, match=f"is of {message}: choose another folder"):
+            check_out(Namespace(**{**given, "weights": None, **changes}))
 
 
 def test_data_of_another_number_of_sentences(
