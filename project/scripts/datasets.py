@@ -213,7 +213,8 @@ def read_iob(lines: Iterable[str]) -> Iterator[tuple[list[str], list[str]]]:
     tags: list[str] = []
     for line in (*lines, ""):
         if line.strip():
-            columns = line.rstrip().split("\t" if "\t" in line else None)
+            # Not at other blanks: a French number has one inside.
+            columns = line.rstrip().split("\t" if "\t" in line else " ")
             if len(columns) < 2 or not TAG.fullmatch(tag := columns[-1]):
                 raise ValueError(
                     f"a line must end in a tag, O, B-LABEL or I-LABEL, but there is {line!r}"

@@ -81,6 +81,9 @@ def test_entities_of_other_columns(tmp_path: Path) -> None:
     [doc] = read("ner", tmp_path / "x.iob")  # IOB1
     found = [(ent.text, ent.label_) for ent in doc.ents]
     assert found == [("A B", "PER"), ("C", "PER"), ("D", "LOC")]
+    (tmp_path / "x.iob").write_text("1\u00a0000  NUM O\r\n", encoding="utf-8")
+    [[number]] = read("ner", tmp_path / "x.iob")
+    assert number.text == "1\u00a0000"
     for line in ("Anna", "Anna\tPER", "Anna\tB-"):
         (tmp_path / "wrong.iob").write_text(line, encoding="utf-8")
         with pytest.raises(ValueError, match=r"wrong\.iob: a line must end in a tag"):
