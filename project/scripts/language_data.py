@@ -143,16 +143,21 @@ def find_labelled(kind: str, conllu: str, lang: str, local: str) -> dict[str, li
     """The files of a kind by split; none if there are no named entities.
 
     Raises:
-        ValueError: there is no treebank, or no test set, or a file may be of two splits.
+        ValueError: there is no treebank, or a training or a test set is missing, or a file may be
+            of two splits.
     """
     if not conllu:
-        try:
-            files = {split: find_file(kind, split, lang, local) for split in SPLITS}
-        except ValueError as error:
-            if kind == "ud":
-                raise ValueError(f"{error} Name your own with --vars.conllu FOLDER.") from None
-            return {}
-        return {split: [path] for split, path in files.items() if path}
+        files: dict[str, list[Path]] = {}
+        missing: list[ValueError] = []
+        for split in SPLITS:
+            try:
+                if path := find_file(kind, split, lang, local):
+                    files[split] = [path]
+            except ValueError as error:
+                missing.append(error)
+        if missing and (files or kind == "ud"):
+            raise ValueError(f"{missing[0]} Name your own with --vars.conllu FOLDER.")
+        return files
     found = {
         split: paths
         for split in SPLITS

@@ -191,6 +191,9 @@ def test_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         find_labelled("ud", str(tmp_path), "sv", "")
     assert find_labelled("ner", str(tmp_path), "sv", "") == {}
     assert find_labelled("ner", "", "sv", str(tmp_path)) == {}
+    (tmp_path / "ner.train.iob").touch()
+    with pytest.raises(ValueError, match=r"There is no .*ner\.test\."):
+        find_labelled("ner", "", "da", str(tmp_path))
 
 
 def test_novels(tmp_path: Path) -> None:
