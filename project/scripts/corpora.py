@@ -8,7 +8,16 @@ from itertools import islice
 from pathlib import Path
 
 import typer
-from datasets import SPLITS, TASKS, check_labels, find_file, find_tasks, read_paragraphs, read_rows
+from datasets import (
+    LEAST_WORDS,
+    SPLITS,
+    TASKS,
+    check_labels,
+    find_file,
+    find_tasks,
+    read_paragraphs,
+    read_rows,
+)
 from sentences import annotated_docs, raw_text
 from sizes import Size, find_size, thin_out
 from spacy.language import Language
@@ -51,6 +60,8 @@ def main(
         if most is not None and split == "dev":
             most //= 10
         n_words = write_text(run / "text" / f"{split}.txt", islice(paragraphs, most))
+        if not n_words:  # a biLM that is ready needs none
+            msg.warn(no_text(split))
         msg.good(f"text: {n_words:,} words {split}")
 
 
@@ -86,6 +97,16 @@ def complete_labels(parts: dict[str, list[Doc]]) -> None:
         parts[split] = [doc for doc in docs if set(doc.cats) <= set(labels)]
         for doc in parts[split]:
             doc.cats = {label: doc.cats.get(label, 0.0) for label in labels}
+
+
+def no_text(split: str) -> str:
+    """Why there may be none, where there is a file."""
+    return (
+        f"There is no text to {'train on' if split == 'train' else 'hold out'}. Of a file text.*, "
+        f"only lines of {LEAST_WORDS} words or more are read, with spaces between them (put them "
+        f"there, or name the file for the workflow `language` with --vars.text), and every 50th "
+        f"text is held out."
+    )
 
 
 def write_text(path: Path, paragraphs: Iterator[str]) -> int:

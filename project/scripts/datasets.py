@@ -36,6 +36,7 @@ TASKS = {"tagger": "ud", "parser": "ud", "ner": "ner", "textcat": "textcat"}
 LEAST_LABELS = {"tagger": 2, "textcat": 2}  # in training, where it is not one
 SPLITS = ("train", "dev", "test")
 TEI = "{http://www.tei-c.org/ns/1.0}"
+LEAST_WORDS = 8  # of a line of raw text, which is else a heading or a caption
 SENTENCES = 5  # of a treebank in each Doc, so that a parser learns where they end
 PACKED: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 TAG = re.compile(r"O|[BI]-\S.*")
@@ -364,7 +365,7 @@ def read_paragraphs(split: str, lang: str, local: str) -> Iterator[str]:
         )
     for i, text in enumerate(read_articles(files[0])):
         if (i % 50 == 49) == (split == "dev"):
-            yield from (line for line in text.splitlines() if len(line.split()) >= 8)
+            yield from (line for line in text.splitlines() if len(line.split()) >= LEAST_WORDS)
 
 
 def read_articles(path: Path) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from corpora import own_docs, write_text
+from corpora import no_text, own_docs, write_text
 from datasets import (
     SPLITS,
     TASKS,
@@ -71,6 +71,8 @@ def main(
         if most is not None and split == "dev":
             most //= 10
         n_words = write_text(run / "text" / f"{split}.txt", islice(paragraphs, most))
+        if not n_words and not text:
+            raise ValueError(no_text(split))
         if not n_words:
             raise ValueError(
                 f"There is no text to {'train on' if split == 'train' else 'hold out'}: of the "

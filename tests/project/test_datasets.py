@@ -254,6 +254,32 @@ def test_a_local_folder(tmp_path: Path) -> None:
         assert text.splitlines() == [doc.text.strip() for doc in expected[::step]]
 
 
+def test_raw_text_without_spaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Has no line of eight words; lines of a user's own text are all read."""
+    import corpora
+    import language_data
+
+    write_local_folder(tmp_path / "data")
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "data" / "ud" / "UD_English-EWT").rename(tmp_path / "assets" / "zh")
+    for path in (tmp_path / "assets" / "zh").iterdir():
+        path.rename(path.with_name(f"ud.{path.name}"))
+    (tmp_path / "assets" / "zh" / "text.txt").write_text("我们在河边散步。\n" * 100, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    given = {"lang": "zh", "tokenizer": "spacy.Tokenizer.v1", "tasks": "tagger"}
+    corpora.main(tmp_path / "run", **given)
+    with pytest.raises(SystemExit):
+        language_data.main(tmp_path / "run", **given)
+    for printed in capsys.readouterr():
+        assert "only lines of 8 words or more" in " ".join(printed.split())
+    (tmp_path / "assets" / "zh" / "text.txt").rename(tmp_path / "own.txt")
+    with pytest.raises(SystemExit):
+        language_data.main(tmp_path / "run", text="own.txt", **given)
+    assert "spacy.zh.ChineseTokenizer" in capsys.readouterr().err
+
+
 def test_raw_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from datasets import read_paragraphs
 
