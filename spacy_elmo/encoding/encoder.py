@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -165,11 +166,16 @@ class Encoder(Settings):
         None, a null of Spark or pandas, is an empty text, as in Parquet.
 
         Raises:
-            ValueError: one text instead of a list.
+            ValueError: one text instead of a list, or a number instead of a text.
         """
         if isinstance(rows, str):
             raise ValueError(f"Give a list of texts, as in [text]; found the text {rows[:50]!r}.")
         texts = ["" if row is None else row for row in rows]
+        if numbers := [row for row in texts if isinstance(row, Number)]:
+            raise ValueError(
+                f"Give texts or lists of words; found the number {numbers[0]!r}. Where pandas has "
+                f"nan for a text that is missing: texts.fillna('')."
+            )
         return [vectors for _, _, vectors in self.encode(range(len(texts)), texts).rows()]
 
     @threads(1)

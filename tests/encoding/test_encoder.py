@@ -175,6 +175,12 @@ def test_a_text_alone_is_refused(weights: str) -> None:
         Encoder(weights)("a b")
 
 
+def test_a_number_is_refused(weights: str) -> None:
+    """Which pandas has for a text that is missing."""
+    with pytest.raises(ValueError, match=r"found the number nan\. .*fillna\(''\)"):
+        Encoder(weights)(["a b", float("nan")])
+
+
 def test_a_null_is_an_empty_text(weights: str) -> None:
     encoder = Encoder(weights, level="documents")
     null, empty, text = encoder([None, "", "a b"])
