@@ -71,7 +71,7 @@ PROJECT = Path(__file__).parents[2] / "project"
 sys.path.insert(0, str(PROJECT / "scripts"))
 from datasets import TASKS, present  # noqa: E402
 from scores import MEASURES  # noqa: E402
-from sizes import find_size  # noqa: E402
+from sizes import Size, find_size  # noqa: E402
 from train import for_few, make_added  # noqa: E402
 
 FILE = "results.jsonl"
@@ -252,7 +252,7 @@ def train_floret(shards: Path, folder: Path, lang: str) -> None:
 def train_tok2vec(shards: Path, out: Path, unit: Unit) -> None:
     """`spacy pretrain`, for the unit's minutes of processor time."""
     config = load_config(DEFAULT_CONFIG_PRETRAIN_PATH).merge(
-        make_config("tagger", NOTHING, {}, unit)
+        make_config("tagger", NOTHING, {}, unit, Size())
     )
     seconds = 60 * unit["minutes"]
     reader = {"@readers": "benchmarks.UntilTime.v1", "paths": [str(shards)], "seconds": seconds}
@@ -266,18 +266,8 @@ def train_tok2vec(shards: Path, out: Path, unit: Unit) -> None:
     unfinished.rename(out)
 
 
-def make_config(
-    task: str,
-    arm: str,
-    files: dict[str, str],
-    unit: Unit,
-    steps: int = 0,
-    size: str = "full",
-    corpus: Path | None = None,
-) -> Config:
+def make_config(task: str, arm: str, files: dict[str, str], unit: Unit, limits: Size) -> Config:
     """The project's config of a task, for an arm."""
-    limits = find_size(size) if corpus is None else for_few(find_size(size), corpus / "train.spacy")
-    limits = limits._replace(steps=min(steps, limits.steps), eval_every=min(steps, limits.steps))
     config = make_added(task, "elmo" if arm == ELMO else "plain", limits, files.get("weights", ""))
     if arm == STATIC:
         config["components"]["tok2vec"]["model"]["embed"]["include_static_vectors"] = True
@@ -297,7 +287,10 @@ def measure(
     """Train and test each task: its score in percent."""
     for task in present(folder, NAMES):
         corpus = folder / "corpus" / TASKS[task]
-        config = make_config(task, arm, files, unit, args.steps, args.size, corpus)
+        limits = for_few(find_size(args.size), corpus / "train.spacy")
+        steps = min(args.steps, limits.steps)
+        limits = limits._replace(steps=steps, eval_every=steps)
+        config = make_config(task, arm, files, unit, limits)
         for split in ("train", "dev"):
             config["paths"][split] = str(corpus / f"{split}.spacy")
         out = folder / "models" / f"{task}-{arm}-{unit['seed']}".replace(" ", "-")

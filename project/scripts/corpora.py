@@ -14,9 +14,9 @@ from datasets import (
     TASKS,
     check_labels,
     find_file,
-    find_tasks,
     read_paragraphs,
     read_rows,
+    tasks_by_kind,
 )
 from sentences import annotated_docs, raw_text
 from sizes import Size, find_size, thin_out
@@ -39,15 +39,14 @@ def main(
 ) -> None:
     """Write RUN/corpus/KIND/SPLIT.spacy and RUN/text/{train,dev}.txt."""
     nlp = blank(lang, tokenizer)
-    limits, chosen = find_size(size), find_tasks(tasks)
+    limits, kinds = find_size(size), tasks_by_kind(tasks)
     own = size == "tiny" and lang == "en" and not local  # sentences that come with the project
-    for kind in dict.fromkeys(TASKS[task] for task in chosen):
+    for kind, chosen in kinds.items():
         parts = own_docs(nlp) if own else downloaded_docs(nlp, kind, lang, local, limits)
         if kind == "textcat":
             complete_labels(parts)
         for task in chosen:
-            if TASKS[task] == kind:
-                check_labels(task, parts)
+            check_labels(task, parts)
         folder = run / "corpus" / kind
         folder.mkdir(parents=True, exist_ok=True)
         for split, docs in parts.items():

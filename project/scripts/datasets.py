@@ -82,6 +82,14 @@ def find_tasks(names: str) -> list[str]:
     return tasks
 
 
+def tasks_by_kind(names: str) -> dict[str, list[str]]:
+    """The tasks in a list with commas, by the kind of data that they need; see `find_tasks`."""
+    kinds: dict[str, list[str]] = {}
+    for task in find_tasks(names):
+        kinds.setdefault(TASKS[task], []).append(task)
+    return kinds
+
+
 def present(run: Path, tasks: str) -> list[str]:
     """Those of some tasks that a run has data for."""
     return [task for task in find_tasks(tasks) if (run / "corpus" / TASKS[task]).exists()]

@@ -15,17 +15,16 @@ import typer
 from corpora import no_text, own_docs, write_text
 from datasets import (
     SPLITS,
-    TASKS,
     MakeDoc,
     check_labels,
     find_file,
-    find_tasks,
     make_doc,
     make_parsed,
     open_text,
     read_paragraphs,
     read_rows,
     read_trees,
+    tasks_by_kind,
 )
 from sentences import raw_text
 from sizes import Size, find_size, thin_out
@@ -58,7 +57,7 @@ def main(
 ) -> None:
     """Write RUN/text/{train,dev}.txt, RUN/language.json and RUN/corpus/KIND/SPLIT.spacy."""
     nlp, limits = find_language(lang, tokenizer), find_size(size)
-    chosen = find_tasks(tasks)
+    kinds = tasks_by_kind(tasks)
     own = size == "tiny" and lang == "en" and not (local or text or conllu)
     (run / "text").mkdir(parents=True, exist_ok=True)
     for split in ("train", "dev"):
@@ -71,9 +70,9 @@ def main(
         if most is not None and split == "dev":
             most //= 10
         n_words = write_text(run / "text" / f"{split}.txt", islice(paragraphs, most))
-        if not n_words and not text:
-            raise ValueError(no_text(split))
         if not n_words:
+            if not text:
+                raise ValueError(no_text(split))
             raise ValueError(
                 f"There is no text to {'train on' if split == 'train' else 'hold out'}: of the "
                 f"lines that have text, each a paragraph, every {HELD_OUT}th is held out."
@@ -85,7 +84,7 @@ def main(
         msg.info(line)
     found = {**facts._asdict(), "max_characters_per_token": facts.max_characters_per_token}
     (run / FACTS).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    for kind in dict.fromkeys(TASKS[task] for task in chosen):
+    for kind, chosen in kinds.items():
         folder = run / "corpus" / kind
         shutil.rmtree(folder, ignore_errors=True)  # of other files, perhaps
         if own:
@@ -97,8 +96,7 @@ def main(
                 continue
             parts = labelled_docs(nlp, kind, files, sentences, limits)
         for task in chosen:
-            if TASKS[task] == kind:
-                check_labels(task, parts)
+            check_labels(task, parts)
         folder.mkdir(parents=True)
         for split, docs in parts.items():
             DocBin(docs=docs, store_user_data=False).to_disk(folder / f"{split}.spacy")

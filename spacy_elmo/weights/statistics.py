@@ -96,6 +96,18 @@ class Statistics:
         return cls(words, **arrays)
 
 
+def word_counts(text: IndexedSentences) -> np.ndarray:
+    """How often each type of a text occurs, the boundaries, the first two, left out."""
+    counts = np.bincount(text.tokens, minlength=len(text.types))
+    counts[:2] = 0
+    return counts
+
+
+def has_two_words(text: IndexedSentences) -> bool:
+    """Tell whether a text has two distinct words, which statistics need."""
+    return bool(np.count_nonzero(word_counts(text)) >= 2)
+
+
 @threads_for(0)
 def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics:
     """The statistics of a biLM on a text.
@@ -110,9 +122,8 @@ def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics:
     Raises:
         ValueError: the text has fewer than two distinct words.
     """
-    counts = np.bincount(text.tokens, minlength=len(text.types))
-    counts[:2] = 0  # the boundaries
-    if np.count_nonzero(counts) < 2:
+    counts = word_counts(text)
+    if not has_two_words(text):
         raise ValueError("Statistics need a text of more than one word.")
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     frequent = [i for i in order if counts[i] > 1 and counts[i] >= MIN_FREQUENCY * counts.sum()]

@@ -157,8 +157,8 @@ def prepare_run(
     _check_words("dev", dev, dev_stats)
     notify(f"dev: {dev_stats.describe(vocab, to_ids)}")
     corpus = TrainingCorpus(train, vocab, to_ids, config.corpus, settings, teacher)
-    text = (vocab, table, corpus, block)
-    return Run(out, config, schedule, *text, log, resumed, has_new_head), progress
+    run = Run(out, config, schedule, vocab, table, corpus, block, log, resumed, has_new_head)
+    return run, progress
 
 
 def find_reader(config: PretrainConfig, name: str, notify: Notify) -> CorpusReader:

@@ -20,7 +20,7 @@ from ...util.files import atomic_directory, write_bytes, write_json
 from ...weights.find import load_bilm
 from ...weights.layout import STATISTICS, SUBWORDS, VOCAB, Card
 from ...weights.native import save_bilm
-from ...weights.statistics import compute_statistics
+from ...weights.statistics import compute_statistics, has_two_words
 from ..config import CONFIG
 from ..data.floret import train_floret
 from ..data.teacher import vector_size
@@ -173,14 +173,13 @@ class RunState(TrainState):
 
         Statistics of the text are added to them, unless it has one distinct word only.
         """
-        has_words = len(self.run.dev.types) > 3  # two at least, beside the boundaries
         results: dict[str, Perplexity] = {}
         for name in (BEST, LAST):
             path = self.run.out / name
             if path.exists():
                 model, (head, _) = load_bilm(path).to(self.group.device), load_head(path)
                 results[name] = evaluate(model, head.to(self.group.device), self.run.dev)
-                if has_words:
+                if has_two_words(self.run.dev):
                     statistics = compute_statistics(model, self.run.dev)
                     write_bytes(path / STATISTICS, statistics.to_bytes())
         return results
