@@ -26,7 +26,7 @@ def main(name: str, version: str) -> None:
     try:
         Version(version)
     except InvalidVersion:
-        raise ValueError(f"--vars.version is '{version}', but must be as 1.0.0 is.") from None
+        raise ValueError(f"--vars.version is '{version}'; give one such as 1.0.0.") from None
     import_extra("matplotlib", "viz", "pictures are drawn by matplotlib", "the workflow")
     if find_spec("pip") is None:
         raise ImportError("Packages are built and installed by pip: python -m ensurepip")

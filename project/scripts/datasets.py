@@ -189,9 +189,9 @@ def read_trees(lines: Iterable[str], n_sentences: int = SENTENCES) -> Iterator[s
                     f"head in the seventh column, or 0, but there is {word[:80]!r}"
                 )
             heads.append(int(columns[6]))
-        if (number := find_circle(heads)) is not None:
+        if (number := find_cycle(heads)) is not None:
             raise ValueError(
-                f"from each word, its head and that one's and so on must lead to 0, but there is "
+                f"there is a cycle; the heads above each word must lead to 0, but there is "
                 f"{words[number - 1][:80]!r}"
             )
         if words:  # else comments alone
@@ -200,7 +200,7 @@ def read_trees(lines: Iterable[str], n_sentences: int = SENTENCES) -> Iterator[s
         yield "\n\n".join(sentences[i : i + n_sentences]) + "\n\n"
 
 
-def find_circle(heads: list[int]) -> int | None:
+def find_cycle(heads: list[int]) -> int | None:
     """The first word that leads to no root, if there is one; words count from 1. A root has the
     head 0, or is its own head, as in spaCy."""
     found = {0}

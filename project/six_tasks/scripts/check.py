@@ -21,7 +21,7 @@ def main(size: str, tasks: str, arms: str, weights: str, version: str) -> None:
     try:
         Version(version)
     except InvalidVersion:
-        msg.fail(f"--vars.version: {version!r} is none", "It must be as 1.0.0 is.", exits=1)
+        msg.fail(f"--vars.version: {version!r} is none", "Give one such as 1.0.0.", exits=1)
 
 
 if __name__ == "__main__":
