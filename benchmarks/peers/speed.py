@@ -38,8 +38,8 @@ import spacy
 from exported import export
 from peers import CACHE, HERE, OURS, python_of, read, weights_of
 
-from spacy_elmo.text.segments import split_text
 from spacy_elmo.text.shards import read_lines
+from spacy_elmo.text.split_text import split_text
 
 sys.path.append(str(HERE.parent / "speed"))
 

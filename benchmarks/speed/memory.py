@@ -20,8 +20,8 @@ from pathlib import Path
 
 import spacy
 
-from spacy_elmo.text.segments import split_text
 from spacy_elmo.text.shards import read_lines
+from spacy_elmo.text.split_text import split_text
 
 
 def peak() -> int:

@@ -16,7 +16,7 @@ from ..lm.head import load_head, save_head
 from ..lm.softmax import SoftmaxHead
 from ..lm.vocabulary import Vocabulary
 from ..text.readers import blank, read_paragraphs
-from ..text.segments import split_text
+from ..text.split_text import split_text
 from ..util.files import read_whole, reading, write_bytes
 from ..weights.layout import STATISTICS, SUBWORDS, Card, Weights
 from ..weights.native import save_bilm

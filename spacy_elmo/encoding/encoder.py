@@ -23,7 +23,8 @@ from ..pipeline.pipeline_parts import list_components, model_nodes
 from ..pipeline.predictions import Output, tokens_at_once
 from ..pipeline.stored_vectors import clear_vectors, set_vectors
 from ..text.readers import StoredDocs, blank_pipeline
-from ..text.segments import chunks, memory_zone, sentence_bounds
+from ..text.segments import chunks, sentence_bounds
+from ..text.split_text import memory_zone
 from ..util.settings import Settings, one_of
 from ..util.threads import threads
 from ..weights.find import find_weights

@@ -21,7 +21,7 @@ from ..util.files import reading
 from ..util.workers import map_in_processes
 from ..weights.layout import Weights
 from .corpus_reader import CorpusReader
-from .segments import ZONE_CHARACTERS, ZONE_SIZE, chunks, sentence_bounds, split_text
+from .segments import chunks, sentence_bounds
 from .shards import (
     COMPRESSIONS,
     JSONL,
@@ -32,6 +32,7 @@ from .shards import (
     read_lines,
     split_at_spaces,
 )
+from .split_text import ZONE_CHARACTERS, ZONE_SIZE, split_text
 
 FORMATS = "plain text (.txt), JSONL (.jsonl), either also .gz, .xz or .zst, or .spacy"
 TEXT_SUFFIXES = (

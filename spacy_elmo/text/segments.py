@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from spacy.attrs import IS_PUNCT, IS_SPACE, ORTH
-from spacy.language import Language
 from spacy.pipeline.sentencizer import Sentencizer
 from spacy.strings import get_string_id
 from spacy.tokens import Doc
 
 Item = TypeVar("Item")
 SEGMENTS = ("auto", "sents", "doc")
-ZONE_SIZE, ZONE_CHARACTERS = 2000, 2**20  # raw text in memory together: paragraphs, and their size
-KEPT_WORDS, MOST_CHARACTERS = 50_000, 128  # in a vocab that reads a corpus, and of a word
 FINAL_MARKS = frozenset(map(get_string_id, Sentencizer.default_punct_chars))
 
 
@@ -42,7 +38,9 @@ class Sentences(NamedTuple):
 def sentence_bounds(doc: Doc, segments: str = "auto") -> Sentences:
     """A Doc's words and the sentences they form; nothing is written to the Doc.
 
-    Whitespace tokens are not words, and sentences of nothing else vanish.
+    Whitespace tokens are not words, and sentences of nothing else vanish. Every word is in one
+    sentence, whatever ``doc.user_hooks["sents"]`` yields: a sentence ends where the next one
+    starts, and the first one has the words before it, too.
 
     Args:
         doc: any Doc.
@@ -55,24 +53,25 @@ def sentence_bounds(doc: Doc, segments: str = "auto") -> Sentences:
     """
     attributes = doc.to_array([ORTH, IS_PUNCT, IS_SPACE]).reshape(len(doc), 3)
     words = np.flatnonzero(attributes[:, 2] == 0)
-    has_sentences = doc.has_annotation("SENT_START")
+    has_sentences = "sents" in doc.user_hooks or doc.has_annotation("SENT_START")
     if segments == "sents" and not has_sentences and len(words):
         raise ValueError(
             'segments = "sents" needs sentence boundaries, but the Doc has none. Add a '
             "'sentencizer', 'senter' or 'parser' before the component, or use "
             'segments = "auto".'
         )
-    starts = [0]
+    starts: list[int] = []
     if segments != "doc" and has_sentences:
         starts = np.searchsorted(words, [sent.start for sent in doc.sents]).tolist()
     elif segments != "doc":
         starts = _starts_by_punctuation(*attributes[words, :2].T.tolist())
-    return Sentences(words, list(pairwise(sorted({*starts, len(words)}))))
+    return Sentences(words, list(pairwise(sorted({0, *starts, len(words)}))))
 
 
 def _starts_by_punctuation(orths: list[int], is_punct: list[int]) -> list[int]:
-    """Starts of sentences: after a run of punctuation with a final mark in it."""
-    starts, has_ended = [0], False
+    """Where the next sentence starts: after a run of punctuation with a final mark in it."""
+    starts: list[int] = []
+    has_ended = False
     for i, (orth, may_follow) in enumerate(zip(orths, is_punct, strict=True)):
         if orth in FINAL_MARKS:
             has_ended = True
@@ -206,37 +205,3 @@ def windows(n_words: int, max_words: int) -> Iterator[tuple[tuple[int, int], tup
     middles = [(start + max_words + after) // 2 for start, after in pairwise(starts)]
     for start, used in zip(starts, pairwise([0, *middles, n_words]), strict=True):
         yield (start, start + max_words), used
-
-
-def memory_zone(
-    nlp: Language, texts: Iterable[str | list[str]] | None
-) -> AbstractContextManager[Any]:
-    """A context whose Docs are not used after it: a corpus of any size is read in flat memory.
-
-    The first `KEPT_WORDS` words, among which the frequent ones are, stay in the vocab: spaCy's
-    tokenizer caches nothing in a memory zone, and is slow without its cache.
-
-    Args:
-        nlp: reads the texts.
-        texts: or lists of words; None if they are not known. Long words do not stay.
-    """
-
-    def longest(text: str | list[str]) -> int:
-        return max(map(len, text.split() if isinstance(text, str) else text), default=0)
-
-    is_full = texts is None or len(nlp.vocab) > KEPT_WORDS
-    if is_full or max(map(longest, texts or ()), default=0) > MOST_CHARACTERS:
-        return nlp.memory_zone()
-    return nullcontext()
-
-
-def split_text(nlp: Language, paragraphs: Iterable[str]) -> Iterator[list[str]]:
-    """Sentences of raw paragraphs, whitespace tokens left out."""
-    nlp.max_length = 2**40  # nothing here grows with more than the paragraph itself
-    texts = (text for text in paragraphs if text and not text.isspace())
-    for chosen in chunks(texts, ZONE_CHARACTERS, ZONE_SIZE):
-        with memory_zone(nlp, chosen):
-            sentences = []
-            for doc in nlp.pipe(chosen):
-                sentences += [[doc[i].text for i in some] for some in sentence_bounds(doc).tokens]
-        yield from sentences

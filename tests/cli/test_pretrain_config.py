@@ -320,7 +320,7 @@ def test_words_of_docs_are_those_of_their_shards(
 
 def test_the_vocab_forgets_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for its first words, of which there are enough already."""
-    monkeypatch.setattr("spacy_elmo.text.segments.KEPT_WORDS", 0)
+    monkeypatch.setattr("spacy_elmo.text.split_text.KEPT_WORDS", 0)
     (tmp_path / "a.txt").write_text("\n".join(f"word{i} other{i}" for i in range(1000)))
     source = Texts(tmp_path / "a.txt", "en")
     list(source.sentences())

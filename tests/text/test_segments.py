@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
-from spacy_elmo.text import segments as module
-from spacy_elmo.text.segments import doc_parts, sentence_bounds, split_text, windows
+from spacy_elmo.text.segments import doc_parts, sentence_bounds, windows
 
 from ..pipeline.helpers import texts
 
@@ -116,6 +115,36 @@ def test_own_sentences_come_first():
     assert sentence_bounds(doc, "doc")[1] == [(0, 5)]
 
 
+@pytest.mark.parametrize(
+    ("sents", "bounds"),
+    [
+        ([(2, 5)], [(0, 2), (2, 4)]),  # the first one starts later
+        ([(1, 2), (4, 5)], [(0, 1), (1, 3), (3, 4)]),  # with gaps
+        ([(4, 5), (0, 2)], [(0, 3), (3, 4)]),  # unordered
+        ([(0, 3), (1, 5), (1, 2)], [(0, 1), (1, 4)]),  # overlapping
+        ([(3, 5)], [(0, 3), (3, 4)]),  # starts with whitespace
+        ([], [(0, 4)]),
+    ],
+)
+@pytest.mark.parametrize("segments", ["auto", "sents"])
+@pytest.mark.parametrize("is_annotated", [True, False])
+def test_each_word_is_in_one_sentence_of_a_hook(sents, bounds, segments, is_annotated):
+    words = ["One", "two", "three", " ", "four"]
+    doc = Doc(VOCAB, words=words, sent_starts=[True] * 5 if is_annotated else None)
+    doc.user_hooks["sents"] = lambda doc: (doc[start:end] for start, end in sents)
+    assert sentence_bounds(doc, segments).bounds == bounds
+    [part] = doc_parts(doc, segments, 400, 1000)
+    assert np.concatenate([piece.tokens for piece in part.windows]).tolist() == [0, 1, 2, 4]
+
+
+def test_every_word_has_a_vector_whatever_sentences_somebody_has_set():
+    nlp = spacy.blank("en")
+    elmo = nlp.add_pipe("elmo")
+    doc = nlp.make_doc("The bank by the river closed")
+    doc.user_hooks["sents"] = lambda doc: iter([doc[3:5]])
+    assert elmo(doc).tensor.any(axis=1).all()
+
+
 def test_sentences_of_whitespace_vanish():
     doc = Doc(VOCAB, words=["\n", "a", " ", "\n\n"], sent_starts=[True, True, True, True])
     found, bounds = sentence_bounds(doc, "sents")
@@ -175,18 +204,3 @@ def test_windows_contain_each_word_once(max_words):
         assert 1 <= len(piece.words) <= max_words
         end = piece.first + len(piece.tokens)
         assert piece.words[piece.first : end] == [doc[int(i)].text for i in piece.tokens]
-
-
-def test_a_corpus_leaves_few_words_in_the_vocab(monkeypatch):
-    paragraphs = [f"Word{i} of{i} a corpus. And{i} more, word{i}!" for i in range(100)]
-    expected = list(split_text(spacy.blank("en"), paragraphs))
-    nlp = spacy.blank("en")
-    at_first = len(list(nlp.vocab))
-    monkeypatch.setattr(module, "KEPT_WORDS", at_first + 20)
-    monkeypatch.setattr(module, "ZONE_SIZE", 4)  # paragraphs of a zone
-    assert list(split_text(nlp, paragraphs)) == expected
-    assert at_first + 20 <= len(list(nlp.vocab)) < at_first + 50
-    another = spacy.blank("en")
-    long = ["a" * 129 + " is no word"]
-    assert list(split_text(another, long)) == [long[0].split()]
-    assert len(list(another.vocab)) == len(list(spacy.blank("en").vocab))

@@ -1,0 +1,48 @@
+"""Raw text to sentences, in memory that does not grow with the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from spacy.language import Language
+
+from .segments import chunks, sentence_bounds
+
+ZONE_SIZE, ZONE_CHARACTERS = 2000, 2**20  # in memory together: paragraphs, and their size
+KEPT_WORDS, MOST_CHARACTERS = 50_000, 128  # in a vocab that reads a corpus, and of a word
+
+
+def memory_zone(
+    nlp: Language, texts: Iterable[str | list[str]] | None
+) -> AbstractContextManager[Any]:
+    """A context whose Docs are not used after it: a corpus of any size is read in flat memory.
+
+    The first `KEPT_WORDS` words, among which the frequent ones are, stay in the vocab: spaCy's
+    tokenizer caches nothing in a memory zone, and is slow without its cache.
+
+    Args:
+        nlp: reads the texts.
+        texts: or lists of words; None if they are not known. Long words do not stay.
+    """
+
+    def longest(text: str | list[str]) -> int:
+        return max(map(len, text.split() if isinstance(text, str) else text), default=0)
+
+    is_full = texts is None or len(nlp.vocab) > KEPT_WORDS
+    if is_full or max(map(longest, texts or ()), default=0) > MOST_CHARACTERS:
+        return nlp.memory_zone()
+    return nullcontext()
+
+
+def split_text(nlp: Language, paragraphs: Iterable[str]) -> Iterator[list[str]]:
+    """Sentences of raw paragraphs, whitespace tokens left out."""
+    nlp.max_length = 2**40  # nothing here grows with more than the paragraph itself
+    texts = (text for text in paragraphs if text and not text.isspace())
+    for chosen in chunks(texts, ZONE_CHARACTERS, ZONE_SIZE):
+        with memory_zone(nlp, chosen):
+            sentences = []
+            for doc in nlp.pipe(chosen):
+                sentences += [[doc[i].text for i in some] for some in sentence_bounds(doc).tokens]
+        yield from sentences
