@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from .lm.language_model import LanguageModel
     from .pipeline.add_elmo import add_elmo
     from .pipeline.mixes import mixes
-    from .pipeline.save_pipeline import save_pipeline
     from .pipeline.similarity import set_vector_hooks
     from .senses.occurrences import find_senses
 
 __all__ = [
     "Encoder", "LanguageModel", "__version__", "add_elmo", "encode", "find_senses", "mixes",
-    "save_pipeline", "set_vector_hooks",
+    "set_vector_hooks",
 ]  # fmt: skip
 
 LAZY = {
@@ -33,7 +32,6 @@ LAZY = {
     "encode": "encoding.job",
     "find_senses": "senses.occurrences",
     "mixes": "pipeline.mixes",
-    "save_pipeline": "pipeline.save_pipeline",
     "set_vector_hooks": "pipeline.similarity",
 }
 

@@ -6,15 +6,12 @@ import random
 import zipfile
 from pathlib import Path
 
-import spacy
 import torch
 from trials import Job
 
-from spacy_elmo import save_pipeline
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli import app
-from spacy_elmo.cli.options import report_errors
 from spacy_elmo.encoding.formats import SUFFIXES, output_files
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
@@ -87,13 +84,6 @@ def make_jobs(sound: Path) -> dict[str, Job]:
         for each in published.iterdir():
             file.write(each, each.name)
 
-    def save(room: Path) -> None:
-        nlp = spacy.blank("en")
-        nlp.add_pipe("elmo", config={"model": {"weights": str(own)}})
-        nlp.add_pipe("elmo_surprisal", config={"weights": str(own)})
-        with report_errors("Cannot save"):
-            save_pipeline(nlp, room / "nlp")
-
     def encode(out: Path, *more: str) -> None:
         elmo("encode", text, out, "-w", own, "--tokenized", "--quiet", *more)
 
@@ -146,7 +136,6 @@ def make_jobs(sound: Path) -> dict[str, Job]:
             ),
             ("shards",),
         ),
-        "save_pipeline": Job(save, save, ("nlp",)),
     }
 
 

@@ -29,8 +29,6 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_elmo import save_pipeline
-
 WORDS = [f"word{i}" for i in range(200)]
 FILLING_TEXTS = 3500  # of 20 new words each: more than the word cache has room for
 TAGS = ("A", "B", "C")
@@ -80,7 +78,7 @@ def use(nlp: Language, rng: random.Random, path: Path | None) -> None:
     nlp.update(examples, sgd=optimizer)
     if path is None:
         return
-    save_pipeline(nlp, path)
+    nlp.to_disk(path)
     [loaded] = spacy.load(path).pipe(["word1 word2 word3"])
     assert [token.tag_ for token in loaded] != [""] * 3
 

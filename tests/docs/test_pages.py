@@ -31,7 +31,6 @@ RUN_BY = {
     "docs/pretraining.md": "tests/docs/test_snippets.py",
     "docs/quickstart.md": __name__,
     "docs/recipes.md": __name__,
-    "docs/reliability.md": __name__,
     "docs/scale.md": "tests/encoding/test_scale.py",
     "docs/settings.md": "tests/docs/test_snippets.py",
     "docs/similarity.md": __name__,
@@ -140,11 +139,6 @@ def test_similarity(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.docs.pages.exec", lambda *_: None, raising=False)
     run_page("similarity.md", monkeypatch)
     assert Path("my_weights", "statistics.safetensors").exists()
-
-
-def test_reliability(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_page("reliability.md", monkeypatch)
-    assert spacy.load("my_pipeline")("A bank.").tensor.any()
 
 
 @pytest.fixture

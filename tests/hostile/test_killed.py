@@ -8,16 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-import spacy
 from typer.testing import CliRunner
 
-from spacy_elmo import save_pipeline
 from spacy_elmo.cli import app, package
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, keep_latest
 from spacy_elmo.weights.find import load_bilm
 from spacy_elmo.weights.published.weights import write_published
 
-from ..pipeline.helpers import TEXTS, make_nlp, write_weights
+from ..pipeline.helpers import write_weights
 
 ROOT = Path(__file__).parents[2]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
@@ -94,35 +92,6 @@ def test_copies_of_checkpoints(tmp_path: Path) -> None:
         "checkpoint-000000009.safetensors",
         CHECKPOINT,
     ]
-
-
-def test_save_pipeline(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, nlp = tmp_path / "above" / "nlp", make_nlp(weights)
-    save_pipeline(nlp, path)
-    expected = [doc.tensor for doc in nlp.pipe(TEXTS)]
-
-    def fail(*args: object, **kwargs: object) -> None:
-        raise OSError("No space left on device")
-
-    # The component is written after the settings.
-    with monkeypatch.context() as broken:
-        broken.setattr(type(nlp.get_pipe("elmo")), "to_disk", fail)
-        with pytest.raises(OSError, match="No space left"):
-            save_pipeline(nlp, path)
-    save_pipeline(nlp, path)
-    assert list(path.parent.iterdir()) == [path]
-    docs = spacy.load(path).pipe(TEXTS)
-    assert all((doc.tensor == old).all() for doc, old in zip(docs, expected, strict=True))
-
-
-@pytest.mark.parametrize("name", ["thesis.tex", "elmo2"])
-def test_save_pipeline_replaces_nothing_else(weights: Path, tmp_path: Path, name: str) -> None:
-    nlp, path = make_nlp(weights), tmp_path / "nlp"
-    save_pipeline(nlp, path)
-    (path / name).write_text("mine")
-    with pytest.raises(ValueError, match=rf"is not replaced, because it has .*: {name}"):
-        save_pipeline(nlp, path)
-    assert (path / name).read_text() == "mine"
 
 
 @posix
