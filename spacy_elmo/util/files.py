@@ -1,4 +1,4 @@
-"""Clear errors for files that cannot be read; files and directories written atomically."""
+"""Clear errors for files that cannot be read; files and directories written whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import IO, TYPE_CHECKING, Any, AnyStr
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 WORKPLACE = ".spacy-elmo-new-"  # begins the names of directories in which files are written
-LOCK = ".spacy-elmo-lock"  # in each of them
 MAX_TEXT = 2**24  # characters of a JSON file or a document; in Python, JSON takes much more memory
 
 
@@ -103,29 +102,6 @@ def write_json(path: Path, data: Any) -> None:
     write_text(path, json.dumps(data, indent=2) + "\n")
 
 
-@contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
-    """Write a file under a temporary name; it gets its own when all of it is on the disk.
-
-    An existing file is replaced, a link too; if anything fails it stays as it was. Of several
-    writers, each writes a file of its own, and the last one's stays.
-
-    Raises:
-        OSError: it cannot be written. A missing folder is not created: it may have been one that
-            is no longer mounted.
-    """
-    if not path.parent.exists():
-        raise FileNotFoundError(f"There is no directory '{path.parent}' to write '{path.name}' to.")
-    if path.is_dir():
-        raise IsADirectoryError(f"'{path}' is a directory: name a file to write.")
-    with _workplace(path.parent) as place:
-        temporary = place / path.name
-        yield temporary
-        _flush(temporary)
-        os.replace(temporary, path)
-        _flush(path.parent)
-
-
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text, whole or not at all."""
     write_bytes(path, text.encode("utf-8"))
@@ -137,15 +113,29 @@ def write_bytes(path: Path, data: bytes) -> None:
         temporary.write_bytes(data)
 
 
+def atomic_file(path: Path) -> AbstractContextManager[Path]:
+    """Write a file under a temporary name; it gets its own when all of it is on the disk.
+
+    An existing file is replaced, a link too; if anything fails it stays as it was. Of several
+    writers, the last one's stays.
+
+    Raises:
+        OSError: it cannot be written. A missing folder is not created: it may have been one that
+            is no longer mounted.
+    """
+    if not path.parent.exists():
+        raise FileNotFoundError(f"There is no directory '{path.parent}' to write '{path.name}' to.")
+    if path.is_dir():
+        raise IsADirectoryError(f"'{path}' is a directory: name a file to write.")
+    return _replacing(path)
+
+
 @contextmanager
 def atomic_directory(path: Path) -> Iterator[Path]:
     """Write a directory under a temporary name; it gets its own when all of it is on the disk.
 
     An existing directory is replaced; if anything fails it stays as it was. A file is not
-    replaced. Two directories cannot be exchanged in one step everywhere, so the old one is renamed
-    first: if the process is killed just then, there is none at the path, and the old one lies
-    beside it under another name, where `present_directory` finds it. The next `atomic_directory` of
-    the path puts it back. Of several writers, the last one's stays.
+    replaced. Of several writers, the last one's stays.
 
     Args:
         path: of the directory; its parents are created, and links in it are followed.
@@ -162,43 +152,15 @@ def atomic_directory(path: Path) -> Iterator[Path]:
     if os.path.ismount(path):
         raise OSError(f"'{path}' is a mount point and cannot be replaced: name a directory in it.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    old = _old(path)
-    with _workplace(path.parent) as place:
-        new = place / path.name
+    with _replacing(path) as new:
         new.mkdir()
-        with locked(path.parent):
-            _recover(path, old)
         yield new
-        for folder, _, names in os.walk(new):
-            for each in (*map(Path(folder).joinpath, names), Path(folder)):
-                if each.is_file() or each.is_dir():
-                    _flush(each)
-        with locked(path.parent):
-            _recover(path, old)
-            try:
-                if path.is_dir():
-                    os.replace(path, old)
-                os.replace(new, path)
-            finally:
-                _recover(path, old)
-        _flush(path.parent)
 
 
 def present_directory(path: Path) -> Path:
-    """Find a directory: elsewhere if a process was killed while `atomic_directory` replaced it.
-
-    Nothing is changed on the disk: the process may be at work.
-    """
+    """Find a directory: elsewhere if a process was killed while `atomic_directory` replaced it."""
     old = _old(Path(os.path.realpath(path)))
     return old if old.is_dir() and not path.exists() else path
-
-
-def _recover(path: Path, old: Path) -> None:
-    """Put a directory back, or remove it if the one that replaces it is there."""
-    if path.exists():
-        shutil.rmtree(old, ignore_errors=True)
-    elif old.is_dir():
-        os.replace(old, path)
 
 
 def _old(path: Path) -> Path:
@@ -207,18 +169,38 @@ def _old(path: Path) -> Path:
 
 
 @contextmanager
-def _workplace(parent: Path) -> Iterator[Path]:
-    """A new directory in another one, removed at the end; those of killed processes are, too."""
+def _replacing(path: Path) -> Iterator[Path]:
+    """The path's name in a new directory beside it; what is written there replaces the path.
+
+    Two directories cannot be exchanged in one step everywhere, so the old one is renamed first:
+    where the process is killed just then, `present_directory` finds it. What killed processes have
+    left beside the path is removed.
+    """
     with ExitStack() as stack:
-        with locked(parent):  # so that nobody finds a new one that is not locked yet
-            for left in parent.glob(f"{WORKPLACE}*"):
-                with locked(left / LOCK, wait=False) as is_left:
+        with locked(path.parent):  # so that nobody finds a new one that is not locked yet
+            for left in path.parent.glob(f"{WORKPLACE}*"):
+                with locked(left, wait=False) as is_left:
                     if is_left:
                         shutil.rmtree(left, ignore_errors=True)
-            place = Path(mkdtemp(prefix=WORKPLACE, dir=parent))
+            place = Path(mkdtemp(prefix=WORKPLACE, dir=path.parent))
             stack.callback(shutil.rmtree, place, ignore_errors=True)
-            stack.enter_context(locked(place / LOCK))
-        yield place
+            stack.enter_context(locked(place))
+        new, old = place / path.name, _old(path)
+        yield new
+        for each in (*new.rglob("*"), new):
+            _flush(each)
+        with locked(path.parent):
+            if path.is_dir():
+                shutil.rmtree(old, ignore_errors=True)
+                os.replace(path, old)
+            try:
+                os.replace(new, path)
+            except BaseException:
+                with suppress(OSError):  # there may have been none
+                    os.replace(old, path)
+                raise
+            shutil.rmtree(old, ignore_errors=True)
+        _flush(path.parent)
 
 
 def _flush(path: Path) -> None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
-from typing import Any
 
 LOADING = RLock()  # while weights are loaded; threads that need both take it first
 CACHES = RLock()  # while the entries of any cache are read or changed, not while they are computed
@@ -34,28 +33,25 @@ if hasattr(os, "register_at_fork"):  # not on Windows, where nothing is forked
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[bool | None]:
-    """Lock a file, which is created, or a directory; the lock ends with the process at the latest.
+    """Lock a file or a directory; the lock ends with the process at the latest.
 
     Yields:
-        Whether it is locked; False if another process has locked it. None on Windows and on some
-        network file systems, which cannot do that: they keep what killed processes leave, and
-        nobody waits.
+        Whether it is locked; False if another process has locked it. None where it is not there,
+        and on Windows and some network file systems, which cannot do that: they keep what killed
+        processes leave, and nobody waits.
     """
-    file: Any = None
     is_locked: bool | None = None
-    with suppress(ImportError, OSError):
-        import fcntl
+    with ExitStack() as stack:
+        with suppress(ImportError, OSError):
+            import fcntl
 
-        file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            is_locked = True
-        except BlockingIOError:
-            is_locked = False
-    try:
+            file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+            stack.callback(os.close, file)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                is_locked = True
+                # Closed alone, it would last in forked processes.
+                stack.callback(fcntl.flock, file, fcntl.LOCK_UN)
+            except BlockingIOError:
+                is_locked = False
         yield is_locked
-    finally:
-        if is_locked:
-            fcntl.flock(file, fcntl.LOCK_UN)  # closed alone, it would last in forked processes
-        if file is not None:
-            os.close(file)

@@ -202,6 +202,7 @@ def test_a_process_forked_during_a_build_holds_nothing_up(
     import fcntl
 
     lock = tmp_path / "process.lock"
+    lock.touch()
     with locked(lock):
         child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
         child.start()  # it has the open file, too

@@ -55,6 +55,7 @@ def load_kernel(bfloat16: bool) -> Any:
     folder = _cache_folder() / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / "process.lock").touch()
         with locked(folder / "process.lock") as is_locked, _ninja_on_path():
             if is_locked:  # nobody builds: PyTorch's own lock is of a process that was killed
                 (folder / "lock").unlink(missing_ok=True)
