@@ -127,6 +127,7 @@ if __name__ == "__main__":  # not where a test reads the functions
             "numpy>=1.26",
             "srsly",  # the version that spaCy pins
             "safetensors>=0.4.3",
+            "pydantic>=2",  # settings; spaCy brings it
             "pooch>=1.8",  # downloads
             "requests>=2.28",  # the errors of downloads; spaCy allows older ones, which do not work
             "tqdm>=4.38",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from ..bilm.config import INITIAL_STATES, PRECISIONS
 from ..text.segments import SEGMENTS
@@ -90,18 +93,15 @@ class MixSettings(Settings):
     initial_weights: list[float] | None
     layer_norm: bool
     trainable: bool
-    gamma: float = setting(
-        lambda x: abs(x) <= MAX_GAMMA, f"give a number from {-MAX_GAMMA:,.0f} to {MAX_GAMMA:,.0f}"
-    )
+    gamma: float = setting(ge=-MAX_GAMMA, le=MAX_GAMMA)
     dropout: float = below_one()
-    l2: float = setting(lambda x: x >= 0, "give 0 or more (a listener's setting mix_l2)")
-    layers: int | str = setting(
-        lambda x: x in ("all", "top") or (isinstance(x, int) and x >= 0),
-        'give "all", "top", or the index of a layer, from 0, the token layer',
-    )
+    l2: float = setting()
+    layers: int | str = setting(kind=Literal["all", "top"] | Annotated[int, Field(ge=0)])
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.l2 < 0:
+            raise self.error("l2", "give 0 or more (a listener's setting mix_l2)")
         if self.layers != "all" and self.initial_weights is not None:
             raise self.error(
                 "initial_weights",

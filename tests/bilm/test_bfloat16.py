@@ -121,5 +121,5 @@ def test_the_precision_that_the_CPU_multiplies(
 
 
 def test_an_unknown_precision(bilm: BiLM) -> None:
-    with pytest.raises(ValueError, match=r"precision is 'int8'; known are \"float32\", \"bfloat16"):
+    with pytest.raises(ValueError, match=r"precision is 'int8'; known are 'float32', 'bfloat16"):
         bilm.set_precision("int8")

@@ -280,7 +280,7 @@ def test_config_there_and_back() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"token_encoder": "vector"}, "token_encoder is 'vector'; known are"),
+        ({"token_encoder": "vector"}, "token_encoder is 'vector'; it must be"),
         ({"char_dim": 8}, "['char_dim'] are not for token_encoder = 'vectors'"),
         ({"filters": [[1, 4]], "n_highway": 1}, "['filters', 'n_highway'] are not for"),
         ({"token_encoder": "char_cnn", "filters": [[1, 4]]}, "['n_vectors', 'n_words', "),

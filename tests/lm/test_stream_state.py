@@ -134,7 +134,7 @@ def test_the_streams_of_a_run_cannot_be_changed(tmp_path: Path) -> None:
     [
         ("carried", "zero", r'initial_state is .zero., but .* "carried" requires "warm"'),
         ("zero", "warm", r'initial_state is .warm., but .* "zero" requires "zero"'),
-        ("kept", "zero", r'state is .kept.; known are "zero", "carried"'),
+        ("kept", "zero", r"state is .kept.; it must be .zero. or .carried."),
     ],
 )
 def test_settings(state: str, initial_state: str, said: str) -> None:

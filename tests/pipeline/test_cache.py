@@ -400,7 +400,7 @@ def test_several_processes_after_a_training(weights: Path) -> None:
 
 @pytest.mark.parametrize("n", [-1, -1024])
 def test_a_negative_size_is_refused(n: int) -> None:
-    with pytest.raises(ValueError, match=f"cache_mb is {n}; give a number of at least 0"):
+    with pytest.raises(ValueError, match=f"cache_mb is {n}; it must be greater than or equal to 0"):
         make_nlp("en_sm", cache_mb=n)
 
 

@@ -351,5 +351,5 @@ def test_the_kernel_is_a_setting(weights):
 
 
 def test_an_unknown_precision(weights):
-    with pytest.raises(ValueError, match="setting precision is 'int8'; known are"):
+    with pytest.raises(ValueError, match="setting precision is 'int8'; it must be"):
         make_nlp(weights, precision="int8")

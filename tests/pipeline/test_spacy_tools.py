@@ -95,7 +95,7 @@ def test_debug_config(filled, capsys):
 
 def test_debug_config_finds_a_wrong_setting(filled):
     filled.write_text(filled.read_text().replace("max_words = 400", "max_words = 0", 1))
-    with pytest.raises(ValueError, match="max_words is 0; give a number of at least 8"):
+    with pytest.raises(ValueError, match="max_words is 0; it must be greater than or equal to 8"):
         debug_config(filled, overrides={"paths.train": "train.spacy", "paths.dev": "dev.spacy"})
 
 

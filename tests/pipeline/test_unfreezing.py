@@ -51,7 +51,7 @@ def test_the_factor_acts_on_what_is_changed(weights: Path, kind: Any) -> None:
 
 
 def test_a_factor_out_of_range_or_without_effect(weights: Path) -> None:
-    with pytest.raises(ValueError, match="learn_rate_factor is 0; give a number above 0"):
+    with pytest.raises(ValueError, match="learn_rate_factor is 0; it must be greater than 0"):
         make_nlp(weights, frozen=False, learn_rate_factor=0)
     with pytest.raises(ValueError, match=r"learn_rate_factor is 0\.1; it has no effect.*frozen"):
         make_nlp(weights, learn_rate_factor=0.1)
@@ -147,11 +147,15 @@ def test_what_it_cannot_unfreeze(weights: Path) -> None:
     learning.config["training"]["frozen_components"] = ["elmo"]
     with pytest.raises(ValueError, match="is one of the frozen_components"):
         gradual_unfreezing()(learning, progress)
-    with pytest.raises(ValueError, match=r"setting unit is 'hour'; known are .epoch., .step."):
+    with pytest.raises(ValueError, match=r"setting unit is 'hour'; it must be .epoch. or .step."):
         gradual_unfreezing(unit="hour")
-    with pytest.raises(ValueError, match="setting every is 0; give a number of at least 1"):
+    with pytest.raises(
+        ValueError, match="setting every is 0; it must be greater than or equal to 1"
+    ):
         gradual_unfreezing(every=0)
-    with pytest.raises(ValueError, match="setting first is -1; give a number of at least 0"):
+    with pytest.raises(
+        ValueError, match="setting first is -1; it must be greater than or equal to 0"
+    ):
         gradual_unfreezing(first=-1)
 
 

@@ -231,9 +231,9 @@ def test_settings_that_contradict(paths: tuple[Path, Path]) -> None:
     for changes, said in [
         ({"vectors": "en"}, "[paths] vectors is 'en'; it is for word vectors"),
         ({"train_vectors": True}, "[training] train_vectors is True; it is for word vectors"),
-        ({"train_vectors": 1}, "[training] train_vectors is 1; expected bool"),
-        ({"seed": True}, "[training] seed is True; expected int"),
-        ({"vectors": ["en"]}, "[paths] vectors is ['en']; expected str or null"),
+        ({"train_vectors": 1}, "[training] train_vectors is 1; it must be a valid boolean"),
+        ({"seed": True}, "[training] seed is True; it must be a valid integer"),
+        ({"vectors": ["en"]}, "[paths] vectors is ['en']; it must be a valid string"),
     ]:
         with pytest.raises(ValueError) as error:
             make_config(paths, cnn, **changes)
