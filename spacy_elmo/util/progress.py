@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tqdm import tqdm
+
 LINE_SECONDS = 30.0  # between plain lines
+LINE = "{n_fmt}{unit}, {rate_fmt}, {elapsed}"
+LINE_OF_TOTAL = "{n_fmt} of {total_fmt}{unit}, {rate_fmt}, {remaining} left"
 
 
-class ProgressBar:
+class ProgressBar(tqdm):
     """Writes to the standard error stream; a context manager.
 
     Args:
@@ -20,39 +23,22 @@ class ProgressBar:
         quiet: write nothing.
     """
 
+    monitor_interval = 0  # no thread of tqdm's: processes may be forked
+
     def __init__(self, unit: str, total: int | None = None, done: int = 0, quiet: bool = False):
-        self.unit, self.total, self.done, self.quiet = unit, total, done, quiet
-        self.before, self.began = done, time.monotonic()
-        self.next_line = self.began + LINE_SECONDS
-        self.bar: Any = None
-        if not quiet and sys.stderr.isatty():
-            self.bar = make_bar(unit, total, done, unit_scale=True)
+        self.is_bar = sys.stderr.isatty()
+        how: dict[str, Any] = {"total": total, "initial": done, "disable": quiet}
+        if not self.is_bar:
+            how |= {"mininterval": LINE_SECONDS, "delay": LINE_SECONDS, "miniters": 1}
+            how |= {"bar_format": LINE if total is None else LINE_OF_TOTAL, "leave": False}
+        super().__init__(unit=f" {unit}", unit_scale=True, smoothing=0.05, **how)
 
-    def __enter__(self) -> ProgressBar:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
-
-    def update(self, n: int = 1) -> None:
-        """Count n more, and write a line if the last one was long ago."""
-        self.done += n
-        if self.bar is not None:
-            self.bar.update(n)
-        elif not self.quiet and time.monotonic() >= self.next_line:
-            self.next_line = time.monotonic() + LINE_SECONDS
-            print(self.line(), file=sys.stderr, flush=True)
-
-    def line(self) -> str:
-        """One line: how far the work is, how fast, and how long it still takes or has taken."""
-        seconds = time.monotonic() - self.began
-        speed = (self.done - self.before) / max(seconds, 1e-9)
-        count, rate = f"{self.done:,}", f"{speed:,.0f} {self.unit}/s"
-        if self.total is None:
-            return f"{count} {self.unit}, {rate}, {duration(seconds)}"
-        left = (self.total - self.done) / max(speed, 1e-9)
-        return f"{count} of {self.total:,} {self.unit}, {rate}, {duration(left)} left"
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        """Write the bar, or a line: how far the work is, how fast, and how long it takes."""
+        if self.is_bar:
+            super().display(msg, pos)
+        elif msg is None:
+            print(self, file=sys.stderr, flush=True)
 
 
 def count_words(sentences: Iterable[list[str]], quiet: bool = False) -> Iterator[list[str]]:
@@ -61,18 +47,3 @@ def count_words(sentences: Iterable[list[str]], quiet: bool = False) -> Iterator
         for words in sentences:
             yield words
             progress.update(len(words))
-
-
-def make_bar(unit: str, total: int | None, done: int, unit_scale: bool = False) -> Any:
-    """A tqdm bar, or None if tqdm is not installed: pretraining runs without it."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return None
-    return tqdm(total=total, initial=done, unit=f" {unit}", unit_scale=unit_scale, smoothing=0.05)
-
-
-def duration(seconds: float) -> str:
-    """Hours, minutes and seconds, as in 1:02:03."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

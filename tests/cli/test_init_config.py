@@ -80,7 +80,7 @@ def test_the_smallest_size_trains_on_a_small_text(tmp_path: Path) -> None:
 def test_failures(tmp_path: Path) -> None:
     code, said = run("--size", "huge")
     assert code == 1
-    known = '"xs", "hour", "sm", "md", "original"'
+    known = "'xs', 'hour', 'sm', 'md', 'original'"
     assert f"The size is 'huge'; known are {known}." in " ".join(said.split())
     path = tmp_path / "config.cfg"
     path.write_text("precious")

@@ -120,7 +120,7 @@ def test_weights_are_loaded_when_they_are_needed(tmp_path: Path) -> None:
 
 
 def test_settings(weights: Path) -> None:
-    with pytest.raises(ValueError, match=r'direction is .both.; known are .forward., .backward.'):
+    with pytest.raises(ValueError, match=r"direction is .both.; known are .forward., .backward."):
         make_nlp(weights, direction="both")
     with pytest.raises(ValueError, match=r"'elmo_surprisal' writes Token\._\.surprisal already"):
         make_nlp(weights).add_pipe("elmo_surprisal", "backward")

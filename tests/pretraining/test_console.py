@@ -66,12 +66,3 @@ def test_a_bar_on_a_terminal(
     for text in ["before\n", "a message\n", "after\n", "6/6", "loss 1.500, 1,234 words/s"]:
         assert text in captured.err
     assert "step 3 of 6" not in captured.err
-
-
-def test_a_terminal_without_tqdm_gets_lines(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    run(Console())
-    assert "step 3 of 6: loss 1.500" in capsys.readouterr().err

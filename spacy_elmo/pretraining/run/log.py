@@ -11,11 +11,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 from ...util.files import reading, write_text
-from ...util.progress import LINE_SECONDS, duration, make_bar
+from ...util.progress import LINE_SECONDS
 
 LOG = "log.jsonl"
 ESTIMATE_STEPS = 3  # of which time and memory are estimated
@@ -104,7 +107,7 @@ class Console:
         self.total, self.done, self.began = total, done, time.monotonic()
         self.next_line = 0.0
         if not self.quiet and sys.stderr.isatty():
-            self.bar = make_bar("steps", total, done)
+            self.bar = tqdm(total=total, initial=done, unit=" steps", smoothing=0.05)
         try:
             yield
         finally:
@@ -129,6 +132,11 @@ class Console:
                 f"step {step:,} of {self.total:,}: loss {loss:.3f}, {speed:,.0f} words/s, "
                 f"{duration(left)} left"
             )
+
+
+def duration(seconds: float) -> timedelta:
+    """Printed as 1:02:03."""
+    return timedelta(seconds=round(seconds))
 
 
 def describe_cost(
