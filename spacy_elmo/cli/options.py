@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
@@ -63,6 +63,16 @@ def report_errors(title: str, as_json: bool = False) -> Iterator[None]:
         except (ValueError, ImportError, OSError) as error:
             with redirect_stdout(sys.stderr):
                 msg.fail(title, str(error), exits=1)
+
+
+def count_words(sentences: Iterable[list[str]], quiet: bool = False) -> Iterator[list[str]]:
+    """Pass sentences on unchanged, and show how many words they have."""
+    from ..util.progress import ProgressBar
+
+    with ProgressBar("words", quiet=quiet) as progress:
+        for words in sentences:
+            yield words
+            progress.update(len(words))
 
 
 def print_result(text: str, data: dict[str, Any], as_json: bool, quiet: bool = False) -> None:

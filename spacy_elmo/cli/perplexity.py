@@ -41,7 +41,7 @@ def perplexity_cli(
     from ..lm.perplexity import evaluate
     from ..lm.restricted_head import restrict_head
     from ..pretraining.run.machine import find_device
-    from ..util.progress import ProgressBar, count_words
+    from ..util.progress import ProgressBar
     from ..weights.find import find_weights
     from ..weights.layout import read_words
 
@@ -54,7 +54,7 @@ def perplexity_cli(
             known = [word for word in read_words(vocab) if word]
             head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
         model = found.load().set_precision(precision, compiled)
-        sentences = count_words(read_text(found, text, tokenized, lang), quiet)
+        sentences = options.count_words(read_text(found, text, tokenized, lang), quiet)
         block = EncodedSentences(sentences, words, None, model.token_encoder.to_ids)
         if not len(block.lengths):
             raise ValueError(f"There are no words in the text '{text}'.")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, Quiet, TextLang, print_result, report_errors
+from .options import Json, Quiet, TextLang, count_words, print_result, report_errors
 
 
 def tokenize_cli(
@@ -32,7 +32,6 @@ def tokenize_cli(
     from ..text.readers import blank, tokenize_files
     from ..text.shards import write_meta, write_shards
     from ..util.files import atomic_directory
-    from ..util.progress import count_words
 
     with report_errors("Cannot tokenize", as_json=as_json):
         *texts, out = paths

@@ -12,7 +12,7 @@ import torch
 
 from ..lm.encoded_sentences import SentenceBatch
 from ..lm.perplexity import Perplexity
-from ..util.locks import locked
+from ..util.files import locked
 from ..util.threads import steady_threads, threads
 from ..weights.layout import VOCAB
 from .config import PretrainConfig

@@ -1,4 +1,5 @@
-"""Clear errors for files that cannot be read; files and directories written whole or not at all."""
+"""Clear errors for files that cannot be read; files and directories written whole or not at all;
+and locks of files."""
 
 from __future__ import annotations
 
@@ -7,17 +8,16 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import IO, TYPE_CHECKING, Any, AnyStr
-
-from .locks import locked
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 WORKPLACE = ".spacy-elmo-new-"  # begins the names of directories in which files are written
+OLD = ".{}.spacy-elmo-old"  # name of a directory while it is replaced; what has it may be removed
 MAX_TEXT = 2**24  # characters of a JSON file or a document; in Python, JSON takes much more memory
 
 
@@ -48,10 +48,9 @@ def reading(what: str, file: Traversable | str) -> Iterator[None]:
 
 def is_of_data(error: Exception) -> bool:
     """Tell whether an error may be for what was read, and not for the machine or the program."""
-    if isinstance(error, OSError):
-        return error.errno not in (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-    if isinstance(error, RuntimeError):
-        return not any(sign in str(error) for sign in ("out of memory", "DefaultCPUAllocator"))
+    is_full = any(sign in str(error) for sign in ("out of memory", "DefaultCPUAllocator"))
+    if is_full or getattr(error, "errno", None) in (errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+        return False
     return not isinstance(error, (MemoryError, ImportError, NameError, AssertionError))
 
 
@@ -159,13 +158,9 @@ def atomic_directory(path: Path) -> Iterator[Path]:
 
 def present_directory(path: Path) -> Path:
     """Find a directory: elsewhere if a process was killed while `atomic_directory` replaced it."""
-    old = _old(Path(os.path.realpath(path)))
+    real = Path(os.path.realpath(path))
+    old = real.parent / OLD.format(real.name)
     return old if old.is_dir() and not path.exists() else path
-
-
-def _old(path: Path) -> Path:
-    """The name that a directory has while it is replaced; what has this name may be removed."""
-    return path.parent / f".{path.name}.spacy-elmo-old"
 
 
 @contextmanager
@@ -185,10 +180,11 @@ def _replacing(path: Path) -> Iterator[Path]:
             place = Path(mkdtemp(prefix=WORKPLACE, dir=path.parent))
             stack.callback(shutil.rmtree, place, ignore_errors=True)
             stack.enter_context(locked(place))
-        new, old = place / path.name, _old(path)
+        new, old = place / path.name, path.parent / OLD.format(path.name)
         yield new
-        for each in (*new.rglob("*"), new):
-            _flush(each)
+        for each in filter(Path.is_file, (new, *new.rglob("*"))):
+            with open(each, "rb+") as file:
+                os.fsync(file.fileno())
         with locked(path.parent):
             if path.is_dir():
                 shutil.rmtree(old, ignore_errors=True)
@@ -200,15 +196,27 @@ def _replacing(path: Path) -> Iterator[Path]:
                     os.replace(old, path)
                 raise
             shutil.rmtree(old, ignore_errors=True)
-        _flush(path.parent)
 
 
-def _flush(path: Path) -> None:
-    """Put a file, or the names in a directory, on the disk."""
-    # Not every system can do that with a directory.
-    with suppress(OSError) if path.is_dir() else nullcontext():
-        file = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+@contextmanager
+def locked(path: Path, wait: bool = True) -> Iterator[bool | None]:
+    """Lock a file or a directory; the lock ends with the process at the latest.
+
+    Yields:
+        Whether it is locked; False if another process has locked it. None where it is not there,
+        and on Windows and some network file systems, which cannot do that: they keep what killed
+        processes leave, and nobody waits.
+    """
+    with ExitStack() as stack:
         try:
-            os.fsync(file)
-        finally:
-            os.close(file)
+            import fcntl
+
+            file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+            stack.callback(os.close, file)
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            # Closed alone, it would last in forked processes.
+            stack.callback(fcntl.flock, file, fcntl.LOCK_UN)
+            is_locked: bool | None = True
+        except (ImportError, OSError) as error:
+            is_locked = False if isinstance(error, BlockingIOError) else None
+        yield is_locked

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tqdm import tqdm
@@ -39,11 +38,3 @@ class ProgressBar(tqdm):
             super().display(msg, pos)
         elif msg is None:
             print(self, file=sys.stderr, flush=True)
-
-
-def count_words(sentences: Iterable[list[str]], quiet: bool = False) -> Iterator[list[str]]:
-    """Pass sentences on unchanged, and show how many words they have."""
-    with ProgressBar("words", quiet=quiet) as progress:
-        for words in sentences:
-            yield words
-            progress.update(len(words))

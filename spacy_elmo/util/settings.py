@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import MISSING, field, fields
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Literal, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
-
-LARGEST = 1e9  # of what has no other limit: products of it stay finite in float32
 
 
 def setting(default: Any = MISSING, kind: Any = None, **limits: Any) -> Any:
@@ -31,12 +29,8 @@ def in_range(least: int, most: int, default: Any = MISSING) -> Any:
     return setting(default, ge=least, le=most)
 
 
-def above_zero(default: Any = MISSING) -> Any:
-    return setting(default, gt=0, le=LARGEST)
-
-
-def below_one(default: Any = MISSING) -> Any:
-    return setting(default, ge=0, lt=1)
+above_zero = partial(setting, gt=0, le=1e9)  # products of it stay finite in float32
+below_one = partial(setting, ge=0, lt=1)
 
 
 def one_of(*choices: str) -> Any:

@@ -19,7 +19,7 @@ from spacy_elmo.bilm.kernel.lstm import load_kernel
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_packing import Packing
-from spacy_elmo.util.locks import locked
+from spacy_elmo.util.files import locked
 
 from .test_model import check_autocast
 

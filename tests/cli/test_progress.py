@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
+from spacy_elmo.cli.options import count_words
 from spacy_elmo.util import progress
-from spacy_elmo.util.progress import ProgressBar, count_words
+from spacy_elmo.util.progress import ProgressBar
 
 from ..pipeline.helpers import write_language_model
 

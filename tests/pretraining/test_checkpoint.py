@@ -20,7 +20,7 @@ from spacy_elmo.pretraining.run.checkpoint import (
     save_checkpoint,
 )
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.util.locks import locked
+from spacy_elmo.util.files import locked
 from spacy_elmo.weights.layout import VOCAB
 from spacy_elmo.weights.native import write_tensors
 

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from ...util.locks import locked
+from ...util.files import locked
 from ..lstm_steps import LSTMOptions
 
 SOURCE = Path(__file__).parent / "lstm.cpp"
