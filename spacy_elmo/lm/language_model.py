@@ -100,12 +100,13 @@ class LanguageModel:
         head, vocab = load_head(found)  # first: without one, the biLM need not be loaded
         return cls(found.load().set_precision(precision, compiled), head, vocab, found.card())
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write a directory that `load` reads, whole or not at all.
 
         Raises:
             ValueError: there is a directory with other files, which would be lost.
         """
+        path = Path(path)
         found = {file.name for file in path.iterdir()} if path.is_dir() else set()
         others = sorted(found - WRITTEN if {CONFIG, WEIGHTS} <= found else found)
         if others:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, List, Optional, Union  # noqa: UP035
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union  # noqa: UP035
 
 import srsly
 from spacy.language import Language
@@ -13,7 +14,6 @@ from spacy.util import minibatch
 from thinc.api import get_torch_default_device
 
 from ..text.segments import sentence_bounds
-from ..util.locks import LOADING
 from ..util.settings import check_choice
 from .errors import damage_reported, warn_of_language
 
@@ -42,20 +42,15 @@ def make_surprisal(
     """The factory ``elmo_surprisal``; no file is opened here.
 
     Raises:
-        ValueError: the extension of Tokens is another, which would show other values; or another
-            component of the pipeline writes there.
+        ValueError: another component of the pipeline writes there, or an extension of the user.
     """
-    for other, component in nlp.components:
-        if isinstance(component, ElmoSurprisal) and other != name:
-            raise ValueError(
-                f"The component '{other}' writes Token._.surprisal already, and '{name}' would "
-                f"replace its values. For both directions, use spacy_elmo.LanguageModel."
-            )
+    others = [f"The component '{n}'" for n, p in nlp.components if isinstance(p, ElmoSurprisal)]
     if any(Token.get_extension("surprisal")):
+        others.append("An extension of yours")
+    if others:
         raise ValueError(
-            "The extension Token._.surprisal is another than that of the component "
-            "elmo_surprisal, which writes there. Give yours another name, and set this one: "
-            "Token.set_extension('surprisal', default=None, force=True)."
+            f"{others[0]} writes Token._.surprisal already, and '{name}' would replace its values. "
+            f"For both directions, use spacy_elmo.LanguageModel."
         )
     return ElmoSurprisal(name, weights, direction)
 
@@ -87,6 +82,15 @@ class ElmoSurprisal(Pipe):
         # Where thinc computes now: the current thread may have another default at the first Doc.
         self._device = get_torch_default_device()
         self._language_model: Optional[LanguageModel] = None
+        self._lock = Lock()  # while it is loaded
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles have a lock of their own."""
+        state = {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        return ElmoSurprisal, (self.name, self.weights, self.direction), state
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
     @property
     def language_model(self) -> "LanguageModel":
@@ -95,11 +99,10 @@ class ElmoSurprisal(Pipe):
         Raises:
             ValueError: the weights are missing or damaged, or have no head.
         """
-        if self._language_model is None:
-            with LOADING:
-                if self._language_model is None:  # no other thread has loaded it meanwhile
-                    self._language_model = _load(self.weights, self._device)
-        return self._language_model
+        with self._lock:
+            if self._language_model is None:
+                self._language_model = _load(self.weights, self._device)
+            return self._language_model
 
     def __call__(self, doc: Doc) -> Doc:
         """Annotate a Doc."""
@@ -138,7 +141,7 @@ class ElmoSurprisal(Pipe):
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
         """Save the language model as a directory of weights, unless ``"model"`` is excluded."""
         if "model" not in exclude:
-            self.language_model.save(Path(path))
+            self.language_model.save(path)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "ElmoSurprisal":
         """Load the language model that `to_disk` saved, unless ``"model"`` is excluded.
@@ -154,10 +157,9 @@ class ElmoSurprisal(Pipe):
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """The files that `to_disk` writes."""
         with TemporaryDirectory() as directory:
-            path = Path(directory, "model")
-            path.mkdir()
-            self.to_disk(path, exclude=exclude)
-            return srsly.msgpack_dumps({file.name: file.read_bytes() for file in path.iterdir()})
+            self.to_disk(Path(directory, "model"), exclude=exclude)
+            files = Path(directory).glob("*/*")
+            return srsly.msgpack_dumps({file.name: file.read_bytes() for file in files})
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoSurprisal":
         """Load the language model that `to_bytes` serialized, unless ``"model"`` is excluded.

@@ -53,7 +53,7 @@ def same_surprisals(ours: Surprisal, theirs: Surprisal) -> None:
 
 def test_a_directory_of_other_files_is_not_replaced(tmp_path: Path) -> None:
     LM.save(tmp_path / "weights")
-    LM.save(tmp_path / "weights")  # its own
+    LM.save(str(tmp_path / "weights"))  # its own
     # Files of the user, of weights that a language model has not, and without weights beside them.
     for folder, name in (("weights", "notes.txt"), ("weights", SUBWORDS), ("own", "README.md")):
         (tmp_path / folder).mkdir(exist_ok=True)

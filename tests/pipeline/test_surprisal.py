@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,7 @@ def test_a_saved_pipeline_contains_the_language_model(tmp_path: Path) -> None:
         spacy.load(tmp_path / "saved"),
         make_nlp("nowhere", direction="backward").from_bytes(data),
         pickle.loads(pickled),
+        deepcopy(nlp),
     ]
     for copy in copies:
         same(bits(copy(TEXTS[0])), expected)
