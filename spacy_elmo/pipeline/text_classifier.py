@@ -57,24 +57,16 @@ def TextCatLinear(
             or no static vectors.
     """
     if length < 1:
-        raise ValueError(
-            f"The setting length of the model spacy-elmo.TextCatLinear.v1 must be 1 or more, found "
-            f"{length}."
-        )
+        raise ValueError(f"TextCatLinear's setting length must be 1 or more, found {length}.")
     words: Any = with_cpu(SparseLinear_v2(nO, length), get_current_ops())  # it knows no GPU
     vectors = Linear(nO, init_W=zero_init)
     return Model(
-        "elmo-textcat-linear",
-        forward,
-        init=init,
-        layers=[tok2vec, words, vectors],
-        dims={"nO": nO},
-        refs={"tok2vec": tok2vec, "output_layer": vectors},
+        "elmo-textcat-linear", forward, init=init, layers=[tok2vec, words, vectors],
+        dims={"nO": nO}, refs={"tok2vec": tok2vec, "output_layer": vectors},
         attrs={
-            "include_static_vectors": include_static_vectors,
-            "multi_label": not exclusive_classes,
+            "include_static_vectors": include_static_vectors, "multi_label": not exclusive_classes,
         },
-    )
+    )  # fmt: skip
 
 
 def forward(
@@ -129,14 +121,12 @@ def init(model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
     vectors.set_dim("nI", width)
     vectors.initialize()
     statistics = find_statistics(tok2vec)
-    frequencies: dict[int, float] = {}
-    for word, p in zip(statistics.words, statistics.frequencies, strict=True):
-        key = get_string_id(word.lower())
-        frequencies[key] = frequencies.get(key, 0.0) + float(p)
-    keys = sorted(frequencies)
+    keys = np.array([get_string_id(word.lower()) for word in statistics.words], dtype=np.uint64)
+    hashes, rows = np.unique(keys, return_inverse=True)
+    frequencies = np.bincount(rows, statistics.frequencies, len(hashes))
     # A last one that no word has, see `look_up`.
-    model.attrs["hashes"] = np.array([*keys, 2**64 - 1], dtype=np.uint64)
-    model.attrs["frequencies"] = np.array([*(frequencies[key] for key in keys), 0], dtype="f")
+    model.attrs["hashes"] = np.append(hashes, np.uint64(2**64 - 1))
+    model.attrs["frequencies"] = np.append(frequencies, 0).astype("f")
 
 
 def find_statistics(tok2vec: Model) -> Statistics:

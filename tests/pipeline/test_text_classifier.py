@@ -218,7 +218,7 @@ def trained(weights: Path) -> Language:
 
 
 def test_what_is_missing(weights: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"setting length .* must be 1 or more, found 0"):
+    with pytest.raises(ValueError, match="setting length must be 1 or more, found 0"):
         make_nlp(weights, length=0)
     bare = write_weights(tmp_path / "bare")
     with pytest.raises(ValueError, match=r"no vectors.*include_static_vectors = false"):
