@@ -14,7 +14,6 @@ PARQUET = ["pyarrow>=16"]
 RAY = ["ray[data]>=2.40", *PARQUET]
 VIZ = ["matplotlib>=3.8"]
 COMPILE = ["ninja>=1.11"]  # with a C++ compiler: `compiled_lstm` in pretraining
-SUBWORDS = ["floret>=0.10"]
 ZST = ["backports.zstd>=1.0"]  # in the standard library from Python 3.14 on
 DOCS = ["mkdocs-material>=9.5"]
 TEST = [
@@ -22,7 +21,6 @@ TEST = [
     *PARQUET,
     *VIZ,
     *ZST,
-    *SUBWORDS,
     *COMPILE,
     "click>=8",  # spaCy needs it, and some versions of typer do not bring it
     "hypothesis>=6.100",
@@ -137,7 +135,6 @@ if __name__ == "__main__":  # not where a test reads the functions
             "parquet": PARQUET,
             "ray": RAY,
             "viz": VIZ,
-            "subwords": SUBWORDS,
             "zst": ZST,
             "compile": COMPILE,
             "cuda12x": ["cupy-cuda12x>=13"],  # the first with NumPy 2; named as spaCy's extra
@@ -165,7 +162,6 @@ if __name__ == "__main__":  # not where a test reads the functions
             "thinc_layers": ["spacy-elmo.BiLM.v1 = spacy_elmo.architectures:BiLM"],
             "spacy_callbacks": [
                 "spacy-elmo.gradual_unfreezing.v1 = spacy_elmo.architectures:gradual_unfreezing",
-                "spacy-elmo.subword_vectors.v1 = spacy_elmo.architectures:subword_vectors",
             ],
             "spacy_readers": [
                 "spacy-elmo.Shards.v1 = spacy_elmo.architectures:Shards",

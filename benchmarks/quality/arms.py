@@ -45,7 +45,6 @@ class Arm(NamedTuple):
         needs: a key of `NEEDED`, if it needs a file.
         times: how many times as many steps as the others it is trained for.
         learn_rate: of all that it trains, the mix included.
-        subwords: whether the static vectors are the biLM's subwords.
     """
 
     tok2vec: dict[str, Any]
@@ -53,7 +52,6 @@ class Arm(NamedTuple):
     needs: str = ""
     times: int = 1
     learn_rate: float = 0.001
-    subwords: bool = False
 
 
 MULTI_HASH = {
@@ -147,8 +145,6 @@ def frozen(model: str) -> Arm:
 
 
 WITHOUT, MIX, BOTH = "HashEmbedCNN", "ELMo, mix (λ = 0.001)", "ELMo, input and output"
-# What `elmo add` writes, if the weights come with subwords.
-MIX_SUBWORDS, BOTH_SUBWORDS = "ELMo, mix and subwords", "ELMo, input and output, and subwords"
 LINEAR, ENSEMBLE = "ELMo, TextCatLinear", "TextCatEnsemble"
 
 ARMS: dict[str, Arm] = {
@@ -168,11 +164,9 @@ ARMS: dict[str, Arm] = {
     "ELMo, fine-tuned": Arm(with_elmo(listener()), {"frozen": False, "learn_rate_factor": 0.1}),
     "ELMo, adapted": Arm(with_elmo(listener()), {}, needs="adapted"),
     "ELMo, mix and static vectors": Arm(with_elmo(listener(), static=True), {}, needs="static"),
-    MIX_SUBWORDS: Arm(with_elmo(listener(), static=True), {}, subwords=True),
-    BOTH_SUBWORDS: Arm(with_elmo(listener(), listener(), static=True), {}, subwords=True),
     "HashEmbedCNN, attention": Arm(attention(cnn())),
     "ELMo, attention": Arm(attention(with_elmo(listener())), {}),
-    LINEAR: Arm(linear(listener()), {}, subwords=True),
+    LINEAR: Arm(linear(listener()), {}),
     ENSEMBLE: Arm(ensemble(cnn())),
 }
 
@@ -224,17 +218,12 @@ def make_nlp(task: Task, arm: Arm, files: Files, weights: str = "en_sm") -> Lang
     if arm.elmo is not None:
         weights = str(files["adapted"]) if arm.needs == "adapted" else weights
         elmo = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights, **arm.elmo}
-        vectors = "elmo" if arm.subwords else "auto"
-        component = {"factory": "elmo", "model": elmo, "vectors": vectors}
-        components = {"elmo": component, **components}
+        components = {"elmo": {"factory": "elmo", "model": elmo}, **components}
     config: dict[str, Any] = {
         "nlp": {"lang": task.lang, "tokenizer": TOKENIZER, "pipeline": list(components)},
         "components": components,
         "initialize": {
             "vectors": str(files["static"]) if arm.needs == "static" else None,
-            "before_init": {"@callbacks": "spacy-elmo.subword_vectors.v1"}
-            if arm.subwords
-            else None,
         },
     }
     return load_model_from_config(config, auto_fill=True)

@@ -19,10 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from arms import (
-    ARMS,
     BAG_OF_WORDS,
-    BOTH_SUBWORDS,
-    MIX_SUBWORDS,
     WIDTH,
     Arm,
     attention,
@@ -67,8 +64,6 @@ SETTINGS: dict[str, Arm] = {
     "dropout 0, learning rate 0.0003": with_cnn(learn_rate=0.0003),
     "dropout 0, learning rate 0.003": with_cnn(learn_rate=0.003),
     "dropout 0, input and output": Arm(with_elmo(listener(), listener()), {}),
-    "subwords": ARMS[MIX_SUBWORDS],
-    "subwords, input and output": ARMS[BOTH_SUBWORDS],
     "dropout 0, without a CNN": alone(),
     "layer norm, without a CNN": alone(layer_norm=True),
     "γ = 10, without a CNN": alone(gamma=10.0),

@@ -62,7 +62,7 @@ from thinc.api import Adam
 from spacy_elmo import mixes
 from spacy_elmo.pipeline.mixes import Mix
 from spacy_elmo.viz.mixes import draw_mixes
-from spacy_elmo.weights.find import Setting, find_weights
+from spacy_elmo.weights.find import Setting
 
 PART = "tasks"  # of the results
 DROPOUT = 0.1  # of the task's own layers
@@ -158,10 +158,8 @@ def units(
 def run(arguments: argparse.Namespace) -> None:
     results, weights = Results(arguments.out), fingerprint(arguments.weights)
     how = {"max_steps": arguments.max_steps, "split": arguments.split}
-    given, arms = given_files(arguments, ""), arguments.arms
-    if find_weights(arguments.weights).subwords() is None:
-        arms = [name for name in arms if not ARMS[name].subwords]
-    for unit in units(arguments.tasks, arms, arguments.sizes, arguments.seeds, given):
+    given = given_files(arguments, "")
+    for unit in units(arguments.tasks, arguments.arms, arguments.sizes, arguments.seeds, given):
         arm, files = ARMS[unit["arm"]], given_files(arguments, unit["task"])
         of = weights if arm.elmo is not None else None
         results.read()  # what other processes have added

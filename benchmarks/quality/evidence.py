@@ -202,8 +202,8 @@ def tasks(setup: Setup) -> Iterator[Job]:
         for name in small:
             size = next(iter(TASKS[name].steps))
             yield from trained(setup, downstream.units([name], [BOTH], [size], [seed]))
-        recipes = {"en": tables.SUBWORDS, "ko": tables.KOREAN}.get(setup.lang, {})
-        for name, size, *_, arm in recipes.values():
+        recipes = {"ko": tables.KOREAN}.get(setup.lang, {})
+        for name, size, arm in recipes.values():
             yield from trained(setup, downstream.units([name], [arm], [size], [seed]))
 
 

@@ -235,7 +235,7 @@ def changed_config(settings: str, folder: Path, lang: str) -> Path:
 
 
 def train_floret(shards: Path, folder: Path, lang: str) -> None:
-    """Static vectors of the text in floret's hashed subwords; the same for each seed."""
+    """Static vectors of the text in floret's hashed n-grams; the same for each seed."""
     import floret
 
     text, vectors = folder / "words.txt", folder / "words.floret"

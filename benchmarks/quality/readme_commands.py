@@ -89,7 +89,7 @@ def measure(
 
 def run(arguments: argparse.Namespace) -> None:
     results, weights = Results(arguments.out), arguments.weights
-    of = fingerprint(weights, subwords=True)
+    of = fingerprint(weights)
     if Path(weights).exists():
         weights = str(Path(weights).resolve())  # the commands run elsewhere
     for seed, name in itertools.product(arguments.seeds, arguments.tasks):
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def table(arguments: argparse.Namespace) -> None:
     """Mean scores, and the share of the errors that ELMo takes away, of seeds that have both."""
-    results, of = Results(arguments.out), fingerprint(arguments.weights, subwords=True)
+    results, of = Results(arguments.out), fingerprint(arguments.weights)
     print("| task | sentences | steps | seeds | without ELMo | with ELMo | error reduction |")
     print("|---|---|---|---|---|---|---|")
     pairs: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)

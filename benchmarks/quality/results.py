@@ -14,19 +14,18 @@ from typing import Any
 
 from spacy_elmo.util.files import write_text
 from spacy_elmo.weights.find import Setting, find_weights
-from spacy_elmo.weights.layout import HEAD, META, SUBWORDS, VOCAB
+from spacy_elmo.weights.layout import HEAD, META, VOCAB
 
 Unit = dict[str, Any]
 
 
-def fingerprint(weights: Setting, head: Setting | None = None, subwords: bool = False) -> str:
-    """Of the files of a biLM and its statistics; of a head and subwords too, if they are used."""
-    unused = {META, "README.md", *(() if subwords else (SUBWORDS,))}
+def fingerprint(weights: Setting, head: Setting | None = None) -> str:
+    """Of the files of a biLM and its statistics; of a head too, if it is used."""
 
     def digest(setting: Setting, heads: bool) -> str:
         found = hashlib.sha256()
         for file in sorted(find_weights(setting).files(), key=lambda file: file.name):
-            if (file.name in (HEAD, VOCAB)) == heads and file.name not in unused:
+            if (file.name in (HEAD, VOCAB)) == heads and file.name not in (META, "README.md"):
                 found.update(file.name.encode() + b"\0" + file.read_bytes())
         return found.hexdigest()[:12]
 

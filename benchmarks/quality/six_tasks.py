@@ -39,7 +39,6 @@ from thinc.api import Config
 
 from spacy_elmo import mixes
 from spacy_elmo.pipeline.mixes import Mix
-from spacy_elmo.weights.find import find_weights
 
 PROJECT = Path(__file__).parents[2] / "project" / "six_tasks"
 sys.path.append(str(PROJECT))
@@ -139,8 +138,6 @@ def units(arguments: argparse.Namespace) -> Iterator[Unit]:
         SystemExit: an arm was asked for, and what it needs was not given.
     """
     missing = {} if arguments.embedded else {MINILM: "--embedded"}
-    if find_weights(arguments.weights).subwords() is None:
-        missing |= {name: "--weights with subwords" for name, arm in ARMS.items() if arm.subwords}
     for arm in arguments.arms or ():
         if arm in missing:
             raise SystemExit(f"The arm {arm!r} needs {missing[arm]}.")
@@ -187,7 +184,7 @@ def lines(found: Measured, arms: Sequence[str] = ()) -> Iterator[str]:
     """A table with a row for each task and share of the labels.
 
     A cell is the mean of the seeds, half their range, and the error reduction from the same seeds
-    without ELMo, but with subwords where the arm has them; the last column is the paper's.
+    without ELMo; the last column is the paper's.
 
     Args:
         found: output of `measured`.
@@ -242,7 +239,7 @@ def cell(column: Column, arm: str) -> str:
     if not (seeds := column.get(arm)):
         return ""
     text = summary(seeds)
-    without = column.get("subwords" if ALL_ARMS[arm].subwords else "without", {})
+    without = column.get("without", {})
     both = seeds.keys() & without.keys()
     if both and seeds is not without:
         before, after = (statistics.mean(of[seed] for seed in both) for of in (without, seeds))

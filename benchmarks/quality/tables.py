@@ -15,7 +15,7 @@ from statistics import mean, stdev
 from typing import Any
 
 import six_tasks
-from arms import BOTH, BOTH_SUBWORDS, ENSEMBLE, LINEAR, MIX, MIX_SUBWORDS, WITHOUT
+from arms import BOTH, ENSEMBLE, LINEAR, MIX, WITHOUT
 from results import Results
 
 MARKED = re.compile(r"^(<!-- table: (\S+) -->\n)(.*?)^(?=<!-- end -->$)", re.M | re.S)
@@ -36,14 +36,9 @@ TASKS = {  # label: task, size, arm with ELMo
     "trees, all 12,544": ("parser", "all", MIX),
     "names, WNUT-17": ("ner", "all", MIX),
 }
-SUBWORDS = {  # label: task, size, arm with ELMo, the same with its subwords
-    "tags, 500 sentences": ("tagger", 500, BOTH, BOTH_SUBWORDS),
-    "trees, 500 sentences": ("parser", 500, BOTH, BOTH_SUBWORDS),
-    "names, WNUT-17": ("ner", "all", MIX, MIX_SUBWORDS),
-}
 KOREAN = {
-    "morpheme tags (UD Korean-GSD), 500 sentences": ("ko-tagger", 500, BOTH_SUBWORDS),
-    "names (KLUE-NER, F1), 500 sentences": ("ko-ner", 500, MIX_SUBWORDS),
+    "morpheme tags (UD Korean-GSD), 500 sentences": ("ko-tagger", 500, BOTH),
+    "names (KLUE-NER, F1), 500 sentences": ("ko-ner", 500, MIX),
     "film reviews (NSMC), 1,000 reviews": ("ko-textcat", 1000, LINEAR),
 }
 PEERS = {  # title: arm, name in the results of speeds
@@ -68,7 +63,7 @@ SIX_TABLES = {  # the paper's tables 1 and 3, its table 2 and figure 1; and othe
     ),
     "six-tasks-labels": lambda found: six_tasks.label_lines(found, 0.1),
     "six-tasks-others": lambda found: six_tasks.side_by_side(
-        found, ["subwords", "input and output", "subwords, input and output", six_tasks.MINILM]
+        found, ["input and output", six_tasks.MINILM]
     ),
 }
 ARMS = {
@@ -234,12 +229,6 @@ def gains(found: Found, rows: dict[str, tuple[str, int | str, str]], without: st
         yield f"| {label} | {a:.2f} | {text} | {gone:.0f} % |".replace("| -", "| −")
 
 
-def subwords(found: Found) -> Iterator[str]:
-    yield from head("", "with ELMo", "and its subwords")
-    for label, (task, size, *arms) in SUBWORDS.items():
-        yield row(label, [mean(found.scores(task, size, arm).values()) for arm in arms], max, 2)
-
-
 def alternatives(found: Found) -> Iterator[str]:
     yield from head("", *PEERS)
     for label, name in COMPARED.items():
@@ -388,7 +377,6 @@ def texts(found: Found) -> Iterator[str]:
     minilm = {"model": "MiniLM-L6"}
     for label, name, model in (
         ("tf-idf", "tf-idf", {}),
-        ("static subwords", "subwords", {}),
         ("tf-idf and the means of ELMo", "all layers and tf-idf", {}),
         ("the means of MiniLM-L6", "all layers", minilm),
     ):
@@ -609,7 +597,6 @@ TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each la
     "en": {
         **{name: partial(paper_tasks, name=name) for name in SIX_TABLES},
         "tasks": lambda found: gains(found, TASKS, WITHOUT),
-        "subwords": subwords,
         "alternatives": alternatives,
         "labels": learning_curve,
         "settings": arms,

@@ -5,10 +5,10 @@
 
 The classifier that is simplest to build from frozen vectors: a text is the mean of its words'
 vectors, in one layer or in all, and the classes are learned by one linear map. Beside it, the words
-of the text by tf-idf, and both together; the static vectors of the biLM's subwords, weighted by
-rarity; and with --embedded, the output of `peers/embed.py`, the means of MiniLM. Tasks, and the
-training texts of a seed, are those of `downstream.py`, with its smallest numbers of texts. Means
-are standardised by the training texts; the regularization of each row is chosen on the dev set.
+of the text by tf-idf, and both together; and with --embedded, the output of `peers/embed.py`, the
+means of MiniLM. Tasks, and the training texts of a seed, are those of `downstream.py`, with its
+smallest numbers of texts. Means are standardised by the training texts; the regularization of each
+row is chosen on the dev set.
 Printed are accuracies on the test set, means of the seeds with the lowest and the highest; and
 which row the dev set chooses, whose test score is the one to compare.
 
@@ -24,7 +24,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -32,13 +31,11 @@ from arms import NEEDED
 from embedded import places
 from probes import regression
 from similarity import tf_idf
-from spacy.attrs import ORTH
 from spacy.language import Language
 from spacy.tokens import Doc
 from tasks import TASKS, examples_of, sample
 
 from spacy_elmo.text.readers import blank
-from spacy_elmo.weights.find import find_weights
 
 L2 = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # of the mean loss; rows have a length of about 1
 SPLITS = ("train", "dev", "test")
@@ -51,8 +48,6 @@ def make_nlp(weights: str, lang: str) -> Language:
     nlp = blank(lang, "spacy.Tokenizer.v1")
     model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
     nlp.add_pipe("elmo", config={"store_layers": True, "model": model})
-    if find_weights(weights).subwords() is not None:
-        nlp.config["initialize"]["before_init"] = {"@callbacks": "spacy-elmo.subword_vectors.v1"}
     nlp.initialize()
     return nlp
 
@@ -61,18 +56,6 @@ def layer_means(nlp: Language, docs: list[Doc]) -> np.ndarray:
     """``(n, L + 1, 2P)``"""
     words = (Doc(nlp.vocab, words=[token.text for token in doc]) for doc in docs)
     return np.stack([doc._.elmo_layers.mean(axis=1) for doc in nlp.pipe(words)])
-
-
-def subword_vectors(nlp: Language, docs: list[Doc]) -> np.ndarray:
-    """``(n, dim)``: sums of unit vectors, weighted by rarity, as far as there are any."""
-    component: Any = nlp.get_pipe("elmo")
-    rarities, vectors = component.shim.comparison.rarities, nlp.vocab.vectors
-    found = np.zeros((len(docs), nlp.vocab.vectors_length), dtype="float32")
-    for row, doc in zip(found, docs, strict=True):
-        words = vectors.get_batch([token.text for token in doc])
-        words = words / np.linalg.norm(words, axis=1, keepdims=True).clip(1e-6)
-        row[:] = rarities(doc.to_array([ORTH]).astype("uint64")) @ words
-    return found / np.linalg.norm(found, axis=1, keepdims=True).clip(1e-6)
 
 
 def embedded_means(folder: Path, docs: list[Doc], model: str = "minilm") -> np.ndarray:
@@ -153,8 +136,6 @@ def measure(
         means = [read(docs[0]), *fixed_means]
         labels = [[label(doc) for doc in split] for split in docs]
         rows = by_layer(means) if embedded is not None else features(means, docs)
-        if embedded is None and nlp.vocab.vectors_length:
-            rows["subwords"] = standardised(*(subword_vectors(nlp, each) for each in docs))
         for row, parts in rows.items():
             found[row].append(scores(parts, labels))
     return found

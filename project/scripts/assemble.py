@@ -25,8 +25,6 @@ def main(
     nlp.add_pipe("elmo", config={"vectors": "elmo", "model": {"weights": weights}})
     for task in present(run, tasks):
         source = spacy.load(run / "models" / f"{task}-elmo" / "model-best")
-        if source.vocab.vectors.size:  # the biLM's subwords, the same for all
-            nlp.vocab.vectors = source.vocab.vectors
         nlp.add_pipe(task, source=source)
     # The layers are of use to the tasks alone; ELMo's vectors stay.
     nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import typer
@@ -23,7 +22,6 @@ from spacy_elmo.text.shards import Shards
 WEIGHTS = Path("weights")  # that come with this project, by language; en_sm comes with spacy-elmo
 MOST_EPOCHS = 10  # however many minutes there are for a small text
 EVAL_WORDS = 20_000  # held out, where minutes count
-SUBWORD_EPOCHS = 5  # half a minute of an hour
 
 
 @report_errors("Cannot prepare the biLM")
@@ -98,7 +96,10 @@ def main(
                 "--training.max_epochs", MOST_EPOCHS, "--training.eval_words", EVAL_WORDS,
             ]  # fmt: skip
             if config == "auto":
-                paths += find_settings(gpu_id)
+                if gpu_id < 0 and has_fast_bfloat16():
+                    paths += ["--training.mixed_precision", "true"]
+                elif gpu_id < 0:
+                    msg.info("Without products in bfloat16, which are not faster on this CPU")
             if not steps:
                 steps, evaluations = find_steps(run, Path(settings), minutes, paths)
         lengths: list[object] = []
@@ -120,20 +121,6 @@ def main(
         bilm = str(out / "model-best")
     (run / "bilm.txt").write_text(f"{bilm}\n", encoding="utf-8")
     msg.good("The biLM", bilm)
-
-
-def find_settings(gpu_id: int) -> list[object]:
-    """Settings that need a package or a processor, where it is there; where not, a line says so."""
-    found: list[object] = []
-    if find_spec("floret"):
-        found += ["--training.subword_epochs", SUBWORD_EPOCHS]
-    else:
-        msg.info("Without subwords, which need floret: pip install 'spacy-elmo[subwords]'")
-    if gpu_id < 0 and has_fast_bfloat16():
-        found += ["--training.mixed_precision", "true"]
-    elif gpu_id < 0:
-        msg.info("Without products in bfloat16, which are not faster on this CPU")
-    return found
 
 
 def find_steps(run: Path, config: Path, minutes: float, overrides: list[object]) -> tuple[int, int]:

@@ -14,8 +14,8 @@ that read them. The language model stays the same, but how well components learn
 depends on their scale: choose it on dev sets.
 
 With --lang there is no head, unless --words is given; statistics are of the whole training text, as
-with --scale, and so are subwords, if the run has none; the card is written from the log of the run
-and the facts in weights/languages.json. Without a head, all files together must have at most 8 MB.
+with --scale; the card is written from the log of the run and the facts in weights/languages.json.
+Without a head, all files together must have at most 8 MB.
 """
 
 from __future__ import annotations
@@ -39,10 +39,8 @@ from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import UNKNOWN, Vocabulary
 from spacy_elmo.pretraining.config import Paths, PretrainConfig, TrainingSettings, read_config
 from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
-from spacy_elmo.pretraining.data.floret import train_floret
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.util.files import atomic_directory
-from spacy_elmo.weights import layout
 from spacy_elmo.weights.catalogue import VERSION
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import DOCUMENTS, META, STATISTICS, Card
@@ -53,7 +51,6 @@ TEXTS = ("pages.txt.xz", "books.txt", "documents.txt.xz", "heldout.txt")
 STAGES = [f"{n}_training.{end}" for n in ("first", "second") for end in ("cfg", "jsonl")]
 COPIED = (*TEXTS, *STAGES)
 MOST_MB = 8.0  # without a head
-SUBWORDS = {"subword_epochs": 5, "subword_rows": 20_000, "subword_dim": 64}
 FACTS = Path(__file__).parents[1] / "weights" / "languages.json"
 AUTHOR, LICENSE = "the spacy-elmo developers", "CC BY-SA 4.0"
 
@@ -74,7 +71,6 @@ nlp.add_pipe("elmo", config={{"model": {{"weights": "project/weights/{name}"}}}}
 | file | content |
 |---|---|
 | `config.json`, `weights.safetensors` | the biLM, half precision |
-| `subwords.safetensors` | static vectors of n-grams, by floret from the same text |
 | `statistics.safetensors` | of layers and words of the text, for `similarity` |
 | `training.cfg`, `training.jsonl` | config and log of the training |
 {lists}
@@ -276,19 +272,12 @@ def main() -> None:
         save_bilm(bilm, directory, card, half=True)
         if head is not None:
             save_head(head, vocab, directory, half=True)
-        weights = find_weights(run / "model-best")
-        statistics, subwords = weights.statistics(), weights.subwords()
-        sentences = Shards(shards).sentences
+        statistics = find_weights(run / "model-best").statistics()
         if lang or is_scaled:
-            indexed = IndexedSentences(sentences(), config.corpus.max_words)
+            indexed = IndexedSentences(Shards(shards).sentences(), config.corpus.max_words)
             statistics = compute_statistics(load_bilm(directory), indexed)
-        if lang:
-            settings = replace(config.training, **SUBWORDS)
-            subwords = subwords or train_floret(sentences(), settings, config.vocab.min_count)
         if statistics is not None:
             (directory / STATISTICS).write_bytes(statistics.to_bytes())
-        if subwords is not None:
-            (directory / layout.SUBWORDS).write_bytes(subwords.to_bytes())
         Config(replace(config, paths=Paths()).to_dict()).to_disk(directory / "training.cfg")
         lines = [json.dumps(entry) + "\n" for entry in entries]
         (directory / "training.jsonl").write_text("".join(lines), encoding="utf-8")
@@ -301,8 +290,7 @@ def main() -> None:
         if not n_words and sum(sizes.values()) > MOST_MB:
             raise ValueError(
                 f"The weights have {sum(sizes.values()):.1f} MB, more than {MOST_MB}. Train a "
-                f"smaller biLM (`elmo init-config --size hour`), or fewer subwords ([training] "
-                f"subword_rows, subword_dim)."
+                f"smaller biLM (`elmo init-config --size hour`)."
             )
     print(f"{out}: {sum(sizes.values()):.2f} MB")
 

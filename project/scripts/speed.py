@@ -63,7 +63,6 @@ def measure_speed(config: Path, overrides: Sequence[str]) -> tuple[float, float]
             settings.training,
             **lengths,
             eval_every=N_STEPS + 1,
-            subword_epochs=0,
             logger={"@loggers": "clock"},
         ),
         make=lambda name, *given: clock if name == "training.logger" else make(name, *given),

@@ -61,9 +61,6 @@ def main(
             else:
                 config = make_config(task, arm, size_of_task)
                 config["vars"]["weights"] = weights
-                if arm == "elmo" and task == "textcat" and find_weights(weights).subwords() is None:
-                    config["components"][task]["model"]["include_static_vectors"] = False
-                    config["initialize"]["before_init"] = None
             config["system"]["seed"] = seed
             config["nlp"]["lang"] = lang
             config["nlp"]["tokenizer"] = {"@tokenizers": tokenizer}
@@ -112,7 +109,6 @@ def make_config(task: str, arm: str, size: Size) -> Config:
     config["components"] = {name: components[name] for name in names}
     if arm == "plain" and task == "textcat":
         del components[task]["model"]  # so it is spaCy's own: counted words, and a CNN
-        config["initialize"]["before_init"] = None
     elif arm == "plain":
         components[task]["model"]["tok2vec"] |= {"elmo": None, "output_elmo": None}
     if task == "parser":

@@ -18,11 +18,10 @@ from ..lm.vocabulary import Vocabulary
 from ..text.readers import blank, read_paragraphs
 from ..text.split_text import split_text
 from ..util.files import read_whole, reading, write_bytes
-from ..weights.layout import STATISTICS, SUBWORDS, Card, Weights
+from ..weights.layout import STATISTICS, Card, Weights
 from ..weights.native import save_bilm
 from ..weights.published.weights import PublishedWeights, write_published
 from ..weights.statistics import Statistics, compute_statistics
-from ..weights.subwords import Subwords
 
 MAX_EXTRA = 2**28  # bytes of a file that is copied
 FEW_WORDS = 2000  # for statistics
@@ -38,7 +37,6 @@ class Bundle:
         card: its card.
         head: the head and its vocabulary, None to leave them out.
         statistics: of its layers and words, None if there are none.
-        subwords: static vectors of n-grams, None if there are none.
     """
 
     weights: Weights
@@ -46,7 +44,6 @@ class Bundle:
     card: Card
     head: tuple[SoftmaxHead, Vocabulary] | None
     statistics: Statistics | None
-    subwords: Subwords | None
 
     @classmethod
     def read(
@@ -84,8 +81,7 @@ class Bundle:
         if lang:
             card.meta["lang"] = lang
         head = None if no_head or not weights.has_head() else load_head(weights)
-        beside = weights.statistics(), weights.subwords()
-        return cls(weights, weights.load(), card, head, *beside)
+        return cls(weights, weights.load(), card, head, weights.statistics())
 
     def add_statistics(self, text: Path | None) -> None:
         """Compute the statistics of the biLM, whose warm state must be set.
@@ -169,8 +165,6 @@ class Bundle:
         self.card.save(directory)
         if self.statistics is not None:
             write_bytes(directory / STATISTICS, self.statistics.to_bytes())
-        if self.subwords is not None:
-            write_bytes(directory / SUBWORDS, self.subwords.to_bytes())
         if layout == "native":
             save_bilm(self.model, directory, half=half)
             if self.head is not None:

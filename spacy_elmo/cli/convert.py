@@ -22,7 +22,6 @@ def convert_cli(
     to: Annotated[str | None, typer.Option("--to", "-t", help="Layout to write: native or published (default: the other one than that of IN)")] = None,
     warm_text: options.WarmText = None,
     statistics: options.StatisticsText = None,
-    subwords: Annotated[Path | None, typer.Option("--subwords", help="Vectors of n-grams that floret has trained (.floret), to store beside the weights", exists=True, dir_okay=False)] = None,
     lang: options.WeightsLang = None,
     vocab: options.HeadVocab = None,
     half: Annotated[bool, typer.Option("--half", help="Store the weights in half precision (native layout only)")] = False,
@@ -44,7 +43,6 @@ def convert_cli(
     from ..weights.many_langs import ManyLangsWeights, is_many_langs
     from ..weights.published.hdf5 import import_h5py
     from ..weights.published.options import to_options
-    from ..weights.subwords import Subwords
     from .bundle import Bundle
 
     with options.report_errors("Cannot convert", as_json=as_json):
@@ -72,8 +70,6 @@ def convert_cli(
                 "it. Readers of these weights compute their own, perhaps from another text."
             )
         bundle.add_statistics(statistics)
-        if subwords is not None:
-            bundle.subwords = Subwords.from_floret(subwords)
         with atomic_directory(path) as directory:
             bundle.save(directory, layout, half)
     n_parameters = sum(p.numel() for p in bundle.model.parameters())

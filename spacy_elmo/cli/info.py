@@ -53,12 +53,11 @@ def describe(setting: str | list[str]) -> dict[str, dict[str, Any]]:
     if state == "warm":
         stored = weights.has_warm_state()
         state += ", stored" if stored else ", from the package's own passage"
-    card, subwords = weights.card(), weights.subwords()
+    card = weights.card()
     return {
         "weights": {
             "path": weights.where,
             "layout": weights.layout,
-            "subwords": None if subwords is None else subwords.table.shape,
             "bytes": sum(file.stat().st_size for file in weights.files()),
         },
         "parameters": {**parts, "together": sum(parts.values())},

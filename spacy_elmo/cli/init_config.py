@@ -33,16 +33,14 @@ COMMON = {
 XS = {
     "n_candidates": 2048, "max_steps": 25_000, "warmup_steps": 500, "decay_steps": 8_000,
     "max_epochs": 0, "learning_rate": 0.002, "dropout": 0.0, "compiled_lstm": "false",
-    "subword_rows": 20_000, "subword_dim": 64,
 }  # fmt: skip
-SM = {**XS, "subword_rows": 50_000, "subword_dim": 128}
 LARGE = {
-    **SM, "n_candidates": 8192, "max_steps": 200_000, "decay_steps": 60_000,
+    **XS, "n_candidates": 8192, "max_steps": 200_000, "decay_steps": 60_000,
     "learning_rate": 0.0005, "dropout": 0.1,
 }  # fmt: skip
 SETTINGS: dict[str, dict[str, Any]] = {
-    "xs": XS, "sm": SM, "md": LARGE, "original": LARGE,
-    "hour": {  # some twelve million words; in half precision, with its subwords, less than 8 MB
+    "xs": XS, "sm": XS, "md": LARGE, "original": LARGE,
+    "hour": {  # some twelve million words; 6 MB in half precision
         **XS, "max_steps": 13_000, "warmup_steps": 650, "decay_steps": 4_300, "max_epochs": 10,
         "compiled_lstm": "true",
     },

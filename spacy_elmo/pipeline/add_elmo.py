@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from spacy.language import DEFAULT_CONFIG
 from spacy.util import (
@@ -35,14 +34,12 @@ from .recipes import (
     FINE_TUNING_RATE,
     PARTS_OF_DOCS,
     TEXTCAT_LINEAR,
-    TOK2VEC,
     make_classifier,
     make_recipe,
 )
 from .settings import BiLMSettings
 
 TRANSFORMERS = ("spacy-transformers.", "spacy-curated-transformers.")
-SUBWORD_VECTORS = "spacy-elmo.subword_vectors.v1"
 BATCH_SIZE = 128  # Docs, whose layers are in memory together; spaCy's default is 1000
 
 Note = Callable[[str], None]
@@ -60,7 +57,7 @@ def add_elmo(
 
     A component can if its model has token vectors: a block ``tok2vec``, or one of an architecture
     of spaCy's. Frozen and sourced components stay as they are, and so do those that learn from
-    ELMo already: of these, ``frozen`` changes the biLM alone, and ``weights`` its subwords, too.
+    ELMo already.
 
     Args:
         config: of spaCy, complete or not. It is not changed.
@@ -122,8 +119,6 @@ def add_elmo(
         write_recipes(new, old, without, classifiers, light, note)
         remove_unheard(new, without, note)
     changed = {place.component for place in without}
-    if changed or weights is not None:
-        set_subwords(new, kept if weights is not None else {*old["components"]} - changed, note)
     if without:
         if unread:
             note(reason)
@@ -229,7 +224,7 @@ def write_recipes(
             for _, part in find_blocks(recipe):
                 if part.get("include_static_vectors"):
                     part["include_static_vectors"] = False
-                    what += ", without other static vectors ([initialize] vectors is null)"
+                    what += ", without static vectors ([initialize] vectors is null)"
         get_block(new, place.path[:-1])[place.path[-1]] = recipe
         recipes.setdefault(what, []).append(place.component)
     for what, names in recipes.items():
@@ -245,41 +240,6 @@ def has_statistics(config: Block, weights: str | Path | Sequence[str | Path] | N
         weights = model.get("weights", BiLMSettings().weights)
         return find_weights(weights).statistics() is not None
     return False
-
-
-def set_subwords(new: Config, kept: Collection[str], note: Note) -> None:
-    """Let embeddings beside ELMo read the subwords of its weights, if there are any.
-
-    Those of components that are kept stay. Nothing is changed if the config has other static
-    vectors, or another callback in their place.
-    """
-    elmo, initialize = str(find_elmo(new)), new["initialize"]
-    callback = {"@callbacks": SUBWORD_VECTORS, "component": elmo}
-    plain = new.interpolate()
-    vectors = plain["initialize"]["vectors"]
-    if vectors is not None or initialize["before_init"] not in (None, callback):
-        return
-    try:
-        weights = find_weights(plain["components"][elmo]["model"]["weights"])
-    except WeightsNotFoundError:  # a trained pipeline contains its own
-        return
-    names, has_subwords = [], weights.subwords() is not None
-    for name, component in new["components"].items():
-        for _, block in find_blocks(component if name not in kept else {}):
-            kind, parts = block.get("@architectures"), dict[str, Any]()
-            if kind in (TOK2VEC, TEXTCAT_LINEAR):
-                parts = {"embed": block.get("embed")} if kind == TOK2VEC else block
-            for _, part in find_blocks(parts):
-                if "include_static_vectors" in part:
-                    part["include_static_vectors"] = has_subwords
-                    names += [name] * has_subwords
-    if not has_subwords:
-        initialize["before_init"] = None
-    if names:
-        initialize["before_init"] = callback
-        if new["components"][elmo].get("vectors", "auto") == "auto":  # would compare static ones
-            new["components"][elmo]["vectors"] = "elmo"
-        note(f"{', '.join(dict.fromkeys(names))}: ELMo's subwords beside it, as static vectors")
 
 
 def remove_unheard(new: Config, places: Sequence[Place], note: Note) -> None:

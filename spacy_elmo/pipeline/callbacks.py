@@ -1,4 +1,4 @@
-"""Callbacks of spaCy's training: a logger that shows the mixes, gradual unfreezing, subwords."""
+"""Callbacks of spaCy's training: a logger that shows the mixes, gradual unfreezing."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -9,14 +9,11 @@ from typing import IO, Any, Dict, List, Optional, Tuple, Union  # noqa: UP035
 import srsly
 from spacy.language import Language
 from spacy.training.loggers import console_logger_v3
-from spacy.util import logger
-from spacy.vectors import Vectors
-from thinc.api import Model, get_current_ops
+from thinc.api import Model
 from tqdm import tqdm
 from wasabi import msg
 
 from ..util.settings import Settings, at_least, one_of
-from ..weights.find import WeightsNotFoundError, find_weights
 from .bilm_layer import BiLMShim
 from .component import Elmo
 from .layer_cache import LayerCache
@@ -159,59 +156,6 @@ def _unfreezable(nlp: Language, component: str) -> List[BiLMShim]:
             f"'{component}', which {problem}"
         )
     return shims
-
-
-def subword_vectors(component: str = "elmo") -> Callable[[Language], None]:
-    """``spacy-elmo.subword_vectors.v1``: for ``[initialize.before_init]``.
-
-    The vectors of n-grams that come with a biLM become the static vectors of the pipeline, which
-    ``include_static_vectors = true`` reads. They are saved with it. Vectors that ``[initialize]``
-    names are used instead, with a warning. Where the weights of a saved pipeline are gone, it keeps
-    those that it has.
-
-    Args:
-        component: name of the component with the biLM.
-
-    Raises:
-        ValueError: when the pipeline is initialized: there is no such component, or its weights
-            come without subwords.
-    """
-
-    def set_vectors(nlp: Language) -> None:
-        vectors = nlp.config.interpolate()["initialize"]["vectors"]
-        if vectors is not None:
-            logger.warning(
-                "[initialize] vectors is '%s', so the subwords of '%s' are not used",
-                vectors,
-                component,
-            )
-            return
-        shims, problem = _shims([dict(nlp.components).get(component)]), ""
-        name = f"{component}_subwords"
-        try:
-            subwords = find_weights(shims[0].settings.weights).subwords() if shims else None
-        except WeightsNotFoundError:
-            if nlp.vocab.vectors.name == name:
-                return
-            raise
-        if not shims:
-            problem = f"finds no biLM in the component '{component}'. {list_components(nlp)}"
-        elif subwords is None:
-            problem = (
-                f"finds no subwords beside the weights '{shims[0].settings.weights}'. Remove it, "
-                f"or add some: `python -m spacy elmo convert … --subwords`."
-            )
-        if problem or subwords is None:
-            raise ValueError(f"The callback spacy-elmo.subword_vectors.v1 {problem}")
-        s = subwords.settings
-        nlp.vocab.vectors = Vectors(
-            strings=nlp.vocab.strings, data=subwords.table, mode="floret",
-            name=name, minn=s.min_n, maxn=s.max_n, hash_count=s.n_hashes,
-            hash_seed=s.hash_seed, bow=s.start, eow=s.end,
-        )  # fmt: skip
-        nlp.vocab.vectors.to_ops(get_current_ops())
-
-    return set_vectors
 
 
 def _shims(pipes: Iterable[Any]) -> List[BiLMShim]:

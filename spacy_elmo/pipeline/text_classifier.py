@@ -28,7 +28,7 @@ SUMMANDS = 2  # weights of each word, by hash, that a SparseLinear adds
 def TextCatLinear(
     tok2vec: Model[List[Doc], List[Floats2d]],
     exclusive_classes: bool,
-    include_static_vectors: bool = True,
+    include_static_vectors: bool = False,
     length: int = 2**14,
     nO: Optional[int] = None,
 ) -> Model[List[Doc], Floats2d]:
@@ -45,7 +45,7 @@ def TextCatLinear(
     Args:
         tok2vec: `spacy-elmo.ElmoListener.v1`, or a model with one.
         exclusive_classes: one class for each text; otherwise any number.
-        include_static_vectors: use those of the pipeline, such as the biLM's subwords.
+        include_static_vectors: use those of the pipeline, which ``[initialize] vectors`` names.
         length: rows of the hashed table with the weights of words.
         nO: number of classes; found from the labels.
 
@@ -113,9 +113,7 @@ def init(model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
         if not X[0].vocab.vectors_length:
             raise ValueError(
                 f"The model spacy-elmo.TextCatLinear.v1 has {setting} = true, but the pipeline has "
-                f"no vectors. Let [initialize.before_init] be spacy-elmo.subword_vectors.v1, if "
-                f"the weights of the biLM come with subwords; set initialize.vectors; or set "
-                f"{setting} = false."
+                f"no vectors. Set initialize.vectors, or {setting} = false."
             )
         width += X[0].vocab.vectors_length
     vectors.set_dim("nI", width)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
 from ..util.files import read_json
-from ..util.settings import Settings, above_zero, at_least, below_one, in_range, one_of, shorten
+from ..util.settings import Settings, above_zero, at_least, below_one, one_of, shorten
 from ..weights.find import find_weights
 from ..weights.layout import Weights
 
@@ -95,10 +95,6 @@ class TrainingSettings(Settings):
     is then one sentence of each stream, and ``batch_words`` is not used). The published models
     were trained like that.
 
-    ``subword_epochs``: passes of floret (extra ``subwords``) over the training text before the
-    first step, for static vectors of n-grams that are stored beside the biLM; 0: none.
-    ``subword_rows``, ``subword_dim``: the shape of their table, a byte for each number.
-
     ``train_vectors``: whether a table of word vectors is trained, all of it; false freezes it. The
     rows of the boundaries and of the unknown word are always trained.
 
@@ -137,9 +133,6 @@ class TrainingSettings(Settings):
     keep_checkpoints: int = at_least(1, 1)
     state: str = one_of(*STATES)
     n_streams: int = at_least(1, 64)
-    subword_epochs: int = at_least(0, 0)
-    subword_rows: int = in_range(1, 10_000_000, 50_000)
-    subword_dim: int = in_range(1, 1000, 128)
     train_vectors: bool = False
     compiled_lstm: bool = False
     logger: dict[str, Any] | None = None

@@ -18,7 +18,6 @@ from ..bilm.model import BiLM
 from ..util.files import read_json, read_text, read_whole, reading, write_json
 from ..util.settings import shorten
 from .statistics import Statistics
-from .subwords import Subwords
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -26,17 +25,17 @@ if TYPE_CHECKING:
 META, VOCAB = "meta.json", "vocab.txt"
 DOCUMENTS = ("README.md", "LICENSE")  # travel with the weights wherever they go
 CONFIG, WEIGHTS, HEAD = "config.json", "weights.safetensors", "head.safetensors"
-STATISTICS, SUBWORDS = "statistics.safetensors", "subwords.safetensors"
+STATISTICS = "statistics.safetensors"
 OPTIONS, MODEL = "options.json", "model.hdf5"  # as published
 HDF5 = (".hdf5", ".h5")
 FILES = (
-    *(CONFIG, WEIGHTS, HEAD, STATISTICS, SUBWORDS, VOCAB, META, *DOCUMENTS),
+    *(CONFIG, WEIGHTS, HEAD, STATISTICS, VOCAB, META, *DOCUMENTS),
     *(OPTIONS, MODEL, f"{VOCAB}.gz"),
 )
 TEXTS = ("name", "lang", "version", "description", "author", "license", "tokenizer")  # of META
 MAX_DEPTH = 100  # of lists and objects in META
 MAX_VOCAB_BYTES, MAX_VOCAB_WORDS = 2**28, 2**23  # the largest published one has 10 MB
-MAX_ZIPPED = 2**28  # bytes of statistics or subwords in a zip
+MAX_ZIPPED = 2**28  # bytes of statistics in a zip
 
 
 @dataclass
@@ -200,26 +199,13 @@ class Weights(ABC):
         Raises:
             ValueError: they are damaged, or belong to another biLM.
         """
-        data = self._read(STATISTICS)
-        source = f"{self.where}/{STATISTICS}"
-        return None if data is None else Statistics.from_bytes(data, self.config(), source)
-
-    def subwords(self) -> Subwords | None:
-        """Static vectors of n-grams; None if there are none.
-
-        Raises:
-            ValueError: they are damaged.
-        """
-        data = self._read(SUBWORDS)
-        return None if data is None else Subwords.from_bytes(data, f"{self.where}/{SUBWORDS}")
-
-    def _read(self, name: str) -> bytes | None:
-        file = self.beside(name)
+        file = self.beside(STATISTICS)
         if file is None:
             return None
         with reading("the file", file), file.open("rb") as opened:
             # What a zip packs to a few bytes may fill the memory.
-            return opened.read() if isinstance(file, Path) else read_whole(opened, MAX_ZIPPED)
+            data = opened.read() if isinstance(file, Path) else read_whole(opened, MAX_ZIPPED)
+        return Statistics.from_bytes(data, self.config(), f"{self.where}/{STATISTICS}")
 
     def card(self) -> Card:
         """Name, language, licence and so on; empty where there is no card.

@@ -1,8 +1,8 @@
 """biLMs on disk: a directory with ``config.json`` and ``weights.safetensors``.
 
 Optional are ``vocab.txt`` and ``head.safetensors`` (the language model's softmax),
-``statistics.safetensors`` (for similarity), ``subwords.safetensors`` (static vectors),
-``meta.json`` (name, language, licence, sources) and the card ``README.md`` with ``LICENSE``.
+``statistics.safetensors`` (for similarity), ``meta.json`` (name, language, licence, sources) and
+the card ``README.md`` with ``LICENSE``.
 No file here is ever unpickled.
 """
 

@@ -90,9 +90,9 @@ def test_the_matrix(folder: Path) -> None:
 @pytest.mark.parametrize(
     "name, arm",
     [
-        ("tagger", "ELMo, input and output, and subwords"),
-        ("parser", "ELMo, input and output, and subwords"),
-        ("ner", "ELMo, mix and subwords"),
+        ("tagger", "ELMo, input and output"),
+        ("parser", "ELMo, input and output"),
+        ("ner", "ELMo, mix (λ = 0.001)"),
         ("textcat", "ELMo, TextCatLinear"),
     ],
 )
@@ -103,9 +103,6 @@ def test_the_recipe_is_what_was_measured(name: str, arm: str) -> None:
     plain = init_config(lang="en", pipeline=[name], optimize=optimize)
     plain["initialize"]["vectors"] = None  # of another package's
     ours = add_elmo(plain).interpolate()
-    assert ours["initialize"]["before_init"] == {
-        **measured["initialize"]["before_init"], "component": "elmo"
-    }  # fmt: skip
     ours, measured = ours["components"], measured["components"]
     models = [each[name]["model"] for each in (ours, measured)]
     if name != "textcat":

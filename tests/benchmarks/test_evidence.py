@@ -77,7 +77,7 @@ def test_another_language(run: Run, data: Path, tmp_path: Path) -> None:
     """Which the weights' card names; they have no head."""
     arguments = ("--data", data, "--weights", KOREAN, "--quick", "--out", tmp_path / "found.jsonl")
     units = run("evidence", *arguments, "--list")
-    assert "perplexity" not in units and "tasks: ko-ner, 500, ELMo, mix and subwords" in units
+    assert "perplexity" not in units and "tasks: ko-ner, 500, ELMo, mix (λ = 0.001)" in units
     assert "blimp" not in units and "tagger, 2000" not in units
     run("evidence", *arguments, "--parts", "senses")
     found = Results(tmp_path / "found.jsonl").records.values()

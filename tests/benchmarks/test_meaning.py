@@ -46,7 +46,7 @@ def test_text_means(run: Run, data: Path, tmp_path: Path) -> None:
     textcat, intents, _ = (rows(table) for table in out.split("Best on the dev set"))
     assert list(textcat) == [
         "layer 0", "layer 1", "layer 2", "all layers", "tf-idf", "all layers and tf-idf",
-        "subwords", "MiniLM, layer 0", "MiniLM, all layers",
+        "MiniLM, layer 0", "MiniLM, all layers",
     ]  # fmt: skip
     perfect = ["100.0 (100.0–100.0)"] * 2
     assert all(cells == perfect for cells in (*textcat.values(), *intents.values()))

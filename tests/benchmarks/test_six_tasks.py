@@ -36,19 +36,19 @@ def test_a_table_that_is_continued(
 ) -> None:
     out = tmp_path / "out.jsonl"
     few = ("--data", tmp_path, "--corpora", corpora, "--steps", 2, "--seeds", 0)
-    arms = ("--arms", "without", "input", "subwords")
+    arms = ("--arms", "without", "input", "output")
     first = run("six_tasks", "run", out, *few, "--tasks", "entailment", *arms)
     assert [line.split()[:2] for line in first.splitlines()] == [
-        ["entailment", "without"], ["entailment", "input"], ["entailment", "subwords"]
+        ["entailment", "without"], ["entailment", "input"], ["entailment", "output"]
     ]  # fmt: skip
     assert run("six_tasks", "run", out, *few, "--tasks", "entailment", *arms) == ""
     run("six_tasks", "run", out, *few, "--tasks", "gap", "--arms", "without", "--shares", 0.5)
     records = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
-    assert [len(record["found"]["mixes"]) for record in records] == [0, 1, 0, 0]
+    assert [len(record["found"]["mixes"]) for record in records] == [0, 1, 1, 0]
     assert [record["weights"] is None for record in records] == [True, False, False, True]
     assert "gap_bias" in records[3]["found"]["test"]
     table = run("six_tasks", "table", out).splitlines()
-    assert table[0] == "| | labels | without | input | subwords | paper |"
+    assert table[0] == "| | labels | without | input | output | paper |"
     assert [line.split(" | ")[0].strip("| ") for line in table[2:]] == [
         "SNLI, accuracy", "GAP, F1"
     ]  # fmt: skip

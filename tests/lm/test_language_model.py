@@ -17,7 +17,7 @@ from spacy_elmo.lm.language_model import LanguageModel, Surprisal
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.softmax import log_uniform
 from spacy_elmo.lm.vocabulary import SPECIALS
-from spacy_elmo.weights.layout import SUBWORDS, Card
+from spacy_elmo.weights.layout import STATISTICS, Card
 from spacy_elmo.weights.native import save_bilm
 
 from ..pretraining.helpers import log_probabilities, make_block, make_model, make_vocab, prose
@@ -55,7 +55,7 @@ def test_a_directory_of_other_files_is_not_replaced(tmp_path: Path) -> None:
     LM.save(tmp_path / "weights")
     LM.save(str(tmp_path / "weights"))  # its own
     # Files of the user, of weights that a language model has not, and without weights beside them.
-    for folder, name in (("weights", "notes.txt"), ("weights", SUBWORDS), ("own", "README.md")):
+    for folder, name in (("weights", "notes.txt"), ("weights", STATISTICS), ("own", "README.md")):
         (tmp_path / folder).mkdir(exist_ok=True)
         (file := tmp_path / folder / name).write_text("mine")
         with pytest.raises(ValueError, match=rf"{folder}' is not replaced, .*: {name}"):

@@ -21,10 +21,9 @@ from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.util.files import atomic_directory
 from spacy_elmo.weights.find import find_weights
-from spacy_elmo.weights.layout import STATISTICS, SUBWORDS, Card
+from spacy_elmo.weights.layout import STATISTICS, Card
 from spacy_elmo.weights.native import save_bilm
 from spacy_elmo.weights.statistics import compute_statistics
-from spacy_elmo.weights.subwords import FloretSettings, Subwords
 
 TOLERANCE = 1e-5
 CONFIG = BiLMConfig(
@@ -40,7 +39,6 @@ CARD = Card(
     },
     {"README.md": "# tiny\n\nA biLM for tests: \u00fc.\n", "LICENSE": "The licence.\n"},
 )
-SUBWORD_TABLE = np.random.default_rng(0).normal(size=(97, 6)).astype("float32")
 TEXTS = [
     "The bank raised its rates. They sat on the bank of the river!",
     "",
@@ -71,12 +69,6 @@ def write_statistics(path: Path, sentences: Iterable[Sequence[str]]) -> None:
     words = IndexedSentences([list(sentence) for sentence in sentences])
     statistics = compute_statistics(find_weights(path).load(), words)
     (path / STATISTICS).write_bytes(statistics.to_bytes())
-
-
-def write_subwords(path: Path, settings: FloretSettings | None = None) -> None:
-    """Beside weights."""
-    subwords = Subwords(settings or FloretSettings(), SUBWORD_TABLE)
-    (path / SUBWORDS).write_bytes(subwords.to_bytes())
 
 
 def write_language_model(path: Path, words: Iterable[str], card: Card = CARD) -> Path:

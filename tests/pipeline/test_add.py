@@ -155,13 +155,13 @@ def test_every_component_that_can_learn_does(full: Config, weights: Path) -> Non
 def test_the_embedding_and_the_encoder_are_kept(quickstart: Config) -> None:
     """Of a shared tok2vec, with its variables, and of one of the component's own."""
     before = deepcopy(quickstart)
-    config = add_elmo(quickstart)  # en_sm has subwords
+    config = add_elmo(quickstart)
     assert quickstart == before
     shared = before["components"]["tok2vec"]["model"]
     tagger, ner = tok2vec_of(config, "tagger"), tok2vec_of(config, "ner")
     assert tagger["encode"] == shared["encode"]
     width = "${components.tagger.model.tok2vec.encode:width}"
-    assert tagger["embed"] == {**shared["embed"], "width": width, "include_static_vectors": True}
+    assert tagger["embed"] == {**shared["embed"], "width": width}
     assert ner["encode"]["width"] == 16 and ner["encode"]["depth"] == 1
     assert ner["embed"]["rows"] == [200, 100, 100, 100] and ner["output_elmo"] is None
     nlp = make_nlp(config, components__tagger__model__tok2vec__encode__width=32)
@@ -223,7 +223,7 @@ def test_what_learns_already_stays_as_it_is_beside_a_new_component() -> None:
     config["components"]["textcat"] = {"factory": "textcat"}
     config["nlp"]["pipeline"].insert(1, "textcat")
     added = add_elmo(config)
-    assert added["components"]["textcat"]["model"]["include_static_vectors"]
+    assert added["components"]["textcat"]["model"]["@architectures"].startswith("spacy-elmo.")
     for name in ("elmo", "ner", "doc_cleaner"):
         assert added["components"][name] == config["components"][name]
 
@@ -298,7 +298,7 @@ def test_static_vectors(weights: Path) -> None:
     notes: list[str] = []
     without = tok2vec_of(add_elmo(accurate, weights=weights, note=notes.append), "tagger")
     assert without == {**kept, "embed": {**kept["embed"], "include_static_vectors": False}}
-    assert any("without other static vectors" in note for note in notes)
+    assert any("without static vectors" in note for note in notes)
 
 
 def test_learns_from_static_vectors(tmp_path: Path, weights: Path) -> None:
@@ -492,7 +492,7 @@ def test_classifiers(kind: str, weights: Path) -> None:
         else:
             assert model["@architectures"] == "spacy-elmo.TextCatLinear.v1"
             assert model["exclusive_classes"] == (name == "textcat")
-            assert model["include_static_vectors"] and model["tok2vec"]["upstream"] == "elmo"
+            assert not model["include_static_vectors"] and model["tok2vec"]["upstream"] == "elmo"
     if kind != "of my own":
         assert "textcat, textcat_multilabel: one linear map of ELMo and the words" in notes
         load_model_from_config(added)

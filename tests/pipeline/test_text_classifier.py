@@ -20,14 +20,12 @@ from thinc.api import use_ops
 
 from spacy_elmo.pipeline.text_classifier import static_vector
 from spacy_elmo.weights.find import find_weights
-from spacy_elmo.weights.layout import SUBWORDS
 
 from .helpers import (
     TEXTS,
     WIDTH,
     finite_difference,
     write_statistics,
-    write_subwords,
     write_weights,
 )
 
@@ -42,37 +40,44 @@ EMBEDDING = {
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With statistics and subwords."""
+    """With statistics."""
     path = write_weights(tmp_path_factory.mktemp("weights") / "classifier")
     words = [text.split() for text in (*MONEY, *RIVER, *LABELS)]
     write_statistics(path, words * 3)
-    write_subwords(path)
     return path
 
 
 def make_nlp(
-    weights: Path, factory: str = "textcat", tok2vec: Any = None, **settings: Any
+    weights: Path,
+    factory: str = "textcat",
+    tok2vec: Any = None,
+    include_static_vectors: bool = True,
+    **settings: Any,
 ) -> Language:
+    """With floret vectors, if the classifier reads static ones."""
     model = {
         "@architectures": "spacy-elmo.TextCatLinear.v1",
         "exclusive_classes": factory == "textcat",
         "tok2vec": tok2vec or {"@architectures": "spacy-elmo.ElmoListener.v1"},
+        "include_static_vectors": include_static_vectors,
         "length": 64,
         **settings,
     }
     elmo = {"@architectures": "spacy-elmo.Elmo.v1", "weights": str(weights)}
-    has_subwords = (weights / SUBWORDS).exists()
     config: dict[str, Any] = {
         "nlp": {"lang": "en", "pipeline": ["elmo", factory]},
         "components": {
             "elmo": {"factory": "elmo", "model": elmo, "vectors": "elmo"},
             factory: {"factory": factory, "model": model},
         },
-        "initialize": {
-            "before_init": {"@callbacks": "spacy-elmo.subword_vectors.v1"} if has_subwords else None
-        },
     }
-    return load_model_from_config(config, auto_fill=True)
+    nlp = load_model_from_config(config, auto_fill=True)
+    if include_static_vectors:
+        data = np.random.default_rng(0).normal(size=(97, 6)).astype("float32")
+        nlp.vocab.vectors = Vectors(
+            strings=nlp.vocab.strings, data=data, mode="floret", minn=4, maxn=5, hash_count=2
+        )
+    return nlp
 
 
 def examples(nlp: Language) -> list[Example]:
@@ -222,7 +227,9 @@ def test_what_is_missing(weights: Path, tmp_path: Path) -> None:
         make_nlp(weights, length=0)
     bare = write_weights(tmp_path / "bare")
     with pytest.raises(ValueError, match=r"no vectors.*include_static_vectors = false"):
-        train(make_nlp(bare))
+        nlp = make_nlp(bare)
+        nlp.vocab.vectors = Vectors()
+        train(nlp)
     with pytest.raises(ValueError, match=r"have no statistics.*--statistics"):
         train(make_nlp(bare, include_static_vectors=False))
     with pytest.raises(ValueError, match=r"finds no biLM.*ElmoListener"):
@@ -232,7 +239,6 @@ def test_what_is_missing(weights: Path, tmp_path: Path) -> None:
 def test_ordinary_vectors_and_words_without_one(weights: Path) -> None:
     """Their keys may be in lower case; a word that is not there has none."""
     nlp = make_nlp(weights)
-    nlp.config["initialize"]["before_init"] = None
     nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, shape=(2, 3), attr="LOWER")
     for word, row in (("bank", [1, 0, 0]), ("rates", [0, 1, 0])):
         nlp.vocab.vectors.add(word, vector=np.array(row, dtype="float32"))

@@ -132,7 +132,6 @@ def test_what_may_change_is_told() -> None:
         ("training.seed", 1, r"\[training\] seed: 0 → 1"),
         ("training.batch_words", 10, r"\[training\] batch_words: 40 → 10"),
         ("training.head_first", 9, r"\[training\] head_first: 500 → 9"),
-        ("training.subword_epochs", 1, r"\[training\] subword_epochs: 0 → 1"),
         ("vocab.min_count", 7, r"\[vocab\] min_count: \d → 7"),
     ],
 )

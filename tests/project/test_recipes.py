@@ -21,7 +21,7 @@ from spacy.util import load_config, load_model_from_config
 from spacy_elmo.pipeline.listener import ElmoListener
 from spacy_elmo.weights.find import load_bilm
 
-from ..pipeline.helpers import TEXTS, write_statistics, write_subwords, write_weights
+from ..pipeline.helpers import TEXTS, write_statistics, write_weights
 from ..threads import one_thread  # noqa: F401  # for every test here
 from .sentences import ENTITIES, PHRASE, TOPICS, annotated_docs
 
@@ -36,7 +36,6 @@ class Assets:
     def __init__(self, folder: Path):
         self.weights = write_weights(folder / "tiny")
         write_statistics(self.weights, (sentence.split() for sentence in TEXTS))
-        write_subwords(self.weights)
         self.sentences = folder / "sentences.spacy"
         self.vectors = folder / "vectors"
         nlp = spacy.blank("en")

@@ -18,8 +18,6 @@ from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import UNKNOWN
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.weights.find import find_weights, load_bilm
-from spacy_elmo.weights.layout import SUBWORDS
-from spacy_elmo.weights.subwords import FloretSettings, Subwords
 
 from ..pretraining.helpers import make_block, make_config, prose, write_text
 
@@ -78,7 +76,6 @@ def test_another_scale(tmp_path: Path) -> None:
 
 def test_the_weights_of_a_language(tmp_path: Path) -> None:
     """Without a head, with a card from the facts about its texts, and at most 8 MB."""
-    pytest.importorskip("floret")
     train = write_text(tmp_path / "train.txt", prose() * 4)
     run, out = tmp_path / "run", tmp_path / "de_sm"
     pretrain(make_config(train, write_text(tmp_path / "dev.txt", prose())), run, quiet=True)
@@ -93,8 +90,7 @@ def test_the_weights_of_a_language(tmp_path: Path) -> None:
     assert release("de").returncode == 0
     weights = find_weights(out)
     assert not weights.has_head() and weights.load()
-    subwords, statistics = weights.subwords(), weights.statistics()
-    assert subwords is not None and subwords.table.shape == (20_000, 64)
+    statistics = weights.statistics()
     assert statistics is not None and "bank" in statistics.words
     card = weights.card()
     assert (card.meta["name"], card.meta["lang"]) == ("de_sm", "de")
@@ -105,11 +101,11 @@ def test_the_weights_of_a_language(tmp_path: Path) -> None:
     assert {"name", "author", "license"} <= set(card.meta["sources"][1]) <= {"url", *card.meta}
 
     assert "known are de, hu, ko, pt, ro, sv, uk" in release("tlh").stderr
-    large = np.zeros((130_000, 64), dtype=np.float32)
-    (run / "model-best" / SUBWORDS).write_bytes(Subwords(FloretSettings(), large).to_bytes())
+    (out / "books.txt").write_bytes(bytes(8_000_000))  # it is kept
+    (out / "README.md").write_text("As it was.\n")
     result = release("de")
     assert result.returncode and "MB, more than 8.0" in result.stderr
-    assert find_weights(out).subwords().table.shape == (20_000, 64)  # nothing was written
+    assert (out / "README.md").read_text() == "As it was.\n"  # nothing was written
 
 
 @pytest.mark.parametrize("name", WEIGHTS)
@@ -124,7 +120,7 @@ def test_weights_that_are_ready(name: str) -> None:
         torch.float16
     }
     assert sum(file.stat().st_size for file in path.iterdir()) <= 8e6
-    assert weights.subwords() is not None and not weights.has_head()
+    assert not weights.has_head()
     facts = json.loads((PROJECT / "weights" / "languages.json").read_text(encoding="utf-8"))
     found = facts[card.meta["lang"]]
     readme, terms = card.documents["README.md"], card.documents["LICENSE"]

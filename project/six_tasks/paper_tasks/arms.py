@@ -46,12 +46,10 @@ class Arm(NamedTuple):
 
     Attributes:
         elmo, output_elmo: None: no listener.
-        subwords: whether its embedding has the static vectors of n-grams that come with the biLM.
     """
 
     elmo: Listener | None = None
     output_elmo: Listener | None = None
-    subwords: bool = False
 
 
 # The paper's λ is `mix_l2`, and 0.001 the default.
@@ -64,9 +62,6 @@ ARMS = {
     "top layer": Arm({"layers": "top"}),
     "layer 0": Arm({"layers": 0}),
     "average": Arm({"trainable": False}),
-    "subwords": Arm(subwords=True),
-    "subwords and input": Arm({}, subwords=True),
-    "subwords, input and output": Arm({}, {}, subwords=True),
 }
 
 
@@ -102,15 +97,9 @@ def make_config(
     components[component]["model"]["tok2vec"] = make_tok2vec(chosen)
     components["elmo"]["model"]["weights"] = weights
     config["nlp"]["pipeline"] = ["elmo", component]  # listeners come behind what they listen to
-    if chosen.subwords:
-        callback = {"@callbacks": "spacy-elmo.subword_vectors.v1"}
-        config["initialize"] = {"before_init": callback}
     if chosen.elmo is None and chosen.output_elmo is None:
-        if chosen.subwords:  # they are found by it
-            config["nlp"]["disabled"] = ["elmo"]
-        else:
-            del components["elmo"]
-            config["nlp"]["pipeline"] = [component]
+        del components["elmo"]
+        config["nlp"]["pipeline"] = [component]
     config["paths"] = {
         "train": None if train is None else str(train),
         "dev": None if dev is None else str(dev),
@@ -135,7 +124,7 @@ def make_tok2vec(arm: Arm) -> dict[str, Any]:
             "width": 96,
             "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
             "rows": [5000, 1000, 2500, 2500],
-            "include_static_vectors": arm.subwords,
+            "include_static_vectors": False,
         },
         "encode": {
             "@architectures": "spacy.MaxoutWindowEncoder.v2",

@@ -24,10 +24,7 @@ BEST, LAST = "model-best", "model-last"
 
 # What may not change on resuming: it fixes the parameters' shapes or the order of the corpus, or is
 # of use only before the first step.
-TRAINING = (
-    *("seed", "batch_words", "state", "n_streams", "train_vectors", "teacher", "head_first"),
-    *("subword_epochs", "subword_rows", "subword_dim"),
-)
+TRAINING = "seed", "batch_words", "state", "n_streams", "train_vectors", "teacher", "head_first"
 FIXED = ("[model] ", "[corpus] ", "[vocab] ", *(f"[training] {name}:" for name in TRAINING))
 # A run that ends with its epochs could not tell how many steps these have.
 FIXED_BY_EPOCHS = (*FIXED, "[training] accumulate_gradient:")

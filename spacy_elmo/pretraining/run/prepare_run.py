@@ -13,7 +13,7 @@ from ...lm.vocabulary import SPECIALS, Vocabulary
 from ...text.corpus_reader import CorpusReader
 from ...text.shards import Shards
 from ...util.files import WORKPLACE
-from ...weights.layout import HEAD, OPTIONS, SUBWORDS, VOCAB, WEIGHTS, Card, Weights
+from ...weights.layout import HEAD, OPTIONS, VOCAB, WEIGHTS, Card, Weights
 from ..config import CORPORA, Notify, PretrainConfig
 from ..data.corpus import TrainingCorpus
 from ..data.stats import CorpusStats, count_corpus
@@ -191,7 +191,7 @@ def check_new(out: Path) -> None:
             f"'{out}' has the checkpoint of another run; resume it with --resume, or choose "
             f"another directory."
         )
-    found = [name for name in (BEST, LAST, VOCAB, TABLE, LOG, SUBWORDS) if (out / name).exists()]
+    found = [name for name in (BEST, LAST, VOCAB, TABLE, LOG) if (out / name).exists()]
     if found:
         raise ValueError(
             f"'{out}' has {', '.join(found)} already, but no checkpoint, and a run would "

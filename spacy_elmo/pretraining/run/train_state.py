@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from itertools import islice
@@ -18,11 +17,10 @@ from ...lm.softmax import LogUniformSampler, SoftmaxHead
 from ...lm.stream_state import StreamState
 from ...util.files import atomic_directory, write_bytes, write_json
 from ...weights.find import load_bilm
-from ...weights.layout import STATISTICS, SUBWORDS, VOCAB, Card
+from ...weights.layout import STATISTICS, VOCAB, Card
 from ...weights.native import save_bilm
 from ...weights.statistics import compute_statistics, has_two_words
 from ..config import CONFIG
-from ..data.floret import train_floret
 from ..data.teacher import vector_size
 from ..data.word_table import TABLE, write_table
 from ..train_step import TrainState
@@ -125,20 +123,10 @@ class RunState(TrainState):
     def start_files(self) -> None:
         """Write what a run has at its start."""
         run, out, settings = self.run, self.run.out, self.settings
-        subwords = None
-        if not run.resumed and settings.subword_epochs:
-            text = run.corpus.reader.sentences()
-            subwords = train_floret(text, settings, run.config.vocab.min_count)
-        elif not run.resumed and run.config.start is not None:
-            subwords = run.config.start.subwords()
         out.mkdir(parents=True, exist_ok=True)
         self.group.claim(out)
         if not run.resumed:
             run.vocab.write(out / VOCAB)
-            # That of a run that ended before its first checkpoint.
-            (out / SUBWORDS).unlink(missing_ok=True)
-        if subwords is not None:
-            write_bytes(out / SUBWORDS, subwords.to_bytes())
         write_json(out / CONFIG, run.config.to_dict())
         if not run.resumed:
             if run.table is not None:
@@ -195,8 +183,6 @@ class RunState(TrainState):
         with atomic_directory(out / name) as directory:
             save_bilm(self.model, directory, Card(**self.progress.card))
             save_head(self.head, self.run.vocab, directory)
-            if (out / SUBWORDS).is_file():
-                shutil.copyfile(out / SUBWORDS, directory / SUBWORDS)
 
     def write_checkpoint(self) -> None:
         """Write all that the run needs to be resumed.

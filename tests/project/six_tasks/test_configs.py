@@ -33,9 +33,7 @@ def test_arms(task: str, arm: str, tmp_path: Path) -> None:
         assert (tok2vec.get(place) is None) == (settings is None)
         assert settings is None or settings.items() <= tok2vec[place].items()
     reads = any(settings is not None for settings in given.values())
-    assert ("elmo" in config["nlp"]["pipeline"]) == (reads or ARMS[arm].subwords)
-    assert ("elmo" in config["nlp"]["disabled"]) == (ARMS[arm].subwords and not reads)
-    assert tok2vec["embed"]["include_static_vectors"] == ARMS[arm].subwords
+    assert ("elmo" in config["nlp"]["pipeline"]) == reads
     assert config["training"]["max_steps"] == 7
     assert config["training"]["optimizer"]["learn_rate"]["total_steps"] == 7
     assert config["corpora"]["train"]["share"] == 0.1
@@ -44,10 +42,9 @@ def test_arms(task: str, arm: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_tasks(task: str) -> None:
     """Their configs are complete, and name the score that is reported."""
-    config = make_config(task, "subwords and input", seed=3)
+    config = make_config(task, "input", seed=3)
     nlp = load_model_from_config(config)
     assert nlp.pipe_names == ["elmo", TASKS[task].component]
-    assert "subword_vectors" in config["initialize"]["before_init"]["@callbacks"]
     assert config.interpolate()["training"]["seed"] == 3
     if task != "gap":
         weights = config["training"]["score_weights"]
@@ -73,8 +70,7 @@ def test_workflow() -> None:
 def test_names() -> None:
     known = [*ARMS]
     assert choose("arms", "without,input", known) == ["without", "input"]
-    assert choose("arms", "without, subwords, input and output", known) == [known[0], known[-1]]
-    assert choose("arms", "subwords,input and output", known) == ["subwords", "input and output"]
+    assert choose("arms", "without, input and output", known) == ["without", "input and output"]
 
 
 @pytest.mark.parametrize("names", ["without,inputs", "", "input and"])
