@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .encoding.encoder import Encoder
     from .encoding.job import encode
     from .lm.language_model import LanguageModel
-    from .pipeline.add_elmo import add_elmo
+    from .pipeline.add.add_elmo import add_elmo
     from .pipeline.mixes import mixes
     from .pipeline.similarity import set_vector_hooks
     from .senses.occurrences import find_senses
@@ -28,7 +28,7 @@ __all__ = [
 LAZY = {
     "Encoder": "encoding.encoder",
     "LanguageModel": "lm.language_model",
-    "add_elmo": "pipeline.add_elmo",
+    "add_elmo": "pipeline.add.add_elmo",
     "encode": "encoding.job",
     "find_senses": "senses.occurrences",
     "mixes": "pipeline.mixes",

@@ -34,7 +34,7 @@ def add_cli(
     """
     from spacy.util import import_file, load_config
 
-    from ..pipeline.add_elmo import add_elmo
+    from ..pipeline.add.add_elmo import add_elmo
     from ..util.files import reading, write_text
 
     is_stdout, notes = str(out) == "-", list[str]()

@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, chain
 from thinc.types import Floats2d, Floats3d
 
-from .config_blocks import find_blocks
+from .add.blocks import find_blocks
 from .learned_from import ATTRIBUTE, check_listener
 from .listener import ElmoListener
 from .scalar_mix import MixModel

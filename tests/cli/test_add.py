@@ -29,7 +29,7 @@ def test_from_one_file_to_another(plain: Path, tmp_path: Path) -> None:
     out = tmp_path / "new" / "config.cfg"
     code, stdout, _ = run(plain, out, "--fine-tune", "--paths.vectors", "null")
     assert code == 0
-    assert "tagger: ELMo at the input and the output of an encoder" in stdout
+    assert "tagger: reads ELMo, by spacy-elmo.Tok2Vec.v1" in stdout
     assert f"spacy train {out}" in stdout
     config = load_config(out)
     assert config["nlp"]["pipeline"] == ["elmo", "tagger", "ner"]

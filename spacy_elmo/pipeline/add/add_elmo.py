@@ -1,0 +1,159 @@
+"""ELMo put into the config of any pipeline: `spacy_elmo.add_elmo` and `spacy elmo add`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from spacy.language import DEFAULT_CONFIG
+from spacy.util import copy_config, get_sourced_components, load_model_from_config
+from thinc.api import Config
+
+from ...weights.find import Setting, find_weights
+from ..settings import BiLMSettings
+from . import blocks
+from .blocks import Block, Place, find_elmo, get_block, kind_of, listened_to
+from .recipes import CLASSIFIERS, FINE_TUNING_RATE, PARTS_OF_DOCS, make_classifier, make_recipe
+
+BATCH_SIZE = 128  # Docs, whose layers are in memory together; spaCy's default is 1000
+
+Weights = Setting | None
+Note = Callable[[str], None]
+
+
+def add_elmo(
+    config: Block, *, weights: Weights = None, frozen: bool | None = None, light: bool = False,
+    note: Note = lambda line: None,
+) -> Config:  # fmt: skip
+    """Let all components of a config learn from ELMo that can.
+
+    A component can if its model has token vectors: a block ``tok2vec``, or one of an architecture
+    of spaCy's. Frozen and sourced components stay as they are, and so do those that learn from
+    ELMo already.
+
+    Args:
+        config: of spaCy, complete or not. It is not changed.
+        weights: of the biLM; None for those in the config, or for ``en_sm``.
+        frozen: whether the biLM is frozen; None for what the config says, or for True. If it is
+            to be trained, its learning rate becomes a tenth of the tasks'.
+        light: give components a listener alone, without an embedding and an encoder.
+        note: called with a line of text for each change.
+
+    Returns:
+        The complete config.
+
+    Raises:
+        ValueError: no component can learn from ELMo; the config has a transformer, or a listener
+            or a pretraining that ELMo would break; it is not valid; or the weights cannot be
+            found.
+    """
+    for kind in blocks.kinds_of(config.get("components", {})):
+        if kind.startswith(("spacy-transformers.", "spacy-curated-transformers.")):
+            raise ValueError(f"ELMo is for pipelines without a transformer, found '{kind}'.")
+    sourced, new = get_sourced_components(config), fill(config)
+    old = new.interpolate()
+    stay = {*sourced, *old["training"]["frozen_components"]}
+    free = {n: old["components"][n] for n in old["nlp"]["pipeline"] if n not in stay}
+    models = {n: c["model"] for n, c in free.items() if c["factory"] in CLASSIFIERS}
+    classifiers = [n for n, m in models.items() if kind_of(m).startswith("spacy.TextCat")]
+    own = old["components"].get(find_elmo(old), {"model": asdict(BiLMSettings())})["model"]
+    if light or not classifiers or not find_weights(weights or own["weights"]).statistics():
+        classifiers = []
+    places = [*blocks.find_places(old, free, classifiers)]
+    if not places and not blocks.ELMO & blocks.kinds_of(free):
+        raise ValueError(
+            f"No component can learn from ELMo. One that is to be trained needs token vectors (a "
+            f"block tok2vec); a classifier, weights with statistics, and not --light. Pipeline: "
+            f"{', '.join(old['nlp']['pipeline'])}."
+        )
+    if places:
+        blocks.replace_variables(new, old, [path for path, _ in places])
+        add_component(new, note)
+    if weights is not None or frozen is not None:
+        set_bilm(new, sourced, weights, frozen, note)
+    if places:
+        write_recipes(new, old, places, light, note)
+        remove_unheard(new, old, places, note)
+    new = fill(new)
+    new["components"].update({n: each for n, each in sourced.items() if n in new["components"]})
+    return new
+
+
+def fill(config: Block) -> Config:
+    """A config with all defaults, as `spacy init fill-config` makes it; it keeps its variables."""
+    filled = load_model_from_config(config, auto_fill=True, validate=False).config
+    return load_model_from_config(copy_config(filled)).config  # the same, validated
+
+
+def add_component(new: Block, note: Note) -> None:
+    """Add an elmo component, unless there is one."""
+    if find_elmo(new) is None:
+        model = {"@architectures": "spacy-elmo.Elmo.v1", **asdict(BiLMSettings())}
+        new["components"]["elmo"] = {"factory": "elmo", "model": model}
+        new["nlp"]["pipeline"].insert(0, "elmo")
+        note("elmo: added, first in the pipeline")
+    if new["nlp"]["batch_size"] == DEFAULT_CONFIG["nlp"]["batch_size"]:
+        new["nlp"]["batch_size"] = BATCH_SIZE
+        note(f"[nlp] batch_size: {BATCH_SIZE}, because the layers of a batch take memory")
+
+
+def set_bilm(new: Block, sourced: Block, weights: Weights, frozen: bool | None, note: Note) -> None:
+    """Set which biLM is used, and whether it is trained."""
+    name, changes = find_elmo(new), dict[str, Any]()
+    if name is None or name in sourced:
+        raise ValueError("The biLM cannot be set: no elmo component is made by the config itself.")
+    model = new["components"][name]["model"]
+    if weights is not None:
+        width = find_weights(weights).config().width
+        given = [*map(str, weights)] if isinstance(weights, list | tuple) else str(weights)
+        changes |= {"weights": given, "width": model["width"] and width}
+    if frozen is not None and model["frozen"] != frozen:
+        changes |= {"frozen": frozen, "learn_rate_factor": 1.0 if frozen else FINE_TUNING_RATE}
+    for setting, value in changes.items():
+        if model[setting] != value:
+            model[setting] = value
+            note(f"{name}: {setting} = {value}")
+
+
+def write_recipes(new: Config, old: Block, places: list[Place], light: bool, note: Note) -> None:
+    """Put a recipe into each place."""
+    elmo, vectors = str(find_elmo(new)), old["initialize"]["vectors"]
+    for path, source in places:
+        name = path[1]
+        factory, block = old["components"][name]["factory"], get_block(old, source)
+        if kind_of(block) in blocks.EMBED_AND_ENCODE:  # with its variables
+            block = blocks.moved(get_block(new, source), source, path)
+        if factory in CLASSIFIERS and path[-1] == "model":
+            recipe = make_classifier(factory, elmo, vectors is not None)
+        else:
+            recipe = make_recipe(factory, elmo, block, light)
+        note(f"{name}: reads ELMo, by {kind_of(recipe)}")
+        for _, part in blocks.find_blocks(recipe):
+            if vectors is None and part.get("include_static_vectors"):
+                part["include_static_vectors"] = False
+                note(f"{name}: without static vectors, because [initialize] vectors is null")
+        if factory in PARTS_OF_DOCS:
+            weights = new.interpolate()["components"][elmo]["model"]["weights"]
+            new["components"][elmo]["model"]["width"] = find_weights(weights).config().width
+        get_block(new, path[:-1])[path[-1]] = recipe
+
+
+def remove_unheard(new: Config, old: Block, places: list[Place], note: Note) -> None:
+    """Remove each `tok2vec` that had listeners, and has none any more."""
+    plain, training = new.interpolate(), new["training"]
+    unheard = listened_to(old) - listened_to(plain)
+    for name in sorted(unheard):
+        blocks.replace_variables(new, plain, [("components", name)])
+        del new["components"][name], plain["components"][name]
+        new["initialize"]["components"].pop(name, None)
+        trained = training["frozen_components"], training["annotating_components"]
+        for names in (new["nlp"]["pipeline"], new["nlp"]["disabled"], *trained):
+            if name in names:
+                names.remove(name)
+        note(f"{name}: removed, because nothing listens to it any more")
+    pretrained = new["pretraining"].get("component")
+    if pretrained in {*unheard, *(path[1] for path, _ in places)}:
+        raise ValueError(
+            f"[pretraining] is for token vectors of '{pretrained}', which ELMo replaces: remove it."
+        )

@@ -1,0 +1,128 @@
+"""Blocks of a config: their variables, and the token vectors of its components."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator
+from copy import deepcopy
+from typing import Any
+
+Block = dict[str, Any]
+Path = tuple[str, ...]  # of a block or setting, from the config's root
+Place = tuple[Path, Path]  # of a component's token vectors, and of the block that makes them
+
+ELMO = {"spacy-elmo.Elmo.v1", "spacy-elmo.BiLM.v1", "spacy-elmo.ElmoListener.v1"}
+SPACYS_LISTENER = "spacy.Tok2VecListener.v1"
+# Models of token vectors that have an embedding and an encoder; ours may be without ELMo.
+EMBED_AND_ENCODE = {"spacy.Tok2Vec.v1", "spacy.Tok2Vec.v2", "spacy-elmo.Tok2Vec.v1"}
+HASH_EMBED_CNN = {"spacy.HashEmbedCNN.v1", "spacy.HashEmbedCNN.v2"}
+TOKEN_VECTORS = {SPACYS_LISTENER, *EMBED_AND_ENCODE, *HASH_EMBED_CNN}
+MAKERS = ("elmo", "tok2vec")  # factories of what makes token vectors for others
+
+
+def find_blocks(block: Block, path: Path = ()) -> Iterator[tuple[Path, Block]]:
+    """A block and all blocks in it, with their paths."""
+    yield path, block
+    for name, value in block.items():
+        if isinstance(value, dict):
+            yield from find_blocks(value, (*path, name))
+
+
+def kind_of(block: Block) -> str:
+    """The registered name of a block's model; empty without one."""
+    return str(block.get("@architectures", ""))
+
+
+def kinds_of(block: Block) -> set[str]:
+    """The registered names of all models in a block."""
+    return {kind_of(found) for _, found in find_blocks(block)}
+
+
+def get_block(config: Block, path: Path) -> Block:
+    for name in path:
+        config = config[name]
+    return config
+
+
+def replace_variables(new: Block, old: Block, gone: Collection[Path]) -> None:
+    """Replace variables that stand for whole blocks or name what will be gone by their values."""
+    names = re.compile("|".join(rf"\$\{{{'[.:]'.join(map(re.escape, p))}[.:}}]" for p in gone))
+    for path, block in find_blocks(new):
+        for name, value in block.items():
+            known = get_block(old, path)[name]
+            if isinstance(value, str) and (isinstance(known, dict) or names.search(value)):
+                block[name] = deepcopy(known)
+
+
+def moved(block: Block, before: Path, after: Path) -> Any:
+    """A copy of a block for another path, with the variables in it."""
+    start, end = f"${{{'.'.join(before)}.", f"${{{'.'.join(after)}."
+    return json.loads(json.dumps(block).replace(start, end))
+
+
+def find_places(config: Block, names: Iterable[str], whole: Collection[str]) -> Iterator[Place]:
+    """The token vectors without ELMo of some components, but for those that make them for others.
+
+    They are made where they are, or by the component that they listen to.
+
+    Args:
+        config: without variables.
+        names: of the components.
+        whole: those of which the whole model is to be replaced.
+
+    Raises:
+        ValueError: a component listens to another one than a `tok2vec`.
+    """
+    components = config["components"]
+    for name in (n for n in names if components[n]["factory"] not in MAKERS):
+        model, root = {"model": components[name].get("model")}, ("components", name)
+        every = find_token_vectors(model, root)
+        for path, block in [((*root, "model"), model["model"])] if name in whole else every:
+            source = path
+            if kind_of(block) == SPACYS_LISTENER:
+                [upstream] = upstreams(config, name, block)
+                source = ("components", upstream, "model")
+                if components.get(upstream, {}).get("factory") not in MAKERS:
+                    raise ValueError(
+                        f"'{name}' listens to '{upstream}', which is no 'tok2vec' before it."
+                    )
+            if not has_elmo(config, name, block):
+                yield path, source
+
+
+def find_token_vectors(block: Block, path: Path) -> Iterator[tuple[Path, Block]]:
+    """The outermost ones in a block, with their paths."""
+    for name, value in block.items():
+        if isinstance(value, dict):
+            if name == "tok2vec" or kind_of(value) in TOKEN_VECTORS:
+                yield (*path, name), value
+            else:
+                yield from find_token_vectors(value, (*path, name))
+
+
+def upstreams(config: Block, component: str, block: Block) -> list[str]:
+    """Names of the components that spaCy's listeners in a block of a component listen to."""
+    components, pipeline = config["components"], config["nlp"]["pipeline"]
+    before = pipeline[: pipeline.index(component)]
+    makers = [name for name in before if components[name]["factory"] in MAKERS]
+    named = [b["upstream"] for _, b in find_blocks(block) if kind_of(b) == SPACYS_LISTENER]
+    return [makers[-1] if name == "*" and makers else name for name in named]
+
+
+def listened_to(config: Block) -> set[str]:
+    """Names of the components that spaCy's listeners listen to."""
+    every = ((name, config["components"][name]) for name in config["nlp"]["pipeline"])
+    return {upstream for name, each in every for upstream in upstreams(config, name, each)}
+
+
+def has_elmo(config: Block, component: str, block: Block) -> bool:
+    """Return whether a block in a component's model has ELMo in it, or listens to what has."""
+    heard = (config["components"].get(up, {}) for up in upstreams(config, component, block))
+    return any(ELMO & kinds_of(each) for each in (block, *heard))
+
+
+def find_elmo(config: Block) -> str | None:
+    """The name of the first elmo component in the pipeline, if there is one."""
+    components = config["components"]
+    return next((n for n in config["nlp"]["pipeline"] if components[n]["factory"] == "elmo"), None)
