@@ -1,12 +1,13 @@
 """Callbacks of spaCy's training: a logger that shows the mixes, gradual unfreezing."""
 
+import io
+import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Dict, List, Optional, Tuple, Union  # noqa: UP035
 
-import srsly
 from spacy.language import Language
 from spacy.training.loggers import console_logger_v3
 from thinc.api import Model
@@ -35,7 +36,8 @@ def ConsoleLogger(
 ) -> Setup:
     """``spacy-elmo.ConsoleLogger.v1``: `spacy.ConsoleLogger.v3`, and the mixes at each evaluation.
 
-    At the end of the training it also drops the cached layers of frozen biLMs.
+    What the encoding of ``stdout`` lacks is printed as escapes: a name does not end a training. At
+    its end, the cached layers of frozen biLMs are dropped.
 
     Args:
         progress_bar: ``"train"``, ``"eval"`` or None as spaCy's v3; or a bool as v1 and v2 have it,
@@ -52,6 +54,9 @@ def ConsoleLogger(
     def setup(
         nlp: Language, stdout: IO[str] = sys.stdout, stderr: IO[str] = sys.stderr
     ) -> Tuple[LogStep, Callable[[], None]]:
+        errors = getattr(stdout, "errors", None)
+        if isinstance(stdout, io.TextIOWrapper):
+            stdout.reconfigure(errors="backslashreplace")
         mixes_path = None if mixes_file is None else Path(mixes_file)
         if mixes_path is not None and mixes_path.exists():
             msg.warn(
@@ -88,10 +93,12 @@ def ConsoleLogger(
                 stdout.flush()
             if mixes_path is not None:
                 with mixes_path.open("a", encoding="utf-8") as file:
-                    file.write(srsly.json_dumps(entry) + "\n")
+                    file.write(json.dumps(entry) + "\n")
 
         def finalize() -> None:
             finish()
+            if isinstance(stdout, io.TextIOWrapper):
+                stdout.reconfigure(errors=errors)
             for cache in _caches(shims):
                 cache.disable()
             for shim in shims:

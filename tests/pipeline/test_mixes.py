@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import numpy as np
 import pytest
 import spacy
 from spacy.language import Language
+from spacy.tokens import DocBin
 from spacy.training.loop import train_while_improving
 from spacy.util import registry
 from thinc.api import Adam, Config
@@ -194,6 +198,48 @@ def test_a_block_of_spacys_logger_needs_another_name_alone(version: str) -> None
             config = Config().from_str(text)
             assert callable(registry.resolve(config)["a"]), text
             assert registry.fill(config)["a"]["progress_bar"] == config["a"]["progress_bar"]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-8"])
+def test_no_name_ends_a_training(weights: Path, tmp_path: Path, encoding: str) -> None:
+    """Whatever the encoding of the standard output."""
+    nlp = make_pipeline(weights, OWN_MIX)
+    nlp.rename_pipe("tagger", "태거")
+    nlp.config["training"]["score_weights"] = {"tag_acc": 1.0}
+    examples = make_examples(nlp)
+    DocBin(docs=[example.reference for example in examples]).to_disk(tmp_path / "docs.spacy")
+    nlp.config.to_disk(tmp_path / "config.cfg")
+    data = [f"--paths.{split}={tmp_path / 'docs.spacy'}" for split in ("train", "dev")]
+    logger = '--training.logger={"@loggers":"spacy-elmo.ConsoleLogger.v1"}'
+    steps = ["--training.max_steps=2", "--training.eval_frequency=1"]
+    command = [
+        sys.executable,
+        "-m",
+        "spacy",
+        "train",
+        tmp_path / "config.cfg",
+        *data,
+        *steps,
+        logger,
+    ]
+    done = subprocess.run(
+        [*map(str, command), logger], capture_output=True, timeout=300,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )  # fmt: skip
+    printed = done.stdout.decode(encoding)
+    assert done.returncode == 0, printed + done.stderr.decode("utf-8", "replace")
+    name, gamma = ("태거", "γ") if encoding == "utf-8" else (r"\ud0dc\uac70", r"\u03b3")
+    assert printed.count(f"{name} tok2vec: s") == 3 and printed.count(f", {gamma} 1.0") == 3
+
+
+def test_the_output_is_as_strict_as_before_after_a_training(weights: Path) -> None:
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="latin-1", errors="strict")
+    nlp = make_pipeline(weights, OWN_MIX)
+    nlp.initialize(lambda: make_examples(nlp))
+    _, finalize = ConsoleLogger()(nlp, stdout, stdout)
+    assert stdout.errors == "backslashreplace"
+    finalize()
+    assert stdout.errors == "strict"
 
 
 def test_the_logger_shows_progress_as_spacys_does(weights: Path, monkeypatch) -> None:
