@@ -40,3 +40,7 @@ def __getattr__(name: str) -> Any:
     if name in LAZY:
         return getattr(import_module(f".{LAZY[name]}", __name__), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

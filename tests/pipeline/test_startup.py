@@ -34,3 +34,13 @@ def test_imports_of_a_blank_pipeline() -> None:
     assert [name for name in ours if name.startswith(LATER)] == []
     torch = [name for name in with_pipeline if name.startswith("torch.")]
     assert len(torch) < 20, torch  # PyTorch's compiler and exporter are hundreds
+
+
+def test_what_the_package_shows() -> None:
+    import spacy_elmo
+
+    shown = dir(spacy_elmo)
+    assert {"Encoder", "LanguageModel", "add_elmo", "encode", "find_senses", "mixes"} <= {*shown}
+    assert all(hasattr(spacy_elmo, name) for name in shown)
+    assert {name for name in shown if name.startswith("_")} == {"__version__"}
+    assert not {"LAZY", "annotations", "import_module"} & {*shown}
