@@ -81,6 +81,6 @@ def embed_and_encode(tok2vec: Block) -> Block:
         "rows": [rows, rows // 2, rows // 2, rows // 2][:n_attrs],
         "include_static_vectors": bool(tok2vec["pretrained_vectors"]),
     }
-    encode = {n: tok2vec[n] for n in ("width", "depth", "window_size", "maxout_pieces")}
-    encode["@architectures"] = "spacy.MaxoutWindowEncoder.v2"
+    encode = {"@architectures": "spacy.MaxoutWindowEncoder.v2"}
+    encode |= {n: tok2vec[n] for n in ("width", "depth", "window_size", "maxout_pieces")}
     return {"embed": embed, "encode": encode}

@@ -481,9 +481,7 @@ def test_a_bag_of_words_stays(weights: Path) -> None:
     """Where ELMo knows nothing of how frequent words are."""
     bag = init_config(lang="en", pipeline=["textcat"])
     for settings in ({"weights": weights}, {"light": True}):
-        with pytest.raises(
-            ValueError, match="weights with statistics, and not --light"
-        ):
+        with pytest.raises(ValueError, match="weights with statistics, and not --light"):
             add_elmo(bag, **settings)
     both = init_config(lang="en", pipeline=["tagger", "textcat"])
     config = add_elmo(both, weights=weights)
