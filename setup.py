@@ -148,7 +148,7 @@ if __name__ == "__main__":  # not where a test reads the functions
         },
         entry_points={
             "spacy_factories": [
-                "elmo = spacy_elmo.pipeline.factory:make_elmo",
+                "elmo = spacy_elmo.pipeline.component:make_elmo",
                 "elmo_surprisal = spacy_elmo.pipeline.surprisal:make_surprisal",
             ],
             "spacy_architectures": [

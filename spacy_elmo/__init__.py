@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from .lm.language_model import LanguageModel
     from .pipeline.add.add_elmo import add_elmo
     from .pipeline.mixes import mixes
-    from .pipeline.similarity import set_vector_hooks
     from .senses.occurrences import find_senses
 
 __all__ = [
     "Encoder", "LanguageModel", "__version__", "add_elmo", "encode", "find_senses", "mixes",
-    "set_vector_hooks",
 ]  # fmt: skip
 
 LAZY = {
@@ -32,7 +30,6 @@ LAZY = {
     "encode": "encoding.job",
     "find_senses": "senses.occurrences",
     "mixes": "pipeline.mixes",
-    "set_vector_hooks": "pipeline.similarity",
 }
 
 

@@ -96,7 +96,7 @@ def ours(model: Path, folder: Path) -> list[np.ndarray]:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     nlp = spacy.blank("xx")
     block = {"@architectures": "spacy-elmo.Elmo.v1", "weights": str(folder / "ours")}
-    nlp.add_pipe("elmo", config={"store_layers": True, "model": block})
+    nlp.add_pipe("elmo", config={"store": ["layers"], "model": block})
     docs = nlp.pipe(Doc(nlp.vocab, words=words) for words in json.loads(
         (folder / "sentences.json").read_text("utf-8")))  # fmt: skip
     return [doc._.elmo_layers for doc in docs]

@@ -53,7 +53,7 @@ class Elmo:
     def __init__(self, weights: str):
         self.nlp = spacy.blank("en")
         model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
-        self.elmo = self.nlp.add_pipe("elmo", config={"store_layers": True, "model": model})
+        self.elmo = self.nlp.add_pipe("elmo", config={"store": ["layers"], "model": model})
         self.nlp.initialize()
 
     def __call__(self, sentences: list[list[str]]) -> np.ndarray:

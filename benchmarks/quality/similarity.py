@@ -27,8 +27,7 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_elmo.pipeline.similarity import occurrence_vector
-from spacy_elmo.pipeline.stored_vectors import get_compared
+from spacy_elmo.pipeline.similarity import compared_rows, occurrence_vector
 from spacy_elmo.text.readers import blank_pipeline
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.statistics import Statistics
@@ -44,15 +43,15 @@ def make_nlp(weights: str) -> Language:
     """
     nlp = blank_pipeline(find_weights(weights), default="en")
     model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
-    nlp.add_pipe("elmo", config={"model": model, "store_layers": True, "vectors": "elmo"})
+    nlp.add_pipe("elmo", config={"model": model, "store": ["layers"], "vectors": "elmo"})
     nlp("Load the weights.")
-    if nlp.get_pipe("elmo").shim.comparison is None:
+    if nlp.get_pipe("elmo").bilm.comparison is None:
         raise SystemExit(f"'{weights}' has no statistics: elmo convert --statistics adds them")
     return nlp
 
 
 def get_statistics(nlp: Language) -> Statistics:
-    return nlp.get_pipe("elmo").shim.comparison.statistics
+    return nlp.get_pipe("elmo").bilm.statistics
 
 
 def lines(path: Path) -> Iterator[str]:
@@ -111,7 +110,7 @@ def token_vectors(doc: Doc, tokens: list[int], statistics: Statistics) -> Iterat
     p = len(statistics.word_mean)
     layers = layer_vectors(doc, doc._.elmo_layers, statistics.mean, statistics.std)
     topic = doc._.elmo_layers[0].mean(axis=0)
-    rows = get_compared(doc)
+    rows = compared_rows(doc)
     for i in tokens:
         vector = doc[i].vector
         yield {name: vectors[i] for name, vectors in layers.items()} | {

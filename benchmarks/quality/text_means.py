@@ -47,7 +47,7 @@ Parts = tuple[np.ndarray, ...]  # features ``(n, D)`` of the texts of each split
 def make_nlp(weights: str, lang: str) -> Language:
     nlp = blank(lang, "spacy.Tokenizer.v1")
     model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
-    nlp.add_pipe("elmo", config={"store_layers": True, "model": model})
+    nlp.add_pipe("elmo", config={"store": ["layers"], "model": model})
     nlp.initialize()
     return nlp
 

@@ -49,7 +49,7 @@ def measure(texts: Path, weights: str, precision: str) -> dict[str, float]:
     forget_peak()
     before = peak()
     start = time.process_time()
-    bilm = elmo.shim.bilm
+    bilm = elmo.bilm.model
     loaded = time.process_time()
     with open(texts, encoding="utf-8") as lines:
         for _ in nlp.pipe(line.rstrip("\n") for line in lines):

@@ -12,7 +12,7 @@ import numpy as np
 import spacy
 from drawing import Drawing, Point, Shape
 
-import spacy_elmo.pipeline.factory  # noqa: F401
+import spacy_elmo.pipeline.component  # noqa: F401
 from spacy_elmo.cli.demo_contexts import read_sentences
 from spacy_elmo.senses.clusters import center, project
 from spacy_elmo.senses.occurrences import make_context
@@ -123,7 +123,7 @@ def draw_contexts(
 def draw_layers() -> Drawing:
     """The vectors of “bank” in the same sentences, in each layer."""
     nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"store_layers": True})
+    nlp.add_pipe("elmo", config={"store": ["layers"]})
     docs = nlp.pipe(sentence for sentence, _ in SENTENCES)
     layers = np.stack([
         doc._.elmo_layers[:, next(t.i for t in doc if t.text == "bank")] for doc in docs
@@ -222,7 +222,7 @@ def meet(a: Box, b: Box) -> bool:
 def draw_korean() -> Drawing:
     """The word 말 in the sentences of its three senses that `korean_senses.txt` has."""
     nlp = blank_pipeline(find_weights(KO_SM), None)
-    nlp.add_pipe("elmo", config={"store_layers": True, "model": {"weights": str(KO_SM)}})
+    nlp.add_pipe("elmo", config={"store": ["layers"], "model": {"weights": str(KO_SM)}})
     rows = [row for row in read_sentences(KOREAN) if row[0] == "말"]
     senses = {"horse": "말 (동물)", "speech": "말 (언어)", "end": "말 (끝)"}
     vectors, labels = [], []

@@ -48,7 +48,7 @@ def demo_cli(
                 f"The built-in sentences are English, but the language of the weights '{weights}' "
                 f"is '{nlp.lang}'. Give a text of your own with --text or --file."
             )
-        nlp.add_pipe("elmo", config={"store_layers": True, "model": {"weights": weights}})
+        nlp.add_pipe("elmo", config={"store": ["layers"], "model": {"weights": weights}})
         lm = LanguageModel.load(chosen) if chosen.has_head() else None
         if lm is not None and output is not None:
             nlp.add_pipe("elmo_surprisal", config={"weights": weights})

@@ -15,13 +15,11 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from thinc.api import to_numpy
 
-from ..pipeline.component import Elmo
-from ..pipeline.extensions import LAYERS, set_layers
+from ..pipeline.component import Elmo, tokens_at_once
 from ..pipeline.listener import ElmoListener
 from ..pipeline.mixes import name_in
 from ..pipeline.pipeline_parts import list_components, model_nodes
-from ..pipeline.predictions import Output, tokens_at_once
-from ..pipeline.stored_vectors import clear_vectors, set_vectors
+from ..pipeline.readings import LAYERS, VECTORS, Reading
 from ..text.readers import StoredDocs, blank_pipeline
 from ..text.segments import chunks, sentence_bounds
 from ..text.split_text import memory_zone
@@ -148,7 +146,7 @@ class Encoder(Settings):
     @property
     def shape(self) -> tuple[int, ...]:
         """Of a vector: ``(2P,)``, or with all layers ``(L + 1, 2P)``."""
-        config = self.elmo.shim.config
+        config = self.elmo.bilm.config
         return (config.depth, config.width) if self.layers == "all" else (config.width,)
 
     def checksum(self) -> int:
@@ -196,16 +194,16 @@ class Encoder(Settings):
             ValueError: the pipeline has a component that cannot read them, or the dtype is too
                 small for the vectors.
         """
-        self.elmo.shim.bilm.word_cache.clear()
-        self.elmo.store_layers = self.layers != "mix" or self.listener is not None
+        self.elmo.bilm.model.word_cache.clear()
+        self.elmo.store = ["layers"] if self.layers != "mix" or self.listener is not None else []
         texts: list[list[str]] = []
         vectors, stored = [np.empty((0, *self.shape), self.dtype)], DocBin(store_user_data=True)
         with memory_zone(self.nlp, None if isinstance(rows, StoredDocs) else rows):
             docs = self.read(rows)
             # Copies of what is needed; the layers of one batch are in memory at a time.
-            for batch in chunks(docs, tokens_at_once(self.elmo.shim), len(docs)):
-                for doc, output in zip(batch, self.elmo.predict(batch), strict=True):
-                    some, array = self._pool(doc, self._select(output))
+            for batch in chunks(docs, tokens_at_once(self.elmo.bilm), len(docs)):
+                for doc, reading in zip(batch, self.elmo.predict(batch), strict=True):
+                    some, array = self._pool(doc, self._select(reading))
                     with np.errstate(over="ignore"):
                         array = array.astype(self.dtype, copy=False)
                     if self.dtype == "float16" and not np.isfinite(array).all():
@@ -214,7 +212,7 @@ class Encoder(Settings):
                         )
                     texts.append(some)
                     if self.docs:
-                        self._store(doc, array, output)
+                        self._store(doc, array)
                         stored.add(doc)
                     else:
                         vectors.append(array)
@@ -227,15 +225,15 @@ class Encoder(Settings):
         with self.nlp.select_pipes(disable=names[names.index(self.elmo.name) :]):
             return list(self.nlp.pipe(make_docs(self.nlp, rows)))
 
-    def _select(self, output: Output) -> np.ndarray:
+    def _select(self, reading: Reading) -> np.ndarray:
         """A copy of the vectors of a Doc, ``(n_tokens, *shape)``."""
-        array: Any = output.layers
+        array: Any = reading.layers
         if self.layers == "all":
             return np.array(np.moveaxis(to_numpy(array), 0, 1))
         if self.layers == "top":
             array = array[-1]
         elif self.listener is None:
-            array = output.tensor
+            array = reading.vectors
         else:
             [array] = self.listener.layers[0].predict([array])
         return np.array(to_numpy(array))
@@ -244,7 +242,7 @@ class Encoder(Settings):
         """Texts and their vectors: of tokens, or means of the words, as ``._.elmo`` has them."""
         if self.level == "tokens":
             return [token.text for token in doc], vectors
-        words, bounds = sentence_bounds(doc, self.elmo.shim.settings.segments)
+        words, bounds = sentence_bounds(doc, self.elmo.bilm.settings.segments)
         if self.level == "documents":
             mean = vectors[words].mean(axis=0) if len(words) else np.zeros(self.shape, "float32")
             return [doc.text], mean[None]
@@ -252,14 +250,10 @@ class Encoder(Settings):
         means = [vectors[words[start:end]].mean(axis=0) for start, end in bounds]
         return texts, np.array(means, dtype="float32").reshape(-1, *self.shape)
 
-    def _store(self, doc: Doc, vectors: np.ndarray, output: Output) -> None:
+    def _store(self, doc: Doc, vectors: np.ndarray) -> None:
         """Put the vectors on a Doc: ``._.elmo``, or ``._.elmo_layers`` if these are all layers."""
+        doc._.elmo = None  # of the component that has read the Doc of the corpus, if any
         if self.layers == "all":
-            layers: Any = np.ascontiguousarray(np.moveaxis(vectors, 0, 1))
-            clear_vectors(doc)  # of the component that has read the Doc of the corpus, if any
-            set_layers(doc, layers, self.elmo.name, self.elmo.shim.fingerprint())
+            doc.user_data[LAYERS] = np.ascontiguousarray(np.moveaxis(vectors, 0, 1))
         else:
-            doc.user_data.pop(LAYERS, None)
-            own = self.layers == "mix" and self.listener is None
-            compared = output.compared if own else None
-            set_vectors(doc, vectors, compared=compared)  # type: ignore[arg-type]
+            doc.user_data[VECTORS] = vectors

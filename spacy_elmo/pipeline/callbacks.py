@@ -15,7 +15,7 @@ from tqdm import tqdm
 from wasabi import msg
 
 from ..util.settings import Settings, at_least, one_of
-from .bilm_layer import BiLMShim
+from .bilm_layer import BiLMShim, LazyBiLM
 from .component import Elmo
 from .layer_cache import LayerCache
 from .mixes import Mix, mixes
@@ -73,7 +73,7 @@ def ConsoleLogger(
         def log_step(info: Optional[Dict[str, Any]]) -> None:
             caches = _caches(shims)
             for cache in caches:
-                cache.enable()  # frozen_components are not updated, so theirs would stay off
+                cache.begin()  # frozen_components are not updated, so theirs would stay off
             log(info)
             if info is None:
                 return
@@ -100,7 +100,7 @@ def ConsoleLogger(
             if isinstance(stdout, io.TextIOWrapper):
                 stdout.reconfigure(errors=errors)
             for cache in _caches(shims):
-                cache.disable()
+                cache.clear()
             for shim in shims:
                 shim.unfreeze_top(None)  # ends gradual unfreezing
 
@@ -147,7 +147,7 @@ def gradual_unfreezing(
     return unfreeze
 
 
-def _unfreezable(nlp: Language, component: str) -> List[BiLMShim]:
+def _unfreezable(nlp: Language, component: str) -> List[LazyBiLM]:
     """The biLMs in a component that a training can unfreeze."""
     shims = _shims([dict(nlp.components).get(component)])
     problem = ""
@@ -165,13 +165,13 @@ def _unfreezable(nlp: Language, component: str) -> List[BiLMShim]:
     return shims
 
 
-def _shims(pipes: Iterable[Any]) -> List[BiLMShim]:
+def _shims(pipes: Iterable[Any]) -> List[LazyBiLM]:
     """The biLMs in components."""
     nodes = [node for pipe in pipes for node in model_nodes(pipe, Model)]
-    return [shim for node in nodes for shim in node.shims if isinstance(shim, BiLMShim)]
+    return [shim.bilm for node in nodes for shim in node.shims if isinstance(shim, BiLMShim)]
 
 
-def _caches(shims: List[BiLMShim]) -> List[LayerCache]:
+def _caches(shims: List[LazyBiLM]) -> List[LayerCache]:
     """The caches of frozen biLMs; a biLM that was loaded since has a new one."""
     return list({id(s.cache): s.cache for s in shims if s.settings.frozen}.values())
 

@@ -1,48 +1,95 @@
-"""The pipeline component: runs a biLM over Docs and writes contextual vectors to them."""
+"""The pipeline component ``elmo``: runs a biLM over Docs and writes contextual vectors to them."""
 
 import contextlib
+import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Union  # noqa: UP035
+from uuid import uuid4
 from weakref import ref
 
-import srsly
+import numpy as np
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
-from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer
+from thinc.api import Model, Optimizer, get_array_module
 from thinc.types import Floats2d
 
 from ..bilm.torch_precision import rounding
-from ..text.readers import BY_RULES
-from ..text.segments import chunks
+from ..text.segments import DocPart, chunks, doc_parts
 from ..util.settings import check_choice
 from ..util.threads import results_ahead, steady_threads
 from ..weights.find import WeightsNotFoundError
-from ..weights.layout import DOCUMENTS, META, Card
-from . import extensions
-from .bilm_layer import BiLMShim
-from .doc_layers import DocLayers
-from .elmo_model import ReplacedConfig
+from ..weights.layout import DOCUMENTS
+from .batch import Batch
+from .bilm_layer import BiLMShim, LazyBiLM
+from .elmo_model import ELMO_MODEL, MIX, replace_config
 from .errors import damage_reported, warn_of_tokenizer
-from .gradients import BatchGradients
-from .learned_from import begin_to_learn, check_tensor_listeners, take_along
-from .listener import ElmoListener
+from .listener import ElmoListener, LearnedFrom, check_source, learn_from
 from .pipeline_parts import model_nodes
-from .predictions import Output, predict_docs, tokens_at_once
+from .readings import Reading, note_reading, store, token_ends, warn_of_others
 from .scalar_mix import begin_anew, check_parameters, set_up
-from .similarity import add_hooks
-from .stored_vectors import get_owners, set_vectors
-from .tensor_listeners import TensorListeners
+from .similarity import ComparedRows, add_hooks
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
 
 MOST_THREADS = 8  # more would read few sentences each
+PASSES = 4  # of the biLM at a time: sentences of similar length are read together
+MAX_BYTES = 2**26  # of their layers
+FLOAT32_BYTES = 4
+STORED = ("layers", "vectors")
+DEFAULTS = {
+    "store": [],
+    "vectors": "auto",
+    "model": {"@architectures": ELMO_MODEL, "mix": {"@architectures": MIX}},
+}
+
+
+@Language.factory(
+    "elmo",
+    assigns=["doc.tensor", "doc._.elmo", "span._.elmo", "token._.elmo"],
+    default_config=DEFAULTS,
+)
+def make_elmo(
+    nlp: Language,
+    name: str,
+    model: Model[List[Doc], List[Floats2d]],
+    store: List[str],
+    vectors: str,
+    weights: Optional[Union[str, List[str]]] = None,
+) -> "Elmo":
+    """Construct an elmo component; no file is opened.
+
+    Raises:
+        ValueError: ``weights`` are set here. They are a setting of the model, but many try this
+            first, and spaCy's own error for an unknown setting would not name the right place.
+    """
+    if weights is not None:
+        raise ValueError(
+            f"The elmo component's weights are a setting of its model. In a config, set 'weights' "
+            f"in the block [components.{name}.model]; in Python, "
+            f'nlp.add_pipe("elmo", config={{"model": {{"weights": {json.dumps(weights)}}}}}).'
+        )
+    warn_of_others()
+    elmo = Elmo(nlp.vocab, model, name, store=store, vectors=vectors)
+    own, default = nlp.config["nlp"]["tokenizer"], type(nlp).default_config["nlp"]["tokenizer"]
+    if own["@tokenizers"] == default["@tokenizers"]:  # another may make the words of the weights
+        elmo.tokenizer = own["@tokenizers"]
+    return elmo
+
+
+def tokens_at_once(bilm: LazyBiLM) -> int:
+    """Return the number of tokens to read together: up to `PASSES` passes, as far as their layers
+    fit into `MAX_BYTES`. With more sentences to choose from, those of a pass are closer in length,
+    and it takes fewer steps."""
+    settings, config = bilm.settings, bilm.config
+    pass_bytes = settings.batch_words * config.depth * config.width * FLOAT32_BYTES
+    return settings.batch_words * max(1, min(PASSES, MAX_BYTES // pass_bytes))
 
 
 class Elmo(Tok2Vec):
@@ -55,7 +102,8 @@ class Elmo(Tok2Vec):
         vocab: the pipeline's vocabulary.
         model: a `spacy-elmo.Elmo.v1` model.
         name: the component's name.
-        store_layers: store all layers on each Doc, as ``doc._.elmo_layers``.
+        store: what is stored on each Doc as an extension that survives bytes and a `DocBin`:
+            ``"layers"``, all of them, as ``doc._.elmo_layers``; ``"vectors"``, for ``._.elmo``.
         vectors: whether ``vector`` and ``similarity`` of Docs, Spans and Tokens come from ELMo:
             ``"elmo"``, ``"vocab"`` (never), or ``"auto"``, if the vocab has no vectors.
 
@@ -63,12 +111,13 @@ class Elmo(Tok2Vec):
         ValueError: a setting is unknown, or the model is not `spacy-elmo.Elmo.v1`.
 
     Attributes:
-        doc_layers: shared with its `ElmoListener`s; knows the pipeline.
-        tensor_listeners: finds listeners that would read the wrong ``doc.tensor``.
+        key: of what it has read of Docs; a random string, which copies and pickles keep.
+        batch: the batch that it was updated with last.
+        tokenizer: registered name of the pipeline's tokenizer, if it is that of the language; empty
+            once it was compared with that of the weights.
     """
 
     hide_labels = True  # there are none, and nlp.meta should not list them
-    _tokenizer_is_checked = False
 
     def __init__(
         self,
@@ -76,95 +125,208 @@ class Elmo(Tok2Vec):
         model: Model[List[Doc], List[Floats2d]],
         name: str = "elmo",
         *,
-        store_layers: bool = False,
+        store: Sequence[str] = (),
         vectors: str = "auto",
     ):
         check_choice("The elmo component's setting vectors", vectors, ("auto", "elmo", "vocab"))
+        for each in store:
+            check_choice("The elmo component's setting store", each, STORED)
         if not {"bilm", "mix"} <= set(model.ref_names):
             raise ValueError(
                 f"The elmo component's model must be the architecture spacy-elmo.Elmo.v1, found "
                 f"'{model.name}'."
             )
         super().__init__(vocab, model, name)
-        model.attrs["replace_listener_cfg"] = ReplacedConfig(name)
-        self.store_layers = store_layers
-        self.vectors = vectors
-        self.doc_layers = DocLayers(name)
-        self.doc_layers.describe(name, self.shim)
-        self.tensor_listeners = TensorListeners()
-        self._card: Optional[Card] = None  # whose sources the pipeline has
+        self.key, self.batch, self.tokenizer = uuid4().hex, Batch(), ""
+        self.store, self.vectors = list(store), vectors
+        self._has_own_listeners = False  # whose layers are kept
 
     @property
-    def shim(self) -> BiLMShim:
-        """The model's shim, which loads and runs the biLM."""
+    def bilm(self) -> LazyBiLM:
+        """The biLM with its settings."""
+        return self._shim.bilm
+
+    @property
+    def mix(self) -> Any:
+        """The mix of the layers in ``doc.tensor``."""
+        return self.model.get_ref("mix")
+
+    @property
+    def _shim(self) -> BiLMShim:
         return self.model.get_ref("bilm").shims[0]  # type: ignore[return-value]
+
+    def set_up(self) -> None:
+        """Load the weights, and give the mix its parameters."""
+        config = self.bilm.model.config
+        set_up(self.mix, config.depth, config.width)
+        self.model.set_dim("nO", config.width, force=True)
+
+    # Listeners
+
+    @property
+    def listener_map(self) -> Dict[str, List[Any]]:
+        """The listeners of each component; spaCy empties it when it begins to link a pipeline."""
+        return self._listener_map
+
+    @listener_map.setter
+    def listener_map(self, value: Dict[str, List[Any]]) -> None:
+        self._listener_map = value
+        self.model.attrs["replace_listener_cfg"] = partial(replace_config, self.name)
+        self._writer, self._conflict = self.name, ""  # of doc.tensor, the last one so far
 
     @property
     def tok2vec_listeners(self) -> List[Tok2VecListener]:
         """spaCy's listeners, which get ``doc.tensor`` and share the component's mix."""
         return [listener for listener in self.listeners if isinstance(listener, Tok2VecListener)]
 
-    # Listeners
-
     def find_listeners(self, component: Any) -> None:
-        """Link the listeners in a component's model that name this one; spaCy calls this.
+        """Link the listeners in a component's model that name this one; spaCy calls this for each
+        component behind it, in order.
 
         An `ElmoListener` gets the shape of the layers here, from the config of the weights alone.
         Weights that cannot be found are reported when they are needed: a saved pipeline contains
-        its own.
+        its own. A listener of spaCy's that would read another component's ``doc.tensor`` is warned
+        of: an error would leave a pipeline that is half changed.
 
         Raises:
             ValueError: the weights do not fit a setting, or their config is damaged.
         """
-        self.doc_layers.describe(self.name, self.shim)
-        self.model.attrs["replace_listener_cfg"].component = self.name  # it may have another now
-        self.tensor_listeners.start(self)
-        is_last = len(self.tensor_listeners.linked.writers) == 1
+        name = getattr(component, "name", "")
         for listener in model_nodes(component, Tok2VecListener):
-            if listener.upstream_name == self.name or (is_last and listener.upstream_name == "*"):
-                self.add_listener(listener, component.name)
+            is_named, is_writer = listener.upstream_name == self.name, self._writer == self.name
+            if is_named or (listener.upstream_name == "*" and is_writer):
+                self.add_listener(listener, name)
+                learn_from(listener, self._source(listener), anew=False)
+            if listener.upstream_name != "*" and is_named != is_writer:
+                self._conflict = (
+                    f"A listener in the component '{name}' learns from '{listener.upstream_name}', "
+                    f"but when it predicts it reads doc.tensor, which is that of '{self._writer}' "
+                    f"by then. Put '{name}' before '{self._writer}', let it listen through "
+                    f"spacy-elmo.ElmoListener.v1, or give it a copy of "
+                    f"'{listener.upstream_name}' by nlp.replace_listeners before '{self._writer}' "
+                    f"is added."
+                )
+                warnings.warn(self._conflict, stacklevel=2)
         for own in model_nodes(component, ElmoListener):
-            own.follow(self.doc_layers)
             if own.upstream == self.name:
-                self.add_listener(own, component.name)  # type: ignore[arg-type]
+                self.add_listener(own, name)  # type: ignore[arg-type]
+                own.link(self.key, name, self._source(own))
+                self._has_own_listeners = True
                 with contextlib.suppress(WeightsNotFoundError):
-                    own.set_shape(self.shim.config.depth, self.shim.config.width)
-        self.tensor_listeners.link(component, self.doc_layers.nlp())
+                    own.set_shape(self.bilm.config.depth, self.bilm.config.width)
+            elif self.key in own.keys:
+                warnings.warn(
+                    f"The component '{name}' listens to '{own.upstream}', which has the name "
+                    f"'{self.name}' here: when this pipeline is saved and loaded, it will not find "
+                    f"it. Name it '{own.upstream}'.",
+                    stacklevel=2,
+                )
+        if isinstance(component, Tok2Vec):
+            self._writer = name
 
     def remove_listener(self, listener: Any, component_name: str) -> bool:
         """Unlink a listener; spaCy calls this while it goes over the component's list of them."""
         if component_name in self.listener_map:
             self.listener_map[component_name] = list(self.listener_map[component_name])
-        if isinstance(listener, ElmoListener):
-            listener.unlink(self.doc_layers)
         return super().remove_listener(listener, component_name)
+
+    def _source(self, listener: Model) -> LearnedFrom:
+        """What a listener learns from: one of spaCy's from the component's mix, too."""
+        return LearnedFrom(self.bilm, self.mix if isinstance(listener, Tok2VecListener) else None)
+
+    def check_listener(self, listener: Any, component: str) -> None:
+        """Raise a ValueError if a listener does not fit the vectors, or the biLM if it is loaded.
+
+        Args:
+            listener: of either kind.
+            component: name of its component.
+        """
+        width = self.bilm.config.width
+        if isinstance(listener, Tok2VecListener) and listener.get_dim("nO") != width:
+            raise ValueError(
+                f"The listener in the component '{component}' has the setting width = "
+                f"{listener.get_dim('nO')}, but the vectors of '{self.name}' are "
+                f"{width}-dimensional. Set it to {width}, or its upstream (now "
+                f"'{listener.upstream_name}') to the component that it should listen to."
+            )
+        check_source(listener, self._source(listener), component, self.name)
+
+    def _check_listeners(self, kind: type) -> None:
+        """Check the listeners of a class; when it predicts, ours check what they read."""
+        if self._conflict:
+            raise ValueError(self._conflict)
+        for component, listeners in self._listener_map.items():
+            for listener in listeners:
+                if isinstance(listener, kind):
+                    self.check_listener(listener, component)
 
     # Reading Docs
 
-    def predict(self, docs: Iterable[Doc]) -> List[Output]:
-        """Vectors of Docs, which are not changed.
+    @np.errstate(under="ignore")
+    def predict(self, docs: Iterable[Doc]) -> List[Reading]:
+        """Read Docs, which are not changed.
 
         Args:
             docs: the Docs. Their layers are all in memory only if they are stored or listened to.
 
         Returns:
-            An `Output` for each.
+            A `Reading` of each.
 
         Raises:
             ValueError: the weights are missing or damaged, or a component behind this one would
                 read other vectors than it learned from, or has learned from another biLM.
         """
         docs = list(docs)
-        if docs:
-            self.tensor_listeners.check(self, docs[0].vocab)
-        with_layers = self.store_layers or bool(self.doc_layers.listeners)
-        outputs = predict_docs(docs, self.model, with_layers)
-        if outputs and self.model.has_dim("nO") is None:
-            self.model.set_dim("nO", outputs[0].tensor.shape[1])
-        check_tensor_listeners(self)
-        self._check_tokenizer()
-        self._add_sources()
-        return outputs
+        if not any(map(len, docs)):  # no weights are needed for that, nor have to be there
+            return [self._empty_reading(doc) for doc in docs]
+        settings, n_tokens = self.bilm.settings, tokens_at_once(self.bilm)
+        given = settings.segments, settings.max_words, n_tokens
+        parts = (part for doc in docs for part in doc_parts(doc, *given))
+        readings: List[Any] = []
+        for group in chunks(parts, n_tokens, n_tokens):  # of long Docs: few layers are in memory
+            layers: List[Any] = self.model.get_ref("bilm").predict(group)
+            for part, own, vectors in zip(group, layers, self.mix.predict(layers), strict=True):
+                if part.start == 0:
+                    readings.append(self._start_reading(part, own, vectors))
+                reading = readings[-1]
+                if not part.is_whole:
+                    reading.vectors[part.start : part.end] = vectors
+                    if reading.layers is not None:
+                        reading.layers[:, part.start : part.end] = own
+                if reading.compared is not None:
+                    reading.compared.add(part, own)
+        self._check_listeners(Tok2VecListener)
+        if self.tokenizer and self.bilm.is_loaded:  # once
+            own, self.tokenizer = self.tokenizer, ""
+            warn_of_tokenizer(self.vocab.lang, own, self.bilm.card, self.bilm.settings.weights)
+        return readings
+
+    def _start_reading(self, part: DocPart, layers: Any, vectors: Any) -> Reading:
+        """The reading of a Doc by its first part; empty arrays if that is not all of it."""
+        statistics = self.bilm.statistics
+        compared = None if statistics is None else ComparedRows(statistics, part)
+        reading = Reading(token_ends(part.doc), compared=compared, source=LearnedFrom(self.bilm))
+        with_layers = self._has_own_listeners or "layers" in self.store
+        xp: Any = get_array_module(layers)
+        if part.is_whole:
+            reading.vectors = vectors
+            # A copy if they are part of a batch's, all of which would stay in memory.
+            reading.layers = xp.ascontiguousarray(layers) if with_layers else None
+            return reading
+        depth, _, width = layers.shape
+        shape = len(part.doc), width
+        reading.vectors = xp.zeros(shape, dtype="f")
+        reading.layers = xp.zeros((depth, *shape), dtype="f") if with_layers else None
+        return reading
+
+    def _empty_reading(self, doc: Doc) -> Reading:
+        """The reading of a Doc without tokens."""
+        settings, depth, width = self.bilm.settings, 1, self.bilm.settings.width or 0
+        with contextlib.suppress(WeightsNotFoundError):
+            depth, width = self.bilm.config.depth, self.bilm.config.width
+        [part] = doc_parts(doc, settings.segments, settings.max_words, 1)
+        layers: Any = np.zeros((depth, 0, width), dtype="f")
+        return self._start_reading(part, layers, layers[0])
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate a stream of Docs, as many at a time as some passes of the biLM read.
@@ -175,12 +337,12 @@ class Elmo(Tok2Vec):
             stream: any number of Docs.
             batch_size: the most Docs at a time.
         """
-        handle, shim = self.get_error_handler(), self.shim
-        # A cache and autocast are of one thread; a stream of single Docs may wait for each.
-        is_alone = shim.cache.is_on or rounding(shim.device)[0] is not None or batch_size == 1
-        is_alone = is_alone or shim.config.has_large_layers or shim.device.type != "cpu"
-        n_threads = 1 if is_alone else min(MOST_THREADS, steady_threads(shim.settings.threads))
-        batches = chunks(stream, tokens_at_once(shim) / n_threads, batch_size)
+        handle, n_threads, n_tokens = self.get_error_handler(), 1, 1
+        with contextlib.suppress(WeightsNotFoundError):  # the first Doc with words reports it
+            n_tokens = tokens_at_once(self.bilm)
+            if self._reads_ahead(batch_size):
+                n_threads = min(MOST_THREADS, steady_threads(self.bilm.settings.threads))
+        batches = chunks(stream, n_tokens / n_threads, batch_size)
         for docs, predict in results_ahead(self.predict, batches, n_threads):
             try:
                 self.set_annotations(docs, predict())
@@ -189,21 +351,22 @@ class Elmo(Tok2Vec):
             else:
                 yield from docs
 
-    def set_annotations(self, docs: Sequence[Doc], outputs: Sequence[Output]) -> None:
-        """Write the outputs of `predict` to Docs: vectors, and layers if they are stored."""
-        self.doc_layers.describe(self.name, self.shim)
-        is_cleaned = self.tensor_listeners.linked.is_cleaned
-        for doc, output in zip(docs, outputs, strict=True):
-            doc.tensor = output.tensor  # type: ignore[assignment]
-            owners = dict.fromkeys([self.doc_layers, *get_owners(doc)])
-            set_vectors(doc, output.tensor, tuple(owners), is_cleaned, output.compared)
-            if self.store_layers:
-                extensions.set_layers(doc, output.layers, self.name, self.shim.fingerprint())  # type: ignore[arg-type]
-            elif extensions.stored_by(doc) == self.name:  # by another one of this name
-                doc.user_data.pop(extensions.LAYERS)
-            if output.layers is not None and self.doc_layers.listeners:
-                self.doc_layers.add(doc, output.layers)
-            if self.vectors == "elmo" or (self.vectors == "auto" and not doc.vocab.vectors.size):
+    def _reads_ahead(self, batch_size: int) -> bool:
+        """A cache and autocast are of one thread, and a stream of single Docs may wait for each."""
+        bilm = self.bilm
+        is_plain = bilm.device.type == "cpu" and rounding(bilm.device)[0] is None
+        has_more_to_do = bilm.cache.is_on or bilm.config.has_large_layers
+        return is_plain and batch_size > 1 and not has_more_to_do
+
+    @np.errstate(under="ignore")
+    def set_annotations(self, docs: Sequence[Doc], readings: Sequence[Reading]) -> None:
+        """Write what `predict` has read to Docs: vectors, and what is stored or compared."""
+        has_vectors = self.vectors == "auto" and bool(self.vocab.vectors.size)
+        for doc, reading in zip(docs, readings, strict=True):
+            doc.tensor = reading.vectors
+            note_reading(doc, self.key, reading)
+            store(doc, reading, self.store)
+            if self.vectors != "vocab" and not has_vectors:
                 add_hooks(doc)
 
     # Learning
@@ -216,9 +379,9 @@ class Elmo(Tok2Vec):
         sgd: Optional[Optimizer] = None,
         losses: Optional[Dict[str, float]] = None,
     ) -> Dict[str, float]:
-        """Run the biLM over a batch for the listeners, which accumulate their gradients here.
+        """Run the biLM over a batch for the listeners, which add up their gradients.
 
-        These are backpropagated in `finish_update`, or with the next batch if gradients are
+        They are backpropagated in `finish_update`, or with the next batch if gradients are
         accumulated over several. So it does not matter which listeners learn from a batch.
 
         Args:
@@ -235,25 +398,27 @@ class Elmo(Tok2Vec):
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "Elmo.update")
-        self.doc_layers.end_batch()
+        self.batch.finish()
         docs = [example.predicted for example in examples]
         layers, backprop = self.model.get_ref("bilm").begin_update(docs)
-        check_tensor_listeners(self)
-        batch = BatchGradients(
-            docs, layers, backprop if self.shim.is_trainable else None, losses, self.name
-        )
-        batch.send_tensors(self.tok2vec_listeners, self.model.get_ref("mix"))
-        self.doc_layers.describe(self.name, self.shim)
-        self.doc_layers.start(batch)
+        self._check_listeners(Model)
+        for listener in self.listeners:
+            learn_from(listener, self._source(listener))
+        is_trainable = self.bilm.is_trainable
+        self.batch = Batch(layers, backprop if is_trainable else None, losses, self.name)
+        for i, (doc, own) in enumerate(zip(docs, layers, strict=True)):
+            source, batch = LearnedFrom(self.bilm), (ref(self.batch), i)
+            reading = Reading(token_ends(doc), layers=own, source=source, batch=batch)
+            note_reading(doc, self.key, reading)
+        self.batch.send(docs, self.tok2vec_listeners, self.mix)
         if sgd:
             self.finish_update(sgd)
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Make a step by the gradients of all batches since the last one."""
-        if self.doc_layers.batch.are_there:
-            self.doc_layers.end_batch()
-        take_along(self)
+        if self.batch.has_gradients:  # `nlp.update` calls this before the listeners learn
+            self.batch.finish()
         super().finish_update(sgd)
 
     def initialize(
@@ -266,78 +431,74 @@ class Elmo(Tok2Vec):
 
         Args:
             get_examples: returns a sample of the training data.
-            nlp: the pipeline.
+            nlp: the pipeline, whose meta gets the sources of the weights.
 
         Raises:
             ValueError: the weights are missing or damaged, or do not fit a setting; or a component
                 behind this one would read other vectors than it learns from, or has learned from
                 another biLM.
         """
-        if nlp is not None:
-            self.doc_layers.nlp, self._card = ref(nlp), None
-            self.tensor_listeners.check(self, nlp.vocab)
-        is_anew = nlp is None or {*self.listener_map} <= {*nlp.pipe_names}
-        if is_anew:
-            self.shim.begin_anew()
-        _ = self.shim.bilm  # loaded now rather than in the middle of the training
-        self.shim.unfreeze_top(None)  # what an earlier training has frozen
-        self.doc_layers.end_batch(with_gradients=False)
-        self.doc_layers.describe(self.name, self.shim)
-        config = self.shim.config
-        own: Any
-        for own in self.listeners:  # spaCy's annotation knows its own kind only
-            if isinstance(own, ElmoListener):
-                own.set_shape(config.depth, config.width)
-                set_up(own.layers[0], config.depth, own.get_dim("nO"))
-        if nlp is not None:
-            begin_to_learn(self, nlp)
-        self._warn_of_settings_without_effect()
-        self._add_sources()
         validate_get_examples(get_examples, "Elmo.initialize")
-        # Not by a sample, as spaCy's Tok2Vec does: its Docs may lack the sentences to read.
-        mix = self.model.get_ref("mix")
-        if is_anew:
-            begin_anew(mix)
-        set_up(mix, config.depth, config.width)
-        self.model.initialize()
+        self.batch.close()
+        if nlp is None or {*self.listener_map} <= {*nlp.pipe_names}:
+            self._shim.begin_anew()
+            begin_anew(self.mix)
+        self.bilm.unfreeze_top(None)  # what an earlier training has frozen
+        self.set_up()
+        for component, listeners in self.listener_map.items():
+            for listener in listeners:
+                if nlp is not None and component in nlp.pipe_names:  # it begins anew, too
+                    learn_from(listener, self._source(listener))
+                own: Any = listener
+                if isinstance(own, ElmoListener):
+                    own.link(self.key, component, self._source(own))
+                    own.set_shape(self.bilm.config.depth, self.bilm.config.width)
+                    set_up(own.layers[0], own.depth, own.get_dim("nO"))
+        self._check_listeners(Model)
+        self._warn_of_settings_without_effect()
+        if nlp is not None:
+            known = nlp.meta.get("sources") or []
+            new = [each for each in self.bilm.card.meta.get("sources", []) if each not in known]
+            nlp.meta["sources"] = [*known, *new]
+        self.model.initialize()  # not by a sample: its Docs may lack the sentences to read
 
     def _warn_of_settings_without_effect(self) -> None:
         what = f"A setting of the component '{self.name}' has no effect: model."
         problems = []
-        # Those of doc_layers may be disabled, or in another pipeline.
-        if not (self.shim.settings.frozen or self.listener_map or self.doc_layers.listeners):
+        if not (self.bilm.settings.frozen or self.listener_map or self._has_own_listeners):
             problems.append(
                 f"{what}frozen = false: no component listens to this one. Let one listen through "
                 f"spacy-elmo.ElmoListener.v1, or set frozen = true."
             )
-        mix = self.model.get_ref("mix").attrs["settings"]
+        settings = self.mix.attrs["settings"]
         for name in () if self.tok2vec_listeners else ("dropout", "l2"):
-            if value := getattr(mix, name):
+            if value := getattr(settings, name):
                 problems.append(
                     f"{what}mix.{name} = {value}: no spacy.Tok2VecListener.v1 learns from this "
                     f"mix. A spacy-elmo.ElmoListener.v1 has a mix of its own, and such settings."
                 )
         for problem in problems:
-            warnings.warn(problem, UserWarning, stacklevel=3)
+            warnings.warn(problem, stacklevel=3)
 
     # Files
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
         """Save the component, its weights included, and their card and licence beside it."""
-        super().to_disk(path, exclude=exclude)
         if "model" in exclude:
+            super().to_disk(path, exclude=exclude)
             return
+        self.set_up()
+        super().to_disk(path, exclude=exclude)
         for name in DOCUMENTS:
             (Path(path) / name).unlink(missing_ok=True)  # of other weights that were saved here
-        for name, text in self.shim.card.documents.items():
+        for name, text in self.bilm.card.documents.items():
             (Path(path) / name).write_text(text, encoding="utf-8")
-        nlp, meta_json = self.doc_layers.nlp(), Path(path).parent / META
-        self._card = None  # the user may have written another meta
-        if self._add_sources() and nlp is not None and meta_json.is_file():
-            # Such as those of weights that were loaded now: spaCy has written its meta already.
-            meta = srsly.read_json(meta_json)
-            if self.name in meta.get("components", ()):
-                srsly.write_json(meta_json, {**meta, "sources": nlp.meta["sources"]})
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """The component, its weights included."""
+        if "model" not in exclude:
+            self.set_up()
+        return super().to_bytes(exclude=exclude)
 
     def from_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> "Elmo":
         """Load the component with its weights; a ValueError if a file is missing or damaged."""
@@ -356,36 +517,9 @@ class Elmo(Tok2Vec):
         """Report what thinc does not notice, too: it leaves the parts as they are that the data
         lack."""
         with damage_reported(self.name, source):
-            shim, mix = self.shim, self.model.get_ref("mix")
-            before = shim.bilm if shim.is_loaded else None
+            shim, mix, before = self._shim, self.mix, self.bilm
             yield
             if "model" not in exclude:
-                are_same = self.shim is shim and self.model.get_ref("mix") is mix
-                if not (are_same and shim.is_loaded and shim.bilm is not before):
+                if self._shim is not shim or self.mix is not mix or self.bilm is before:
                     raise ValueError("a part of its model is missing")
-                check_parameters(mix, shim.config.depth)
-        self.doc_layers.are_known = False
-        self._add_sources()
-
-    def _check_tokenizer(self) -> None:
-        """Warn, once, if the pipeline has another tokenizer than the weights were trained with."""
-        nlp = self.doc_layers.nlp()
-        if nlp is None or not self.shim.is_loaded or self._tokenizer_is_checked:
-            return
-        self._tokenizer_is_checked = True
-        own = nlp.config["nlp"]["tokenizer"]["@tokenizers"]
-        if isinstance(nlp.tokenizer, Tokenizer) == (own == BY_RULES):  # else it was replaced later
-            warn_of_tokenizer(type(nlp), own, self.shim.card, self.shim.settings.weights)
-
-    def _add_sources(self) -> bool:
-        """Add the sources of loaded weights, once, to the pipeline's meta, and return whether
-        there were new ones."""
-        nlp = self.doc_layers.nlp()
-        if nlp is None or not self.shim.is_loaded or self._card is self.shim.card:
-            return False
-        self._card = self.shim.card
-        sources = nlp.meta.get("sources") or []
-        new = [source for source in self._card.meta.get("sources", []) if source not in sources]
-        if new:
-            nlp.meta["sources"] = [*sources, *new]
-        return bool(new)
+                check_parameters(mix, self.bilm.config.depth)

@@ -1,96 +1,17 @@
-"""Errors and warnings about a component and its listeners: what was found, and what to do."""
+"""Errors and warnings that several components share."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.vocab import Vocab
 
 from ..util.files import is_of_data
 from ..weights.catalogue import in_repository, published
 from ..weights.find import known_names
 from ..weights.layout import Card
-from .pipeline_parts import find_component, list_components
-
-
-def find_pipeline(listener: Any, vocab: Vocab) -> tuple[Language | None, str]:
-    """The pipeline with a vocab that an `ElmoListener` is in, and how errors call its component.
-
-    It is known by the elmo components that were before the listener in it.
-    """
-    known = [doc_layers.nlp() for doc_layers in listener.before]
-    nlp, name = find_component(listener, [nlp for nlp in known if nlp and nlp.vocab is vocab])
-    return nlp, name
-
-
-def not_linked(listener: Any, vocab: Vocab) -> str:
-    """No elmo component before an `ElmoListener` has the name of its upstream."""
-    upstream = listener.upstream
-    nlp, component = find_pipeline(listener, vocab)
-    pipeline = "" if nlp is None else f" {list_components(nlp)}"
-    return (
-        f"{_who(component)} listens to '{upstream}', but there is no elmo component of that name "
-        f'before it.{pipeline} Add one, nlp.add_pipe("elmo", name="{upstream}", first=True), or, '
-        f"if the component was sourced, source '{upstream}' too; or set 'upstream' in its "
-        f"spacy-elmo.ElmoListener.v1 to the name of an elmo component before it."
-    )
-
-
-def not_read(listener: Any, vocab: Vocab, is_train: bool) -> str:
-    """No component that an `ElmoListener` is linked to has read a Doc.
-
-    Args:
-        listener: the listener.
-        vocab: of the Doc.
-        is_train: the component learns from the Doc.
-    """
-    upstream = listener.upstream
-    nlp, component = find_pipeline(listener, vocab)
-    names = [] if nlp is None else nlp.component_names
-    if not listener.links or (nlp is not None and upstream not in names):
-        return not_linked(listener, vocab)
-    if nlp is None:
-        cause = (
-            f"the Doc is not of the pipeline that '{upstream}' is in. If the component was "
-            f"sourced, source '{upstream}' too, before it: nlp.add_pipe('{upstream}', source=…, "
-            f"first=True)."
-        )
-    elif upstream in nlp.disabled:
-        cause = f"it is disabled. Enable it: nlp.enable_pipe('{upstream}')."
-    elif names.index(upstream) > names.index(component):
-        cause = f"it comes after '{component}'. Put it before."
-    elif is_train:
-        cause = (
-            f"if '{upstream}' is one of the frozen_components of the training, add it to the "
-            f"annotating_components too."
-        )
-    else:
-        cause = (
-            "run the pipeline as a whole. (A component that applies its model to parts of Docs, as "
-            "the entity_linker does, can listen through spacy.Tok2VecListener.v1.)"
-        )
-    return f"{_who(component)} listens to '{upstream}', which has not read the Doc: {cause}"
-
-
-def other_bilm(component: str, upstream: str, known: Any, now: dict[str, str]) -> str:
-    """A listener has learned from another biLM.
-
-    Args:
-        component: name of the listener's component, empty if that is not known.
-        upstream: name of the elmo component.
-        known, now: `LearnedFrom.facts` of what it has learned from, and of what there is.
-    """
-    return (
-        f"{_who(component)} has learned from {_label(known)}, but '{upstream}' has {_label(now)}. "
-        f"Source '{upstream}' from the pipeline of the component too; or give the component a copy "
-        f"before it is sourced: source.replace_listeners('{upstream}', '{component or '…'}', …), "
-        f"with the paths of all its listeners; or train it again, from nlp.initialize() on."
-    )
 
 
 def check_vectors(architecture: str, learned: int | None, docs: Sequence[Doc]) -> None:
@@ -111,17 +32,9 @@ def check_vectors(architecture: str, learned: int | None, docs: Sequence[Doc]) -
         )
 
 
-def _who(component: str) -> str:
-    return f"The component '{component}'" if component else "A component"
-
-
-def _label(facts: Any) -> str:
-    facts = facts if isinstance(facts, dict) else {}
-    mix = f", mix {str(facts['mix'])[:8]}" if facts.get("mix") else ""
-    return f"the biLM '{facts.get('name')}' ({str(facts.get('bilm'))[:8]}{mix})"
-
-
-def warn_of_language(lang: str, card: Card, weights: object, block: str) -> None:
+def warn_of_language(
+    lang: str, card: Card, weights: object, block: str = "the elmo model's block"
+) -> None:
     """Warn of weights of another language than a pipeline.
 
     Args:
@@ -157,22 +70,17 @@ def warn_of_language(lang: str, card: Card, weights: object, block: str) -> None
     )
 
 
-def warn_of_tokenizer(language: type[Language], own: str, card: Card, weights: object) -> None:
+def warn_of_tokenizer(lang: str, own: str, card: Card, weights: object) -> None:
     """Warn of a pipeline that has its language's own tokenizer, if the weights had another one.
 
     Args:
-        language: class of the pipeline.
+        lang: code of the pipeline's language.
         own: registered name of its tokenizer.
         card: of the weights.
         weights: the setting.
     """
-    trained, default = card.meta.get("tokenizer"), language.default_config["nlp"]["tokenizer"]
-    # Another one than the language's, which the user has chosen, may make the same words.
-    if (
-        trained
-        and language.lang == card.meta.get("lang")
-        and own == default["@tokenizers"] != trained
-    ):
+    trained = card.meta.get("tokenizer")
+    if trained and lang == card.meta.get("lang") and own != trained:
         warnings.warn(
             f"The pipeline's tokenizer is '{own}', but the ELMo weights '{weights}' were trained "
             f"on the words of '{trained}'. For texts, set @tokenizers in [nlp.tokenizer] to that, "

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from hashlib import blake2b
+from threading import Lock
 from typing import cast
 
 import torch
 
-from ..util.locks import CACHES
-
 BYTES_PER_ENTRY = 512  # what Python needs beside the tensor
+PREDICTED = 10  # times its size that predictions may read before the training counts as ended
 
 
 class LayerCache:
-    """Layers of sentences by their words; the least recently used are evicted first.
+    """Layers of sentences by their words, while something is trained on them.
 
-    It is off until `enable` is called by what is trained on the layers. It turns itself off when
-    it has been filled once over without a further call, as by a long text that is read after the
-    training. Threads may share it.
+    It is off until `begin`. Once full it takes nothing more: evicting the oldest would give no hits
+    on epochs that are larger than it. It ends by `clear`, or when predictions have read many times
+    its size without a further `begin`.
 
     Args:
         megabytes: its size in 2²⁰ bytes; 0 for no cache.
@@ -30,23 +30,21 @@ class LayerCache:
     """
 
     def __init__(self, megabytes: int, half: bool):
-        self.megabytes, self.half = megabytes, half
+        self.limit, self.half = megabytes * 2**20, half
         self.hits = self.misses = 0
-        self.disable()
+        self._lock = Lock()
+        self.clear()
 
-    def disable(self) -> None:
+    def clear(self) -> None:
         """Drop all entries, and turn off."""
-        with CACHES:
+        with self._lock:
             self.is_on = False
-            self._entries: dict[bytes, torch.Tensor] = {}  # the least recently used comes first
-            self._bytes = 0
-            self._bytes_since_enabled = 0
+            self._entries: dict[bytes, torch.Tensor] = {}
+            self._bytes = self._predicted = 0
 
-    def enable(self) -> None:
-        """Turn on: something is trained on the layers."""
-        with CACHES:
-            self.is_on = self.megabytes > 0
-            self._bytes_since_enabled = 0
+    def begin(self) -> None:
+        """Something is trained on what is read now."""
+        self.is_on, self._predicted = self.limit > 0, 0
 
     def lookup(
         self,
@@ -64,52 +62,29 @@ class LayerCache:
         Returns:
             One for each sentence, which must not be written to.
         """
-        if not self.is_on:
-            return read(sentences)
-        found = [self.get(words, version) for words in sentences]
+        keys = [_key(words, version) for words in sentences]
+        found = [self._entries.get(key) for key in keys]
         missing = [i for i, layers in enumerate(found) if layers is None]
+        self.hits += len(found) - len(missing)
+        self.misses += len(missing)
+        found = [None if layers is None else layers.float() for layers in found]
         for i, layers in zip(missing, read([sentences[i] for i in missing]), strict=True):
-            self.put(sentences[i], layers, version)
+            self._store(keys[i], layers)
             found[i] = layers
+        self._predicted += sum(layers.nbytes for layers in found if layers is not None)
+        if self._predicted > PREDICTED * self.limit:
+            self.clear()
         return cast(list[torch.Tensor], found)
 
-    def get(self, words: Sequence[str], version: Hashable = None) -> torch.Tensor | None:
-        """Layers ``(L + 1, n_words, 2P)`` of a sentence, None on a miss; not to be written to."""
-        key = _key(words, version)
-        with CACHES:
-            layers = self._entries.pop(key, None)
-            if layers is None:
-                self.misses += 1
-                return None
-            self.hits += 1
-            self._entries[key] = layers
-        return layers.float()
-
-    def put(self, words: Sequence[str], layers: torch.Tensor, version: Hashable = None) -> None:
-        """Store a copy of the layers of a sentence."""
-        if not self.is_on:
-            return
+    def _store(self, key: bytes, layers: torch.Tensor) -> None:
         copied = layers.detach().clone()
         if self.half and copied.abs().amax() <= torch.finfo(torch.float16).max:
             copied = copied.half()
         size = copied.nbytes + BYTES_PER_ENTRY
-        limit = self.megabytes * 2**20
-        key = _key(words, version)
-        with CACHES:
-            self._bytes_since_enabled += size
-            if not self.is_on or self._bytes_since_enabled > limit:
-                self.disable()
-                return
-            self._evict(key)
-            while self._entries and self._bytes + size > limit:
-                self._evict(next(iter(self._entries)))
-            self._entries[key] = copied
-            self._bytes += size
-
-    def _evict(self, key: bytes) -> None:
-        layers = self._entries.pop(key, None)
-        if layers is not None:
-            self._bytes -= layers.nbytes + BYTES_PER_ENTRY
+        with self._lock:
+            if key not in self._entries and self._bytes + size <= self.limit:
+                self._entries[key] = copied
+                self._bytes += size
 
 
 def _key(words: Sequence[str], version: Hashable) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from spacy.language import Language
@@ -16,19 +15,6 @@ def model_nodes(component: Any, kind: type[Node]) -> list[Node]:
     model = getattr(component, "model", None)
     nodes = model.walk() if isinstance(model, Model) else ()
     return [node for node in nodes if isinstance(node, kind)]
-
-
-def find_component(node: Model, pipelines: Iterable[Language]) -> tuple[Language | None, str]:
-    """The pipeline that a node of a model is in, and the name of its component there.
-
-    Returns:
-        None and an empty name if it is in none of these.
-    """
-    for nlp in pipelines:
-        for name, component in nlp.components:
-            if node in model_nodes(component, Model):
-                return nlp, name
-    return None, ""
 
 
 def list_components(nlp: Language) -> str:

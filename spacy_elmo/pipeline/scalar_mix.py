@@ -94,7 +94,10 @@ def forward(
                 d_s += gamma[0] * xp.einsum("jnp,np->j", h, d)
             model.inc_grad("gamma", d_gamma)
             if settings.layers == "all":
-                model.inc_grad("w", s * (d_s - (s * d_s).sum()) + 2 * settings.l2 * w)
+                d_w = s * (d_s - (s * d_s).sum())
+                if settings.l2 and not (model.has_grad("w") and model.get_grad("w").any()):
+                    d_w += 2 * settings.l2 * w  # once for a step, however many batches it has
+                model.inc_grad("w", d_w)
         if not with_dX:  # the biLM is frozen
             return []
         dX = [(gamma[0] * s)[:, None, None] * d for d in dY]

@@ -1,4 +1,4 @@
-"""Vectors that are compared, and spaCy's hooks that compare them.
+"""Vectors that are compared.
 
 The raw layers compare badly: a few dimensions and frequent words dominate their cosines, and in
 the LSTM layers the word itself hides what its neighbours say about it. The vector compared has
@@ -11,83 +11,57 @@ three parts of P dimensions:
   the backward LSTM at the word behind, which predict the word that stands here (as in context2vec,
   Melamud et al. 2016). A Span has the context around it; a sentence and a Doc have none.
 
-Word and context are scaled to length 1, so that they count alike. The hooks are at module level,
-because Docs that refer to them are pickled.
+Word and context are scaled to length 1, so that they count alike.
+
+spaCy's hooks are at module level, because Docs that refer to them are pickled.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import warnings
-from functools import cache, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from spacy.attrs import ORTH
 from spacy.lexeme import Lexeme
-from spacy.strings import get_string_id
 from spacy.tokens import Doc, Span, Token
 from thinc.api import to_numpy
 from thinc.types import Floats3d
 
 from ..text.segments import DocPart
 from ..weights.statistics import Statistics
-from .extensions import bounds, get_elmo
-from .stored_vectors import HOOK, KEY, get_compared, get_vectors, slice_vectors
+from .readings import NotOnDocError, bounds, get_elmo, last_reading
 
 RARITY = 3e-4  # SIF's a
-
-
-class Comparison:
-    """Statistics of the layers and words, as vectors that are compared need them.
-
-    Args:
-        statistics: of the weights.
-    """
-
-    def __init__(self, statistics: Statistics):
-        self.statistics = statistics
-        hashes = np.array([get_string_id(word) for word in statistics.words], dtype=np.uint64)
-        order = np.argsort(hashes)
-        # A last one that no word has: every hash is found before the end.
-        self._hashes = np.append(hashes[order], np.uint64(2**64 - 1))
-        rarity = RARITY / (RARITY + statistics.frequencies[order])
-        self._rarity = np.append(rarity, 1).astype("float32")
-
-    def rarities(self, orths: np.ndarray) -> np.ndarray:
-        """Of words, ``(n_words,)``; 1 for unknown ones."""
-        return look_up(self._hashes, self._rarity, orths)
-
-
-def look_up(hashes: np.ndarray, values: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """The values of keys among sorted hashes, of which the last is no key's; that one's value for
-    keys that are not there."""
-    found = np.searchsorted(hashes, keys)
-    return np.where(hashes[found] == keys, values[found], values[-1])
+MIN_STD = 1e-6  # of a layer's dimension
+MAX_FLOAT16 = 65504
 
 
 class ComparedRows:
     """The rows of a Doc from which its compared vectors are computed, when they are asked for.
 
     Args:
-        comparison: of the weights.
+        statistics: of the weights.
         part: the first of the Doc, or all of it.
     """
 
-    def __init__(self, comparison: Comparison, part: DocPart):
-        self._comparison, self._sentences = comparison, part.sentences
+    def __init__(self, statistics: Statistics, part: DocPart):
+        self._statistics, self._sentences = statistics, part.sentences
         self._orths = part.doc.to_array([ORTH]).astype(np.uint64)
-        p = len(comparison.statistics.word_mean)
+        p = len(statistics.word_mean)
         self._words = np.zeros((len(part.doc), p), dtype="float32")
         self._top = np.zeros((len(part.doc), 2 * p), dtype="float16")
 
     def add(self, part: DocPart, layers: Floats3d) -> None:
         """Take over what is needed of the layers ``(L + 1, n_tokens, 2P)`` of a part."""
-        statistics, rows = self._comparison.statistics, slice(part.start, part.end)
+        statistics, rows = self._statistics, slice(part.start, part.end)
         self._words[rows] = to_numpy(layers[0, :, : self._words.shape[1]])
-        self._top[rows] = (to_numpy(layers[-1]) - statistics.mean[-1]) / statistics.std[-1]
+        top = (to_numpy(layers[-1]) - statistics.mean[-1]) / np.maximum(statistics.std[-1], MIN_STD)
+        with np.errstate(under="ignore"):
+            self._top[rows] = np.clip(top, -MAX_FLOAT16, MAX_FLOAT16)
 
-    def __call__(self) -> np.ndarray:
+    @cached_property
+    def rows(self) -> np.ndarray:
         """Word, left and right context of each token, ``(n_tokens, 3P)``, in half precision.
 
         The length of the word's part is its rarity. Contexts end at the sentence's ends;
@@ -97,8 +71,10 @@ class ComparedRows:
         rows = np.zeros((n_tokens, 3 * p), dtype="float16")
         tokens, bounds = self._sentences
         if bounds:
-            words = unit(self._comparison.statistics.whiten(self._words[tokens]))
-            rows[tokens, :p] = words * self._comparison.rarities(self._orths[tokens])[:, None]
+            words = unit(self._statistics.whiten(self._words[tokens]))
+            p_words = self._statistics.frequencies_of(self._orths[tokens])
+            with np.errstate(under="ignore"):
+                rows[tokens, :p] = words * (RARITY / (RARITY + p_words))[:, None]
             rows[tokens[1:], p : 2 * p] = self._top[tokens[:-1], :p]
             rows[tokens[:-1], 2 * p :] = self._top[tokens[1:], p:]
             starts, ends = np.array(bounds).T
@@ -138,41 +114,37 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.maximum(norms, np.float32(1e-12))
 
 
-def set_vector_hooks(doc: Doc) -> None:
-    """Take ``vector``, ``has_vector``, ``vector_norm`` and ``similarity`` from ELMo.
-
-    The component does it; a Doc that comes back from bytes (of a `DocBin`, or of a process of
-    ``nlp.pipe(n_process=2)``) has lost its hooks, and gets them again by a call of this.
-
-    Raises:
-        NotOnDocError, ValueError: the Doc has no vectors, see `get_vectors`.
-    """
-    get_vectors(doc)
-    add_hooks(doc)
-
-
 def add_hooks(doc: Doc) -> None:
-    """Hook a Doc that has an entry, see `set_vector_hooks`."""
+    """Take ``vector``, ``has_vector``, ``vector_norm`` and ``similarity`` of a Doc that a component
+    has read from ELMo. A Doc that comes back from bytes has lost them, as spaCy warns (W109)."""
     hooks: dict[str, Any] = {"vector": vector, "has_vector": has_vector, "similarity": similarity}
     doc.user_span_hooks.update(hooks)
     doc.user_token_hooks.update(hooks)
     # Spans and Tokens compute `vector_norm` from `vector` (Spans would call the wrong hook for it).
     doc.user_hooks.update(hooks, vector_norm=vector_norm)
-    doc.user_hooks[HOOK] = partial(slice_vectors, doc.user_data[KEY])
-    if multiprocessing.parent_process() is not None:
-        ignore_hook_warning()
 
 
-@cache  # once in a process
-def ignore_hook_warning() -> None:
-    """Workers send their Docs back as bytes, without the hooks; spaCy would warn for every Doc."""
-    warnings.filterwarnings("ignore", message=r"\[W109\]")
+def compared_rows(doc: Doc) -> np.ndarray | None:
+    """The rows from which the vectors of a Doc's objects are computed, ``(n_tokens, 3P)``; None if
+    the weights have no statistics.
+
+    Raises:
+        NotOnDocError: no component has read the Doc in this process.
+        ValueError: tokens were split since.
+    """
+    reading = last_reading(doc)
+    if reading is None or reading.vectors is None:
+        raise NotOnDocError(
+            "This Doc has no ELMo vectors to compare: they do not travel with copies, parts and "
+            "pickles of a Doc. Run the 'elmo' component on it."
+        )
+    return None if reading.compared is None else reading.compared.rows[reading.rows(doc)]
 
 
 def vector(obj: Doc | Span | Token) -> Any:
     """The vector by which an object is compared, ``(3P,)``; without statistics its ``._.elmo``."""
     doc, start, end = bounds(obj)
-    rows = get_compared(doc)
+    rows = compared_rows(doc)
     return get_elmo(obj) if rows is None else compared_vector(rows[start:end])
 
 
@@ -206,8 +178,8 @@ def similarity(obj: Doc | Span | Token, other: Any) -> float:
     if a.shape != b.shape:
         raise ValueError(
             f"Cannot compare a {a.shape[0]}-dimensional ELMo vector with a "
-            f"{b.shape[0]}-dimensional one: run both texts through the same pipeline. If one comes "
-            f"from bytes, call spacy_elmo.set_vector_hooks(doc) on its Doc."
+            f"{b.shape[0]}-dimensional one: run both texts through the same pipeline, also a Doc "
+            f"that comes from bytes."
         )
     p = len(a) // 3
     if not a[p:].any() or not b[p:].any():

@@ -12,11 +12,11 @@ from thinc.api import Linear, Model, get_current_ops, with_cpu, zero_init
 from thinc.layers.sparselinear import SparseLinear_v2
 from thinc.types import Floats1d, Floats2d
 
-from ..weights.statistics import MIN_FREQUENCY, Statistics
+from ..weights.statistics import MIN_FREQUENCY, Statistics, look_up
 from .bilm_layer import BiLMShim
 from .errors import check_vectors
 from .listener import ElmoListener
-from .similarity import RARITY, look_up
+from .similarity import RARITY
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP045
@@ -133,24 +133,22 @@ def find_statistics(tok2vec: Model) -> Statistics:
     Raises:
         ValueError: there is none, or its weights have no statistics.
     """
-    shims: list[Any] = [shim for node in tok2vec.walk() for shim in node.shims]
-    for node in tok2vec.walk():
-        if isinstance(node, ElmoListener):
-            shims += [doc_layers.shim() for doc_layers in node.links]
-    found = [shim for shim in shims if isinstance(shim, BiLMShim)]
+    nodes: list[Any] = list(tok2vec.walk())
+    found = [shim.bilm for node in nodes for shim in node.shims if isinstance(shim, BiLMShim)]
+    found += [node.source.bilm for node in nodes if isinstance(node, ElmoListener) and node.source]
     if not found:
         raise ValueError(
             "The model spacy-elmo.TextCatLinear.v1 finds no biLM, whose words' frequencies it "
             "needs. Let its 'tok2vec' be a spacy-elmo.ElmoListener.v1, or have one."
         )
-    _ = found[-1].bilm  # loaded
-    if found[-1].comparison is None:
+    _ = found[-1].model  # loaded
+    if found[-1].statistics is None:
         raise ValueError(
             f"The model spacy-elmo.TextCatLinear.v1 needs the frequencies of words, and the "
             f"weights '{found[-1].settings.weights}' have no statistics. Add some: `python -m "
             f"spacy elmo convert … --statistics`."
         )
-    return found[-1].comparison.statistics
+    return found[-1].statistics
 
 
 def frequency(model: Any, keys: np.ndarray) -> np.ndarray:

@@ -15,8 +15,7 @@ from thinc.api import to_numpy
 
 from ..encoding.encoder import Encoder
 from ..encoding.rows import Row, RowFiles, make_docs, make_sentence
-from ..pipeline.similarity import occurrence_vector, unit
-from ..pipeline.stored_vectors import get_compared
+from ..pipeline.similarity import compared_rows, occurrence_vector, unit
 from ..text.readers import StoredDocs
 from ..text.segments import chunks, sentence_bounds
 from ..util.progress import ProgressBar
@@ -57,7 +56,7 @@ def make_context(doc: Doc, sentence: Sequence[int], i: int, row: Any = None) -> 
     """
     text = (doc[:i].text_with_ws, doc[i].text, (doc[i].whitespace_ + doc[i + 1 :].text).rstrip())
     layers = to_numpy(doc._.elmo_layers[:, i]).copy()
-    rows = get_compared(doc)
+    rows = compared_rows(doc)
     vector = layers[-1]
     if rows is not None:
         vector = occurrence_vector(rows[list(sentence)], list(sentence).index(i))
@@ -143,7 +142,7 @@ def find_senses(
             be read.
     """
     encoder = Encoder(weights, lang=lang, precision=precision, compiled=compiled)
-    nlp, encoder.elmo.store_layers = encoder.nlp, True
+    nlp, encoder.elmo.store = encoder.nlp, ["layers"]
     rows = RowFiles(corpus, tokenized)
     tokens = word.split()
     if not rows.has_words():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -51,6 +52,21 @@ class Statistics:
         with threads_for(words.numel() * len(whitening)), torch.autocast("cpu", enabled=False):
             return (words @ whitening).numpy()
 
+    def frequencies_of(self, orths: np.ndarray) -> np.ndarray:
+        """Relative frequencies of words by their hashes in spaCy, ``(n_words,)``; 0 of unknown
+        ones."""
+        return look_up(*self._by_hash, orths)
+
+    @cached_property
+    def _by_hash(self) -> tuple[np.ndarray, np.ndarray]:
+        from spacy.strings import get_string_id  # the other statistics need no spaCy
+
+        hashes = np.array([get_string_id(word) for word in self.words], dtype=np.uint64)
+        order = np.argsort(hashes)
+        # A last one that no word has: every hash is found before the end.
+        last = np.uint64(2**64 - 1)
+        return np.append(hashes[order], last), np.append(self.frequencies[order], np.float32(0))
+
     def to_bytes(self) -> bytes:
         """The safetensors format; the words are joined by line feeds, in UTF-8."""
         text = np.frombuffer("\n".join(self.words).encode("utf-8"), dtype=np.uint8)
@@ -94,6 +110,13 @@ class Statistics:
             if (frequencies < 0).any() or frequencies.sum(dtype=float) > 1 + 1e-3:
                 raise ValueError("the frequencies are no shares of a text. Compute them again")
         return cls(words, **arrays)
+
+
+def look_up(hashes: np.ndarray, values: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """The values of keys among sorted hashes, of which the last is no key's; that one's value for
+    keys that are not there."""
+    found = np.searchsorted(hashes, keys)
+    return np.where(hashes[found] == keys, values[found], values[-1])
 
 
 def word_counts(text: IndexedSentences) -> np.ndarray:

@@ -333,7 +333,7 @@ def test_page_compares_the_word_and_not_its_sentences(tmp_path: Path) -> None:
     found = re.search(r"for (\d+) of 10, the most similar other one has the same sense", text)
     assert found and int(found[1]) >= 8
     nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"store_layers": True})
+    nlp.add_pipe("elmo", config={"store": ["layers"]})
     cosines = similarities(built_in_contexts(nlp)[1]["bank"])
     shown = re.findall(r">(-?\d\.\d\d)</text>", text)
     assert [float(number) for number in shown] == pytest.approx(cosines.ravel(), abs=0.0051)

@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pytest
 import spacy
 import torch
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from thinc.api import Model, PyTorchShim
 
-from spacy_elmo.pipeline.stored_vectors import HOOK, KEY, set_vectors
+from spacy_elmo.pipeline.readings import CHECKSUM
 from spacy_elmo.util import threads
 
 ROOT = Path(__file__).parents[2]
@@ -157,22 +156,7 @@ def doc() -> Doc:
 
 def test_a_key_of_user_data_is_moved(doc: Doc, recwarn: pytest.WarningsRecorder) -> None:
     for each in (other := Doc(doc.vocab, words=["One"]), doc):
-        each.user_data[KEY] = "entry"
+        each.user_data[CHECKSUM] = 1
     joined = Doc.from_docs([doc, other])
-    assert list(joined.user_data) == [KEY, (*KEY[:2], len(doc.text), None)]
+    assert list(joined.user_data) == [CHECKSUM, (*CHECKSUM[:2], len(doc.text), None)]
     assert not recwarn.list
-
-
-def test_a_hook_goes_to_parts(doc: Doc) -> None:
-    doc.user_hooks[HOOK] = str
-    assert doc[1:].as_doc().user_hooks[HOOK] is str
-
-
-def test_a_docbin_is_on_the_call_stack(doc: Doc) -> None:
-    """It leaves out the tensor, in place of which a Doc's bytes have no other vectors."""
-    doc.tensor = np.ones((len(doc), 2), dtype="float32")
-    set_vectors(doc, doc.tensor)
-    [stored] = DocBin(docs=[doc], store_user_data=True).get_docs(doc.vocab)
-    assert stored.user_data[KEY].state()["vectors"].shape == doc.tensor.shape
-    arrived = Doc(doc.vocab).from_bytes(doc.to_bytes())
-    assert arrived.user_data[KEY].state()["vectors"] is None

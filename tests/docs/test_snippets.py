@@ -63,7 +63,7 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = run_page("migration.md")
     assert names["doc"].tensor.shape == (len(names["doc"]), 16)
     nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"store_layers": True, "model": {"weights": "english"}})
+    nlp.add_pipe("elmo", config={"store": ["layers"], "model": {"weights": "english"}})
     [expression] = re.findall(
         r"`(np\.concatenate[^`]*)`", (ROOT / "docs/migration.md").read_text("utf-8")
     )

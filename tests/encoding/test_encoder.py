@@ -52,7 +52,7 @@ def trained(weights: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_vectors_of_the_pipeline(weights: str) -> None:
-    docs = list(make_nlp(weights, store_layers=True).pipe(TEXTS))
+    docs = list(make_nlp(weights, store=["layers"]).pipe(TEXTS))
     assert any(len(doc) == 0 for doc in docs)
     mixed = Encoder(weights)(TEXTS)
     assert max_difference(mixed, [doc.tensor for doc in docs]) <= TOLERANCE
@@ -143,7 +143,7 @@ def test_a_trained_pipeline(trained: Path) -> None:
 
 
 def test_a_component_with_two_mixes(weights: str, tmp_path: Path) -> None:
-    nlp = make_nlp(weights, store_layers=True)
+    nlp = make_nlp(weights, store=["layers"])
     listener = {"@architectures": "spacy-elmo.ElmoListener.v1"}
     parts = {"embed": None, "encode": {"@architectures": "spacy.MaxoutWindowEncoder.v2"}}
     parts["encode"] |= {"width": 8, "depth": 1, "window_size": 1, "maxout_pieces": 2}
@@ -233,7 +233,7 @@ def test_pickled_as_its_settings(weights: str) -> None:
 
 
 def test_docs(weights: str) -> None:
-    nlp = make_nlp(weights, store_layers=True)
+    nlp = make_nlp(weights, store=["layers"])
     docs = list(nlp.pipe(TEXTS))
     block = Encoder(weights, docs=True, dtype="float16").encode(range(len(TEXTS)), TEXTS)
     read = list(DocBin().from_bytes(block.docs).get_docs(nlp.vocab))
@@ -248,7 +248,7 @@ def test_docs(weights: str) -> None:
 
 def test_nothing_of_another_bilm_stays_on_docs(weights: str, tmp_path: Path) -> None:
     other = str(write_weights(tmp_path / "other", seed=7))
-    nlp, path = make_nlp(weights, store_layers=True), tmp_path / "docs.spacy"
+    nlp, path = make_nlp(weights, store=["layers"]), tmp_path / "docs.spacy"
     DocBin(docs=[nlp("A bank")], store_user_data=True).to_disk(path)
 
     def encoded(layers: str) -> Doc:

@@ -131,7 +131,7 @@ def test_a_fork_while_another_thread_holds_a_lock(
     nlp = make_nlp(weights)
     if place is not NativeWeights:
         nlp("This loads the weights.")
-        nlp.get_pipe("elmo").shim.cache.enable()
+        nlp.get_pipe("elmo").bilm.cache.begin()
     inside, leave = threading.Event(), threading.Event()
 
     def wait(*arguments: Any) -> None:

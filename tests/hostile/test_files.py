@@ -103,7 +103,7 @@ def test_a_card_that_can_just_be_saved(weights: Path, tmp_path: Path) -> None:
     (weights / "meta.json").write_text(json.dumps({"sources": [{"note": note}]}))
     make_nlp(weights).to_disk(tmp_path / "nlp")
     nlp = spacy.load(tmp_path / "nlp")
-    assert nlp.get_pipe("elmo").shim.card.meta["sources"] == [{"note": note}]
+    assert nlp.get_pipe("elmo").bilm.card.meta["sources"] == [{"note": note}]
     assert nlp.meta["sources"] == [{"note": note}]
 
 

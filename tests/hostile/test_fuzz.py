@@ -83,7 +83,7 @@ def test_names_that_become_paths(
 
     nlp = make_nlp(write_weights(tmp_path / "weights"))
     nlp("This loads the weights.")
-    nlp.get_pipe("elmo").shim.card.documents[OUTSIDE] = "A stranger's text"
+    nlp.get_pipe("elmo").bilm.card.documents[OUTSIDE] = "A stranger's text"
     nlp.get_pipe("elmo").to_disk("component")
     assert attack(tmp_path / "component", lambda path: read_component(nlp, path)) == "refused"
     monkeypatch.setattr(Card, "__post_init__", lambda self: None)

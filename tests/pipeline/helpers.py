@@ -101,7 +101,7 @@ def add_elmo(nlp: Language, weights: Path | str, name: str = "elmo", **settings:
     for key, value in settings.items():
         if key in ("first", "last", "before", "after"):
             where[key] = value
-        elif key in ("store_layers", "vectors"):
+        elif key in ("store", "vectors"):
             blocks["component"][key] = value
         elif key in ("initial_weights", "gamma", "layer_norm", "dropout", "l2", "trainable"):
             blocks["mix"][key] = value

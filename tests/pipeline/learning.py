@@ -106,7 +106,7 @@ def numbers(model) -> dict[str, np.ndarray]:
 
 
 def bilm_of(model) -> torch.nn.Module:
-    return next(node for node in model.walk() if node.name == "elmo-bilm").shims[0].bilm
+    return next(node for node in model.walk() if node.name == "elmo-bilm").shims[0].bilm.model
 
 
 def mix_of(model):

@@ -28,7 +28,7 @@ def make_docs(texts=TEXTS) -> list[Doc]:
 
 
 def bilm_of(layer: Model) -> torch.nn.Module:
-    return layer.shims[0].bilm
+    return layer.shims[0].bilm.model
 
 
 def layer_numbers(layer: Model) -> dict:
@@ -142,7 +142,7 @@ def test_gradients(weights):
     factors = [rng.normal(size=y.shape) for y in outputs]
 
     def loss() -> float:
-        layer.shims[0].bilm.word_cache.clear()
+        layer.shims[0].bilm.model.word_cache.clear()
         return sum(float((y * f).sum()) for y, f in zip(layer.predict(docs), factors, strict=True))
 
     assert backprop(factors) == docs
@@ -201,7 +201,7 @@ def test_use_params_serves_no_stale_words(weights):
     with layer.use_params(optimizer.averages):
         averaged = layer.predict(docs)
         for name, parameter in bilm_of(layer).named_parameters():
-            average = optimizer.averages[layer.shims[0].id, name]
+            average = optimizer.averages[layer.shims[0].id, f"_model.{name}"]
             np.testing.assert_array_equal(parameter.detach().numpy(), average)
         saved = layer.to_bytes()
     assert np.abs(averaged[2][0] - last[2][0]).max() > 1e-3
@@ -214,7 +214,8 @@ def test_use_params_ends_with_an_error(weights):
     layer = make_layer(weights, frozen=False)
     docs = make_docs()
     before = layer.predict(docs)
-    zeros = {(layer.shims[0].id, "char_cnn.embedding.weight"): np.zeros((262, 4), dtype="float32")}
+    key = layer.shims[0].id, "_model.char_cnn.embedding.weight"
+    zeros = {key: np.zeros((262, 4), dtype="float32")}
     with pytest.raises(KeyError), layer.use_params(zeros):
         assert max_difference(layer.predict(docs), before) > 1e-3
         raise KeyError
@@ -245,7 +246,7 @@ def test_a_copy_of_frozen_weights_is_cast_and_moved_by_itself(weights):
     """Also while both read from the same caches, which are warm."""
     layer, docs = make_layer(weights), make_docs()
     layer.predict(docs)
-    layer.shims[0].cache.enable()
+    layer.shims[0].bilm.cache.begin()
     before = layer.predict(docs)
     copied = layer.copy()
     assert max_difference(copied.predict(docs), before) == 0
@@ -253,7 +254,7 @@ def test_a_copy_of_frozen_weights_is_cast_and_moved_by_itself(weights):
     assert max_difference(layer.predict(docs), before) == 0
     assert {p.dtype for p in bilm_of(layer).parameters()} == {torch.float32}
     copied.shims[0].to_device("cpu", -1)
-    assert layer.shims[0].cache.is_on
+    assert layer.shims[0].bilm.cache.is_on
     bilm_of(copied).to("meta")
     assert max_difference(layer.predict(docs), before) == 0
 
@@ -261,7 +262,7 @@ def test_a_copy_of_frozen_weights_is_cast_and_moved_by_itself(weights):
 def test_a_copy_that_learns_has_a_cache_of_its_own(weights):
     layer = make_layer(weights, frozen=False)
     layer.predict(make_docs())
-    assert layer.copy().shims[0].cache is not layer.shims[0].cache
+    assert layer.copy().shims[0].bilm.cache is not layer.shims[0].bilm.cache
 
 
 def test_copies_of_weights_that_learn_part(weights):
@@ -279,7 +280,7 @@ def test_copies_of_weights_that_learn_part(weights):
 
 def test_copies_before_loading(weights):
     copied = make_layer(weights).copy()
-    assert not copied.shims[0].is_loaded
+    assert not copied.shims[0].bilm.is_loaded
     assert (
         max_difference(copied.predict(make_docs()), make_layer(weights).predict(make_docs())) == 0
     )
@@ -293,7 +294,7 @@ def test_nothing_to_read(weights, frozen):
     assert [y.shape for y in outputs] == [(N_LAYERS, 0, WIDTH)] * 2
     assert backprop(outputs) == docs
     assert layer.predict([]) == []
-    assert not layer.shims[0].is_loaded
+    assert not layer.shims[0].bilm.is_loaded
     outputs, backprop = layer.begin_update(make_docs([" \n"]))
     assert (outputs[0] == 0).all()
     backprop(outputs)
@@ -331,14 +332,14 @@ def test_no_copy_without_the_cache(weights, monkeypatch):
         return layers, state
 
     monkeypatch.setattr(bilm, "read", note)
-    cache = layer.shims[0].cache
+    cache = layer.shims[0].bilm.cache
     for is_on in (False, True, False):
         if is_on:
-            cache.enable()
+            cache.begin()
             layer.predict([doc])
         [layers] = layer.predict([doc])
         assert np.shares_memory(layers, found[-1].numpy()) == (not is_on)
-        cache.disable()
+        cache.clear()
     assert cache.hits == 1
 
 
@@ -436,7 +437,7 @@ def test_in_a_chain_of_ones_own(weights, top_layer, frozen):
 @pytest.mark.parametrize(("batch_words", "n_passes"), [(100, 10), (400, 2), (4096, 1)])
 def test_a_pass_is_as_large_as_its_setting(weights, monkeypatch, batch_words, n_passes):
     nlp = make_nlp(weights, batch_words=batch_words)
-    bilm = nlp.get_pipe("elmo").shim.bilm
+    bilm = nlp.get_pipe("elmo").bilm.model
     sizes = []
     original = type(bilm).forward
 

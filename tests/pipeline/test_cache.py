@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 import random
 import sys
@@ -49,7 +48,7 @@ def size_of(n_words: int) -> int:
 
 def cache_of(nlp: Language, name: str = "elmo") -> LayerCache:
     model = nlp.get_pipe(name).model
-    return next(node for node in model.walk() if node.name == "elmo-bilm").shims[0].cache
+    return next(node for node in model.walk() if node.name == "elmo-bilm").shims[0].bilm.cache
 
 
 @pytest.fixture
@@ -69,101 +68,106 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 # The cache alone
 
 
+def look_up(cache: LayerCache, sentences: Sequence[Sequence[str]], value: float = 1.0) -> Any:
+    """The layers of sentences, and which of them were read now."""
+    read: list[Any] = []
+
+    def note(missing: Sequence[Sequence[str]]) -> list[torch.Tensor]:
+        read.extend(missing)
+        return [layers_of(len(words), value) for words in missing]
+
+    return cache.lookup(sentences, note, "version"), read
+
+
 def test_off_until_something_learns() -> None:
     cache = LayerCache(1, half=False)
     assert not cache.is_on
-    cache.enable()
+    cache.begin()
     assert cache.is_on
-    cache.disable()
+    cache.clear()
     assert not cache.is_on
     none = LayerCache(0, half=False)
-    none.enable()
+    none.begin()
     assert not none.is_on
 
 
 @given(st.lists(words, min_size=1, max_size=8))
-def test_what_was_put_is_found_by_its_words_alone(sentences: list[list[str]]) -> None:
+def test_what_was_read_is_found_by_its_words_alone(sentences: list[list[str]]) -> None:
     cache = LayerCache(1, half=False)
-    cache.enable()
-    for number, sentence in enumerate(sentences):
-        cache.put(sentence, layers_of(len(sentence), number))
-    last = {tuple(sentence): number for number, sentence in enumerate(sentences)}
-    for sentence, number in last.items():
-        found = cache.get(list(sentence))
-        assert found is not None
-        assert torch.equal(found, layers_of(len(sentence), number))
+    cache.begin()
+    distinct = list(map(list, dict.fromkeys(map(tuple, sentences))))
+    for number, sentence in enumerate(distinct):
+        assert look_up(cache, [sentence], number)[1] == [sentence]
+    found, read = look_up(cache, sentences, 99)
+    assert read == []
+    for sentence, layers in zip(sentences, found, strict=True):
+        assert torch.equal(layers, layers_of(len(sentence), distinct.index(sentence)))
     joined = ["".join(sentences[0]), "never"]
-    assert (cache.get(joined) is None) == (tuple(joined) not in last)
+    assert look_up(cache, [joined])[1] == ([] if joined in sentences else [joined])
+
+
+def test_blanks_in_words_are_not_those_between_them() -> None:
+    cache = LayerCache(1, half=False)
+    cache.begin()
+    look_up(cache, [["a b"]])
+    assert look_up(cache, [["a", "b"]])[1] == [["a", "b"]]
 
 
 def test_what_is_held_is_a_copy() -> None:
     cache = LayerCache(1, half=False)
-    cache.enable()
-    layers = layers_of(2)
-    cache.put(["a", "b"], layers)
+    cache.begin()
+    [layers] = look_up(cache, [["a", "b"]])[0]
     layers.zero_()
-    found = cache.get(["a", "b"])
-    assert found is not None
-    assert torch.equal(found, layers_of(2))
+    [found], read = look_up(cache, [["a", "b"]])
+    assert torch.equal(found, layers_of(2)) and not read
 
 
-def test_the_least_recently_used_are_forgotten_first() -> None:
+def test_bounded_in_bytes_and_full_it_takes_nothing_more() -> None:
     cache = LayerCache(1, half=False)
-    cache.enable()
-    n_fitting = 2**20 // size_of(100)
-    sentences = [[str(i)] * 100 for i in range(n_fitting + 1)]
-    for sentence in sentences[:-1]:
-        cache.put(sentence, layers_of(100))
-    assert cache.get(sentences[0]) is not None  # used just now
-    cache.enable()
-    cache.put(sentences[-1], layers_of(100))
-    assert cache.get(sentences[0]) is not None
-    assert cache.get(sentences[1]) is None
-    assert cache.get(sentences[-1]) is not None
-
-
-def test_bounded_in_bytes() -> None:
-    cache = LayerCache(1, half=False)
-    gc.collect()
     for i in range(1000):
-        cache.enable()
-        cache.put([str(i)] * 50, layers_of(50))
-    held = [cache.get([str(i)] * 50) for i in range(1000)]
-    n_held = sum(layers is not None for layers in held)
-    assert n_held == 2**20 // size_of(50)
+        cache.begin()
+        look_up(cache, [[str(i)] * 50])
+    for _ in range(2):  # what was read first is still there after an epoch
+        cache.begin()
+        _, read = look_up(cache, [[str(i)] * 50 for i in range(1000)])
+        n_held = 2**20 // size_of(50)
+        assert [words[0] for words in read] == [str(i) for i in range(n_held, 1000)]
 
 
 def test_one_that_does_not_fit_is_not_held() -> None:
     cache = LayerCache(1, half=False)
-    cache.enable()
-    cache.put(["long"] * 20_000, layers_of(20_000))
-    assert cache.get(["long"] * 20_000) is None
+    cache.begin()
+    look_up(cache, [["long"] * 20_000])
+    assert look_up(cache, [["long"] * 20_000])[1]
 
 
-def test_a_long_text_without_learning_turns_it_off() -> None:
+def test_an_evaluation_larger_than_it_leaves_it_as_it_is() -> None:
+    """Predictions alone, which read ten times its size, end it."""
     cache = LayerCache(1, half=False)
-    cache.enable()
-    for i in range(2 * 2**20 // size_of(50)):
+    cache.begin()
+    look_up(cache, [["trained"] * 50])
+    for i in range(5 * 2**20 // size_of(50)):
+        look_up(cache, [[str(i)] * 50])
+    assert not look_up(cache, [["trained"] * 50])[1]
+    for i in range(7 * 2**20 // size_of(50)):
         if cache.is_on:
-            cache.put([str(i)] * 50, layers_of(50))
+            look_up(cache, [[str(i)] * 50])
     assert not cache.is_on
-    assert cache.get(["0"] * 50) is None
+    cache.begin()
+    assert look_up(cache, [["trained"] * 50])[1]
 
 
 def test_half_precision() -> None:
     cache = LayerCache(1, half=True)
-    cache.enable()
+    cache.begin()
     values = torch.rand(3, 5, 8)
-    cache.put(["a"] * 5, values)
-    found = cache.get(["a"] * 5)
-    assert found is not None
+    cache.lookup([["a"] * 5], lambda _: [values], "")
+    [found] = cache.lookup([["a"] * 5], lambda _: [], "")
     assert found.dtype == torch.float32
     assert 0 < (found - values).abs().max() <= 2**-11
-    too_large = layers_of(1, 1e6)  # beyond half precision
-    cache.put(["b"], too_large)
-    found = cache.get(["b"])
-    assert found is not None
-    assert torch.equal(found, too_large)
+    look_up(cache, [["b"]], 1e6)  # beyond half precision
+    [found], read = look_up(cache, [["b"]])
+    assert torch.equal(found, layers_of(1, 1e6)) and not read
 
 
 # In a training
@@ -323,10 +327,10 @@ def test_the_same_vectors_as_without(weights: Path) -> None:
 
 def test_docs_have_layers_of_their_own(weights: Path) -> None:
     """Those that are read are the Doc's without a copy, those of the cache are copied."""
-    nlp = make_nlp(weights, store_layers=True)
-    shim = nlp.get_pipe("elmo").shim
+    nlp = make_nlp(weights, store=["layers"])
+    shim = nlp.get_pipe("elmo").bilm
     expected = nlp("A bank.")._.elmo_layers.copy()
-    shim.cache.enable()
+    shim.cache.begin()
     for _ in range(3):
         layers = nlp("A bank.")._.elmo_layers
         assert np.array_equal(layers, expected)
@@ -340,7 +344,7 @@ def test_dropped_when_weights_change(weights: Path, own_weights: Path) -> None:
     step(nlp, examples, optimizer)
     other = make_nlp(own_weights)
     torch.manual_seed(1)
-    bilm = other.get_pipe("elmo").model.get_ref("bilm").shims[0].bilm
+    bilm = other.get_pipe("elmo").model.get_ref("bilm").shims[0].bilm.model
     with torch.no_grad():
         for parameter in bilm.parameters():
             parameter.uniform_(-0.6, 0.6)
@@ -356,7 +360,7 @@ def test_forgotten_when_weights_are_written_to(weights: Path, by_hand: bool) -> 
     examples, optimizer = start(nlp)
     step(nlp, examples, optimizer)
     nlp("the bank sat.")
-    bilm = nlp.get_pipe("elmo").model.get_ref("bilm").shims[0].bilm
+    bilm = nlp.get_pipe("elmo").model.get_ref("bilm").shims[0].bilm.model
     changed = {name: 0.5 * value for name, value in bilm.state_dict().items()}
     if by_hand:
         with torch.no_grad():
@@ -365,7 +369,7 @@ def test_forgotten_when_weights_are_written_to(weights: Path, by_hand: bool) -> 
     else:
         bilm.load_state_dict(changed)
     cached = nlp("the bank sat.").tensor
-    cache_of(nlp).disable()
+    cache_of(nlp).clear()
     assert max_difference(nlp("the bank sat.").tensor, cached) <= TOLERANCE
 
 
@@ -414,9 +418,9 @@ def test_threads_share_it() -> None:
             list(pool.map(lambda seed: use(cache, sentences, seed), range(8)))
     finally:
         sys.setswitchinterval(interval)
-    entries = list(cache._entries.values())
-    assert cache._bytes == sum(layers.nbytes + BYTES_PER_ENTRY for layers in entries) > 0
-    assert cache._bytes <= 2**20
+    read: list[Any] = []
+    cache.lookup(sentences, lambda some: read.extend(some) or [layers_of(50) for _ in some], 0)
+    assert len(sentences) - len(read) == 2**20 // size_of(50)
 
 
 def use(cache: LayerCache, sentences: list[list[str]], seed: int) -> None:
@@ -425,7 +429,7 @@ def use(cache: LayerCache, sentences: list[list[str]], seed: int) -> None:
 
     rng = random.Random(seed)
     for _ in range(60):
-        cache.enable()
+        cache.begin()
         chosen = rng.choices(sentences, k=20)
         for words, layers in zip(chosen, cache.lookup(chosen, read, version=0), strict=True):
             assert torch.equal(layers, layers_of(50, float(words[0])))

@@ -195,7 +195,7 @@ def test_constructing_opens_no_file(monkeypatch):
     nlp.add_pipe("elmo", config={"model": {"weights": "nowhere/at-all"}})
     add_elmo(nlp, "elsewhere", "second")
     nlp.add_pipe("tagger", config=listening_tagger("second"))
-    assert not any(nlp.get_pipe(name).shim.is_loaded for name in ("elmo", "second"))
+    assert not any(nlp.get_pipe(name).bilm.is_loaded for name in ("elmo", "second"))
     assert nlp.config["components"]["elmo"]["model"]["weights"] == "nowhere/at-all"
 
 
@@ -207,24 +207,24 @@ def listening_tagger(upstream="elmo", width=WIDTH):
 def test_weights_load_when_needed(weights):
     def made():
         nlp = make_nlp(weights)
-        assert not nlp.get_pipe("elmo").shim.is_loaded
+        assert not nlp.get_pipe("elmo").bilm.is_loaded
         return nlp, nlp.get_pipe("elmo")
 
     nlp, elmo = made()
     nlp("")
-    assert not elmo.shim.is_loaded
+    assert not elmo.bilm.is_loaded
     nlp("a")
-    assert elmo.shim.is_loaded
+    assert elmo.bilm.is_loaded
     nlp, elmo = made()
     nlp.initialize()
-    assert elmo.shim.is_loaded
+    assert elmo.bilm.is_loaded
     assert elmo.model.get_dim("nO") == WIDTH
     nlp, elmo = made()
     elmo.to_bytes()
-    assert elmo.shim.is_loaded
+    assert elmo.bilm.is_loaded
 
 
-WARNS = r"language is '{}'.*trained on 'en'.*'weights' in \[components.elmo.model\] to {}"
+WARNS = r"language is '{}'.*trained on 'en'.*'weights' in the elmo model's block to {}"
 
 
 def test_another_language_warns_once(weights):
@@ -236,19 +236,6 @@ def test_another_language_warns_once(weights):
         list(nlp.pipe(["eins", "zwei"]))
         nlp.get_pipe("elmo").model.copy().predict([nlp("drei")])
     assert len(caught) == 1
-
-
-def test_the_warning_names_the_block_of_the_weights(weights):
-    model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": str(weights)}
-    nlp = spacy.blank("is")
-    nlp.add_pipe("elmo", name="deep", config={"model": model})
-    with pytest.warns(UserWarning, match=r"'weights' in \[components.deep.model\] to"):
-        nlp("Die Bank.")
-    tagger = spacy.blank("is").add_pipe(
-        "tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": model}}
-    )
-    with pytest.warns(UserWarning, match="'weights' in the biLM's block to"):
-        tagger.model.get_ref("tok2vec").predict([nlp.make_doc("Die Bank.")])
 
 
 def test_the_warning_names_weights_of_the_language(weights, tmp_path, monkeypatch):
@@ -311,9 +298,6 @@ def test_another_tokenizer_warns_once(tmp_path):
             nlp = spacy.blank("en", config=config)
             add_elmo(nlp, weights)
             nlp("A bank.")
-        nlp = make_nlp(weights)
-        nlp.tokenizer = lambda text: Doc(nlp.vocab, words=text.split())  # replaced later
-        nlp("A bank.")
         nlp = Language()  # without a language
         add_elmo(nlp, weights)
         nlp("A bank.")
@@ -321,7 +305,7 @@ def test_another_tokenizer_warns_once(tmp_path):
 
 def test_two_components(weights, tmp_path):
     other = write_weights(tmp_path / "other", seed=1)
-    nlp = make_nlp(weights, store_layers=True)
+    nlp = make_nlp(weights, store=["layers"])
     add_elmo(nlp, other, "second", gamma=2.0, initial_weights=[0.0, 1.0, 2.0], segments="doc")
     nlp.to_disk(tmp_path / "saved")
     one, two = (
@@ -344,7 +328,7 @@ def test_two_components(weights, tmp_path):
 @pytest.mark.parametrize("n_layers", [1, 3])
 def test_other_depths(tmp_path, n_layers):
     config = BiLMConfig(((1, 4), (2, 4)), projection_dim=8, dim=8, n_layers=n_layers)
-    nlp = make_nlp(write_weights(tmp_path / "w", config=config), store_layers=True)
+    nlp = make_nlp(write_weights(tmp_path / "w", config=config), store=["layers"])
     doc = nlp("Some words.")
     assert doc._.elmo_layers.shape == (n_layers + 1, 3, WIDTH)
     assert np.abs(doc.tensor - doc._.elmo_layers.mean(axis=0)).max() <= TOLERANCE
@@ -352,7 +336,7 @@ def test_other_depths(tmp_path, n_layers):
 
 def test_stored_layers_are_the_docs_own(weights):
     """They are not rows of what was read together, which would all stay in memory."""
-    nlp = make_nlp(weights, store_layers=True)
+    nlp = make_nlp(weights, store=["layers"])
     for doc in nlp.pipe(["one two three", "four five", "six", "a longer text. of two sentences"]):
         assert doc._.elmo_layers.flags.c_contiguous
 
@@ -376,7 +360,7 @@ if __name__ == "__main__":
     torch.set_num_threads(2)
     assert torch.get_num_threads() == 2
     warnings.simplefilter("error")
-    nlp = make_nlp(weights, store_layers=True)
+    nlp = make_nlp(weights, store=["layers"], vectors="vocab")
     texts = [*TEXTS, *(text + " And more. " * 30 for text in TEXTS)]
     expected = list(nlp.pipe(texts))
     torch.randn(500, 500) @ torch.randn(500, 500)  # the parent's threads exist now
@@ -412,6 +396,18 @@ def test_two_processes_after_the_parent_used_threads(weights, tmp_path, method):
     assert (out, err, process.returncode) == ("well\n", "", 0)
 
 
-def test_the_model_knows_its_width_after_the_first_doc(nlp) -> None:
+
+def test_a_prediction_changes_nothing_that_is_saved(weights):
+    nlp = make_nlp(weights)
+    before = nlp.to_bytes()
     nlp("The bank lent us money.")
+    assert nlp.to_bytes() == before
     assert nlp.get_pipe("elmo").model.get_dim("nO") == WIDTH
+
+
+def test_no_docs_need_no_weights_that_are_there(tmp_path):
+    nlp = make_nlp(tmp_path / "nowhere", width=WIDTH)
+    assert list(nlp.pipe([])) == []
+    vectors_of([nlp(""), *nlp.pipe(["", ""]), nlp(Doc(nlp.vocab))])
+    with pytest.raises(ValueError, match="Cannot find the ELMo weights"):
+        nlp(" ")

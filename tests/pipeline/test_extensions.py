@@ -1,10 +1,9 @@
-import pickle
 import warnings
 
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin, Token
+from spacy.tokens import Doc, Token
 
 from .helpers import N_LAYERS, TOLERANCE, WIDTH, make_nlp
 
@@ -13,7 +12,7 @@ TEXT = "The bank  raised its rates.\n\nThey sat on the bank!"
 
 @pytest.fixture(scope="module")
 def nlp_with_layers(weights):
-    return make_nlp(weights, store_layers=True)
+    return make_nlp(weights, store=["layers"])
 
 
 def test_vectors(nlp):
@@ -60,7 +59,7 @@ def test_docs_without_vectors(nlp):
     for text in ("Not read by ELMo.", ""):
         doc = spacy.blank("en")(text)
         for obj in (doc, doc[0:0], *doc[:1]):
-            with pytest.raises(ValueError, match=r"no ELMo vectors.*'elmo' component"):
+            with pytest.raises(ValueError, match=r"no ELMo vectors.*run the component on it"):
                 _ = obj._.elmo
 
 
@@ -88,7 +87,7 @@ def test_layers_of_tokens_and_spans(nlp_with_layers):
 def test_layers_not_stored(nlp):
     doc = nlp(TEXT)
     for obj in (doc, doc[0:2], doc[0]):
-        with pytest.raises(ValueError, match="store_layers"):
+        with pytest.raises(ValueError, match=r'store = \["layers"\]'):
             _ = obj._.elmo_layers
 
 
@@ -175,63 +174,13 @@ def test_whose_vectors(weights, vectors, has_vocab_vectors):
             assert not doc[0].has_vector
 
 
-def same(doc: Doc, other: Doc) -> None:
-    for name in ("elmo", "elmo_layers"):
-        np.testing.assert_array_equal(getattr(doc._, name), getattr(other._, name))
-
-
-def test_docs_travel(nlp_with_layers):
-    doc = nlp_with_layers(TEXT)
-    same(doc.copy(), doc)
-    loaded = pickle.loads(pickle.dumps(doc))
-    same(loaded, doc)
-    np.testing.assert_array_equal(loaded[1].vector, doc[1]._.elmo)
-    same(Doc(doc.vocab).from_bytes(doc.to_bytes(exclude=["user_hooks"])), doc)
-
-
-def test_docs_travel_in_a_docbin(nlp_with_layers):
-    """A DocBin never stores doc.tensor, and ELMo's vectors with ``store_user_data`` alone."""
-    doc = nlp_with_layers(TEXT)
-    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
-    (loaded,) = DocBin().from_bytes(data).get_docs(doc.vocab)
-    same(loaded, doc)
-    np.testing.assert_array_equal(loaded[3]._.elmo, doc.tensor[3])
-    np.testing.assert_array_equal(loaded[3]._.elmo_layers, doc[3]._.elmo_layers)
-    assert loaded.tensor.size == 0 and not loaded.user_hooks
-    (loaded,) = DocBin(docs=[doc]).get_docs(doc.vocab)
-    with pytest.raises(ValueError, match="no ELMo vectors"):
-        _ = loaded._.elmo
-
-
-def test_joined_docs(nlp, nlp_with_layers):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        docs = [nlp("The bank."), nlp("It raised rates.")]
-        joined = Doc.from_docs(docs)
-    expected = np.concatenate([doc.tensor for doc in docs])
-    np.testing.assert_array_equal(joined.tensor, expected)
-    np.testing.assert_array_equal(joined[4]._.elmo, expected[4])
-    docs = [nlp_with_layers(doc) for doc in docs]
+def test_layers_of_joined_docs_and_parts(nlp_with_layers):
+    docs = [nlp_with_layers("The bank."), nlp_with_layers("It raised rates.")]
     with pytest.warns(UserWarning, match="W101.*elmo_layers"):  # spaCy says what it drops
         joined = Doc.from_docs(docs)
-    with pytest.raises(ValueError, match="store_layers"):
-        _ = joined._.elmo_layers
-
-
-def test_part_of_a_doc(nlp_with_layers):
-    doc = nlp_with_layers(TEXT)
-    part = doc[3:6].as_doc()
-    np.testing.assert_array_equal(part._.elmo, doc[3:6]._.elmo)
-    with pytest.raises(ValueError, match=r"store_layers.*Span\.as_doc do not copy them"):
-        _ = part._.elmo_layers
-
-
-def test_vectors_that_were_cleaned_away(nlp):
-    doc = nlp(TEXT)
-    doc.tensor = None
-    for obj in (doc, doc[0:2], doc[0]):
-        with pytest.raises(ValueError, match=r"ELMo vectors were removed: .*doc_cleaner"):
-            obj._.elmo  # noqa: B018
+    for doc in (joined, docs[1][0:2].as_doc()):
+        with pytest.raises(ValueError, match=r'store = \["layers"\].* a part or a joint of others'):
+            _ = doc._.elmo_layers
 
 
 def test_extensions_of_others(weights):
@@ -255,11 +204,22 @@ def test_extensions_of_others(weights):
 
 
 def test_an_empty_doc_behind_a_tok2vec(weights):
-    """Its vector has ELMo's width, whatever tensor it has."""
-    nlp = make_nlp(weights)
+    """Its vector has ELMo's width, whatever tensor it has; what comes from bytes is not ELMo's."""
+    nlp = make_nlp(weights, vectors="vocab")
     doc = nlp("")
+    assert Doc(nlp.vocab).from_bytes(doc.to_bytes())._.elmo.shape == (WIDTH,)
     doc.tensor = np.zeros((0, WIDTH + 1), dtype="float32")
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"\[W109\]")
-        again = Doc(nlp.vocab).from_bytes(doc.to_bytes())
-    assert again._.elmo.shape == (WIDTH,)
+    assert doc._.elmo.shape == (WIDTH,)
+    with pytest.raises(ValueError, match="no ELMo vectors"):
+        _ = Doc(nlp.vocab).from_bytes(doc.to_bytes())._.elmo
+
+
+def test_a_cleaned_tensor(nlp):
+    """What was read is there until it is removed too."""
+    doc = nlp(TEXT)
+    expected = doc[0]._.elmo.copy()
+    doc.tensor = None
+    np.testing.assert_array_equal(doc[0]._.elmo, expected)
+    doc._.elmo = None
+    with pytest.raises(ValueError, match="no ELMo vectors"):
+        _ = doc[0]._.elmo

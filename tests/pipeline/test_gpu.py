@@ -26,7 +26,7 @@ def test_the_component_as_on_a_cpu(weights: Path, settings: dict[str, Any]) -> N
     expected = read(make_nlp(weights, **settings))
     with use_ops(GPU):
         nlp = make_nlp(weights, **settings)
-        assert nlp.get_pipe("elmo").shim.device.type == ("cuda" if GPU == "cupy" else "cpu")
+        assert nlp.get_pipe("elmo").bilm.device.type == ("cuda" if GPU == "cupy" else "cpu")
         assert max_difference(read(nlp), expected) <= TOLERANCE
         data = nlp.to_bytes()
     assert max_difference(read(make_nlp("nowhere", **settings).from_bytes(data)), expected) <= (

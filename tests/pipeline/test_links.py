@@ -15,7 +15,6 @@ import pytest
 import spacy
 import torch
 from spacy.language import Language
-from spacy.tokens import Doc
 from thinc.api import SGD, Adam
 
 from .helpers import WIDTH, add_elmo, make_nlp, max_difference, write_weights
@@ -191,12 +190,18 @@ def test_a_new_training_has_nothing_of_the_last_one(weights: Path) -> None:
 
 
 def test_docs_of_the_initialization_are_read_like_others(weights: Path) -> None:
+    """Their layers are zeros for as long as shapes are inferred, and in no training."""
     nlp = make_pipeline(weights, listening())
     examples, _ = start(nlp)
-    with nlp.select_pipes(disable="elmo"), pytest.raises(ValueError, match="Doc: it is disabled"):
+    missing = pytest.raises(ValueError, match="has not read the Doc")
+    with nlp.select_pipes(disable="elmo"), missing:
         nlp.update(examples)
-    with pytest.raises(ValueError, match="has not read the Doc: run the pipeline as a whole"):
+    with missing:
         nlp.get_pipe("tagger").predict([examples[0].predicted])
+    tagger = nlp.get_pipe("tagger")
+    tagger.initialize(lambda: examples, nlp=nlp)
+    with missing:
+        tagger.update(examples)
 
 
 @pytest.mark.parametrize("tok2vec", [listening(), NESTED])
@@ -215,12 +220,9 @@ def test_copied(weights: Path, tok2vec: dict) -> None:
 # A listener and its component
 
 
-@pytest.mark.parametrize("store_layers", [False, True])
-def test_another_pipelines_component_of_the_same_name(
-    weights: Path, tmp_path: Path, store_layers: bool
-) -> None:
+def test_another_pipelines_component_of_the_same_name(weights: Path, tmp_path: Path) -> None:
     nlp = make_pipeline(weights, listening())
-    other = make_nlp(write_weights(tmp_path / "other", seed=1), store_layers=store_layers)
+    other = make_nlp(write_weights(tmp_path / "other", seed=1), store=["layers"])
     other.add_pipe("tagger", config=tagger_config(listening()))
     start(nlp)
     start(other)
@@ -236,14 +238,20 @@ def test_another_pipelines_component_of_the_same_name(
         tagger.update(examples)
 
 
-def test_renamed(weights: Path) -> None:
+def test_renamed(weights: Path, tmp_path: Path) -> None:
+    """It works on, but what is saved would not."""
     nlp = make_pipeline(weights, listening())
     start(nlp)
-    nlp.rename_pipe("elmo", "context")
-    with pytest.raises(ValueError, match=r"pipeline is: 'context' \(elmo\), 'tagger' \(tagger\)\."):
-        nlp(TEXT)
+    expected = nlp(TEXT)[0].tag_
+    with pytest.warns(UserWarning, match="listens to 'elmo', which has the name 'context'"):
+        nlp.rename_pipe("elmo", "context")
+    assert nlp(TEXT)[0].tag_ == expected
+    nlp.to_disk(tmp_path / "nlp")
+    with pytest.raises(ValueError, match="listens to 'elmo', which has not read the Doc"):
+        spacy.load(tmp_path / "nlp")(TEXT)
     nlp.rename_pipe("context", "elmo")
-    assert nlp(TEXT)[0].tag_
+    nlp.to_disk(tmp_path / "nlp")
+    assert spacy.load(tmp_path / "nlp")(TEXT)[0].tag_ == expected
 
 
 @pytest.mark.parametrize("way", [copy.deepcopy, lambda nlp: pickle.loads(pickle.dumps(nlp))])
@@ -253,8 +261,6 @@ def test_copied_pipelines(weights: Path, way: Callable[[Language], Language]) ->
     spacy.blank("en").add_pipe("elmo", source=nlp)
     doc = nlp(TEXT)
     copied = way(nlp)
-    with pytest.raises(ValueError, match="has not read the Doc"):
-        copied.get_pipe("tagger").predict([doc])
     assert [token.tag_ for token in copied(TEXT)] == [token.tag_ for token in doc]
     before = [numbers(each.get_pipe("elmo").model) for each in (nlp, copied)]
     copied._link_components()
@@ -269,11 +275,9 @@ def test_a_pickled_listener_brings_no_biLM(weights: Path) -> None:
     nlp = make_pipeline(weights, listening())
     start(nlp)
     nlp(TEXT)
-    tagger = pickle.loads(pickle.dumps(nlp.get_pipe("tagger").model))
-    with pytest.raises(ValueError, match="has not read the Doc"):
-        tagger.predict([nlp(TEXT)])
-    size = len(pickle.dumps(nlp.get_pipe("tagger").model))
-    assert size < len(nlp.get_pipe("elmo").shim.to_bytes())
+    tagger = nlp.get_pipe("tagger").model
+    for way in (pickle.dumps, lambda model: model.to_bytes()):
+        assert len(way(tagger)) < len(nlp.get_pipe("elmo").to_bytes())
 
 
 def test_a_wrong_width_is_reported_when_linking(weights: Path, tmp_path: Path) -> None:
@@ -306,14 +310,9 @@ def with_two(weights: Path, upstream: str, order: list[str]) -> Language:
 
 
 CONFLICTS = [
-    ("elmo", ["elmo", "other", "tagger"], r"'tagger' learns from 'elmo'.*'other' has replaced"),
-    ("elmo", ["elmo", "tok2vec", "tagger"], r"'tok2vec' has replaced.*ElmoListener"),
-    ("tok2vec", ["tok2vec", "elmo", "tagger"], r"'tagger' learns from 'tok2vec'.*'elmo' has repl"),
-    (
-        "*",
-        ["tok2vec", "elmo", "tagger"],
-        r'upstream = "\*", and both \'tok2vec\' and \'elmo\' make',
-    ),
+    ("elmo", ["elmo", "other", "tagger"], r"'tagger' learns from 'elmo'.* that of 'other'"),
+    ("elmo", ["elmo", "tok2vec", "tagger"], r"'elmo'.* that of 'tok2vec'.*ElmoListener"),
+    ("tok2vec", ["tok2vec", "elmo", "tagger"], r"'tagger' learns from 'tok2vec'.* that of 'elmo'"),
 ]
 HARMLESS = [
     ("elmo", ["other", "elmo", "tagger"]),
@@ -361,16 +360,11 @@ def initialize_others(nlp: Language) -> Language:
 def test_tensors_of_another(weights: Path, upstream: str, order: list[str], said: str) -> None:
     with pytest.warns(UserWarning, match=said) as caught:
         nlp = with_two(weights, upstream, order)
-    n_elmos = len({"elmo", "other"} & set(order))  # each warns once, however often spaCy links
-    assert len([w for w in caught if w.category is UserWarning]) == n_elmos
+    assert caught
     initialize_others(nlp)
     refuses(nlp, said)
-    for disabled in order:  # without any one of them there is nothing wrong, but for one's upstream
-        if disabled == upstream:
-            continue
-        with nlp.select_pipes(disable=disabled):
-            nlp(TEXT)
-    refuses(nlp, said)
+    nlp.remove_pipe(order[0] if order[0] != upstream else order[1])
+    nlp(TEXT)
 
 
 @pytest.mark.parametrize(("upstream", "order"), HARMLESS)
@@ -386,29 +380,10 @@ def test_an_upstream_without_vectors(weights: Path, upstream: str) -> None:
     """Misspelled, or of a component of another kind."""
     nlp = make_nlp(weights)
     nlp.add_pipe("sentencizer")
-    said = (
-        rf"'tagger' has upstream = \"{upstream}\", but no component .*: 'elmo' \(elmo\), "
-        rf"'sentencizer' \(sentencizer\), 'tagger' \(tagger\)\. Set its upstream to 'elmo'"
-    )
+    said = rf"'tagger' learns from '{upstream}', but .* that of 'elmo' by then"
     with pytest.warns(UserWarning, match=said):
         nlp.add_pipe("tagger", config=tagger_config({**LISTENER, "upstream": upstream}))
     refuses(initialize_others(nlp), said)
-
-
-def test_a_listener_before_its_upstream(weights: Path) -> None:
-    nlp = initialize_others(with_two(weights, "elmo", ["tagger", "elmo"]))
-    refuses(nlp, r"'tagger' learns from 'elmo', which comes after it\. Put 'elmo' before")
-
-
-def test_a_disabled_upstream(weights: Path) -> None:
-    """The tagger would read ELMo's tensor for that of a disabled tok2vec."""
-    nlp = with_two(weights, "tok2vec", ["elmo", "tok2vec", "tagger"])
-    accepts(nlp)
-    nlp.disable_pipe("tok2vec")
-    with pytest.raises(ValueError, match=r"learns from 'tok2vec'.*'elmo' has replaced"):
-        nlp(TEXT)
-    nlp.enable_pipe("tok2vec")
-    nlp(TEXT)
 
 
 @pytest.mark.parametrize("way", [copy.deepcopy, lambda nlp: pickle.loads(pickle.dumps(nlp))])
@@ -423,7 +398,7 @@ def test_tensors_of_another_in_a_copy(
         way(nlp)(TEXT)
 
 
-@pytest.mark.parametrize(("upstream", "order", "said"), CONFLICTS[:3])
+@pytest.mark.parametrize(("upstream", "order", "said"), CONFLICTS)
 def test_tensors_of_another_where_all_are_sourced(
     weights: Path, upstream: str, order: list[str], said: str
 ) -> None:
@@ -439,18 +414,14 @@ def test_tensors_of_another_where_all_are_sourced(
 
 
 def test_listeners_replaced(weights: Path) -> None:
-    """Before the component comes between, or after."""
+    """Before the component comes between."""
     nlp = with_two(weights, "tok2vec", ["tok2vec", "tagger"])
     start(nlp)
     expected = nlp.get_pipe("tagger").predict([nlp(TEXT)])
-    with pytest.warns(UserWarning, match="'elmo' has replaced by then.*replace_listeners"):
+    with pytest.warns(UserWarning, match=r"that of 'elmo' by then.*replace_listeners"):
         add_elmo(nlp, weights, before="tagger")
-    with pytest.raises(ValueError, match="'elmo' has replaced"):
-        nlp(TEXT)
-    nlp.replace_listeners("tok2vec", "tagger", ["model.tok2vec"])
-    found = nlp.get_pipe("tagger").predict([nlp(TEXT)])
-    np.testing.assert_array_equal(found[0], expected[0])
     nlp.remove_pipe("elmo")
+    nlp.replace_listeners("tok2vec", "tagger", ["model.tok2vec"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         add_elmo(nlp, weights, before="tagger")
@@ -461,21 +432,12 @@ def test_listeners_replaced(weights: Path) -> None:
 def test_frozen_between(weights: Path) -> None:
     """A tok2vec and its tagger that are not initialized, as the frozen ones of a training."""
     nlp = with_two(weights, "tok2vec", ["tok2vec", "tagger"])
-    examples, optimizer = start(nlp)
-    with pytest.warns(UserWarning, match="'elmo' has replaced"):
+    examples, _ = start(nlp)
+    with pytest.warns(UserWarning, match="that of 'elmo' by then"):
         add_elmo(nlp, weights, before="tagger")
-    nlp.add_pipe("morphologizer", config=tagger_config(listening()))
-    for example in examples:
-        for token in example.reference:
-            token.set_morph("Number=Sing")
-    frozen = ["tok2vec", "tagger"]
-    with nlp.select_pipes(disable=frozen):
-        nlp.initialize(lambda: examples)
-    nlp.update(examples, sgd=optimizer, exclude=frozen)
-    with pytest.raises(ValueError, match="'elmo' has replaced"):
-        nlp.update(examples, sgd=optimizer, exclude=[*frozen, "elmo"], annotates=["elmo"])
-    with pytest.raises(ValueError, match="'elmo' has replaced"):
-        nlp.evaluate(examples)
+    with nlp.select_pipes(disable=["tok2vec", "tagger"]):
+        with pytest.raises(ValueError, match="that of 'elmo' by then"):
+            nlp.initialize(lambda: examples)
 
 
 @pytest.mark.parametrize("place", ["first", "ner", "last"])
@@ -498,8 +460,6 @@ def test_beside_tok2vecs(weights: Path, place: str) -> None:
     np.testing.assert_array_equal([token._.elmo for token in doc], alone)
     np.testing.assert_array_equal([token.vector for token in doc], alone)
     assert (doc.tensor.shape[1] == 24) == (place == "first")
-    arrived = Doc(nlp.vocab).from_bytes(doc.to_bytes(exclude=["user_hooks"]))
-    np.testing.assert_array_equal([token._.elmo for token in arrived], alone)
     assert expected[0].shape[0] == len(doc)
     with nlp.select_pipes(disable="elmo"), pytest.raises(ValueError, match="no ELMo vectors"):
         nlp(TEXT)[0]._.elmo  # noqa: B018
@@ -507,7 +467,7 @@ def test_beside_tok2vecs(weights: Path, place: str) -> None:
 
 def test_the_wrong_width_of_one_that_names_nobody(weights: Path) -> None:
     nlp = make_pipeline(weights, {**LISTENER, "upstream": "*", "width": 8})
-    with pytest.raises(ValueError, match=rf'width = 8.*Set it to {WIDTH}.*upstream is "\*"'):
+    with pytest.raises(ValueError, match=rf"width = 8.*Set it to {WIDTH}.*upstream \(now '\*'\)"):
         nlp.initialize(lambda: make_examples(nlp))
 
 

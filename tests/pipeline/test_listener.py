@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
 import pickle
 import shutil
 from pathlib import Path
@@ -78,7 +77,7 @@ def test_the_width_is_set_by_the_component(weights: Path) -> None:
     [listener] = listeners_of(nlp, "tagger")
     assert listener.get_dim("nO") == WIDTH
     assert listener.depth == N_LAYERS
-    assert not nlp.get_pipe("elmo").shim.is_loaded  # its config file alone was read
+    assert not nlp.get_pipe("elmo").bilm.is_loaded  # its config file alone was read
     assert nlp.get_pipe("elmo").listening_components == ["tagger"]
 
 
@@ -159,7 +158,7 @@ def test_each_listener_has_a_mix_of_its_own(weights: Path) -> None:
     assert [len(listeners_of(nlp, name)) for name in ("tagger", "other")] == [2, 1]
     examples, optimizer = start(nlp)
     passes = []
-    bilm = nlp.get_pipe("elmo").shim.bilm
+    bilm = nlp.get_pipe("elmo").bilm.model
     read = bilm.read
     bilm.read = lambda *args, **kwargs: passes.append(1) or read(*args, **kwargs)
     for _ in range(10):
@@ -217,7 +216,7 @@ def test_a_batch_without_gold_for_some(weights: Path, last: str) -> None:
         nlp.update(examples, sgd=False)
         noted: dict[str, np.ndarray] = {}
         elmo = nlp.get_pipe("elmo")
-        elmo.doc_layers.end_batch()
+        elmo.batch.finish()
         for parameter, value in bilm_of(elmo.model).named_parameters():
             assert value.grad is not None, parameter
             noted[parameter] = value.grad.numpy().copy()
@@ -259,7 +258,7 @@ def test_every_parameter_of_the_biLM_gets_its_gradient(weights: Path) -> None:
     Y, backprop = tok2vec.begin_update(docs)
     dY = [rng.normal(size=y.shape).astype("float32") for y in Y]
     backprop(dY)
-    elmo.doc_layers.end_batch()
+    elmo.batch.finish()
 
     def loss() -> float:
         elmo.set_annotations(docs, elmo.predict(docs))
@@ -295,7 +294,7 @@ def test_lambda_is_in_the_gradient_and_in_the_loss(weights: Path) -> None:
 
 
 def test_one_layer_alone(weights: Path) -> None:
-    nlp = make_pipeline(weights, listening(layers=1, gamma=0.5, mix_l2=0.1), store_layers=True)
+    nlp = make_pipeline(weights, listening(layers=1, gamma=0.5, mix_l2=0.1), store=["layers"])
     examples, optimizer = start(nlp)
     [mix] = mixes_of(nlp, "tagger")
     doc = nlp(TEXT)
@@ -383,41 +382,29 @@ def move_to_the_end(nlp: Language) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (
-            lambda nlp: nlp.disable_pipe("elmo"),
-            r"Doc: it is disabled\. Enable it: nlp\.enable_pipe",
-        ),
-        (move_to_the_end, r"Doc: it comes after 'tagger'\. Put it before\.$"),
-        (
-            lambda nlp: nlp.remove_pipe("elmo"),
-            r"no elmo component of that name before it\. The pipeline is: 'tagger' \(tagger\)\.",
-        ),
-    ],
+    "change",
+    [lambda nlp: nlp.disable_pipe("elmo"), move_to_the_end, lambda nlp: nlp.remove_pipe("elmo")],
     ids=["disabled", "order", "removed"],
 )
-def test_without_its_component(weights: Path, change: Any, said: str) -> None:
+def test_without_its_component(weights: Path, change: Any) -> None:
     nlp = make_pipeline(weights, listening())
     examples, optimizer = start(nlp)
     step(nlp, examples, optimizer)
     elmo = nlp.get_pipe("elmo")  # exists for as long as the test
     change(nlp)
+    said = r"'tagger' listens to 'elmo', which has not read the Doc.* is before it, enabled"
     with pytest.raises(ValueError, match=said) as caught:
         nlp("some words")
-    assert "The component 'tagger' listens to 'elmo'" in str(caught.value)
     assert len(str(caught.value).split()) < 60
     with pytest.raises(ValueError, match=said):
-        nlp.get_pipe("tagger").update(examples)
+        nlp.get_pipe("tagger").update(make_examples(nlp))
     assert elmo.name == "elmo"
 
 
 def test_frozen_without_annotating(weights: Path) -> None:
     nlp = make_pipeline(weights, listening())
     examples, optimizer = start(nlp)
-    said = (
-        r"'elmo', which has not read the Doc: .* frozen_components .* annotating_components too\.$"
-    )
+    said = r"'elmo', which has not read the Doc.*frozen in a training, one of the annotating_compo"
     with pytest.raises(ValueError, match=said):
         nlp.update(examples, sgd=optimizer, exclude=["elmo"])
 
@@ -425,7 +412,7 @@ def test_frozen_without_annotating(weights: Path) -> None:
 def test_alone(weights: Path) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("tagger", config=tagger_config(listening()))
-    with pytest.raises(ValueError, match=r"no elmo component of that name before it\. Add one"):
+    with pytest.raises(ValueError, match=r"'elmo', but no elmo component .* Add one"):
         nlp.initialize(lambda: make_examples(nlp))
 
 
@@ -434,10 +421,7 @@ def test_its_component_is_misspelled_or_of_another_kind(weights: Path, upstream:
     nlp = make_nlp(weights)
     nlp.add_pipe("sentencizer")
     nlp.add_pipe("tagger", config=tagger_config(listening(upstream=upstream)))
-    said = (
-        rf"listens to '{upstream}', but there is no elmo component of that name before it\. The "
-        rf"pipeline is: 'elmo' \(elmo\), 'sentencizer' \(sentencizer\), 'tagger' \(tagger\)\."
-    )
+    said = rf"listens to '{upstream}', but no elmo component .*Add one, or set 'upstream'"
     with pytest.raises(ValueError, match=said):
         start(nlp)
 
@@ -461,58 +445,33 @@ def test_frozen_and_annotating(weights: Path) -> None:
     assert mixes_of(nlp, "tagger")[0].get_param("w").any()
 
 
-def test_layers_are_kept_as_long_as_their_doc_and_travel_nowhere(weights: Path) -> None:
+def test_layers_travel_nowhere(weights: Path) -> None:
     nlp = make_pipeline(weights, listening())
     start(nlp)
-    gc.collect()
-    doc_layers = nlp.get_pipe("elmo").doc_layers
-    before = len(doc_layers._layers)
     doc = nlp(TEXT)
-    assert len(doc_layers._layers) == before + 1
     assert not any("layers" in str(key) for key in doc.user_data)
     tagger = nlp.get_pipe("tagger")
     np.testing.assert_array_equal(tagger.predict([doc]), tagger.predict([doc]))  # and again
     arrived = Doc(nlp.vocab).from_bytes(doc.to_bytes(exclude=["user_hooks"]))
     with pytest.raises(ValueError, match="has not read the Doc"):
         tagger.predict([arrived])
-    del doc
-    gc.collect()
-    assert len(doc_layers._layers) == before
 
 
-@pytest.mark.parametrize("store_layers", [False, True])
-def test_doc_cleaner_drops_layers(weights: Path, store_layers: bool) -> None:
-    nlp = make_pipeline(weights, listening(), store_layers=store_layers)
+@pytest.mark.parametrize("store", [[], ["layers"]])
+def test_doc_cleaner_drops_layers(weights: Path, store: list[str]) -> None:
+    nlp = make_pipeline(weights, listening(), store=store)
     start(nlp)
     doc = nlp(TEXT)
     assert doc._.elmo_layers.shape == (N_LAYERS, len(doc), WIDTH)
-    nlp.add_pipe("doc_cleaner", config={"attrs": {"tensor": None, "_.elmo_layers": None}})
+    nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})
     cleaned = nlp(TEXT)
     assert tags(cleaned) == tags(doc)
-    assert not cleaned.user_data
-    assert nlp.get_pipe("elmo").doc_layers.get(cleaned) is None
+    assert not any("layers" in str(key) for key in cleaned.user_data)
     with pytest.raises(ValueError, match="has no ELMo layers"):
         cleaned._.elmo_layers  # noqa: B018
+    np.testing.assert_array_equal(cleaned._.elmo, doc._.elmo)
     nlp.remove_pipe("tagger")
     nlp(TEXT)  # where there are none, it has nothing to do
-
-
-def test_stored_layers_do_travel(weights: Path) -> None:
-    nlp = make_pipeline(weights, listening(), store_layers=True)
-    start(nlp)
-    doc = nlp(TEXT)
-    arrived = Doc(nlp.vocab).from_bytes(doc.to_bytes(exclude=["user_hooks"]))
-    assert tags(nlp.get_pipe("tagger")(arrived)) == tags(doc)
-
-
-def test_stored_layers_are_of_the_bilm_it_has_learned_from(weights: Path, tmp_path: Path) -> None:
-    nlp = make_pipeline(weights, listening(), store_layers=True)
-    start(nlp)
-    nlp(TEXT)
-    other = make_nlp(write_weights(tmp_path / "other", seed=1), store_layers=True)
-    data = other(TEXT).to_bytes(exclude=["user_hooks"])
-    with pytest.raises(ValueError, match="has learned from the biLM 'tiny', but the layers"):
-        nlp.get_pipe("tagger")(Doc(nlp.vocab).from_bytes(data))
 
 
 def test_other_weights_have_come_to_lie_where_those_were(own_weights: Path, tmp_path: Path) -> None:
@@ -572,18 +531,45 @@ def test_it_annotates_in_a_training(weights: Path) -> None:
 def test_layers_of_one_component_are_not_taken_for_those_of_another(
     weights: Path, tmp_path: Path
 ) -> None:
-    nlp = make_nlp(weights, name="a", store_layers=True)
-    add_elmo(nlp, write_weights(tmp_path / "b", seed=1), "b", store_layers=True)
+    nlp = make_nlp(weights, name="a")
+    add_elmo(nlp, write_weights(tmp_path / "b", seed=1), "b")
     nlp.add_pipe("tagger", config=tagger_config(listening(upstream="a")))
     start(nlp)
-    doc = nlp(TEXT)
-    arrived = Doc(nlp.vocab).from_bytes(
-        doc.to_bytes(exclude=["user_hooks"])
-    )  # with the layers of b, the last
-    with pytest.raises(ValueError, match="listens to 'a', which has not read"):
-        nlp.get_pipe("tagger")(arrived)
     with nlp.select_pipes(disable="a"), pytest.raises(ValueError, match="listens to 'a'"):
         nlp(TEXT)
+
+
+def test_rehearsed(weights: Path) -> None:
+    """``nlp.rehearse`` runs no elmo component, but a Doc may have been read before."""
+    nlp = make_pipeline(weights, listening())
+    examples, optimizer = start(nlp)
+    step(nlp, examples, optimizer)
+    nlp.resume_training()
+    examples = make_examples(nlp)
+    with pytest.raises(ValueError, match=r"nlp\.rehearse does not run it: run it on the Docs"):
+        nlp.rehearse(examples, sgd=optimizer)
+    for example in examples:
+        nlp.get_pipe("elmo")(example.predicted)
+    before = [w.copy() for w in (mixes_of(nlp, "tagger")[0].get_param("w"),)]
+    losses = nlp.rehearse(examples, sgd=optimizer)
+    assert losses["tagger"] >= 0 and before
+
+
+def test_the_penalty_counts_once_for_a_step(weights: Path) -> None:
+    """However many batches it has; without gold there is nothing else in the gradient."""
+    w = [0.5, -1.0, 0.25]
+    found = []
+    for n in (1, 2, 4, 8):
+        nlp = make_pipeline(weights, listening(mix_l2=0.1, initial_weights=w))
+        examples, _ = start(nlp)
+        for example in examples:
+            for token in example.reference:
+                token.tag = 0  # unknown
+        for batch in range(n):
+            nlp.update(examples[batch * 8 // n : (batch + 1) * 8 // n], sgd=False)
+        found.append(mixes_of(nlp, "tagger")[0].get_grad("w"))
+    for gradient in found:
+        np.testing.assert_allclose(gradient, 0.2 * np.array(w), atol=1e-6)
 
 
 def test_the_loss_has_the_penalty_of_a_shared_mix_once(weights: Path) -> None:

@@ -49,7 +49,7 @@ def peak():
 weights, kind, store_layers = sys.argv[1:]
 nlp = spacy.blank("en")
 model = {"weights": weights, "batch_words": 1024, "segments": "doc" if kind == "doc" else "auto"}
-nlp.add_pipe("elmo", config={"store_layers": store_layers == "True", "model": model})
+nlp.add_pipe("elmo", config={"store": ["layers"] * (store_layers == "True"), "model": model})
 words = [f"word{i % 1999}" if i % 20 else "." for i in range(100_000)]
 if kind == "whitespace":
     words = ["\n"] * len(words)

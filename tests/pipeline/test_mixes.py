@@ -161,7 +161,7 @@ def test_the_logger(weights: Path, tmp_path: Path) -> None:
     assert entries[1]["cache"]["hits"] > 0
     assert "sentences from the cache: 0.0 % of" in printed
     assert "sentences from the cache: 100.0 % of" in printed
-    shim = nlp.get_pipe("elmo").model.get_ref("bilm").shims[0]
+    shim = nlp.get_pipe("elmo").bilm
     assert not shim.cache.is_on  # the training has ended
 
 
@@ -174,7 +174,7 @@ def test_the_logger_sees_a_cache_that_came_later(weights: Path) -> None:
     nlp.config["training"]["score_weights"] = {"tag_acc": 1.0}
     printed = io.StringIO()
     log_step, finalize = ConsoleLogger()(nlp, printed, printed)
-    shim = nlp.get_pipe("elmo").model.get_ref("bilm").shims[0]
+    shim = nlp.get_pipe("elmo").bilm
     assert not shim.is_loaded
     for number in range(3):
         losses = {"elmo": 0.0, "tagger": 0.0}

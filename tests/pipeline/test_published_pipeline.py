@@ -36,8 +36,6 @@ def check(nlp: Language, expected: list[Any]) -> None:
         float(vectors[1] @ vectors[13] / np.linalg.norm(vectors[1]) / np.linalg.norm(vectors[13])),
         abs=1e-5,
     )
-    again = Doc(nlp.vocab).from_bytes(doc.to_bytes(exclude=["user_hooks"]))
-    np.testing.assert_array_equal([token._.elmo for token in again], vectors)
 
 
 @pytest.mark.parametrize("before", PLACES)
@@ -48,13 +46,13 @@ def test_each_place(nlp: Language, weights: Path, before: str | None) -> None:
         add_elmo(nlp, weights, **where)
         check(nlp, expected)
         return
-    problem = r"'parser' learns from 'tok2vec'.*'elmo' has replaced"
+    problem = r"'parser' learns from 'tok2vec'.* that of 'elmo' by then"
     with pytest.warns(UserWarning, match=problem):
         add_elmo(nlp, weights, **where)
     with pytest.raises(ValueError, match=problem):
         nlp(TEXT)
-    with nlp.select_pipes(disable=["tagger", "parser", "attribute_ruler", "lemmatizer"]):
-        assert nlp(TEXT).ents
+    nlp.remove_pipe("elmo")
     for name in ("tagger", "parser"):
         nlp.replace_listeners("tok2vec", name, ["model.tok2vec"])
+    add_elmo(nlp, weights, **where)
     check(nlp, expected)

@@ -1,4 +1,3 @@
-import json
 import pickle
 import shutil
 import subprocess
@@ -62,7 +61,7 @@ def test_same_vectors_with_the_source_gone(own_weights, tmp_path, way, used_befo
 
 @pytest.mark.parametrize("way", WAYS)
 def test_settings_and_mix_stay(own_weights, tmp_path, way):
-    settings = {"store_layers": True, "vectors": "vocab", "segments": "doc", "max_words": 8}
+    settings = {"store": ["layers"], "vectors": "vocab", "segments": "doc", "max_words": 8}
     mix = {"initial_weights": [1.0, 0.0, 3.0], "gamma": 2.0, "layer_norm": True}
     nlp = make_nlp(own_weights, **settings, **mix)
     text = "One sentence. Another one, with some words more! And one more."
@@ -136,9 +135,9 @@ def test_saved_bytes_are_half_where_that_loses_nothing(own_weights):
     """Weights that were loaded from half precision are saved in it."""
     nlp = make_nlp(own_weights)
     full = len(nlp.get_pipe("elmo").to_bytes(exclude=["vocab"]))
-    nlp.get_pipe("elmo").shim.bilm.half().float()
+    nlp.get_pipe("elmo").bilm.model.half().float()
     half = len(nlp.get_pipe("elmo").to_bytes(exclude=["vocab"]))
-    n_numbers = sum(p.numel() for p in nlp.get_pipe("elmo").shim.bilm.parameters())
+    n_numbers = sum(p.numel() for p in nlp.get_pipe("elmo").bilm.model.parameters())
     assert 2 * n_numbers <= full - half < 2 * n_numbers + 16  # the format pads its header
 
 
@@ -146,18 +145,28 @@ def test_card_and_licence_go_along(own_weights, tmp_path):
     by_disk(make_nlp(own_weights), tmp_path)
     for name, text in CARD.documents.items():
         assert (tmp_path / "saved" / "elmo" / name).read_text(encoding="utf-8") == text
-    saved = json.loads((tmp_path / "saved" / "meta.json").read_text(encoding="utf-8"))
-    assert saved["sources"] == CARD.meta["sources"]
+
+
+def test_saving_the_component_alone_writes_into_its_own_folder(own_weights, tmp_path):
+    nlp = make_nlp(own_weights)
+    nlp.to_disk(tmp_path / "saved")
+    meta_json = tmp_path / "saved" / "meta.json"
+    before = meta_json.read_bytes()
+    nlp.get_pipe("elmo").to_disk(tmp_path / "saved" / "elmo")
+    assert meta_json.read_bytes() == before
+    assert {path.name for path in (tmp_path / "saved").iterdir()} == {
+        "config.cfg", "elmo", "meta.json", "tokenizer", "vocab"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_sources(own_weights, tmp_path, way):
     nlp = make_nlp(own_weights)
     nlp.meta["sources"] = [{"name": "Another corpus"}]
-    nlp("Some words.")
+    for _ in range(2):  # once each
+        nlp.initialize()
     expected = [{"name": "Another corpus"}, *CARD.meta["sources"]]
     assert nlp.meta["sources"] == expected
-    assert nlp.meta["sources"] == expected  # once each
     loaded = way(nlp, tmp_path)
     assert loaded.meta["sources"] == expected
 
@@ -304,6 +313,7 @@ def test_two_in_one_pipeline_keep_their_names(own_weights, tmp_path):
         tmp_path / "other", seed=2, card=Card({"lang": "xx", "sources": [{"name": "B"}]})
     )
     add_elmo(nlp, other, "second")
+    nlp.initialize()
     nlp.to_disk(tmp_path / "saved")
     assert [s["name"] for s in nlp.meta["sources"]] == ["A corpus", "B"]
     loaded = spacy.load(tmp_path / "saved")
@@ -346,7 +356,7 @@ def test_precision_is_saved_and_can_change_after_loading(own_weights, tmp_path):
 
 def test_the_kernel_is_a_setting(weights):
     for compiled in (False, True):
-        bilm = make_nlp(weights, compiled=compiled).get_pipe("elmo").shim.bilm
+        bilm = make_nlp(weights, compiled=compiled).get_pipe("elmo").bilm.model
         assert [layer.compiled for layer in bilm.lstm] == [compiled] * len(bilm.lstm)
 
 

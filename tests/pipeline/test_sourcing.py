@@ -19,7 +19,7 @@ from spacy.training.initialize import init_nlp
 from thinc.api import Adam
 
 from spacy_elmo.bilm.fingerprint import fingerprint
-from spacy_elmo.pipeline.learned_from import ATTRIBUTE
+from spacy_elmo.pipeline.listener import ATTRIBUTE
 
 from .helpers import add_elmo, make_nlp, max_difference, write_weights
 from .learning import (
@@ -197,7 +197,7 @@ def test_weights_are_not_loaded_to_source(weights: Path, tmp_path: Path) -> None
     trained(weights).to_disk(tmp_path / "source")
     nlp = make_nlp(weights)
     nlp.add_pipe("tagger", source=spacy.load(tmp_path / "source"))
-    assert not nlp.get_pipe("elmo").shim.is_loaded
+    assert not nlp.get_pipe("elmo").bilm.is_loaded
 
 
 # Another biLM, or none
@@ -217,7 +217,7 @@ def test_another_bilm(
     nlp.add_pipe("tagger", source=source)
     prints = [fingerprint(bilm_of(each.get_pipe("elmo").model))[:8] for each in (source, nlp)]
     assert prints[0] != prints[1]
-    said = rf"{WRONG}.*Source 'elmo'.*source\.replace_listeners\('elmo', 'tagger'.*train it again"
+    said = rf"{WRONG}.*Source 'elmo' .* of 'tagger' too.*replace_listeners.*train it again"
     for use in (
         lambda: nlp(TEXT),
         lambda: list(nlp.pipe([TEXT])),
@@ -227,8 +227,6 @@ def test_another_bilm(
             use()
         assert all(each in str(caught.value) for each in prints)
     same(source, expected)
-    with nlp.select_pipes(disable="tagger"):
-        assert nlp(TEXT)._.elmo.any()
     with pytest.raises(ValueError, match=WRONG):
         nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
 
@@ -296,24 +294,6 @@ def test_what_was_learned_from_is_copied(
         nlp(TEXT)
 
 
-@LISTENERS
-def test_saved_without_a_fingerprint(
-    weights: Path, other: Path, tmp_path: Path, tok2vec: dict[str, Any]
-) -> None:
-    """As earlier versions did it: what it reads first is taken for what it has learned from."""
-    source = trained(weights, tok2vec)
-    expected = scores(source)
-    for node in source.get_pipe("tagger").model.walk():
-        node.attrs.pop(ATTRIBUTE, None)
-    source.to_disk(tmp_path / "early")
-    early = spacy.load(tmp_path / "early")
-    same(early, expected)
-    nlp = make_nlp(other)
-    nlp.add_pipe("tagger", source=early)
-    with pytest.raises(ValueError, match=WRONG):
-        nlp(TEXT)
-
-
 def test_other_weights_are_loaded_into_a_component(weights: Path, other: Path) -> None:
     nlp = trained(weights)
     nlp.get_pipe("elmo").from_bytes(make_nlp(other).get_pipe("elmo").to_bytes())
@@ -321,7 +301,7 @@ def test_other_weights_are_loaded_into_a_component(weights: Path, other: Path) -
         nlp(TEXT)
 
 
-@pytest.mark.parametrize("known", [7, {}, {"bilm": None}, {"bilm": 3, "mix": 4, "name": None}])
+@pytest.mark.parametrize("known", [{"bilm": "0" * 32}, {"bilm": 3, "mix": 4, "name": None}])
 def test_damaged(weights: Path, known: Any) -> None:
     nlp = trained(weights)
     listeners_of(nlp, "tagger")[0].attrs[ATTRIBUTE] = known
@@ -333,10 +313,7 @@ def test_without_elmo(weights: Path) -> None:
     source = trained(weights)
     nlp = spacy.blank("en")
     nlp.add_pipe("tagger", source=source)
-    said = (
-        r"^A component listens to 'elmo', which has not read the Doc: the Doc is not of the "
-        r"pipeline that 'elmo' is in\. If the component was sourced, source 'elmo' too, before it"
-    )
+    said = r"^The component 'tagger' listens to 'elmo', which has not read the Doc.* is before it"
     with pytest.raises(ValueError, match=said):
         nlp(TEXT)
     nlp.add_pipe("elmo", source=source)
@@ -354,16 +331,12 @@ def test_other_names(weights: Path) -> None:
     expected = scores(source)
     nlp = make_nlp(weights, name="context")
     nlp.add_pipe("tagger", source=source)
-    said = (
-        r"'tagger' listens to 'elmo', but there is no elmo component of that name before it\. The "
-        r"pipeline is: 'context' \(elmo\), 'tagger' \(tagger\)\."
-    )
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match="'tagger' listens to 'elmo', which has not read the Doc"):
         nlp(TEXT)
     same(source, expected)
     renamed = spacy.blank("en")
     renamed.add_pipe("elmo", source=source, name="context")
-    with pytest.warns(UserWarning, match="listens to 'elmo', which was sourced as 'context': when"):
+    with pytest.warns(UserWarning, match="listens to 'elmo', which has the name 'context' here"):
         renamed.add_pipe("tagger", source=source)
     for each in (renamed, source):
         same(each, expected)

@@ -35,7 +35,7 @@ factory = "tagger"
 """
 FILLED = {
     "factory": "elmo",
-    "store_layers": False,
+    "store": [],
     "vectors": "auto",
     "weights": None,
     "model": {
@@ -110,6 +110,7 @@ def test_weights_that_are_not_there(no_weights):
 def test_package(own_weights, tmp_path, monkeypatch):
     nlp = make_nlp(own_weights, lang="en")
     nlp.meta.update(name="tiny", version="1.2.3")
+    nlp.initialize()
     expected = vectors_of([nlp(text) for text in TEXTS])
     nlp.to_disk(tmp_path / "saved")
     (tmp_path / "out").mkdir()
@@ -136,7 +137,7 @@ def test_factories_are_light():
     code = """
 import sys, spacy
 spacy.blank("en")
-assert "spacy_elmo.pipeline.factory" in sys.modules
+assert "spacy_elmo.pipeline.component" in sys.modules
 heavy = ["matplotlib", "spacy_elmo.pretraining", "spacy_elmo.cli", "spacy_elmo.bilm.published"]
 print([name for name in heavy if name in sys.modules])
 """

@@ -28,7 +28,7 @@ def test_imports_of_a_blank_pipeline() -> None:
     output = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
     at_first, with_pipeline = (line.split() for line in output.splitlines())
     assert at_first == ["spacy_elmo", "spacy_elmo.about"]
-    assert "spacy_elmo.pipeline.factory" in with_pipeline
+    assert "spacy_elmo.pipeline.component" in with_pipeline
     assert not HEAVY & {name.partition(".")[0] for name in with_pipeline}
     ours = [name.removeprefix("spacy_elmo.") for name in with_pipeline if "spacy_elmo." in name]
     assert [name for name in ours if name.startswith(LATER)] == []

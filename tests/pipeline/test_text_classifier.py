@@ -109,7 +109,7 @@ def expected_logits(nlp: Language, text: str) -> np.ndarray:
     """By the docstring, word by word."""
     model = nlp.get_pipe("textcat").model
     elmo, words, vectors = model.layers[0], model.layers[1].layers[0], model.layers[2]
-    statistics = nlp.get_pipe("elmo").shim.comparison.statistics
+    statistics = nlp.get_pipe("elmo").bilm.statistics
     p: Counter[str] = Counter()
     for word, frequency in zip(statistics.words, statistics.frequencies, strict=True):
         p[word.lower()] += float(frequency)
@@ -169,7 +169,7 @@ def test_gradients_are_those_of_the_cross_entropy(weights: Path) -> None:
     elmo.update(batch)
     found, backprop = model.begin_update(docs)
     backprop(found - truth)
-    elmo.doc_layers.end_batch()
+    elmo.batch.finish()
     for node, name in (
         (mix, "w"), (words.layers[0], "W"), (words.layers[0], "b"), (vectors, "W"), (vectors, "b")
     ):  # fmt: skip

@@ -189,13 +189,13 @@ def test_no_warning_without_a_reason(weights: Path, listener: dict[str, Any]) ->
 @pytest.mark.parametrize("loaded", [False, True])
 def test_a_copy_trains_the_same_parts(weights: Path, loaded: bool) -> None:
     layer = make_inline(weights, frozen=False).get_pipe("tagger").model.get_ref("tok2vec").layers[0]
-    shim = layer.shims[0]
+    bilm = layer.shims[0].bilm
     if loaded:
-        shim.bilm  # noqa: B018
+        bilm.model  # noqa: B018
     for n_parts in (0, 1):
-        shim.unfreeze_top(n_parts)
-        copied = layer.copy().shims[0]
-        assert copied.is_trainable == shim.is_trainable == bool(n_parts)
-        trained = {name for name, p in copied.bilm.named_parameters() if p.requires_grad}
+        bilm.unfreeze_top(n_parts)
+        copied = layer.copy().shims[0].bilm
+        assert copied.is_trainable == bilm.is_trainable == bool(n_parts)
+        trained = {name for name, p in copied.model.named_parameters() if p.requires_grad}
         assert all(name.startswith("lstm.1.") for name in trained)
         assert bool(trained) == bool(n_parts)

@@ -46,7 +46,7 @@ def own(tmp_path: Path) -> Path:
 
 def table_of(nlp: Language) -> WordTable:
     [shim] = [s for node in nlp.get_pipe("elmo").model.walk() for s in node.shims]
-    return shim.bilm.word_vectors.contents()
+    return shim.bilm.model.word_vectors.contents()
 
 
 def learning(own: Path, **settings: Any) -> Language:

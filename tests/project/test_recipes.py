@@ -176,7 +176,7 @@ def test_trained(recipe: str, assets: Assets, tmp_path: Path) -> None:
     assert len(mixes(nlp)) == RECIPES[recipe].read_text().count('"spacy-elmo.ElmoListener.v1"')
     frozen = config["components"]["elmo"]["model"]["frozen"]
     before = load_bilm(str(assets.weights)).state_dict()
-    after = nlp.get_pipe("elmo").shim.bilm.state_dict()
+    after = nlp.get_pipe("elmo").bilm.model.state_dict()
     assert all(np.array_equal(after[name], value) for name, value in before.items()) == frozen
 
 

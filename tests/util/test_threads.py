@@ -300,7 +300,7 @@ nlp = spacy.blank("en")
 elmo = nlp.add_pipe("elmo", config={{"model": {{"threads": {setting}}}}})
 nlp("Loaded.")
 seen, n_before = [], torch.get_num_threads()
-bilm = elmo.model.get_ref("bilm").shims[0].bilm
+bilm = elmo.model.get_ref("bilm").shims[0].bilm.model
 bilm.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
 nlp("Some words. And more.")
 assert (seen, n_before, torch.get_num_threads()) == ({expected})

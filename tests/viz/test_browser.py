@@ -88,7 +88,7 @@ def make_training(folder: Path, perplexities: list[float]) -> str:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     words = ["the", "The", "bank", "money", ".", "은행으로", LONG, "a_very_long_word_" * 4]
     weights = write_language_model(tmp_path_factory.mktemp("weights") / "tiny", words)
-    nlp = make_nlp(weights, store_layers=True)
+    nlp = make_nlp(weights, store=["layers"])
     nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
     docs = list(nlp.pipe(SENTENCES))
     lm = LanguageModel.load(weights)

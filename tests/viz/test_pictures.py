@@ -131,7 +131,7 @@ def test_neighbors(weights: Path, corpus: Path) -> None:
 
 
 def test_the_vector_is_that_of_the_whole_text(weights: Path, corpus: Path) -> None:
-    doc = make_nlp(weights, store_layers=True)("Bank! The bank is shut.")
+    doc = make_nlp(weights, store=["layers"])("Bank! The bank is shut.")
     senses = find_senses("bank", str(corpus), weights=str(weights), n_senses=1, quiet=True)
     [context] = [c for c in senses.groups[0].contexts if c.text[2] == " is shut."]
     assert np.abs(context.vector - doc._.elmo_layers[-1, 3]).max() < 1e-5

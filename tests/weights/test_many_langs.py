@@ -51,7 +51,7 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def make_nlp(weights: Path):
     nlp = spacy.blank("xx")
     block = {"@architectures": "spacy-elmo.Elmo.v1", "weights": str(weights)}
-    nlp.add_pipe("elmo", config={"store_layers": True, "model": block})
+    nlp.add_pipe("elmo", config={"store": ["layers"], "model": block})
     return nlp
 
 

@@ -320,7 +320,7 @@ def test_settings_can_be_overridden(quickstart: Config, weights: Path, tmp_path:
         components__elmo__model__learn_rate_factor=0.5,
         components__tagger__model__tok2vec__output_elmo__dropout=0.25,
     )
-    assert nlp.get_pipe("elmo").shim.config.width == WIDTH
+    assert nlp.get_pipe("elmo").bilm.config.width == WIDTH
     assert len(learn(nlp)) == 3
 
 

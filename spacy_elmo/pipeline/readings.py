@@ -1,0 +1,264 @@
+"""What elmo components have read of Docs, and the extensions ``._.elmo`` and ``._.elmo_layers``.
+
+What was read stands beside the Docs for as long as they exist, not on them: it is neither copied
+nor serialized with them. What travels with a Doc is ``doc.tensor``, known by its checksum, and what
+the component stores. All functions are at module level, because Docs that refer to them are
+pickled.
+"""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+from weakref import ReferenceType, WeakKeyDictionary
+
+import numpy as np
+from spacy.attrs import IDX, IS_SPACE, LENGTH
+from spacy.tokens import Doc, Span, Token
+from thinc.api import get_array_module, to_numpy
+from thinc.types import Floats3d
+
+from .batch import Batch
+
+# Where spaCy itself keeps the values of extensions.
+LAYERS: Any = ("._.", "elmo_layers", None, None)
+VECTORS: Any = ("._.", "elmo_vectors", None, None)
+# Of the first token: only such values does `Doc.from_docs` join without a warning.
+CHECKSUM: Any = ("._.", "elmo_checksum", 0, None)
+
+
+class NotOnDocError(ValueError, AttributeError):
+    """Vectors or layers are missing; also for ``hasattr``, as spaCy's ``doc_cleaner`` uses it."""
+
+
+@dataclass(eq=False, slots=True)
+class Reading:
+    """What one component has read of a Doc. Nothing in it may refer to the Doc, which would then
+    never be freed.
+
+    Attributes:
+        ends: the character behind each token, ``(n_tokens,)``, by which the tokens are known.
+        vectors: ``(n_tokens, 2P)``; None in a training, until the component annotates.
+        layers: ``(L + 1, n_tokens, 2P)`` if they are stored or listened to.
+        compared: `similarity.ComparedRows`; None if the weights have no statistics.
+        source: the biLM, a `listener.LearnedFrom`; None for sample Docs, whose layers are zeros.
+        batch: the batch of a training that the Doc is in, and its index there.
+    """
+
+    ends: np.ndarray
+    vectors: Any = None
+    layers: Floats3d | None = None
+    compared: Any = None
+    source: Any = None
+    batch: tuple[ReferenceType[Batch], int] | None = None
+
+    def rows(self, doc: Doc) -> slice | np.ndarray:
+        """The rows of a Doc's tokens; if tokens were merged, those of the last token of each, which
+        are what spaCy keeps of a tensor.
+
+        Raises:
+            ValueError: tokens were split.
+        """
+        if self.fits(doc):
+            return slice(None)
+        ends = token_ends(doc)
+        if not np.isin(ends, self.ends).all():
+            raise ValueError(
+                "This Doc was retokenized after the elmo component: it has no vectors for tokens "
+                "that were split. Run the component on it again."
+            )
+        return np.searchsorted(self.ends, ends)
+
+    def fits(self, doc: Doc) -> bool:
+        """Return whether a Doc has the tokens that were read."""
+        if doc.tensor is self.vectors is not None and len(doc) == len(self.ends):
+            return True  # whoever retokenizes replaces the tensor
+        return np.array_equal(self.ends, token_ends(doc))
+
+    def open_batch(self) -> Batch | None:
+        """The batch that the Doc is in, if its gradients are still awaited."""
+        batch = None if self.batch is None else self.batch[0]()
+        return None if batch is None or batch.is_closed else batch
+
+
+# Readings of a Doc by the keys of the components, the last one last. The package's only state.
+_readings: WeakKeyDictionary[Doc, dict[str, Reading]] = WeakKeyDictionary()
+
+
+def token_ends(doc: Doc) -> np.ndarray:
+    """The character behind each token, ``(n_tokens,)``."""
+    return doc.to_array([IDX, LENGTH]).reshape(-1, 2).sum(axis=1)
+
+
+def note_reading(doc: Doc, key: str, reading: Reading) -> None:
+    """Keep what a component has read of a Doc, in place of what it had read before."""
+    readings = _readings.setdefault(doc, {})
+    before = readings.pop(key, None)
+    if before is not None and reading.batch is None:  # it annotates in between
+        reading.batch = before.batch
+    readings[key] = reading
+
+
+def last_reading(doc: Doc, keys: Collection[str] | None = None) -> Reading | None:
+    """The last reading of a Doc, by one of the components with these keys; by any if None."""
+    readings = _readings.get(doc, {})
+    return next((readings[key] for key in reversed(readings) if keys is None or key in keys), None)
+
+
+def forget_readings(doc: Doc) -> None:
+    """Drop all readings of a Doc."""
+    _readings.pop(doc, None)
+
+
+def register() -> None:
+    """Make the extensions known to spaCy, once in a process."""
+    for kind in (Doc, Span, Token):
+        for name, (getter, setter) in EXTENSIONS.items():
+            if not kind.has_extension(name):
+                kind.set_extension(name, getter=getter, setter=setter)
+
+
+def warn_of_others() -> None:
+    """Warn of extensions that have our names, but are others'."""
+    for kind in (Doc, Span, Token):
+        for name, (getter, _) in EXTENSIONS.items():
+            if kind.get_extension(name)[2] is not getter:
+                warnings.warn(
+                    f"The extension {kind.__name__}._.{name} is not ELMo's: it was set before "
+                    f"spacy_elmo was imported, or since. Give yours another name.",
+                    stacklevel=2,
+                )
+
+
+def bounds(obj: Doc | Span | Token) -> tuple[Doc, int, int]:
+    """The Doc of an object, and its first token and the one behind its last."""
+    if isinstance(obj, Doc):
+        return obj, 0, len(obj)
+    if isinstance(obj, Span):
+        return obj.doc, obj.start, obj.end
+    return obj.doc, obj.i, obj.i + 1
+
+
+def store(doc: Doc, reading: Reading, what: Collection[str]) -> None:
+    """Write to a Doc what goes into its bytes: a checksum of the tensor, and what the component
+    stores, in place of what another one has stored."""
+    doc.user_data[CHECKSUM] = checksum(reading.vectors)
+    arrays = {LAYERS: reading.layers, VECTORS: reading.vectors}
+    for key, array in arrays.items():
+        doc.user_data.pop(key, None)
+        if key[1].removeprefix("elmo_") in what:
+            doc.user_data[key] = to_numpy(array)
+
+
+def checksum(vectors: Any) -> int:
+    """By which the vectors are known when a Doc comes back from bytes."""
+    array = np.ascontiguousarray(to_numpy(vectors), dtype="float32")
+    return zlib.crc32(array.data, array.shape[1])
+
+
+def get_vectors(doc: Doc) -> Any:
+    """ELMo's vectors of a Doc, ``(n_tokens, 2P)``, even if its tensor was replaced.
+
+    Raises:
+        NotOnDocError: they are not there.
+        ValueError: tokens were split since they were computed.
+    """
+    reading = last_reading(doc)
+    if reading is not None and reading.vectors is not None:
+        rows = reading.rows(doc)
+        if isinstance(rows, slice):
+            return reading.vectors
+        xp: Any = get_array_module(reading.vectors)
+        is_same = type(doc.tensor) is type(reading.vectors)
+        if is_same and xp.may_share_memory(doc.tensor, reading.vectors):
+            return doc.tensor  # on a GPU spaCy merges rows in place
+        return reading.vectors[rows]
+    stored = doc.user_data.get(VECTORS)
+    if stored is not None and len(stored) == len(doc):
+        return stored
+    known, tensor = doc.user_data.get(CHECKSUM), doc.tensor
+    is_matrix = tensor is not None and tensor.ndim == 2 and len(tensor) == len(doc)
+    if is_matrix and known is not None and known == checksum(tensor):
+        return tensor
+    raise NotOnDocError(
+        "This Doc has no ELMo vectors: no 'elmo' component has read it, its tensor was removed or "
+        "replaced on the way, or it is a part or a joint of other Docs. Read doc.tensor, run the "
+        'component on it, or set its store = ["vectors"] for a DocBin.'
+    )
+
+
+def get_elmo(obj: Doc | Span | Token) -> Any:
+    """``._.elmo``, ``(2P,)``: a Token's vector, zeros for whitespace; of a Doc and a Span the mean
+    of its words' vectors, zeros without any."""
+    doc, start, end = bounds(obj)
+    vectors = get_vectors(doc)
+    if isinstance(obj, Token):
+        return vectors[start]
+    # Whitespace tokens are not words: their zeros would shorten the mean.
+    words = np.flatnonzero(doc.to_array([IS_SPACE])[start:end] == 0) + start
+    if len(words) == 0:
+        return get_array_module(vectors).zeros(vectors.shape[1], dtype="float32")
+    return vectors[words].mean(axis=0)
+
+
+def get_layers(obj: Doc | Span | Token) -> Any:
+    """``._.elmo_layers``: all layers ``(L + 1, n_tokens, 2P)``, of a Token ``(L + 1, 2P)``.
+
+    They are on the Doc if the component stores them; in the same process there are layers, too,
+    while another component listens to it.
+
+    Raises:
+        NotOnDocError: there are none, or the Doc was retokenized since.
+    """
+    doc, start, end = bounds(obj)
+    reading = last_reading(doc)
+    layers: Any = doc.user_data.get(LAYERS)
+    if reading is not None:
+        layers = reading.layers if reading.fits(doc) else None
+    if layers is None or layers.shape[1] != len(doc):
+        raise NotOnDocError(
+            "This Doc has no ELMo layers, or was retokenized since. Set the elmo component's "
+            'store = ["layers"], and run it on the Doc, also on one that is a part or a joint of '
+            "others."
+        )
+    return layers[:, start] if isinstance(obj, Token) else layers[:, start:end]
+
+
+def remove_vectors(obj: Doc | Span | Token, value: Any) -> None:
+    """``doc._.elmo = None`` removes all that was read of a Doc; ``doc.tensor`` stays as it is.
+
+    Raises:
+        ValueError: another value, or no Doc.
+    """
+    doc = _removed_from(obj, value)
+    forget_readings(doc)
+    for key in (CHECKSUM, LAYERS, VECTORS):
+        doc.user_data.pop(key, None)
+
+
+def remove_layers(obj: Doc | Span | Token, value: Any) -> None:
+    """``doc._.elmo_layers = None`` removes the layers, as spaCy's ``doc_cleaner`` does it.
+
+    Raises:
+        ValueError: another value, or no Doc.
+    """
+    doc = _removed_from(obj, value)
+    doc.user_data.pop(LAYERS, None)
+    if (reading := last_reading(doc)) is not None:
+        reading.layers = None
+
+
+def _removed_from(obj: Doc | Span | Token, value: Any) -> Doc:
+    if value is not None or not isinstance(obj, Doc):
+        raise ValueError(
+            "The extensions '._.elmo' and '._.elmo_layers' are written by the elmo component; they "
+            "cannot be set, only removed from a Doc: doc._.elmo = None, doc._.elmo_layers = None."
+        )
+    return obj
+
+
+EXTENSIONS = {"elmo": (get_elmo, remove_vectors), "elmo_layers": (get_layers, remove_layers)}
+register()  # at import, so that unpickled pipelines and Docs have them too
