@@ -99,6 +99,8 @@ class OneDNNInference:
         weight = torch.cat([layer.weight_ih, layer.weight_hh], dim=2).detach()  # (2, 4D, 2P)
         self.bias = layer.gate_bias().detach()
         D = weight.shape[1] // 4
+        # oneDNN adds up a row of many numbers in another order if it is alone.
+        self.fewest_rows = 1 if max(weight.shape[2], D) <= 1024 else 2
         for each in (weight, self.bias):
             each[:, 2 * D : 3 * D] *= 2
         self.weight, self.weight_hr = self._packed(weight), None
@@ -135,10 +137,10 @@ class OneDNNInference:
         inputs[:N, :P] = x
         inputs[:B, P:] = h0
         all_gates, sigmoids = x.new_empty(B, 4 * D), x.new_empty(B, D)
-        outputs = x.new_zeros(round_up(B), D, dtype=self.dtype)
+        outputs = x.new_zeros(round_up(B, self.fewest_rows), D, dtype=self.dtype)
         for (start, size), (after, remaining) in pairwise([*steps, (N, 0)]):
-            gates = all_gates[:size]  # (size, 4D)
-            product = _times(inputs[start : start + round_up(size)], self.weight[d])
+            gates, n_rows = all_gates[:size], round_up(size, self.fewest_rows)  # (size, 4D)
+            product = _times(inputs[start : start + n_rows], self.weight[d])
             torch.add(product[:size], self.bias[d], out=gates)
             i, f, g, o = gates.sigmoid_().split(D, dim=1)
             c = c_n[:size].mul_(f).addcmul_(i, g, value=2).sub_(i)
@@ -151,7 +153,7 @@ class OneDNNInference:
                 torch.neg(m, out=h)
             else:
                 outputs[:size] = m
-                h.copy_(_times(outputs[: round_up(size)], self.weight_hr[d])[:size])
+                h.copy_(_times(outputs[:n_rows], self.weight_hr[d])[:size])
                 if self.proj_clip is not None:
                     h.clamp_(-self.proj_clip, self.proj_clip)
             inputs[after : after + remaining, P:] = h[:remaining]

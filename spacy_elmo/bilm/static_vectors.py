@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from ..util.files import reading
 from .characters import BOS, EOS
 from .config import BiLMConfig
+from .product_rows import in_rows
 
 # Ids of words that are not in the table, and of those that are: FIRST + their row.
 SENTENCE_START, SENTENCE_END, UNKNOWN, FIRST = 0, 1, 2, 3
@@ -152,7 +153,9 @@ class WordVectors(nn.Module):
         special = F.embedding(index.clamp(max=UNKNOWN), self.special)
         x = F.embedding((index - FIRST).clamp(min=0), self.table)
         x = torch.where((index < FIRST).unsqueeze(1), special, x)  # (n_words, vector_dim)
-        return x if self.projection is None else self.projection(x).to(x.dtype)  # under autocast
+        if self.projection is None:
+            return x
+        return in_rows(self.projection, x).to(x.dtype)  # under autocast
 
 
 def _read_loaded(module: WordVectors, _: Any) -> None:
