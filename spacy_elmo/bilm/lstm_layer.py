@@ -21,12 +21,7 @@ from .config import BiLMConfig
 from .kernel.lstm import BLOCK, KernelLSTM, load_kernel
 from .lstm_steps import LSTMOptions, OperatorLSTM
 from .sentence_packing import Packing
-from .torch_precision import (
-    autocast_type,
-    float32_precision,
-    has_fast_bfloat16,
-    switch_off_tf32,
-)
+from .torch_precision import autocast_type, float32_precision, has_fast_bfloat16, without_tf32
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
 
@@ -76,8 +71,8 @@ class LSTMLayer(nn.Module):
         # Under autocast cuDNN would take half precision, in which small gradients vanish.
         is_plain = self.cell_clip is None and self.proj_clip is None and product_type == x.dtype
         if x.is_cuda and is_plain and torch.version.cuda and torch.backends.cudnn.enabled:
-            switch_off_tf32()
-            return self.forward_torch(x, packing, h0, c0)
+            with without_tf32(x.device):
+                return self.forward_torch(x, packing, h0, c0)
         function: Any = OperatorLSTM
         if self.compiled:
             medium = float32_precision(x.device) == "medium"

@@ -1,39 +1,52 @@
 """PyTorch's own settings of precision: TensorFloat-32, autocast, matrix products in float32.
 
 PyTorch lets cuDNN compute in TensorFloat-32 by default, which has the 10-bit mantissa of half
-precision: layers would differ from a CPU's by 1e-3. cuDNN's LSTM therefore computes in IEEE
-float32. Plain matrix products do so by default; whether they may be faster is the user's choice
-(``torch.set_float32_matmul_precision``, ``matmul_precision`` in a pretraining config), and so is
-mixed precision.
+precision: layers would differ from a CPU's by 1e-3. Around our own passes cuDNN's LSTM therefore
+computes in float32. Plain matrix products do so by default; whether they may be faster is the
+user's choice (``torch.set_float32_matmul_precision``, ``matmul_precision`` in a pretraining
+config), and so is mixed precision.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import torch
 
+_lock = Lock()  # nobody waits for it in a forked process, where CUDA cannot be used
+_open: list[Any] = []  # for each context that is open, what the user has set
 
-@cache  # once in a process
-def switch_off_tf32() -> None:
-    """Switch TensorFloat-32 off in cuDNN; call it before cuDNN computes.
 
-    The switch belongs to the process, not to a thread or a call: it is set at the first use,
-    stays, and also holds for the backward pass. It applies to other models of the process, too;
-    whoever wants TensorFloat-32 for these can switch it on again afterwards, and it is not
-    switched off a second time. ``torch.backends.cudnn.benchmark``, ``deterministic`` and
-    ``enabled`` are left alone.
+@contextmanager
+def without_tf32(device: torch.device) -> Iterator[None]:
+    """A context in which cuDNN's LSTM computes in float32 on a GPU, forward and backward.
+
+    The switch belongs to the process: it also holds for autograd's threads, and for what other
+    threads compute meanwhile. What the user has set is put back by the last thread.
     """
-    cudnn = torch.backends.cudnn
-    cudnn.allow_tf32 = False
-    # Newer versions have a switch for each kind, which may have another value from one above it.
-    # Both are set: where they differ, PyTorch refuses to read `allow_tf32`.
-    for kind in ("conv", "rnn"):
-        switch: Any = getattr(cudnn, kind, None)
-        if hasattr(switch, "fp32_precision"):
-            switch.fp32_precision = "ieee"
+    if device.type != "cuda":
+        yield
+        return
+    cudnn: Any = torch.backends.cudnn
+    off: Any
+    switch, name, off = cudnn, "allow_tf32", False
+    if hasattr(getattr(cudnn, "rnn", None), "fp32_precision"):  # newer: one for each kind
+        switch, name, off = cudnn.rnn, "fp32_precision", "ieee"
+    with _lock:
+        _open.append(_open[0] if _open else getattr(switch, name))
+        setattr(switch, name, off)
+    try:
+        yield
+    finally:
+        with _lock:
+            before = _open.pop()
+            if not _open:
+                setattr(switch, name, before)
 
 
 def autocast_type(device: torch.device) -> torch.dtype | None:

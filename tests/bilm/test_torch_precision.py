@@ -4,6 +4,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -11,40 +13,67 @@ import torch
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.sentence_packing import Packing
-from spacy_elmo.bilm.torch_precision import has_fast_bfloat16, switch_off_tf32
+from spacy_elmo.bilm.torch_precision import has_fast_bfloat16, without_tf32
 
 cudnn = torch.backends.cudnn
 
 
+GPU = torch.device("cuda")
+
+
+def is_on() -> bool:
+    """Whether cuDNN's LSTM computes in TensorFloat-32."""
+    try:
+        return cudnn.allow_tf32
+    except RuntimeError:  # there is a switch for each kind, and not all are the same
+        return cudnn.rnn.fp32_precision == "tf32"
+
+
 @pytest.fixture(autouse=True)
 def flags() -> Iterator[None]:
-    """Each test is the first use of cuDNN, and leaves its switches as it found them."""
-    switch_off_tf32.cache_clear()
     with cudnn.flags(enabled=True, benchmark=True, deterministic=True, allow_tf32=True):
         yield
-    switch_off_tf32.cache_clear()
 
 
-def test_tf32_is_switched_off_and_nothing_else() -> None:
-    assert cudnn.allow_tf32
-    switch_off_tf32()
-    assert not cudnn.allow_tf32  # PyTorch would raise here if two of its switches disagreed
-    assert cudnn.benchmark and cudnn.deterministic and cudnn.enabled
-    with cudnn.flags(enabled=True):  # nor does this raise
-        pass
+@pytest.mark.parametrize("before", [True, False])
+def test_tf32_is_off_inside_and_put_back(before: bool) -> None:
+    cudnn.allow_tf32 = before
+    with pytest.raises(ZeroDivisionError), without_tf32(GPU):
+        with without_tf32(GPU):
+            assert not is_on()
+        assert not is_on()
+        assert cudnn.benchmark and cudnn.deterministic and cudnn.enabled
+        _ = 1 / 0
+    assert cudnn.allow_tf32 == before  # PyTorch would raise here if two of its switches disagreed
 
 
-def test_who_switches_it_on_again_is_heeded() -> None:
-    switch_off_tf32()
-    cudnn.allow_tf32 = True
-    switch_off_tf32()
-    assert cudnn.allow_tf32
+def test_it_is_off_until_the_last_thread_has_ended() -> None:
+    first, second = without_tf32(GPU), without_tf32(GPU)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not is_on()
+    second.__exit__(None, None, None)
+    assert is_on()
 
 
 def test_on_a_cpu_nothing_is_switched() -> None:
+    with without_tf32(torch.device("cpu")):
+        assert is_on()
     layer = LSTMLayer(BiLMConfig(((1, 4),), 4, 8))
     layer(torch.zeros(2, 3, 4), Packing([3]), torch.zeros(2, 1, 4), torch.zeros(2, 1, 8))
-    assert cudnn.allow_tf32
+    assert is_on()
+
+
+def test_the_lstm_of_cudnn_runs_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU: its tensors only say that they are on one."""
+    seen: list[bool] = []
+    monkeypatch.setattr(LSTMLayer, "forward_torch", lambda *arguments: seen.append(is_on()))
+    monkeypatch.setattr(torch.version, "cuda", "12")
+    x = SimpleNamespace(is_cuda=True, device=GPU, dtype=torch.float32)
+    packing: Any = None
+    LSTMLayer(BiLMConfig(((1, 4),), 4, 8))(x, packing, x, x)
+    assert seen == [False] and is_on()
 
 
 @pytest.mark.skipif(
@@ -53,12 +82,11 @@ def test_on_a_cpu_nothing_is_switched() -> None:
 def test_a_switch_above_does_not_count() -> None:
     code = (
         "import torch\n"
-        "from spacy_elmo.bilm.torch_precision import switch_off_tf32\n"
+        "from spacy_elmo.bilm.torch_precision import without_tf32\n"
         "torch.backends.fp32_precision = 'tf32'\n"
-        "switch_off_tf32()\n"
-        "cudnn = torch.backends.cudnn\n"
-        "assert cudnn.rnn.fp32_precision == cudnn.conv.fp32_precision == 'ieee'\n"
-        "assert not cudnn.allow_tf32\n"
+        "with without_tf32(torch.device('cuda')):\n"
+        "    assert torch.backends.cudnn.rnn.fp32_precision == 'ieee'\n"
+        "assert torch.backends.cudnn.allow_tf32\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
