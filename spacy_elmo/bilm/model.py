@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from threading import RLock
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
 from torch import nn
 
-from ..util.locks import LOADING
 from ..util.settings import check_choice
-from ..util.threads import WORK_PER_THREAD, in_threads, threads_for
+from ..util.threads import results_ahead, steady_threads, threads_for
 from .char_cnn import CharCNN
 from .char_word_cnn import CharWordCNN
 from .config import PRECISIONS, BiLMConfig
@@ -27,7 +27,8 @@ from .warm_state import compute_warm_state
 from .word_cache import WordCache
 
 Derived = TypeVar("Derived")
-LAYER_WORK_PER_THREAD = 2**28  # multiplications in a layer that pay for a thread, see `BiLM.read`
+LAYER_WORK_PER_THREAD = 2**28  # multiplications in a layer that pay for a thread
+OWN = {"lock", "_derived"}  # attributes that copies do not share
 State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
 
 
@@ -42,7 +43,8 @@ class BiLM(nn.Module):
     Attributes:
         warm_h, warm_c: the warm state, ``(L, 2, 1, P)`` and ``(L, 2, 1, D)``, saved with the
             weights; None until `set_warm_state`.
-        n_threads: what `read` and `encode` compute on; None to choose, see `choose_threads`.
+        n_threads: what `read` and `encode` compute on; None to choose, see `threads_for`.
+        lock: held while something is computed once for all threads. It can be held again.
         generator: draws what drops out; None for PyTorch's own.
     """
 
@@ -56,6 +58,7 @@ class BiLM(nn.Module):
         self.precision = PRECISIONS[0]
         self.n_threads: int | None = None
         self.generator: torch.Generator | None = None
+        self.lock = RLock()
         self._derived: dict[str, tuple[int, Any]] = {}
         if config.token_encoder == "vectors":
             self.word_vectors = WordVectors(config)
@@ -104,15 +107,19 @@ class BiLM(nn.Module):
         version = weights_version(self)
         kept = self._derived.get(name)
         if kept is None or kept[0] != version:
-            with LOADING:
+            with self.lock:
                 kept = self._derived.get(name)
                 if kept is None or kept[0] != version:
                     kept = self._derived[name] = version, compute()
         return kept[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles derive anew."""
-        return {**self.__dict__, "_derived": {}}
+        """Copies and pickles derive anew, and have a lock of their own."""
+        return {name: value for name, value in self.__dict__.items() if name not in OWN}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.lock, self._derived = RLock(), {}
 
     def share_weights(self) -> BiLM:
         """A copy with the same weights in memory, which can be cast and moved by itself."""
@@ -175,7 +182,7 @@ class BiLM(nn.Module):
     def warm_state(self) -> State:
         """The warm state; computed now from the package's passage if there is none."""
         if self.warm_h is None or self.warm_c is None:
-            with LOADING:
+            with self.lock:
                 if self.warm_h is None or self.warm_c is None:  # no other thread has set it
                     self.set_warm_state(compute_warm_state(self))
         assert self.warm_h is not None and self.warm_c is not None
@@ -241,7 +248,8 @@ class BiLM(nn.Module):
     def encode_ids(self, ids: torch.Tensor) -> torch.Tensor:
         """Vectors x ``(n_words, P)`` of words by their ids, ``(n_words, n_positions)``."""
         encode, _ = self.parts()
-        with threads_for(len(ids) * self._cnn_size, self.n_threads):
+        work = 0 if self._is_divisible() else len(ids) * self._cnn_size
+        with threads_for(work, self.n_threads):
             return encode(ids)
 
     def read(
@@ -253,8 +261,9 @@ class BiLM(nn.Module):
     ) -> tuple[list[torch.Tensor], State | None]:
         """All layers of sentences given as words; the order of the sentences changes nothing.
 
-        Each distinct word is encoded once; where no gradient is needed, its vector comes from
-        the word cache if it is there. Sentences of similar length are read together.
+        Each distinct sentence is read once, unless they start from several states or dropout makes
+        them differ. Each distinct word is encoded once; where no gradient is needed, its vector
+        comes from the word cache if it is there. Sentences of similar length are read together.
 
         Args:
             sentences: words without boundaries; a sentence may be empty.
@@ -268,6 +277,16 @@ class BiLM(nn.Module):
             unless ``with_state``. Layers that are read together are parts of one tensor: clone
             what you keep or save of them.
         """
+        h, c = self.initial_state() if state is None else state
+        distinct = dict.fromkeys(map(tuple, sentences))
+        are_copies_equal = h.shape[2] == 1 and not (self.training and self.dropout)
+        if are_copies_equal and len(distinct) < len(sentences):
+            layers, ends = self.read(list(distinct), (h, c), batch_words, with_state)
+            rows = dict(zip(distinct, range(len(distinct)), strict=True))
+            index = [rows[tuple(words)] for words in sentences]
+            if ends is not None:
+                ends = ends[0][:, :, index], ends[1][:, :, index]
+            return [layers[row].clone() for row in index], ends
         indexed = IndexedSentences(sentences)
         if torch.is_grad_enabled() or self.training:
             types = self.encode(indexed.types)
@@ -275,32 +294,30 @@ class BiLM(nn.Module):
             weights, dtype = weights_version(self.token_encoder), self.lstm[0].bias.dtype
             version = (weights, self.precision, self.device, dtype, rounding(self.device))
             types = self.word_cache.lookup(indexed.types, self.encode, version)
-        h, c = self.initial_state() if state is None else state
         h, c = (s.expand(-1, -1, len(sentences), -1) for s in (h, c))
         results, ends = [types] * len(sentences), (torch.empty_like(h), torch.empty_like(c))
-        # The same for all batches, and by this thread, which may hold the lock of what is loaded.
+        # The same for all batches, and by this thread, which may hold the lock.
         n_tokens, (_, lstms) = len(indexed.tokens), self.parts()
+        is_divisible = self._is_divisible()
 
         def read(batch: np.ndarray) -> None:
             tokens, lengths = indexed.select(batch)
             flat = to_device(tokens.astype(np.int64), self.device)
             work = len(flat) / max(lengths) * self.config.layer_size  # of a step
-            with threads_for(work, self.n_threads):
+            with threads_for(0 if is_divisible else work, self.n_threads):
                 layers, end = self(types, flat, lengths, (h[:, :, batch], c[:, :, batch]), lstms)
             for i, part in zip(batch, layers.split(lengths, dim=1), strict=True):
                 results[i] = part[:, 1:-1]
             if with_state:
                 ends[0][:, :, batch], ends[1][:, :, batch] = end
 
-        n_threads = 1
         paying = int(n_tokens * self.config.layer_size / LAYER_WORK_PER_THREAD)
-        if paying and self._is_divisible():
-            with threads_for(WORK_PER_THREAD * paying, self.n_threads):
-                n_threads = min(torch.get_num_threads(), paying)
+        n_threads = min(steady_threads(self.n_threads), paying) if is_divisible and paying else 1
         # Batches of about equal size, so that none is left over that is hardly filled.
         n_batches = n_threads * max(1, round(n_tokens / batch_words / n_threads))
         plan = indexed.plan(-(-n_tokens // n_batches))
-        in_threads(read, plan, min(n_threads, max(1, len(plan))))
+        for _, result in results_ahead(read, plan, n_threads):
+            result()
         return results, ends if with_state else None
 
     def _is_divisible(self) -> bool:

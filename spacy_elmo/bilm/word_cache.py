@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
 from sys import getsizeof
+from threading import Lock
 
 import torch
-
-from ..util.locks import CACHES
 
 MAX_WORD_BYTES = 128  # in Python: 79 characters of ASCII, 27 of Hangul
 # What a word takes beside its vector, at most: the dict's entry and its value were measured to take
@@ -29,6 +28,7 @@ class WordCache:
     def __init__(self, max_bytes: int = 44 * 2**20):
         self.max_bytes = max_bytes
         self._version: Hashable = None
+        self._lock = Lock()  # while entries are read or changed, not while they are computed
         self.clear()
 
     def clear(self) -> None:
@@ -36,10 +36,13 @@ class WordCache:
 
         What another thread has begun to compute before is not stored after.
         """
-        with CACHES:
-            self._rows: dict[str, int] = {}  # in the order in which they were stored
-            self._table = torch.empty(0, 0)
-            self._next = 0  # row, after the last one that was written
+        with self._lock:
+            self._clear()
+
+    def _clear(self) -> None:
+        self._rows: dict[str, int] = {}  # in the order in which they were stored
+        self._table = torch.empty(0, 0)
+        self._next = 0  # row, after the last one that was written
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -63,9 +66,9 @@ class WordCache:
         Returns:
             ``(n_words, P)``.
         """
-        with CACHES:
+        with self._lock:
             if version != self._version:
-                self.clear()
+                self._clear()
                 self._version = version
             rows = self._rows
             known = [i for i, word in enumerate(words) if word in rows]
@@ -78,7 +81,7 @@ class WordCache:
         vectors[missing] = fresh
         if known:
             vectors[known] = found
-        with CACHES:
+        with self._lock:
             if self._rows is rows:  # no other thread has cleared it
                 short = (i for i in missing if getsizeof(words[i]) <= MAX_WORD_BYTES)
                 stored = [i for i in short if words[i] not in rows]

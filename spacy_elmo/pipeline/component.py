@@ -38,7 +38,6 @@ from .similarity import ComparedRows, add_hooks
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
 
-MOST_THREADS = 8  # more would read few sentences each
 PASSES = 4  # of the biLM at a time: sentences of similar length are read together
 MAX_BYTES = 2**26  # of their layers
 FLOAT32_BYTES = 4
@@ -341,7 +340,7 @@ class Elmo(Tok2Vec):
         with contextlib.suppress(WeightsNotFoundError):  # the first Doc with words reports it
             n_tokens = tokens_at_once(self.bilm)
             if self._reads_ahead(batch_size):
-                n_threads = min(MOST_THREADS, steady_threads(self.bilm.settings.threads))
+                n_threads = steady_threads(self.bilm.settings.threads)
         batches = chunks(stream, n_tokens / n_threads, batch_size)
         for docs, predict in results_ahead(self.predict, batches, n_threads):
             try:

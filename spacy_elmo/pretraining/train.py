@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
@@ -56,7 +57,8 @@ def pretrain(
             is not finite (the last checkpoint and the models stay as they were).
     """
     machine.limit_kernel_cache()
-    with process_group(device) as group, threads(steady_threads()), ExitStack() as stack:
+    n_threads = steady_threads(most=os.cpu_count() or 1)
+    with process_group(device) as group, threads(n_threads), ExitStack() as stack:
         return train(config, out, group, resume, quiet, stack)
 
 

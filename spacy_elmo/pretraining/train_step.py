@@ -16,11 +16,12 @@ from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 from ..bilm.model import BiLM, drop_out
+from ..bilm.torch_precision import without_tf32
 from ..lm.encoded_sentences import SentenceBatch
 from ..lm.forward import hidden_states
 from ..lm.softmax import Candidates, LogUniformSampler, SoftmaxHead
 from ..lm.stream_state import StreamState
-from ..util.threads import in_threads
+from ..util.threads import results_ahead
 from .config import PretrainConfig, TrainingSettings
 from .data.stats import CorpusStats
 from .run.checkpoint import TrainingProgress
@@ -268,13 +269,15 @@ def train_step(
                 with torch.autocast(total.device.type, torch.bfloat16, settings.mixed_precision):
                     mean = module(part.to(group.device), candidates)
                 loss = mean * (part.n_predicted / n_predicted)
-                (loss * group.world_size).backward()  # ranks contribute to a sum, not to a mean
+                with without_tf32(total.device):
+                    (loss * group.world_size).backward()  # ranks contribute to a sum, not a mean
             total += loss.detach()
         return total
 
     for each in modules:
         each.zero_grad()
-    total = torch.stack(in_threads(backward, range(len(modules)), len(modules))).sum()
+    results = results_ahead(backward, range(len(modules)), len(modules))
+    total = torch.stack([result() for _, result in results]).sum()
     for replica in replicas:
         for parameter, copy in zip(module.parameters(), replica.parameters(), strict=True):
             if parameter.grad is not None and copy.grad is not None:

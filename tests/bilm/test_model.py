@@ -1,4 +1,5 @@
 import itertools
+import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor, wait
 from copy import deepcopy
@@ -216,6 +217,97 @@ def test_read_is_forward(batch_words, start):
         for ours, theirs in zip(layers, expected, strict=True):
             assert max_difference(ours.numpy(), theirs) <= TOLERANCE
         torch.testing.assert_close(ends, (h, c), rtol=0, atol=TOLERANCE)
+
+
+# Multiples of 32, as of all biLMs in use: PyTorch rounds the last few numbers of others otherwise.
+SIZES_OF_VECTORS = {"filters": [[1, 16], [2, 16], [4, 32]], "projection_dim": 32, "dim": 64}
+WORDS = ["the", "a", "bank", "Bank", ".", "x" * 46, "naïve", "고양이", "of", "river", "1999", ""]
+
+
+@pytest.mark.parametrize(("dim", "seed"), [(64, 0), (64, 1), (2048, 0)])
+def test_a_sentence_is_the_same_to_the_last_bit_in_every_batch(dim, seed):
+    """Few words, or one over and over, are read by products of other sizes than a full batch."""
+    model, _ = make_pair(make_options(**{**SIZES_OF_VECTORS, "dim": dim}), seed)
+    rng = random.Random(seed)
+    sentences = [rng.choices(WORDS, k=rng.choice([0, 1, 1, 2, 3, 9, 30])) for _ in range(60)]
+    sentences += [["word"] * 251, ["word"], ["wordy"]]
+    with torch.no_grad():
+        alone = []
+        for words in sentences:
+            model.clear_caches()
+            alone.append(model.read([words])[0][0])
+        for _ in range(10):
+            model.clear_caches()
+            order = rng.sample(range(len(sentences)), len(sentences))
+            while order:
+                batch, order = order[: (n := rng.randint(1, 40))], order[n:]
+                some = [sentences[k] for k in batch]
+                found, _ = model.read(some, batch_words=rng.choice([9, 4096]))
+                for k, layers in zip(batch, found, strict=True):
+                    assert torch.equal(layers, alone[k])
+
+
+def count_tokens(model: BiLM) -> list[int]:
+    """How many tokens each pass reads, boundaries included."""
+    seen: list[int] = []
+    model.register_forward_pre_hook(lambda _, arguments: seen.append(len(arguments[1])))
+    return seen
+
+
+@pytest.mark.parametrize("start", [None, 1])
+def test_a_sentence_that_occurs_five_times_is_read_once(start):
+    model, _ = make_pair(make_options(**SIZES_OF_VECTORS))
+    state = start and random_state(model.config, start)
+    seen = count_tokens(model)
+    sentences = [["a", "cat"], ["a", "dog", "."], *[["a", "cat"]] * 4, []]
+    with torch.no_grad():
+        layers, (h, c) = model.read(sentences, state)
+        assert sum(seen) == 4 + 5 + 2
+        for i, words in enumerate(sentences):
+            [expected], (h_1, c_1) = model.read([words], state)
+            assert torch.equal(layers[i], expected)
+            assert torch.equal(h[:, :, i], h_1[:, :, 0]) and torch.equal(c[:, :, i], c_1[:, :, 0])
+        layers[0].zero_()
+        assert layers[2].any()  # each has its own memory
+
+
+def test_copies_of_a_sentence_that_start_from_several_states_differ():
+    model, _ = make_pair(make_options())
+    with torch.no_grad():
+        (one, other), _ = model.read([["a", "cat"]] * 2, random_state(model.config, 2))
+    assert not torch.equal(one, other)
+
+
+def test_copies_of_a_sentence_are_dropped_out_of_differently():
+    model = BiLM(from_options(make_options()), dropout=0.5)
+    (one, other), _ = model.read([["a", "cat"]] * 2)
+    assert not torch.equal(one, other)
+
+
+def test_gradients_of_copies_of_a_sentence_add_up():
+    model, _ = make_pair(make_options())
+    sentences = [["a", "cat"], ["a", "dog"], ["a", "cat"]]
+    gradients = []
+    for is_together in (True, False):
+        model.zero_grad()
+        layers, _ = model.read(sentences)
+        if not is_together:
+            layers = [model.read([words])[0][0] for words in sentences]
+        weights = [torch.full_like(part, i + 1.0) for i, part in enumerate(layers)]
+        torch.autograd.backward(layers, weights)
+        gradients.append([parameter.grad.clone() for parameter in model.parameters()])
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_copies_and_pickles_have_a_lock_of_their_own():
+    model, _ = make_pair(make_options())
+    with model.lock:
+        copies = [deepcopy(model), pickle.loads(pickle.dumps(model)), model.share_weights()]
+    for copied in copies:
+        assert copied.lock is not model.lock
+        with ThreadPoolExecutor(1) as pool, model.lock, torch.no_grad():
+            assert pool.submit(copied.warm_state).result(60)
 
 
 def test_read_without_the_final_state():

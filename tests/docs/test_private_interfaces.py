@@ -18,7 +18,6 @@ from spacy.tokens import Doc
 from thinc.api import Model, PyTorchShim
 
 from spacy_elmo.pipeline.readings import CHECKSUM
-from spacy_elmo.util import threads
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "spacy_elmo"
@@ -100,8 +99,8 @@ def test_private_names_are_listed() -> None:
 
 
 SWITCHES = {
-    "torch.set_num_threads": r"\.set_num_threads\(|omp_set_num_threads",
-    "cudnn.allow_tf32": r"\.allow_tf32 =",
+    "torch.set_num_threads": r"\.set_num_threads\(",
+    "cudnn.allow_tf32": r"setattr\(switch,",
     "mallopt": r"\.mallopt\(",
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": r"environ\.setdefault",
     "PATH": r"environ\[.*\] = (?!=)",
@@ -110,7 +109,6 @@ SWITCHES = {
     "torch.manual_seed": r"torch\.manual_seed\(",
     "torch.set_float32_matmul_precision": r"torch\.set_float32_matmul_precision\(",
     "signal.signal": r"signal\.signal\(",
-    "os.register_at_fork": r"os\.register_at_fork\(",
     "pooch.get_logger": r"get_logger\(\)\.setLevel",
 }
 
@@ -145,8 +143,6 @@ def test_names_of_the_command_line_and_of_torch() -> None:
     from spacy.cli._util import parse_config_overrides
 
     assert parse_config_overrides(["--a.b", "1"]) == {"a.b": 1}
-    assert Path(torch._C.__file__).is_file()
-    assert threads._runtime().get_most() > 0
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ def test_a_run_has_one_number_of_threads(
         seen.add(torch.get_num_threads())
         return train_step(*arguments)
 
-    monkeypatch.setattr(loop, "steady_threads", lambda: 3)
+    monkeypatch.setattr(loop, "steady_threads", lambda most: 3)
     monkeypatch.setattr(loop, "train_step", step)
     evaluated = evaluate
 

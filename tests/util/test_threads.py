@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,150 +21,136 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.util import threads as module
 from spacy_elmo.util.threads import (
-    WORK_PER_THREAD,
-    Process,
-    choose_threads,
+    SMALL_PRODUCT,
     results_ahead,
     steady_threads,
     threads,
     threads_for,
 )
 
-MUCH = 100 * WORK_PER_THREAD
-N = 4  # threads that PyTorch starts with, for the tests
+MUCH = SMALL_PRODUCT + 1
+N = 4  # threads that PyTorch has, for the tests
 
 
-def make_process(**changes: Any) -> Process:
-    """Not forked, on a machine with N idle processors."""
-    idle = Process(False, False, False, N, set(), lambda: float(N))
-    return idle._replace(**changes)
-
-
-def never() -> float:
-    raise AssertionError("the load was measured for nothing")
-
-
-@pytest.fixture
-def idle(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """This process as `make_process` has it."""
-    process = make_process()
-    monkeypatch.setattr(module, "_process", lambda number: process)
+@pytest.fixture(autouse=True)
+def n_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """PyTorch has N threads, of which the user has chosen nothing."""
+    monkeypatch.setattr(module, "IS_CHOSEN", False)
     before = torch.get_num_threads()
     torch.set_num_threads(N)
     yield
     assert torch.get_num_threads() == N
-    assert not process.passes
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize(
-    ("work", "free", "expected"),
-    [
-        (MUCH, 4.0, 4),
-        (MUCH, 3.8, 4),  # others use a fifth of a processor
-        (MUCH, 2.5, 2),
-        (MUCH, 0.0, 1),
-        (MUCH, 64.0, 4),  # no more than PyTorch's own
-        (3 * WORK_PER_THREAD, 4.0, 3),
-        (2 * WORK_PER_THREAD, 4.0, 2),
-    ],
-)
-def test_many_threads_need_much_work_and_free_processors(
-    work: float, free: float, expected: int
-) -> None:
-    assert choose_threads(work, make_process(free=lambda: free), N) == expected
+@pytest.fixture
+def one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0}, raising=False)
 
 
-@pytest.mark.parametrize("work", [0, 1e6, 2 * WORK_PER_THREAD - 1])
-def test_small_work_has_one_thread_and_measures_no_load(work: float) -> None:
-    assert choose_threads(work, make_process(free=never), N) == 1
+@pytest.fixture
+def many_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
 
 
-@pytest.mark.parametrize(("n_passes", "expected"), [(1, 4), (2, 2), (3, 1), (9, 1)])
-def test_passes_of_several_threads_share_the_processors(n_passes: int, expected: int) -> None:
-    process = make_process(passes={object() for _ in range(n_passes)})
-    assert choose_threads(MUCH, process, N) == expected
+def number(work: float, setting: int | None = None) -> int:
+    """Threads of a pass."""
+    with threads_for(work, setting):
+        return torch.get_num_threads()
+
+
+def test_small_products_have_one_thread_and_large_ones_those_of_pytorch() -> None:
+    assert [number(work) for work in (0, SMALL_PRODUCT, MUCH, 1e15)] == [1, 1, N, N]
+    torch.set_num_threads(2)
+    assert [number(0), number(MUCH)] == [1, 2]
+    torch.set_num_threads(N)
 
 
 @pytest.mark.parametrize("work", [0, MUCH])
-def test_what_the_user_chose_wins(work: float) -> None:
-    busy = make_process(free=never)
-    for n in (1, 3, 9):
-        assert choose_threads(work, busy, n) == n  # torch.set_num_threads
-        assert choose_threads(work, busy, N, setting=n) == n
-        assert choose_threads(work, busy, 2, setting=n) == n
-        assert choose_threads(work, busy._replace(has_variables=True), n) == n
-        assert choose_threads(work, busy._replace(is_worker=True), N, setting=n) == n
-    assert choose_threads(work, busy._replace(has_variables=True), N) == N
+def test_what_the_user_chose_wins(monkeypatch: pytest.MonkeyPatch, work: float) -> None:
+    assert [number(work, setting=n) for n in (1, 3, 9)] == [1, 3, 9]
+    monkeypatch.setattr(module, "IS_CHOSEN", True)  # by OMP_NUM_THREADS
+    assert [number(work), number(work, setting=2)] == [N, 2]
 
 
-def test_workers_have_one_thread_and_forked_processes_never_more() -> None:
-    worker, forked = make_process(is_worker=True, free=never), make_process(is_forked=True)
-    assert choose_threads(MUCH, worker, N) == 1
-    assert choose_threads(MUCH, worker, 2) == 2  # chosen in the worker
-    assert choose_threads(MUCH, forked, N) == 1
-    assert choose_threads(MUCH, forked._replace(has_variables=True), 3, setting=2) == 1
+@pytest.mark.parametrize("setting", [None, 3])
+def test_worker_processes_have_one_thread(
+    monkeypatch: pytest.MonkeyPatch, setting: int | None
+) -> None:
+    monkeypatch.setattr("multiprocessing.parent_process", object)
+    assert number(MUCH, setting) == steady_threads(setting) == 1
 
 
-def test_the_number_holds_inside_and_is_restored(idle: None) -> None:
-    most = module._runtime().get_most
-    with threads_for(0):
-        assert torch.get_num_threads() == most() == 1
-    assert torch.get_num_threads() == most() == N
-    with threads_for(2 * WORK_PER_THREAD):
-        assert torch.get_num_threads() == most() == 2
+def test_the_number_holds_inside_and_is_put_back() -> None:
     with threads_for(MUCH), pytest.raises(ZeroDivisionError), threads_for(0):
         assert torch.get_num_threads() == 1
         _ = 1 / 0
     with pytest.raises(ZeroDivisionError), threads(3):
-        assert torch.get_num_threads() == most() == 3
-        _ = 1 / 0
-    assert torch.get_num_threads() == most() == N
-
-
-def test_passes_inside_choose_anew_but_not_inside_a_fixed_number(idle: None) -> None:
-    with threads_for(0):
-        with threads_for(MUCH):
-            assert torch.get_num_threads() == N
-            with threads_for(0, setting=2):
-                assert torch.get_num_threads() == 2
-        assert torch.get_num_threads() == 1
-    with threads(3), threads_for(0), threads_for(MUCH, setting=2):
         assert torch.get_num_threads() == 3
+        _ = 1 / 0
+    assert torch.get_num_threads() == N
 
 
-def test_long_work_has_the_usable_processors_whatever_the_load(
-    idle: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    busy = make_process(free=never, passes={object(), object()})
-    monkeypatch.setattr(module, "_process", lambda number: busy)
-    for usable, expected in [(2.0, 2), (1.5, 1), (64.0, N), (0.5, 1)]:
-        monkeypatch.setattr(module, "usable_processors", lambda usable=usable: usable)
-        assert steady_threads() == expected
-    torch.set_num_threads(3)
-    assert steady_threads() == 3
+def test_passes_inside_choose_anew_but_not_inside_a_fixed_number() -> None:
+    with threads_for(0):
+        assert [number(MUCH), number(0, setting=2), torch.get_num_threads()] == [N, 2, 1]
+    with threads(3):
+        assert [number(0), number(MUCH, setting=2), steady_threads(), steady_threads(2)] == [3] * 4
+
+
+def test_the_users_number_survives_passes_of_several_threads() -> None:
+    """Also of a thread that first uses PyTorch while another computes a pass, on one thread."""
+    inside, leave = Event(), Event()
+
+    def first() -> int:
+        with threads_for(0):
+            inside.set()
+            assert leave.wait(60)
+        return torch.get_num_threads()
+
+    def second() -> tuple[int, int, int]:
+        with threads_for(0, setting=3), threads_for(MUCH):
+            found = torch.get_num_threads()
+        return found, number(0), torch.get_num_threads()
+
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(first)
+        assert inside.wait(60)
+        assert pool.submit(second).result(60) == (N, 1, N)
+        leave.set()
+        assert one.result(60) == N
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(torch.get_num_threads).result(60) == N
+
+
+def test_many_passes_of_many_threads_leave_the_users_number() -> None:
+    def passes(seed: int) -> int:
+        for i in range(200):
+            with threads_for((i * seed) % 2 * MUCH, setting=i % 3 or None):
+                number(0)
+        return torch.get_num_threads()
+
+    for _ in range(5):
+        with ThreadPoolExecutor(8) as pool:
+            assert set(pool.map(passes, range(16))) == {N}
+    assert not module._outside
+
+
+def test_texts_are_divided_among_the_processors(many_processors: None) -> None:
+    assert steady_threads() == N
+    torch.set_num_threads(64)
+    assert [steady_threads(), steady_threads(most=99), steady_threads(16)] == [8, 64, 16]
+    torch.set_num_threads(1)
+    assert steady_threads() == 1
     torch.set_num_threads(N)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="OpenMP's functions are found on Linux")
-def test_other_threads_keep_their_number(idle: None) -> None:
-    entered, ask = Event(), Event()
-
-    def used_before() -> tuple[int, int]:
-        first = torch.get_num_threads()
-        entered.set()
-        ask.wait(60)
-        return first, torch.get_num_threads()
-
-    with ThreadPoolExecutor(2) as pool:
-        other = pool.submit(used_before)
-        assert entered.wait(60)
-        with threads_for(0):
-            new = pool.submit(torch.get_num_threads)
-            assert new.result(60) == N  # a thread that first uses PyTorch during the pass
-            ask.set()
-            assert other.result(60) == (N, N)
-            assert torch.get_num_threads() == 1
+def test_texts_are_not_divided_on_one_processor_unless_the_user_says_so(
+    one_processor: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [steady_threads(), steady_threads(3)] == [1, 3]
+    monkeypatch.setattr(module, "IS_CHOSEN", True)
+    assert steady_threads() == N
 
 
 def watch(model: BiLM) -> list[int]:
@@ -176,7 +161,7 @@ def watch(model: BiLM) -> list[int]:
 
 
 @torch.no_grad()
-def test_results_do_not_depend_on_the_number(idle: None) -> None:
+def test_results_do_not_depend_on_the_number() -> None:
     torch.manual_seed(0)
     model = BiLM(BiLMConfig(((1, 16), (3, 16)), 32, 64, n_layers=2)).eval()
     sentences = [[f"word{(i * j) % 97}" for j in range(20)] for i in range(60)]
@@ -193,7 +178,7 @@ def test_results_do_not_depend_on_the_number(idle: None) -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("compiled", [False, True])
 def test_sentences_are_divided_among_threads(
-    idle: None, monkeypatch: pytest.MonkeyPatch, compiled: bool
+    monkeypatch: pytest.MonkeyPatch, compiled: bool
 ) -> None:
     """Each computes on one; the states come back too, and an error of one is raised."""
     torch.manual_seed(0)
@@ -258,16 +243,25 @@ def test_nothing_is_computed_behind_the_back_of_who_stops() -> None:
     assert running == []
 
 
-@torch.no_grad()
-def test_a_pass_has_threads_for_its_own_work(idle: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_has_threads_for_its_own_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With gradients, by the products of its steps; without, small layers are read on one."""
     model = BiLM(BiLMConfig(((1, 4),), 8, 16)).eval()
     seen, sentence = watch(model), ["one", "two", "three"]
-    monkeypatch.setattr(module, "WORK_PER_THREAD", 4 * model.config.layer_size)
-    model.read([sentence])
-    model.read([sentence] * 8)
-    model.read([sentence] * 8 + [["long"] * 200])  # few sentences in most of its steps
-    model.read([sentence] * 100)
-    assert seen == [1, 2, 1, N]
+    monkeypatch.setattr(module, "SMALL_PRODUCT", 4 * model.config.layer_size)
+    batches = [
+        [sentence],
+        [[*sentence, str(i)] for i in range(8)],
+        [*[[str(i)] for i in range(8)], ["long"] * 200],  # few sentences in most of its steps
+    ]
+    for sentences in batches:
+        model.read(sentences)
+    with torch.no_grad():
+        for sentences in batches:
+            model.read(sentences)
+        monkeypatch.setattr(BiLMConfig, "has_large_layers", True)
+        for sentences in batches:
+            model.read(sentences)
+    assert seen == [1, N, 1, 1, 1, 1, 1, N, 1]
 
 
 def run(script: str, *arguments: str, **variables: str) -> str:
@@ -312,7 +306,7 @@ assert (seen, n_before, torch.get_num_threads()) == ({expected})
     [
         ("", None, {}, "[1], start, start"),
         ("", 3, {}, "[3], start, start"),
-        ("torch.set_num_threads(7)", None, {}, "[7], 7, 7"),
+        ("torch.set_num_threads(7)", None, {}, "[1], 7, 7"),
         ("torch.set_num_threads(7)", 3, {}, "[3], 7, 7"),
         ("", None, {"OMP_NUM_THREADS": "2"}, "[start], start, start"),
         ("", None, {"MKL_NUM_THREADS": "2"}, "[start], start, start"),
