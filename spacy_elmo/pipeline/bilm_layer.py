@@ -145,18 +145,15 @@ class LazyBiLM(nn.Module):
         if self.settings.width not in (None, config.width):
             raise ValueError(
                 f"The elmo model's setting width = {self.settings.width} does not fit the weights "
-                f"'{self.settings.weights}', whose vectors are {config.width}-dimensional. Remove "
-                f"the setting (width = null) or set it to {config.width}."
+                f"'{self.settings.weights}': set it to {config.width}, or to null."
             )
         return config
 
     def state(self) -> State:
         """The state that each sentence starts from, h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``."""
-        if self.settings.initial_state == "auto":
-            return self.model.initial_state()
-        if self.settings.initial_state == "warm":
-            return self.model.warm_state()
-        return self.model.zero_state()
+        kind = self.settings.initial_state
+        kind = self.config.initial_state if kind == "auto" else kind
+        return self.model.warm_state() if kind == "warm" else self.model.zero_state()
 
     @threads_for(0)
     def forward(self, parts: Sequence[DocPart]) -> list[torch.Tensor]:
@@ -366,19 +363,22 @@ class BiLMShim(PyTorchShim):
     def use_params(self, params: dict[tuple[int, str], FloatsXd]) -> Iterator[None]:
         """Use other weights inside a ``with`` block, such as an optimizer's averages."""
         # `PyTorchShim` looks for keys that no optimizer writes.
-        named = dict(self.bilm.named_parameters())
-        before = {name: p.data for name, p in named.items() if (self.id, name) in params}
-        if not before:
-            yield
-            return
+        used = [
+            (p, params[self.id, n])
+            for n, p in self.bilm.named_parameters()
+            if (self.id, n) in params
+        ]
+        before = [parameter.data for parameter, _ in used]
         try:
-            for name in before:
-                named[name].data = xp2torch(params[self.id, name], device=self.device)
-            self.bilm.clear_caches()
+            self._set([(p, xp2torch(value, device=self.device)) for p, value in used])
             yield
         finally:
-            for name, data in before.items():
-                named[name].data = data
+            self._set([(p, data) for (p, _), data in zip(used, before, strict=True)])
+
+    def _set(self, values: list[tuple[torch.nn.Parameter, torch.Tensor]]) -> None:
+        for parameter, value in values:
+            parameter.data = value
+        if values:
             self.bilm.clear_caches()
 
     def to_device(self, device_type: str, device_id: int) -> None:

@@ -131,10 +131,7 @@ class Elmo(Tok2Vec):
         for each in store:
             check_choice("The elmo component's setting store", each, STORED)
         if not {"bilm", "mix"} <= set(model.ref_names):
-            raise ValueError(
-                f"The elmo component's model must be the architecture spacy-elmo.Elmo.v1, found "
-                f"'{model.name}'."
-            )
+            raise ValueError(f"An elmo component's model is spacy-elmo.Elmo.v1, not {model.name}.")
         super().__init__(vocab, model, name)
         self.key, self.batch, self.tokenizer = uuid4().hex, Batch(), ""
         self.store, self.vectors = list(store), vectors
@@ -198,12 +195,10 @@ class Elmo(Tok2Vec):
                 learn_from(listener, self._source(listener), anew=False)
             if listener.upstream_name != "*" and is_named != is_writer:
                 self._conflict = (
-                    f"A listener in the component '{name}' learns from '{listener.upstream_name}', "
-                    f"but when it predicts it reads doc.tensor, which is that of '{self._writer}' "
-                    f"by then. Put '{name}' before '{self._writer}', let it listen through "
-                    f"spacy-elmo.ElmoListener.v1, or give it a copy of "
-                    f"'{listener.upstream_name}' by nlp.replace_listeners before '{self._writer}' "
-                    f"is added."
+                    f"A listener in '{name}' learns from '{listener.upstream_name}', but when it "
+                    f"predicts it reads doc.tensor, which is that of '{self._writer}' by then. Put "
+                    f"'{name}' before '{self._writer}', use spacy-elmo.ElmoListener.v1, or call "
+                    f"nlp.replace_listeners before '{self._writer}' is added."
                 )
                 warnings.warn(self._conflict, stacklevel=2)
         for own in model_nodes(component, ElmoListener):
@@ -216,8 +211,7 @@ class Elmo(Tok2Vec):
             elif self.key in own.keys:
                 warnings.warn(
                     f"The component '{name}' listens to '{own.upstream}', which has the name "
-                    f"'{self.name}' here: when this pipeline is saved and loaded, it will not find "
-                    f"it. Name it '{own.upstream}'.",
+                    f"'{self.name}' here: a saved pipeline would not find it. Rename it.",
                     stacklevel=2,
                 )
         if isinstance(component, Tok2Vec):
@@ -243,10 +237,9 @@ class Elmo(Tok2Vec):
         width = self.bilm.config.width
         if isinstance(listener, Tok2VecListener) and listener.get_dim("nO") != width:
             raise ValueError(
-                f"The listener in the component '{component}' has the setting width = "
-                f"{listener.get_dim('nO')}, but the vectors of '{self.name}' are "
-                f"{width}-dimensional. Set it to {width}, or its upstream (now "
-                f"'{listener.upstream_name}') to the component that it should listen to."
+                f"The listener in '{component}' has width = {listener.get_dim('nO')}, but the "
+                f"vectors of '{self.name}' have {width} dimensions. Set it to {width}, or its "
+                f"upstream = '{listener.upstream_name}' to the component it should listen to."
             )
         check_source(listener, self._source(listener), component, self.name)
 
@@ -312,10 +305,9 @@ class Elmo(Tok2Vec):
             # A copy if they are part of a batch's, all of which would stay in memory.
             reading.layers = xp.ascontiguousarray(layers) if with_layers else None
             return reading
-        depth, _, width = layers.shape
-        shape = len(part.doc), width
-        reading.vectors = xp.zeros(shape, dtype="f")
-        reading.layers = xp.zeros((depth, *shape), dtype="f") if with_layers else None
+        shape = len(layers), len(part.doc), layers.shape[2]
+        reading.vectors = xp.zeros(shape[1:], dtype="f")
+        reading.layers = xp.zeros(shape, dtype="f") if with_layers else None
         return reading
 
     def _empty_reading(self, doc: Doc) -> Reading:
@@ -462,36 +454,30 @@ class Elmo(Tok2Vec):
         self.model.initialize()  # not by a sample: its Docs may lack the sentences to read
 
     def _warn_of_settings_without_effect(self) -> None:
-        what = f"A setting of the component '{self.name}' has no effect: model."
-        problems = []
-        if not (self.bilm.settings.frozen or self.listener_map or self._has_own_listeners):
-            problems.append(
-                f"{what}frozen = false: no component listens to this one. Let one listen through "
-                f"spacy-elmo.ElmoListener.v1, or set frozen = true."
+        is_heard = self.bilm.settings.frozen or self.listener_map or self._has_own_listeners
+        idle = [] if is_heard else ["frozen = false"]
+        if not self.tok2vec_listeners:
+            mix = self.mix.attrs["settings"]
+            idle += [f"mix.{n} = {getattr(mix, n)}" for n in ("dropout", "l2") if getattr(mix, n)]
+        for setting in idle:
+            warnings.warn(
+                f"The setting model.{setting} of the component '{self.name}' has no effect: no "
+                f"component listens to it, or only through spacy-elmo.ElmoListener.v1, which has a "
+                f"mix of its own.",
+                stacklevel=3,
             )
-        settings = self.mix.attrs["settings"]
-        for name in () if self.tok2vec_listeners else ("dropout", "l2"):
-            if value := getattr(settings, name):
-                problems.append(
-                    f"{what}mix.{name} = {value}: no spacy.Tok2VecListener.v1 learns from this "
-                    f"mix. A spacy-elmo.ElmoListener.v1 has a mix of its own, and such settings."
-                )
-        for problem in problems:
-            warnings.warn(problem, stacklevel=3)
 
     # Files
 
     def to_disk(self, path: Union[str, Path], *, exclude: Iterable[str] = ()) -> None:
         """Save the component, its weights included, and their card and licence beside it."""
-        if "model" in exclude:
-            super().to_disk(path, exclude=exclude)
-            return
-        self.set_up()
+        if "model" not in exclude:
+            self.set_up()
         super().to_disk(path, exclude=exclude)
-        for name in DOCUMENTS:
+        for name in DOCUMENTS if "model" not in exclude else ():
             (Path(path) / name).unlink(missing_ok=True)  # of other weights that were saved here
-        for name, text in self.bilm.card.documents.items():
-            (Path(path) / name).write_text(text, encoding="utf-8")
+            if text := self.bilm.card.documents.get(name):
+                (Path(path) / name).write_text(text, encoding="utf-8")
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """The component, its weights included."""

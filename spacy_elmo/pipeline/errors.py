@@ -26,9 +26,8 @@ def check_vectors(architecture: str, learned: int | None, docs: Sequence[Doc]) -
     if found != learned:
         raise ValueError(
             f"The model {architecture} has learned from static vectors of width {learned}, but "
-            f"those of the pipeline have {found}. Take the vectors along from the pipeline it was "
-            f"trained in: set initialize.vectors to that, or in Python make the new one with its "
-            f"vocabulary, as in spacy.blank('en', vocab=source.vocab)."
+            f"those of the pipeline have {found}. Set initialize.vectors to the pipeline it was "
+            f"trained in, or in Python share its vocabulary: spacy.blank('en', vocab=source.vocab)."
         )
 
 
@@ -43,29 +42,23 @@ def warn_of_language(
         weights: the setting.
         block: of the config that it is in.
     """
-    weights_lang = card.meta.get("lang")
-    if not lang or not weights_lang or lang == weights_lang or "xx" in (lang, weights_lang):
+    trained = card.meta.get("lang")
+    if not lang or not trained or lang == trained or "xx" in (lang, trained):
         return
-    here = known_names(lang)
     # A pipeline reads words as they stand, not their lemmas.
     known = [(name, each) for name, each in published().items() if each.lang == lang]
-    elsewhere = [name for name, each in known if not each.text.endswith("lemmas")]
-    advice = f"Set 'weights' in {block} to "
-    found = []
-    if here:
-        found.append(" or ".join(map(repr, here)))
-    else:
+    names = [name for name, each in known if not each.text.endswith("lemmas")]
+    options = list(map(repr, known_names(lang)))
+    if not options:
         if directory := in_repository(lang):
-            found.append(f"the directory {directory} of spacy-elmo's repository")
-        if elsewhere:
-            names = " or ".join(map(repr, elsewhere))
-            found.append(f"{names}, after `python -m spacy elmo download {elsewhere[0]}`")
-    train = f"a biLM of '{lang}', or train one with `python -m spacy elmo pretrain`"
-    advice += f"{', or to '.join(found) or train}."
+            options.append(f"the directory {directory} of spacy-elmo's repository")
+        options += [f"'{name}' (`python -m spacy elmo download {name}`)" for name in names]
+    advice = (
+        " or ".join(options) or f"a biLM of '{lang}', trained by `python -m spacy elmo pretrain`"
+    )
     warnings.warn(
         f"The pipeline's language is '{lang}', but the ELMo weights '{weights}' were trained on "
-        f"'{weights_lang}': they will be of little use. {advice}",
-        UserWarning,
+        f"'{trained}': they will be of little use. Set 'weights' in {block} to {advice}.",
         stacklevel=2,  # the callers' callers are decorators
     )
 
@@ -85,7 +78,6 @@ def warn_of_tokenizer(lang: str, own: str, card: Card, weights: object) -> None:
             f"The pipeline's tokenizer is '{own}', but the ELMo weights '{weights}' were trained "
             f"on the words of '{trained}'. For texts, set @tokenizers in [nlp.tokenizer] to that, "
             f"or take weights that were trained with the pipeline's tokenizer.",
-            UserWarning,
             stacklevel=2,  # the callers' callers are decorators
         )
 

@@ -108,11 +108,6 @@ def last_reading(doc: Doc, keys: Collection[str] | None = None) -> Reading | Non
     return next((readings[key] for key in reversed(readings) if keys is None or key in keys), None)
 
 
-def forget_readings(doc: Doc) -> None:
-    """Drop all readings of a Doc."""
-    _readings.pop(doc, None)
-
-
 def register() -> None:
     """Make the extensions known to spaCy, once in a process."""
     for kind in (Doc, Span, Token):
@@ -227,38 +222,22 @@ def get_layers(obj: Doc | Span | Token) -> Any:
     return layers[:, start] if isinstance(obj, Token) else layers[:, start:end]
 
 
-def remove_vectors(obj: Doc | Span | Token, value: Any) -> None:
-    """``doc._.elmo = None`` removes all that was read of a Doc; ``doc.tensor`` stays as it is.
+def remove(obj: Doc | Span | Token, value: Any) -> None:
+    """``doc._.elmo = None``, or ``elmo_layers``, removes all that was read of a Doc, as spaCy's
+    ``doc_cleaner`` does it; ``doc.tensor`` stays as it is.
 
     Raises:
         ValueError: another value, or no Doc.
     """
-    doc = _removed_from(obj, value)
-    forget_readings(doc)
-    for key in (CHECKSUM, LAYERS, VECTORS):
-        doc.user_data.pop(key, None)
-
-
-def remove_layers(obj: Doc | Span | Token, value: Any) -> None:
-    """``doc._.elmo_layers = None`` removes the layers, as spaCy's ``doc_cleaner`` does it.
-
-    Raises:
-        ValueError: another value, or no Doc.
-    """
-    doc = _removed_from(obj, value)
-    doc.user_data.pop(LAYERS, None)
-    if (reading := last_reading(doc)) is not None:
-        reading.layers = None
-
-
-def _removed_from(obj: Doc | Span | Token, value: Any) -> Doc:
     if value is not None or not isinstance(obj, Doc):
         raise ValueError(
-            "The extensions '._.elmo' and '._.elmo_layers' are written by the elmo component; they "
-            "cannot be set, only removed from a Doc: doc._.elmo = None, doc._.elmo_layers = None."
+            "The elmo component writes '._.elmo' and '._.elmo_layers': they cannot be set, only "
+            "removed from a Doc, doc._.elmo = None."
         )
-    return obj
+    _readings.pop(obj, None)
+    for key in (CHECKSUM, LAYERS, VECTORS):
+        obj.user_data.pop(key, None)
 
 
-EXTENSIONS = {"elmo": (get_elmo, remove_vectors), "elmo_layers": (get_layers, remove_layers)}
+EXTENSIONS = {"elmo": (get_elmo, remove), "elmo_layers": (get_layers, remove)}
 register()  # at import, so that unpickled pipelines and Docs have them too

@@ -104,7 +104,6 @@ SWITCHES = {
     "mallopt": r"\.mallopt\(",
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": r"environ\.setdefault",
     "PATH": r"environ\[.*\] = (?!=)",
-    "warnings.filterwarnings": r"^    warnings\.filterwarnings",  # not inside `catch_warnings`
     "nlp.max_length": r"\.max_length =",
     "torch.manual_seed": r"torch\.manual_seed\(",
     "torch.set_float32_matmul_precision": r"torch\.set_float32_matmul_precision\(",

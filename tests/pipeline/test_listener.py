@@ -463,13 +463,12 @@ def test_doc_cleaner_drops_layers(weights: Path, store: list[str]) -> None:
     start(nlp)
     doc = nlp(TEXT)
     assert doc._.elmo_layers.shape == (N_LAYERS, len(doc), WIDTH)
-    nlp.add_pipe("doc_cleaner", config={"attrs": {"_.elmo_layers": None}})
+    nlp.add_pipe("doc_cleaner", config={"attrs": {"tensor": None, "_.elmo": None}})
     cleaned = nlp(TEXT)
     assert tags(cleaned) == tags(doc)
-    assert not any("layers" in str(key) for key in cleaned.user_data)
+    assert not cleaned.user_data
     with pytest.raises(ValueError, match="has no ELMo layers"):
         cleaned._.elmo_layers  # noqa: B018
-    np.testing.assert_array_equal(cleaned._.elmo, doc._.elmo)
     nlp.remove_pipe("tagger")
     nlp(TEXT)  # where there are none, it has nothing to do
 
