@@ -25,12 +25,11 @@ import spacy
 from busy import busy_processes
 from inference import machine, read_docs
 
-from spacy_elmo.util import threads as chosen
-from spacy_elmo.util.processors import usable_processors
+from spacy_elmo.util.threads import VARIABLES, threads_for
 
 DEFAULT = "default"
 WAYS = ("text by text", "nlp.pipe")
-WARM_UP = 1.0  # seconds, in which the load is measured
+WARM_UP = 1.0  # seconds
 
 
 class Side:
@@ -42,7 +41,7 @@ class Side:
     """
 
     def __init__(self, threads: str, arguments: list[str]):
-        env = {name: x for name, x in os.environ.items() if name not in chosen.VARIABLES}
+        env = {name: x for name, x in os.environ.items() if name not in VARIABLES}
         if threads != DEFAULT:
             env["OMP_NUM_THREADS"] = threads
         command = [sys.executable, __file__, *arguments, "--serve"]
@@ -82,20 +81,13 @@ def read(nlp: spacy.Language, texts: list[str], way: str) -> int:
     return sum(len(doc) for doc in (nlp.pipe(texts) if way == "nlp.pipe" else map(nlp, texts)))
 
 
-def cost_of_choosing(text: str, weights: str) -> tuple[float, int]:
-    """Microseconds of processor time for one choice, and how many there are for a text."""
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": {"weights": weights}})
-    nlp(text)
-    choose, choices = chosen.choose_threads, []
-    chosen.choose_threads = lambda *args: choices.append(args) or choose(*args)  # type: ignore
-    nlp(text)
-    chosen.choose_threads = choose
+def cost_of_choosing() -> float:
+    """Microseconds of processor time for one choice."""
     n, started = 20_000, time.process_time()
     for _ in range(n):
-        with chosen.threads_for(0):
+        with threads_for(0):
             pass
-    return 1e6 * (time.process_time() - started) / n, len(choices)
+    return 1e6 * (time.process_time() - started) / n
 
 
 def main() -> None:
@@ -111,7 +103,7 @@ def main() -> None:
         serve(arguments)
         return
     print(f"{machine()}; load {os.getloadavg()[0]:.1f}; medians of {arguments.rounds} rounds\n")
-    n_busy = max(1, round(usable_processors()))
+    n_busy = len(os.sched_getaffinity(0))
     names = [DEFAULT, *arguments.threads]
     with ExitStack() as stack:
         sides = {name: Side(name, sys.argv[1:]) for name in names}
@@ -133,8 +125,7 @@ def main() -> None:
                     state = f"{n} busy processes" if n else "idle"
                     ratio = middle[0] / max(middle[1:])
                     print(f"| {state} | {way} | {cells} | {ratio:.2f} |", flush=True)
-    cost, choices = cost_of_choosing("They sat on the bank of the river.", arguments.weights)
-    print(f"\nA choice takes {cost:.0f} µs; there are {choices} for a text.")
+    print(f"\nA choice takes {cost_of_choosing():.0f} µs.")
 
 
 if __name__ == "__main__":
