@@ -183,7 +183,7 @@ def _replacing(path: Path) -> Iterator[Path]:
         new, old = place / path.name, path.parent / OLD.format(path.name)
         yield new
         for each in filter(Path.is_file, (new, *new.rglob("*"))):
-            with open(each, "rb+") as file:
+            with open(each, "rb+" if os.name == "nt" else "rb") as file:
                 os.fsync(file.fileno())
         with locked(path.parent):
             if path.is_dir():
