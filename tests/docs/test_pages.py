@@ -128,15 +128,6 @@ def test_similarity(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("options.json", "weights.hdf5"):
         Path(name).write_bytes((golden / name).read_bytes())
     Path("text.txt").write_text(PROSE, encoding="utf-8")
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    data = DocBin(docs=[nlp("The bank was closed.")], store_user_data=True).to_bytes()
-    [doc] = DocBin().from_bytes(data).get_docs(nlp.vocab)
-    page = (DOCS / "similarity.md").read_text(encoding="utf-8")
-    [snippet] = [content for _, language, content in blocks(page) if language == "python"]
-    exec(snippet, {"doc": doc})
-    assert doc.similarity(nlp("The bank was closed.")) > 0.99
-    monkeypatch.setattr("tests.docs.pages.exec", lambda *_: None, raising=False)
     run_page("similarity.md", monkeypatch)
     assert Path("my_weights", "statistics.safetensors").exists()
 

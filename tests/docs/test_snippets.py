@@ -88,7 +88,7 @@ def test_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_settings() -> None:
     """The settings with their defaults, all of them."""
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    [content] = [c for _, c in blocks(page) if "store_layers = false" in c]
+    [content] = [c for _, c in blocks(page) if "store = []" in c]
     config = Config().from_str(f"[components]\n\n{content}")
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
