@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from ..util.settings import Settings, above_zero, in_range, one_of
@@ -126,43 +127,43 @@ class BiLMConfig(Settings):
                 f"tables; the settings {missing} are missing."
             )
 
-    @property
+    @cached_property
     def n_filters(self) -> int:
         """Features of the char-CNN before its projection."""
         return sum(number for _, number in self.filters)
 
-    @property
+    @cached_property
     def max_width(self) -> int:
         """The widest filter of the char-CNN."""
         return max(width for width, _ in self.filters)
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Size 2P of a token's vector."""
         return 2 * self.projection_dim
 
-    @property
+    @cached_property
     def depth(self) -> int:
         """Layers that a token gets, L + 1: the token layer, and one of each LSTM layer."""
         return self.n_layers + 1
 
-    @property
+    @cached_property
     def projects_characters(self) -> bool:
         """True if the char-CNN ends in a projection (none where the sizes agree already)."""
         return self.token_encoder == "char_word_cnn" or self.n_filters != self.projection_dim
 
-    @property
+    @cached_property
     def projects_cells(self) -> bool:
         """True if the LSTMs project their cells (not where the sizes agree already)."""
         return self.projection_dim < self.dim
 
-    @property
+    @cached_property
     def layer_size(self) -> int:
         """Weights of an LSTM layer, of both directions."""
         P, D = self.projection_dim, self.dim
         return 2 * (4 * D * (2 * P + 1) + (D * P if self.projects_cells else 0))
 
-    @property
+    @cached_property
     def has_large_layers(self) -> bool:
         """True if threads that read one layer should share it, not each read all of it."""
         return self.layer_size > LARGE_LAYER

@@ -132,6 +132,8 @@ class OneDNNInference:
     ) -> None:
         """One direction, into ``out``, ``c_n`` (which has the cells at the start) and ``h_n``."""
         (N, P), (B, D) = x.shape, c_n.shape
+        times = torch.ops.mkldnn._linear_pointwise
+        plain: Any = (None, "none", [], "")
         # Products take the rows of later tokens, too, see `round_up`; what they make is not used.
         inputs = x.new_zeros(N + B, 2 * P, dtype=self.dtype)  # [x_t; h_{t-1}] of each token
         inputs[:N, :P] = x
@@ -140,7 +142,7 @@ class OneDNNInference:
         outputs = x.new_zeros(round_up(B, self.fewest_rows), D, dtype=self.dtype)
         for (start, size), (after, remaining) in pairwise([*steps, (N, 0)]):
             gates, n_rows = all_gates[:size], round_up(size, self.fewest_rows)  # (size, 4D)
-            product = _times(inputs[start : start + n_rows], self.weight[d])
+            product = times(inputs[start : start + n_rows], self.weight[d], *plain)
             torch.add(product[:size], self.bias[d], out=gates)
             i, f, g, o = gates.sigmoid_().split(D, dim=1)
             c = c_n[:size].mul_(f).addcmul_(i, g, value=2).sub_(i)
@@ -153,13 +155,8 @@ class OneDNNInference:
                 torch.neg(m, out=h)
             else:
                 outputs[:size] = m
-                h.copy_(_times(outputs[:n_rows], self.weight_hr[d])[:size])
+                h.copy_(times(outputs[:n_rows], self.weight_hr[d], *plain)[:size])
                 if self.proj_clip is not None:
                     h.clamp_(-self.proj_clip, self.proj_clip)
             inputs[after : after + remaining, P:] = h[:remaining]
             h_n[remaining:size] = h[remaining:]  # sentences that have ended
-
-
-def _times(a: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """``(M, n_out)`` of ``(M, n_in)`` and packed weights."""
-    return torch.ops.mkldnn._linear_pointwise(a, weight, None, "none", [], "")

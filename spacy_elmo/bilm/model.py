@@ -232,7 +232,8 @@ class BiLM(nn.Module):
         layers, ends = [packing.unpack(x, None if is_grad_enabled else block[0])], []
         for j, lstm in enumerate(self.parts()[1] if lstms is None else lstms):
             h, c = (s.expand(-1, n_sentences, -1)[:, packing.order] for s in (h0[j], c0[j]))
-            out, *end = lstm(drop_out(x, rate, self.generator), packing, h, c)
+            given = drop_out(x, rate, self.generator) if rate else x
+            out, *end = lstm(given, packing, h, c)
             # The skip is outside the recurrence: h_{t-1} and the state never contain it.
             x = out + x if j > 0 and config.use_skip_connections else out
             layers.append(packing.unpack(x, None if is_grad_enabled else block[j + 1]))

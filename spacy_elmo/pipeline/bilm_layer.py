@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict
+from functools import partial
 from threading import RLock
 from typing import Any, cast
 
@@ -90,7 +91,6 @@ class LazyBiLM(nn.Module):
         self._model: BiLM | None = None
         self._config: BiLMConfig | None = None
         self._card: Card | None = None
-        self._n_trainable: int | None = None  # topmost parts; None for all
         self._language_is_checked = False
         self._loading = RLock()
 
@@ -107,11 +107,6 @@ class LazyBiLM(nn.Module):
         if self._card is None:
             self._card = find_weights(self.settings.weights).card()
         return self._card
-
-    @property
-    def name(self) -> str:
-        """Of the weights, for messages."""
-        return str((self._card and self._card.meta.get("name")) or self.settings.weights)
 
     @property
     def is_loaded(self) -> bool:
@@ -139,7 +134,7 @@ class LazyBiLM(nn.Module):
         model.set_precision(self.settings.precision, self.settings.compiled)
         model.n_threads = self.settings.threads
         self._model = model.to(self.device)
-        self._set_requires_grad()
+        self.unfreeze_top(None)
 
     def _fitting(self, config: BiLMConfig) -> BiLMConfig:
         if self.settings.width not in (None, config.width):
@@ -170,21 +165,19 @@ class LazyBiLM(nn.Module):
                 warn_of_language(parts[0].doc.vocab.lang, self.card, self.settings.weights)
             state, n_words = self.state(), self.settings.batch_words
 
-            def read(some: Sequence[Sequence[str]]) -> list[torch.Tensor]:
-                return model.read(some, state, n_words, with_state=False)[0]
-
             if self.cache.is_on and not model.training:
                 version = weights_version(model), model.precision, rounding(self.device)
-                layers = self.cache.lookup(sentences, read, version)
+                read = partial(model.read, state=state, batch_words=n_words, with_state=False)
+                layers = self.cache.lookup(sentences, lambda some: read(some)[0], version)
             else:
-                layers = read(sentences)
+                layers, _ = model.read(sentences, state, n_words, with_state=False)
         # Popped as they are used: what was read together is freed with the last of its Docs.
         layers.reverse()
         return [self._in_rows(part, [layers.pop() for _ in part.windows]) for part in parts]
 
     def _in_rows(self, part: DocPart, layers: list[torch.Tensor]) -> torch.Tensor:
         """The layers of a part's windows in the rows of their tokens."""
-        is_whole = len(layers) == 1 and len(part.windows[0].tokens) == len(part)
+        is_whole = len(layers) == 1 and part.windows[0].rows == slice(0, len(part))
         if is_whole and layers[0].shape[1] == len(part) and not self.cache.is_on:
             return layers[0]  # no copy, unless they may be the cache's own
         shape = self.config.depth, len(part), self.config.width
@@ -201,7 +194,9 @@ class LazyBiLM(nn.Module):
     @property
     def is_trainable(self) -> bool:
         """Return whether any of the parameters is trained."""
-        return not self.settings.frozen and self._n_trainable != 0
+        if self.settings.frozen or self._model is None:
+            return not self.settings.frozen
+        return any(parameter.requires_grad for parameter in self._model.parameters())
 
     def unfreeze_top(self, n_parts: int | None) -> None:
         """Train the topmost parts of a biLM that is not frozen as a whole, and freeze the rest.
@@ -209,19 +204,11 @@ class LazyBiLM(nn.Module):
         Args:
             n_parts: how many: LSTM layers from the top, then the token encoder. None for all.
         """
-        if n_parts != self._n_trainable:
-            self._n_trainable = n_parts
-            self._set_requires_grad()
-
-    def _set_requires_grad(self) -> None:
-        if self._model is None:
-            return
-        self._model.requires_grad_(False)
-        if not self.settings.frozen:
-            parts = [*reversed(self._model.lstm), self._model.token_encoder]
-            for part in parts[: self._n_trainable]:
-                part.requires_grad_(True)
-        for parameter in self._model.parameters():
+        self.model.requires_grad_(False)
+        parts = [*reversed(self.model.lstm), self.model.token_encoder]
+        for part in () if self.settings.frozen else parts[:n_parts]:
+            part.requires_grad_(True)
+        for parameter in self.model.parameters():
             if not parameter.requires_grad:
                 parameter.grad = None  # with a gradient of zeros, too, an optimizer would move it
 
@@ -235,7 +222,7 @@ class LazyBiLM(nn.Module):
     def anew(self) -> LazyBiLM:
         """One with the same settings, not loaded."""
         new = LazyBiLM(self.settings)
-        new.device, new._n_trainable = self.device, self._n_trainable
+        new.device = self.device
         new._language_is_checked = self._language_is_checked
         return new
 
@@ -251,13 +238,11 @@ class LazyBiLM(nn.Module):
         return new
 
     def __reduce__(self) -> Any:
-        return _unpickle, (self.settings, self._language_is_checked, serialize(self))
+        return _unpickle, (self.settings, serialize(self))
 
 
-def _unpickle(settings: BiLMSettings, language_is_checked: bool, data: bytes) -> LazyBiLM:
-    bilm = deserialize(LazyBiLM(settings), data)
-    bilm._language_is_checked = language_is_checked
-    return bilm
+def _unpickle(settings: BiLMSettings, data: bytes) -> LazyBiLM:
+    return deserialize(LazyBiLM(settings), data)
 
 
 def serialize(bilm: LazyBiLM) -> bytes:
@@ -387,12 +372,6 @@ class BiLMShim(PyTorchShim):
         self.bilm.cache = LayerCache(settings.cache_mb, settings.cache_half)
         self.bilm.to(self.bilm.device)
 
-    def copy(self) -> BiLMShim:
+    def __deepcopy__(self, memo: dict[int, Any]) -> BiLMShim:
         """A shim of its own, whose parameters an optimizer does not take for this one's."""
         return BiLMShim(deepcopy(self.bilm))
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> BiLMShim:
-        return self.copy()
-
-    def __reduce__(self) -> Any:
-        return BiLMShim, (self.bilm,)

@@ -140,7 +140,7 @@ class Elmo(Tok2Vec):
     @property
     def bilm(self) -> LazyBiLM:
         """The biLM with its settings."""
-        return self._shim.bilm
+        return self.model.get_ref("bilm").shims[0].bilm  # type: ignore[attr-defined]
 
     @property
     def mix(self) -> Any:
@@ -281,7 +281,7 @@ class Elmo(Tok2Vec):
                 if part.start == 0:
                     readings.append(self._start_reading(part, own, vectors))
                 reading = readings[-1]
-                if not part.is_whole:
+                if len(part) < len(part.doc):
                     reading.vectors[part.start : part.end] = vectors
                     if reading.layers is not None:
                         reading.layers[:, part.start : part.end] = own
@@ -300,7 +300,7 @@ class Elmo(Tok2Vec):
         reading = Reading(token_ends(part.doc), compared=compared, source=LearnedFrom(self.bilm))
         with_layers = self._has_own_listeners or "layers" in self.store
         xp: Any = get_array_module(layers)
-        if part.is_whole:
+        if len(part) == len(part.doc):
             reading.vectors = vectors
             # A copy if they are part of a batch's, all of which would stay in memory.
             reading.layers = xp.ascontiguousarray(layers) if with_layers else None

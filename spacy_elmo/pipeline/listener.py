@@ -163,11 +163,12 @@ class LearnedFrom:
 
     def facts(self) -> dict[str, str]:
         """Name and hash of the biLM, hash of the mix; no hash before the weights are loaded."""
-        facts = {"name": self.bilm.name, "bilm": "", "mix": ""}
-        if self.bilm.is_loaded:
-            facts["bilm"] = fingerprint(self.bilm.model)
-            facts["mix"] = "" if self.mix is None else _hash_mix(self.mix)
-        return facts
+        bilm = self.bilm
+        if not bilm.is_loaded:
+            return {"name": "", "bilm": "", "mix": ""}
+        name = str(bilm.card.meta.get("name") or bilm.settings.weights)
+        mix = "" if self.mix is None else _hash_mix(self.mix)
+        return {"name": name, "bilm": fingerprint(bilm.model), "mix": mix}
 
     def __reduce__(self) -> Any:
         return dict, (self.facts(),)

@@ -124,11 +124,7 @@ def set_up(model: MixModel, depth: int, width: int) -> None:
     """Give the mix its parameters for layers ``(depth, n_tokens, width)``, unless it has them."""
     settings: MixSettings = model.attrs["settings"]
     if isinstance(settings.layers, int) and settings.layers >= depth:
-        raise settings.error(
-            "layers",
-            f"the layers of this biLM are numbered from 0, the token layer, to {depth - 1}, the "
-            f"top",
-        )
+        raise settings.error("layers", f"this biLM has layers from 0 (tokens) to {depth - 1}")
     if model.has_param("w"):
         return
     model.set_dim("nO", width, force=True)
@@ -138,7 +134,7 @@ def set_up(model: MixModel, depth: int, width: int) -> None:
     if len(weights) != depth:
         raise ValueError(
             f"The mix's setting initial_weights has {len(weights)} weights, but the biLM has "
-            f"{depth} layers (the token layer included). Give one for each, or null."
+            f"{depth} layers with the token layer: give one for each, or null."
         )
     for name, values in (("w", weights), ("gamma", [settings.gamma])):
         model.set_param(name, model.ops.asarray1f(values))
@@ -154,17 +150,12 @@ def check_parameters(model: MixModel, depth: int) -> None:
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
     are_floats = w.dtype.kind == gamma.dtype.kind == "f"
-    if not (are_floats and w.shape == (depth,) and gamma.shape == (1,)):
+    fit = are_floats and w.shape == (depth,) and gamma.shape == (1,)
+    if not (fit and model.ops.xp.isfinite(w).all() and (abs(gamma) <= MAX_GAMMA).all()):
         raise ValueError(
-            f"A mix of ELMo's layers has parameters of the shapes {w.shape} and {gamma.shape}, but "
-            f"the biLM has {depth} layers (the token layer included), and gamma is one number: "
-            f"the saved pipeline is damaged, or its biLM was replaced."
-        )
-    if not (model.ops.xp.isfinite(w).all() and (abs(gamma) <= MAX_GAMMA).all()):
-        raise ValueError(
-            f"A mix of ELMo's layers has weights {w.tolist()} and gamma {gamma.tolist()}, not all "
-            f"of them finite, or a gamma of more than {MAX_GAMMA:,.0f}: the training diverged, or "
-            f"the saved pipeline is damaged."
+            f"A mix has weights {w.tolist()} and gamma {gamma.tolist()}: expected {depth} finite "
+            f"ones, for the biLM's layers, and one gamma of at most {MAX_GAMMA:,.0f}. The training "
+            f"diverged, the saved pipeline is damaged, or its biLM was replaced."
         )
 
 

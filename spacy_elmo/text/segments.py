@@ -103,24 +103,13 @@ class Window(NamedTuple):
 
     Attributes:
         words: what it reads.
-        tokens: indices of the words that get their vectors from here, in their `DocPart`.
-        first: index in ``words`` of the first of these; the others follow it.
+        used: those of them that get their vectors from here.
+        rows: their tokens in the `DocPart`; a slice, which is faster, if these have no gaps.
     """
 
     words: list[str]
-    tokens: np.ndarray
-    first: int
-
-    @property
-    def used(self) -> slice:
-        """The words that get their vectors from here."""
-        return slice(self.first, self.first + len(self.tokens))
-
-    @property
-    def rows(self) -> slice | np.ndarray:
-        """Their tokens in the part, as a slice if these have no gaps, which is faster."""
-        first, last = int(self.tokens[0]), int(self.tokens[-1])
-        return slice(first, last + 1) if last - first < len(self.tokens) else self.tokens
+    used: slice
+    rows: slice | np.ndarray
 
 
 @dataclass(frozen=True)
@@ -142,10 +131,6 @@ class DocPart:
 
     def __len__(self) -> int:
         return self.end - self.start
-
-    @property
-    def is_whole(self) -> bool:
-        return len(self) == len(self.doc)
 
 
 def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterator[DocPart]:
@@ -171,11 +156,12 @@ def doc_parts(doc: Doc, segments: str, max_words: int, n_tokens: int) -> Iterato
     part: list[Window] = []
     for start, end in bounds:
         for (first, last), (used, used_end) in windows(end - start, max_words):
-            rows = tokens[start + used : start + used_end]
-            part.append(
-                Window(words[start + first : start + last], rows - part_start, used - first)
-            )
-            part_end = int(rows[-1]) + 1
+            rows: Any = tokens[start + used : start + used_end] - part_start
+            part_end = part_start + int(rows[-1]) + 1
+            if rows[-1] - rows[0] < len(rows):
+                rows = slice(int(rows[0]), part_end - part_start)
+            own = slice(used - first, used_end - first)
+            part.append(Window(words[start + first : start + last], own, rows))
             if part_end - part_start >= n_tokens:
                 yield DocPart(doc, part_start, part_end, part, sentences)
                 part_start, part = part_end, []
