@@ -8,7 +8,7 @@ The steps are those of the project's workflow `language`: its scripts read the d
 biLM and make the configs of the tasks, which have the same sentences, seed and steps in each arm:
 
     nothing          `spacy init config`
-    static floret    … with floret vectors of the same text
+    static floret    … with floret vectors of the same text (`pip install floret`)
     spacy pretrain   … whose tok2vec `spacy pretrain` has trained on it, for as long as the biLM
     ELMo             … after `elmo add`
 
