@@ -279,15 +279,17 @@ class BiLM(nn.Module):
             what you keep or save of them.
         """
         h, c = self.initial_state() if state is None else state
-        distinct = dict.fromkeys(map(tuple, sentences))
+        keys = list(map(tuple, sentences))
+        rows = {words: row for row, words in enumerate(dict.fromkeys(keys))}
         are_copies_equal = h.shape[2] == 1 and not (self.training and self.dropout)
-        if are_copies_equal and len(distinct) < len(sentences):
-            layers, ends = self.read(list(distinct), (h, c), batch_words, with_state)
-            rows = dict(zip(distinct, range(len(distinct)), strict=True))
-            index = [rows[tuple(words)] for words in sentences]
+        if are_copies_equal and len(rows) < len(keys):
+            layers, ends = self.read(list(rows), (h, c), batch_words, with_state)
+            index = [rows[words] for words in keys]
             if ends is not None:
                 ends = ends[0][:, :, index], ends[1][:, :, index]
-            return [layers[row].clone() for row in index], ends
+            first = {row: i for i, row in reversed(list(enumerate(index)))}
+            parts = ((i, first[row], layers[row]) for i, row in enumerate(index))
+            return [part if i == j else part.clone() for i, j, part in parts], ends
         indexed = IndexedSentences(sentences)
         if torch.is_grad_enabled() or self.training:
             types = self.encode(indexed.types)
