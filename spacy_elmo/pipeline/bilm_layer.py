@@ -177,7 +177,8 @@ class LazyBiLM(nn.Module):
 
     def _in_rows(self, part: DocPart, layers: list[torch.Tensor]) -> torch.Tensor:
         """The layers of a part's windows in the rows of their tokens."""
-        is_whole = len(layers) == 1 and part.windows[0].rows == slice(0, len(part))
+        rows = part.windows[0].rows if len(layers) == 1 else None
+        is_whole = isinstance(rows, slice) and rows == slice(0, len(part))
         if is_whole and layers[0].shape[1] == len(part) and not self.cache.is_on:
             return layers[0]  # no copy, unless they may be the cache's own
         shape = self.config.depth, len(part), self.config.width

@@ -446,7 +446,7 @@ def test_a_pass_is_as_large_as_its_setting(weights, monkeypatch, batch_words, n_
         return original(self, types, tokens, *args)
 
     monkeypatch.setattr(type(bilm), "forward", note)
-    list(nlp.pipe(["a b c d e f g h"] * 100, batch_size=1000))
+    list(nlp.pipe([f"a b c d e f g {i}" for i in range(100)], batch_size=1000))
     assert sum(sizes) == 1000  # with the boundaries
     assert len(sizes) == n_passes
     assert max(sizes) < 1.5 * batch_words

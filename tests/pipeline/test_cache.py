@@ -55,11 +55,16 @@ def cache_of(nlp: Language, name: str = "elmo") -> LayerCache:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """Every sentence that the biLM reads from now on."""
     sentences: list[tuple[str, ...]] = []
-    original = BiLM.read
+    original, inside = BiLM.read, []
 
     def note(self: BiLM, given: Any, *arguments: Any, **settings: Any) -> Any:
-        sentences.extend(tuple(sentence) for sentence in given)
-        return original(self, given, *arguments, **settings)
+        if not inside:  # it reads the distinct ones by itself
+            sentences.extend(tuple(sentence) for sentence in given)
+        inside.append(self)
+        try:
+            return original(self, given, *arguments, **settings)
+        finally:
+            inside.pop()
 
     monkeypatch.setattr(BiLM, "read", note)
     return sentences

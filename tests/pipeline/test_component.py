@@ -229,7 +229,7 @@ WARNS = r"language is '{}'.*trained on 'en'.*'weights' in the elmo model's block
 
 def test_another_language_warns_once(weights):
     nlp = make_nlp(weights, "is")
-    advice = "a biLM of 'is', or train one .*pretrain"
+    advice = "a biLM of 'is', trained by .*pretrain"
     with pytest.warns(UserWarning, match=WARNS.format("is", advice)) as caught:
         nlp("Die Bank.")
         nlp("Die Bank am Fluss.")
@@ -246,17 +246,19 @@ def test_the_warning_names_weights_of_the_language(weights, tmp_path, monkeypatc
             make_nlp(weights, lang)("a")
         return str(caught[0].message)
 
-    assert warned("la").endswith("'nlpl_203', after `python -m spacy elmo download nlpl_203`.")
-    assert "to 'nlpl_211' or 'nlpl_217' or" in warned("nb")  # 'nlpl_210' reads lemmas
+    assert warned("la").endswith("'nlpl_203' (`python -m spacy elmo download nlpl_203`).")
+    assert "to 'nlpl_211' (`python -m spacy elmo download nlpl_211`) or 'nlpl_217'" in warned(
+        "nb"
+    )  # 'nlpl_210' reads lemmas
     directory = Path(__file__).parents[2] / "project/weights/hu_sm"
     assert directory.is_dir()
     assert warned("hu").endswith(
         "to the directory project/weights/hu_sm of spacy-elmo's repository."
     )
     repository = "the directory project/weights/de_sm of spacy-elmo's repository"
-    assert f"{repository}, or to 'nlpl_201', after `python -m" in warned("de")
+    assert f"{repository} or 'nlpl_201' (`python -m" in warned("de")
     monkeypatch.setattr(about, "__uri__", "https://example.org/spacy-elmo")
-    assert "'de_sm' or 'nlpl_201', after `python -m spacy elmo download de_sm`." in warned("de")
+    assert "to 'de_sm' (`python -m spacy elmo download de_sm`) or 'nlpl_201' (" in warned("de")
     for name, lang in (("my_german", "de"), ("damaged", "de"), ("other", "la")):
         write_weights(tmp_path / name, card=Card({**CARD.meta, "lang": lang}))
     (tmp_path / "damaged" / "meta.json").write_text("{")
@@ -396,12 +398,11 @@ def test_two_processes_after_the_parent_used_threads(weights, tmp_path, method):
     assert (out, err, process.returncode) == ("well\n", "", 0)
 
 
-
 def test_a_prediction_changes_nothing_that_is_saved(weights):
     nlp = make_nlp(weights)
-    before = nlp.to_bytes()
+    before = nlp.to_bytes(exclude=["vocab"])
     nlp("The bank lent us money.")
-    assert nlp.to_bytes() == before
+    assert nlp.to_bytes(exclude=["vocab"]) == before
     assert nlp.get_pipe("elmo").model.get_dim("nO") == WIDTH
 
 

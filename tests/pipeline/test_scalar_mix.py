@@ -82,13 +82,10 @@ def test_one_layer(layers, index):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"layers": "bottom"}, r"layers is 'bottom'; give \"all\", \"top\", or the index"),
-        ({"layers": -1}, "layers is -1; give"),
-        ({"layers": True}, "layers is True; expected int or str"),
-        (
-            {"layers": 3},
-            "layers is 3; this biLM has layers from 0 .* to 2",
-        ),
+        ({"layers": "bottom"}, "layers is 'bottom'; it must be 'all' or 'top' or"),
+        ({"layers": -1}, "layers is -1; it must be 'all' or 'top' or"),
+        ({"layers": True}, "layers is True; it must be 'all' or 'top' or"),
+        ({"layers": 3}, r"layers is 3; this biLM has layers from 0 \(tokens\) to 2"),
         ({"layers": "top", "initial_weights": W}, 'no effect, because layers = "top"'),
     ],
 )

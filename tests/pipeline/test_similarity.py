@@ -71,10 +71,8 @@ def test_tokens(nlp):
 
 def test_docs_and_spans(nlp):
     doc = nlp(TEXT)
-    comparison = nlp.get_pipe("elmo").bilm.comparison
-    frequency = dict(
-        zip(comparison.statistics.words, comparison.statistics.frequencies, strict=True)
-    )
+    statistics = nlp.get_pipe("elmo").bilm.statistics
+    frequency = dict(zip(statistics.words, statistics.frequencies, strict=True))
     assert frequency["The"] > 0 and "!" not in frequency
     words = [token for token in doc if not token.is_space]
     rarity = [3e-4 / (3e-4 + frequency.get(token.text, 0)) for token in words]
