@@ -467,7 +467,7 @@ def test_beside_tok2vecs(weights: Path, place: str) -> None:
 
 def test_the_wrong_width_of_one_that_names_nobody(weights: Path) -> None:
     nlp = make_pipeline(weights, {**LISTENER, "upstream": "*", "width": 8})
-    with pytest.raises(ValueError, match=rf"width = 8.*Set it to {WIDTH}, or its upstream = '\*' to"):
+    with pytest.raises(ValueError, match=rf"width = 8.*Set it to {WIDTH}, or its upstream = '\*'"):
         nlp.initialize(lambda: make_examples(nlp))
 
 

@@ -1,6 +1,7 @@
 import pickle
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from spacy.cli.train import train
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
-from thinc.api import Adam, Config
+from thinc.api import SGD, Adam, Config
 
 from .helpers import CONFIG as BILM
 from .helpers import (
@@ -407,3 +408,33 @@ def test_spacy_train(own_weights, tmp_path, capsys, frozen):
 def write(tmp_path, text):
     (tmp_path / "base.cfg").write_text(text)
     return tmp_path / "base.cfg"
+
+
+def test_gradients_of_the_biLM_are_clipped(weights: Path) -> None:
+    nlp = make_pipeline(weights, frozen=False)
+    examples, _ = start(nlp)
+    step(nlp, examples, Adam(0.01))  # the second step has gradients of all parts
+    moved = {}
+    for clip in (0.0, 1e-4):
+        before = numbers(nlp.get_pipe("elmo").model)
+        step(nlp, examples, SGD(1.0, grad_clip=clip))
+        after = numbers(nlp.get_pipe("elmo").model)
+        moved[clip] = [float(np.linalg.norm(after[name] - before[name])) for name in before]
+    assert max(moved[0.0]) > 1e-3
+    assert 0.5e-4 < max(moved[1e-4]) < 1.5e-4
+
+
+def test_docs_that_no_listener_learned_from(weights: Path) -> None:
+    """The biLM gets the gradients of the others alone."""
+    found = []
+    for n_read in (8, 3):
+        nlp = make_pipeline(weights, {"@architectures": "spacy-elmo.ElmoListener.v1"}, frozen=False)
+        examples, _ = start(nlp)
+        elmo = nlp.get_pipe("elmo")
+        elmo.update(examples[:n_read], losses={})
+        nlp.get_pipe("tagger").update(examples[:3], losses={})
+        elmo.batch.finish()
+        found.append([p.grad.numpy().copy() for p in elmo.bilm.model.parameters()])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    assert any(gradient.any() for gradient in found[0])

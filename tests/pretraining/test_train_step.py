@@ -15,7 +15,7 @@ from spacy_elmo.pretraining.run.checkpoint import TrainingProgress
 from spacy_elmo.pretraining.run.distributed import ProcessGroup
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.pretraining.train_step import TrainState, train_step
+from spacy_elmo.pretraining.train_step import BiLMLoss, TrainState, train_step
 
 from .helpers import SENTENCES, make_block, make_config, make_model, make_vocab, prose, write_text
 
@@ -49,6 +49,18 @@ def gradients(
 def assert_same(one: list[torch.Tensor], other: list[torch.Tensor]) -> None:
     for a, b in zip(one, other, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-7)
+
+
+def test_dropout_before_the_head() -> None:
+    """Also where the biLM itself drops nothing out; never in an evaluation of the loss without."""
+    model, head = make_model(len(VOCAB))
+    batch, losses = BLOCK.batch(ALL), {}
+    for rate in (0.0, 0.5):
+        loss = BiLMLoss(model.eval(), head, rate)
+        loss.generator = torch.Generator().manual_seed(0)
+        losses[rate] = [float(loss(batch, None)) for _ in range(2)]
+    assert losses[0.0][0] == losses[0.0][1]
+    assert len({losses[0.0][0], *losses[0.5]}) == 3  # other numbers are dropped each time
 
 
 @pytest.mark.parametrize("cuts", [[5], [1], [2, 3, 9]])
