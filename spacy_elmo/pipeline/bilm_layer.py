@@ -27,7 +27,7 @@ from torch import nn
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM, State, weights_version
-from ..bilm.torch_precision import rounding
+from ..bilm.torch_precision import rounding, without_tf32
 from ..text.segments import DocPart, doc_parts
 from ..util.threads import threads_for
 from ..weights import native
@@ -322,7 +322,7 @@ class BiLMShim(PyTorchShim):
             if learned:  # not whitespace alone
                 outputs, gradients = zip(*learned, strict=True)
                 work = n_windows * self.bilm.config.layer_size
-                with threads_for(work, self.bilm.settings.threads):
+                with threads_for(work, self.bilm.settings.threads), without_tf32(self.device):
                     torch.autograd.backward(outputs, gradients)
 
         return [each.detach() for each in layers], backprop

@@ -43,9 +43,9 @@ class BiLMSettings(Settings):
         compiled: compute the LSTM layers on a CPU with a kernel that is compiled at its first use
             on a machine, which takes a minute, a C++ compiler, the extra ``[compile]`` and AVX-512.
             Where one of these is missing, warn and compute without it.
-        threads: how many threads the biLM computes on; null to choose, by the work and by the
-            processors that are free, unless OMP_NUM_THREADS, MKL_NUM_THREADS or
-            `torch.set_num_threads` have chosen. A forked process computes on one.
+        threads: how many threads the biLM computes on; null for OMP_NUM_THREADS or
+            MKL_NUM_THREADS if one is set, else one for small products and PyTorch's number for
+            large ones; ``nlp.pipe`` divides texts among threads. A worker process takes one.
 
     Raises:
         ValueError: a setting is out of range, or has no effect with the others.

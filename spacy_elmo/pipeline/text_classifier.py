@@ -15,7 +15,7 @@ from thinc.types import Floats1d, Floats2d
 from ..weights.statistics import MIN_FREQUENCY, Statistics, look_up
 from .bilm_layer import BiLMShim
 from .errors import check_vectors
-from .listener import ElmoListener
+from .listener import LearnedFrom
 from .similarity import RARITY
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -135,18 +135,14 @@ def find_statistics(tok2vec: Model) -> Statistics:
     """
     nodes: list[Any] = list(tok2vec.walk())
     found = [shim.bilm for node in nodes for shim in node.shims if isinstance(shim, BiLMShim)]
-    found += [node.source.bilm for node in nodes if isinstance(node, ElmoListener) and node.source]
-    if not found:
+    sources = [getattr(node, "source", None) for node in nodes]
+    found += [source.bilm for source in sources if isinstance(source, LearnedFrom)]
+    _ = [bilm.model for bilm in found[-1:]]  # loaded
+    if not found or found[-1].statistics is None:
         raise ValueError(
-            "The model spacy-elmo.TextCatLinear.v1 finds no biLM, whose words' frequencies it "
-            "needs. Let its 'tok2vec' be a spacy-elmo.ElmoListener.v1, or have one."
-        )
-    _ = found[-1].model  # loaded
-    if found[-1].statistics is None:
-        raise ValueError(
-            f"The model spacy-elmo.TextCatLinear.v1 needs the frequencies of words, and the "
-            f"weights '{found[-1].settings.weights}' have no statistics. Add some: `python -m "
-            f"spacy elmo convert … --statistics`."
+            "The model spacy-elmo.TextCatLinear.v1 needs the frequencies of words, from the "
+            "statistics of a biLM. Let its 'tok2vec' have a spacy-elmo.ElmoListener.v1 of weights "
+            "with statistics; `python -m spacy elmo convert … --statistics` adds some."
         )
     return found[-1].statistics
 

@@ -230,9 +230,9 @@ def test_what_is_missing(weights: Path, tmp_path: Path) -> None:
         nlp = make_nlp(bare)
         nlp.vocab.vectors = Vectors()
         train(nlp)
-    with pytest.raises(ValueError, match=r"have no statistics.*--statistics"):
+    with pytest.raises(ValueError, match=r"needs the frequencies .*--statistics"):
         train(make_nlp(bare, include_static_vectors=False))
-    with pytest.raises(ValueError, match=r"finds no biLM.*ElmoListener"):
+    with pytest.raises(ValueError, match=r"needs the frequencies .*ElmoListener"):
         train(make_nlp(weights, tok2vec=EMBEDDING))
 
 
