@@ -45,7 +45,7 @@ def make_nlp(weights: str) -> Language:
     model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": weights}
     nlp.add_pipe("elmo", config={"model": model, "store": ["layers"], "vectors": "elmo"})
     nlp("Load the weights.")
-    if nlp.get_pipe("elmo").bilm.comparison is None:
+    if nlp.get_pipe("elmo").bilm.statistics is None:
         raise SystemExit(f"'{weights}' has no statistics: elmo convert --statistics adds them")
     return nlp
 

@@ -101,7 +101,7 @@ def main() -> None:
     for n in arguments.threads:
         elmo = spacy.blank("en").add_pipe("elmo", config={"model": {**model, "threads": n}})
         list(elmo.pipe(docs[:200]))  # PyTorch's own start
-        components[n], bilms[n] = elmo, elmo.model.get_ref("bilm").shims[0].bilm
+        components[n], bilms[n] = elmo, elmo.model.get_ref("bilm").shims[0].bilm.model
     for _ in range(arguments.runs):
         for n, elmo in components.items():
             bilms[n].word_cache.clear()

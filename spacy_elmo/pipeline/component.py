@@ -13,6 +13,7 @@ from weakref import ref
 import numpy as np
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
+from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
@@ -20,6 +21,7 @@ from thinc.api import Model, Optimizer, get_array_module
 from thinc.types import Floats2d
 
 from ..bilm.torch_precision import rounding
+from ..text.readers import BY_RULES
 from ..text.segments import DocPart, chunks, doc_parts
 from ..util.settings import check_choice
 from ..util.threads import results_ahead, steady_threads
@@ -77,7 +79,9 @@ def make_elmo(
     warn_of_others()
     elmo = Elmo(nlp.vocab, model, name, store=store, vectors=vectors)
     own, default = nlp.config["nlp"]["tokenizer"], type(nlp).default_config["nlp"]["tokenizer"]
-    if own["@tokenizers"] == default["@tokenizers"]:  # another may make the words of the weights
+    # Another one may make the words of the weights; a config is not there yet while it is read.
+    is_default = isinstance(nlp.tokenizer, Tokenizer) == (default["@tokenizers"] == BY_RULES)
+    if is_default and own["@tokenizers"] == default["@tokenizers"]:
         elmo.tokenizer = own["@tokenizers"]
     return elmo
 

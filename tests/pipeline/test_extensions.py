@@ -197,7 +197,7 @@ def test_extensions_of_others(weights):
         assert make_nlp(weights)("a")._.elmo.shape == (WIDTH,)
     Token.set_extension("surprisal", getter=len, force=True)
     try:
-        with pytest.raises(ValueError, match=r"Token\._\.surprisal is another"):
+        with pytest.raises(ValueError, match=r"An extension of yours writes Token\._\.surprisal"):
             spacy.blank("en").add_pipe("elmo_surprisal")
     finally:
         Token.set_extension("surprisal", default=None, force=True)

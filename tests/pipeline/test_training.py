@@ -313,7 +313,7 @@ def test_a_listener_of_another_width(weights):
     nlp = make_nlp(weights)
     nlp.add_pipe("tagger", config=tagger_config({**LISTENER, "width": 96}))
     examples = make_examples(nlp)
-    with pytest.raises(ValueError, match=rf"'tagger'.* width = 96.*'elmo'.* {WIDTH}-dim"):
+    with pytest.raises(ValueError, match=rf"'tagger'.* width = 96.*'elmo'.* {WIDTH} dim"):
         nlp.initialize(lambda: examples)
 
 
@@ -323,7 +323,7 @@ def test_a_listener_of_another_width_to_one_that_is_not_initialized(weights):
     examples = make_examples(nlp)
     with nlp.select_pipes(disable="elmo"):
         nlp.initialize(lambda: examples)
-    with pytest.raises(ValueError, match=rf"'tagger'.* width = 20.* {WIDTH}-dim"):
+    with pytest.raises(ValueError, match=rf"'tagger'.* width = 20.* {WIDTH} dim"):
         nlp.update(examples, exclude=["elmo"], annotates=["elmo"])
 
 

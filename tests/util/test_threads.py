@@ -258,7 +258,7 @@ def test_a_pass_has_threads_for_its_own_work(monkeypatch: pytest.MonkeyPatch) ->
     with torch.no_grad():
         for sentences in batches:
             model.read(sentences)
-        monkeypatch.setattr(BiLMConfig, "has_large_layers", True)
+        monkeypatch.setitem(vars(model.config), "has_large_layers", True)
         for sentences in batches:
             model.read(sentences)
     assert seen == [1, N, 1, 1, 1, 1, 1, N, 1]
