@@ -19,7 +19,7 @@ from ..pipeline.component import Elmo, tokens_at_once
 from ..pipeline.listener import ElmoListener
 from ..pipeline.mixes import name_in
 from ..pipeline.pipeline_parts import list_components, model_nodes
-from ..pipeline.readings import LAYERS, VECTORS, Reading
+from ..pipeline.readings import ENDS, LAYERS, VECTORS, Reading, token_ends
 from ..text.readers import StoredDocs, blank_pipeline
 from ..text.segments import chunks, sentence_bounds
 from ..text.split_text import memory_zone
@@ -253,6 +253,7 @@ class Encoder(Settings):
     def _store(self, doc: Doc, vectors: np.ndarray) -> None:
         """Put the vectors on a Doc: ``._.elmo``, or ``._.elmo_layers`` if these are all layers."""
         doc._.elmo = None  # of the component that has read the Doc of the corpus, if any
+        doc.user_data[ENDS] = token_ends(doc)
         if self.layers == "all":
             doc.user_data[LAYERS] = np.ascontiguousarray(np.moveaxis(vectors, 0, 1))
         else:

@@ -67,11 +67,11 @@ def ConsoleLogger(
         elif mixes_path is not None:
             mixes_path.parent.mkdir(parents=True, exist_ok=True)
         log, finish = spacy_logger(nlp, stdout, stderr)
-        shims = _shims(pipe for _, pipe in nlp.components)
+        bilms = _bilms(pipe for _, pipe in nlp.components)
         before = {"hits": 0, "misses": 0}
 
         def log_step(info: Optional[Dict[str, Any]]) -> None:
-            caches = _caches(shims)
+            caches = _caches(bilms)
             for cache in caches:
                 cache.begin()  # frozen_components are not updated, so theirs would stay off
             log(info)
@@ -99,10 +99,11 @@ def ConsoleLogger(
             finish()
             if isinstance(stdout, io.TextIOWrapper):
                 stdout.reconfigure(errors=errors)
-            for cache in _caches(shims):
+            for cache in _caches(bilms):
                 cache.clear()
-            for shim in shims:
-                shim.unfreeze_top(None)  # ends gradual unfreezing
+            for bilm in bilms:
+                if bilm.is_loaded and not bilm.settings.frozen:
+                    bilm.unfreeze_top(None)  # ends gradual unfreezing
 
         return log_step, finalize
 
@@ -141,19 +142,19 @@ def gradual_unfreezing(
     UnfreezingSettings(every, unit, first)
 
     def unfreeze(nlp: Language, progress: Dict[str, Any]) -> None:
-        for shim in _unfreezable(nlp, component):
-            shim.unfreeze_top(first + progress[unit] // every)
+        for bilm in _unfreezable(nlp, component):
+            bilm.unfreeze_top(first + progress[unit] // every)
 
     return unfreeze
 
 
 def _unfreezable(nlp: Language, component: str) -> List[LazyBiLM]:
     """The biLMs in a component that a training can unfreeze."""
-    shims = _shims([dict(nlp.components).get(component)])
+    bilms = _bilms([dict(nlp.components).get(component)])
     problem = ""
-    if not shims:
+    if not bilms:
         problem = f"has no biLM. {list_components(nlp)}"
-    elif all(shim.settings.frozen for shim in shims):
+    elif all(bilm.settings.frozen for bilm in bilms):
         problem = "has a frozen biLM; set frozen = false in its model, or remove the callback."
     elif component in nlp.config["training"].get("frozen_components", ()):
         problem = "is one of the frozen_components of the training; take it off them."
@@ -162,18 +163,18 @@ def _unfreezable(nlp: Language, component: str) -> List[LazyBiLM]:
             f"The callback spacy-elmo.gradual_unfreezing.v1 cannot unfreeze the component "
             f"'{component}', which {problem}"
         )
-    return shims
+    return bilms
 
 
-def _shims(pipes: Iterable[Any]) -> List[LazyBiLM]:
+def _bilms(pipes: Iterable[Any]) -> List[LazyBiLM]:
     """The biLMs in components."""
     nodes = [node for pipe in pipes for node in model_nodes(pipe, Model)]
     return [shim.bilm for node in nodes for shim in node.shims if isinstance(shim, BiLMShim)]
 
 
-def _caches(shims: List[LazyBiLM]) -> List[LayerCache]:
+def _caches(bilms: List[LazyBiLM]) -> List[LayerCache]:
     """The caches of frozen biLMs; a biLM that was loaded since has a new one."""
-    return list({id(s.cache): s.cache for s in shims if s.settings.frozen}.values())
+    return list({id(s.cache): s.cache for s in bilms if s.settings.frozen}.values())
 
 
 def _is_trained(nlp: Language, mix: Mix) -> bool:

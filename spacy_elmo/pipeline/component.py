@@ -227,6 +227,13 @@ class Elmo(Tok2Vec):
             self.listener_map[component_name] = list(self.listener_map[component_name])
         return super().remove_listener(listener, component_name)
 
+    def _listeners_in(self, component: Any) -> List[Any]:
+        """The listeners in a component's model that listen to this one."""
+        own = [each for each in model_nodes(component, ElmoListener) if self.key in each.keys]
+        theirs = model_nodes(component, Tok2VecListener)
+        named = [n for n in theirs if n.upstream_name == self.name or n in self.listeners]
+        return [*own, *named]
+
     def _source(self, listener: Model) -> LearnedFrom:
         """What a listener learns from: one of spaCy's from the component's mix, too."""
         return LearnedFrom(self.bilm, self.mix if isinstance(listener, Tok2VecListener) else None)
@@ -301,7 +308,7 @@ class Elmo(Tok2Vec):
         """The reading of a Doc by its first part; empty arrays if that is not all of it."""
         statistics = self.bilm.statistics
         compared = None if statistics is None else ComparedRows(statistics, part)
-        reading = Reading(token_ends(part.doc), compared=compared, source=LearnedFrom(self.bilm))
+        reading = Reading(token_ends(part.doc), compared=compared, bilm=ref(self.bilm))
         with_layers = self._has_own_listeners or "layers" in self.store
         xp: Any = get_array_module(layers)
         if len(part) == len(part.doc):
@@ -358,11 +365,13 @@ class Elmo(Tok2Vec):
         """Write what `predict` has read to Docs: vectors, and what is stored or compared."""
         has_vectors = self.vectors == "auto" and bool(self.vocab.vectors.size)
         for doc, reading in zip(docs, readings, strict=True):
-            doc.tensor = reading.vectors
+            # On a GPU spaCy merges the rows of a tensor in place.
+            is_numpy = isinstance(reading.vectors, np.ndarray)
+            doc.tensor = reading.vectors if is_numpy else reading.vectors.copy()
             note_reading(doc, self.key, reading)
             store(doc, reading, self.store)
             if self.vectors != "vocab" and not has_vectors:
-                add_hooks(doc)
+                add_hooks(doc, reading)
 
     # Learning
 
@@ -402,8 +411,8 @@ class Elmo(Tok2Vec):
         is_trainable = self.bilm.is_trainable
         self.batch = Batch(layers, backprop if is_trainable else None, losses, self.name)
         for i, (doc, own) in enumerate(zip(docs, layers, strict=True)):
-            source, batch = LearnedFrom(self.bilm), (ref(self.batch), i)
-            reading = Reading(token_ends(doc), layers=own, source=source, batch=batch)
+            reading = Reading(token_ends(doc), layers=own, bilm=ref(self.bilm))
+            reading.batch = ref(self.batch), i
             note_reading(doc, self.key, reading)
         self.batch.send(docs, self.tok2vec_listeners, self.mix)
         if sgd:
@@ -435,21 +444,24 @@ class Elmo(Tok2Vec):
         """
         validate_get_examples(get_examples, "Elmo.initialize")
         self.batch.close()
-        if nlp is None or {*self.listener_map} <= {*nlp.pipe_names}:
+        # Not those of `listener_map`, which may be another pipeline's that shares the component.
+        pipes = [] if nlp is None else nlp.components
+        heard = [(name, each) for name, pipe in pipes for each in self._listeners_in(pipe)]
+        if nlp is None or {name for name, _ in heard} <= {*nlp.pipe_names}:
             self._shim.begin_anew()
             begin_anew(self.mix)
         self.bilm.unfreeze_top(None)  # what an earlier training has frozen
         self.set_up()
-        for component, listeners in self.listener_map.items():
-            for listener in listeners:
-                if nlp is not None and component in nlp.pipe_names:  # it begins anew, too
-                    learn_from(listener, self._source(listener))
-                own: Any = listener
-                if isinstance(own, ElmoListener):
-                    own.link(self.key, component, self._source(own))
-                    own.set_shape(self.bilm.config.depth, self.bilm.config.width)
-                    set_up(own.layers[0], own.depth, own.get_dim("nO"))
-        self._check_listeners(Model)
+        for component, listener in heard:
+            if nlp is not None and component in nlp.pipe_names:  # it begins anew, too
+                learn_from(listener, self._source(listener))
+            own: Any = listener
+            if isinstance(own, ElmoListener):
+                own.link(self.key, component, self._source(own))
+                own.set_shape(self.bilm.config.depth, self.bilm.config.width)
+                set_up(own.layers[0], own.depth, own.get_dim("nO"))
+            self.check_listener(listener, component)
+        self._check_listeners(Tok2VecListener)
         self._warn_of_settings_without_effect()
         if nlp is not None:
             known = nlp.meta.get("sources") or []

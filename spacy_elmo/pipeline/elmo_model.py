@@ -67,7 +67,7 @@ def replace_config(name: str, config: dict[str, Any], tok2vec: dict[str, Any]) -
     if replaced or not listeners:
         raise ValueError(
             "replace_listeners takes the paths of the listeners in the order of the component's "
-            "config. Load the pipeline again, and give them in that order."
+            "config, which is changed now: load the pipeline again, and give them in that order."
         )
     return {**config, "mix": _mix_config(listeners[0], config)}
 

@@ -47,14 +47,14 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         self.upstream, self.component, self.depth = upstream, "", 0
         self.keys: set[str] = set()
         self.source: LearnedFrom | None = None
-        self._sample_key = ""
+        self._sample_key, self._infers_shapes = uuid4().hex, False
 
     def link(self, key: str, component: str, source: LearnedFrom) -> None:
         """Take the layers of Docs that the elmo component with this key has read."""
         self.keys.add(key)
         self.component, self.source = component, source
         learn_from(self, source, anew=False)
-        self._sample_key = ""  # spaCy links again when all components are initialized
+        self._infers_shapes = False  # spaCy links again when all components are initialized
 
     def set_shape(self, depth: int, width: int) -> None:
         """Set the shape of the layers, unless the mix has weights already."""
@@ -73,9 +73,10 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
             ValueError: it has not read the Doc, or other tokens.
         """
         reading = last_reading(doc, self.keys)
-        if reading is None and self._sample_key and not is_train:
+        if reading is None and self._infers_shapes and not is_train:
             reading = last_reading(doc, {self._sample_key})
-        if reading is None or reading.layers is None or not reading.fits(doc):
+        is_gone = reading is not None and reading.bilm is not None and reading.bilm() is None
+        if reading is None or is_gone or reading.layers is None or not reading.fits(doc):
             who = f"The component '{self.component}'" if self.component else "A component"
             raise ValueError(
                 f"{who} listens to '{self.upstream}', which has not read the Doc, or only before "
@@ -101,9 +102,10 @@ def forward(
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
     mix: MixModel = model.layers[0]
     readings = [model.read(doc, is_train) for doc in docs]
-    for source in {reading.source for reading in readings}:
-        if source is not None:
-            check_source(model, source, model.component, model.upstream)
+    bilms = {reading.bilm for reading in readings} - {None}
+    sources = [LearnedFrom(bilm()) for bilm in bilms]
+    for source in sources:
+        check_source(model, source, model.component, model.upstream)
     batches = {reading.open_batch() for reading in readings} if is_train else set()
     if len(batches) > 1:
         raise ValueError(
@@ -113,11 +115,11 @@ def forward(
     batch = next(iter(batches), None)
     indices = [] if batch is None else [reading.batch[1] for reading in readings]
     if batch is not None:
-        learn_from(model, readings[0].source)
+        learn_from(model, sources[0])
         layers = [batch.layers[i] for i in indices]
     else:
         layers = [reading.layers for reading in readings]
-        for source in {reading.source for reading in readings} if is_train else ():
+        for source in sources if is_train else ():
             source.bilm.cache.begin()  # the component is frozen in this training: it only annotates
     Y, backprop_mix = mix([model.ops.asarray3f(each) for each in layers], is_train)
 
@@ -141,7 +143,7 @@ def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
             f"the spacy-elmo.ElmoListener.v1 or 'weights' in "
             f"[components.{model.upstream}.model]."
         )
-    model._sample_key = uuid4().hex
+    model._infers_shapes = True
     for doc in X or ():
         zeros = model.ops.alloc3f(model.depth, len(doc), model.get_dim("nO"))
         note_reading(doc, model._sample_key, Reading(token_ends(doc), layers=zeros))

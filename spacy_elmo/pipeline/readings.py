@@ -28,6 +28,7 @@ LAYERS: Any = ("._.", "elmo_layers", None, None)
 VECTORS: Any = ("._.", "elmo_vectors", None, None)
 # Of the first token: only such values does `Doc.from_docs` join without a warning.
 CHECKSUM: Any = ("._.", "elmo_checksum", 0, None)
+ENDS: Any = ("._.", "elmo_ends", 0, None)  # of the tokens for which arrays are stored
 
 
 class NotOnDocError(ValueError, AttributeError):
@@ -44,7 +45,7 @@ class Reading:
         vectors: ``(n_tokens, 2P)``; None in a training, until the component annotates.
         layers: ``(L + 1, n_tokens, 2P)`` if they are stored or listened to.
         compared: `similarity.ComparedRows`; None if the weights have no statistics.
-        source: the biLM, a `listener.LearnedFrom`; None for sample Docs, whose layers are zeros.
+        bilm: the biLM, weakly; None for sample Docs, whose layers are zeros.
         batch: the batch of a training that the Doc is in, and its index there.
     """
 
@@ -52,7 +53,7 @@ class Reading:
     vectors: Any = None
     layers: Floats3d | None = None
     compared: Any = None
-    source: Any = None
+    bilm: ReferenceType[Any] | None = None
     batch: tuple[ReferenceType[Batch], int] | None = None
 
     def rows(self, doc: Doc) -> slice | np.ndarray:
@@ -84,7 +85,7 @@ class Reading:
         return None if batch is None or batch.is_closed else batch
 
 
-# Readings of a Doc by the keys of the components, the last one last. The package's only state.
+# Readings of a Doc by the keys of the components, the last one last: all that is kept of Docs.
 _readings: WeakKeyDictionary[Doc, dict[str, Reading]] = WeakKeyDictionary()
 
 
@@ -97,15 +98,17 @@ def note_reading(doc: Doc, key: str, reading: Reading) -> None:
     """Keep what a component has read of a Doc, in place of what it had read before."""
     readings = _readings.setdefault(doc, {})
     before = readings.pop(key, None)
-    if before is not None and reading.batch is None:  # it annotates in between
-        reading.batch = before.batch
+    if before is not None and reading.batch is None and np.array_equal(before.ends, reading.ends):
+        reading.batch = before.batch  # it annotates in between
     readings[key] = reading
 
 
 def last_reading(doc: Doc, keys: Collection[str] | None = None) -> Reading | None:
     """The last reading of a Doc, by one of the components with these keys; by any if None."""
-    readings = _readings.get(doc, {})
-    return next((readings[key] for key in reversed(readings) if keys is None or key in keys), None)
+    found = reversed(_readings.get(doc, {}).items())
+    if keys is None:
+        return next((reading for _, reading in found if reading.bilm is not None), None)
+    return next((reading for key, reading in found if key in keys), None)
 
 
 def register() -> None:
@@ -141,11 +144,17 @@ def store(doc: Doc, reading: Reading, what: Collection[str]) -> None:
     """Write to a Doc what goes into its bytes: a checksum of the tensor, and what the component
     stores, in place of what another one has stored."""
     doc.user_data[CHECKSUM] = checksum(reading.vectors)
-    arrays = {LAYERS: reading.layers, VECTORS: reading.vectors}
-    for key, array in arrays.items():
+    for key, array in ((LAYERS, reading.layers), (VECTORS, reading.vectors), (ENDS, reading.ends)):
         doc.user_data.pop(key, None)
-        if key[1].removeprefix("elmo_") in what:
+        if key[1].removeprefix("elmo_") in what or (key is ENDS and what):
             doc.user_data[key] = to_numpy(array)
+
+
+def _stored(doc: Doc, key: Any) -> Any:
+    """An array that is stored on a Doc; None if there is none, or for other tokens."""
+    ends: Any = doc.user_data.get(ENDS)
+    is_same = ends is not None and np.array_equal(ends, token_ends(doc))
+    return doc.user_data.get(key) if is_same else None
 
 
 def checksum(vectors: Any) -> int:
@@ -164,15 +173,8 @@ def get_vectors(doc: Doc) -> Any:
     reading = last_reading(doc)
     if reading is not None and reading.vectors is not None:
         rows = reading.rows(doc)
-        if isinstance(rows, slice):
-            return reading.vectors
-        xp: Any = get_array_module(reading.vectors)
-        is_same = type(doc.tensor) is type(reading.vectors)
-        if is_same and xp.may_share_memory(doc.tensor, reading.vectors):
-            return doc.tensor  # on a GPU spaCy merges rows in place
-        return reading.vectors[rows]
-    stored = doc.user_data.get(VECTORS)
-    if stored is not None and len(stored) == len(doc):
+        return reading.vectors if isinstance(rows, slice) else reading.vectors[rows]
+    if (stored := _stored(doc, VECTORS)) is not None:
         return stored
     known, tensor = doc.user_data.get(CHECKSUM), doc.tensor
     is_matrix = tensor is not None and tensor.ndim == 2 and len(tensor) == len(doc)
@@ -210,14 +212,13 @@ def get_layers(obj: Doc | Span | Token) -> Any:
     """
     doc, start, end = bounds(obj)
     reading = last_reading(doc)
-    layers: Any = doc.user_data.get(LAYERS)
+    layers: Any = _stored(doc, LAYERS)
     if reading is not None:
         layers = reading.layers if reading.fits(doc) else None
-    if layers is None or layers.shape[1] != len(doc):
+    if layers is None:
         raise NotOnDocError(
-            "This Doc has no ELMo layers, or was retokenized since. Set the elmo component's "
-            'store = ["layers"], and run it on the Doc, also on one that is a part or a joint of '
-            "others."
+            'This Doc has no ELMo layers, or was retokenized since. Set store = ["layers"] of the '
+            "elmo component that reads it last, and run it, also on a part or a joint of others."
         )
     return layers[:, start] if isinstance(obj, Token) else layers[:, start:end]
 
@@ -235,7 +236,7 @@ def remove(obj: Doc | Span | Token, value: Any) -> None:
             "removed from a Doc, doc._.elmo = None."
         )
     _readings.pop(obj, None)
-    for key in (CHECKSUM, LAYERS, VECTORS):
+    for key in (CHECKSUM, ENDS, LAYERS, VECTORS):
         obj.user_data.pop(key, None)
 
 

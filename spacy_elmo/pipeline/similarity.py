@@ -19,7 +19,7 @@ spaCy's hooks are at module level, because Docs that refer to them are pickled.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.attrs import ORTH
@@ -30,7 +30,7 @@ from thinc.types import Floats3d
 
 from ..text.segments import DocPart
 from ..weights.statistics import Statistics
-from .readings import NotOnDocError, bounds, get_elmo, last_reading
+from .readings import NotOnDocError, Reading, bounds, get_elmo, last_reading, token_ends
 
 RARITY = 3e-4  # SIF's a
 MIN_STD = 1e-6  # of a layer's dimension
@@ -60,6 +60,10 @@ class ComparedRows:
         with np.errstate(under="ignore"):
             self._top[rows] = np.clip(top, -MAX_FLOAT16, MAX_FLOAT16)
 
+    def __reduce__(self) -> Any:
+        """Pickles and deep copies have the rows alone."""
+        return _Rows, (self.rows,)
+
     @cached_property
     def rows(self) -> np.ndarray:
         """Word, left and right context of each token, ``(n_tokens, 3P)``, in half precision.
@@ -80,6 +84,10 @@ class ComparedRows:
             starts, ends = np.array(bounds).T
             rows[tokens[starts], p : 2 * p] = rows[tokens[ends - 1], 2 * p :] = 0
         return rows
+
+
+class _Rows(NamedTuple):
+    rows: np.ndarray
 
 
 def compared_vector(rows: np.ndarray) -> np.ndarray:
@@ -114,14 +122,51 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.maximum(norms, np.float32(1e-12))
 
 
-def add_hooks(doc: Doc) -> None:
-    """Take ``vector``, ``has_vector``, ``vector_norm`` and ``similarity`` of a Doc that a component
-    has read from ELMo. A Doc that comes back from bytes has lost them, as spaCy warns (W109)."""
+def add_hooks(doc: Doc, reading: Reading) -> None:
+    """Take ``vector``, ``has_vector``, ``vector_norm`` and ``similarity`` from ELMo.
+
+    The hooks carry what they compare through copies and pickles; with bytes they are lost, as spaCy
+    warns (W109).
+    """
+    vector = VectorHook(reading.ends, reading.compared)
     hooks: dict[str, Any] = {"vector": vector, "has_vector": has_vector, "similarity": similarity}
-    doc.user_span_hooks.update(hooks)
-    doc.user_token_hooks.update(hooks)
+    # In new dicts: a part of a Doc shares those of the whole one.
+    doc.user_span_hooks = {**doc.user_span_hooks, **hooks}
+    doc.user_token_hooks = {**doc.user_token_hooks, **hooks}
     # Spans and Tokens compute `vector_norm` from `vector` (Spans would call the wrong hook for it).
-    doc.user_hooks.update(hooks, vector_norm=vector_norm)
+    doc.user_hooks = {**doc.user_hooks, **hooks, "vector_norm": vector_norm}
+
+
+class VectorHook:
+    """The vector by which an object is compared, ``(3P,)``; without statistics its ``._.elmo``.
+
+    Args:
+        ends: see `Reading`.
+        compared: the rows of the Doc's tokens; None without statistics.
+    """
+
+    def __init__(self, ends: np.ndarray, compared: ComparedRows | None):
+        self._ends, self._compared = ends, compared
+
+    def __call__(self, obj: Doc | Span | Token) -> Any:
+        """
+        Raises:
+            ValueError: the object's Doc is a part of the one that was read, or tokens were split.
+        """
+        doc, start, end = bounds(obj)
+        if self._compared is None:
+            return get_elmo(obj)
+        ends = token_ends(doc)
+        rows = self._compared.rows
+        if not np.array_equal(ends, self._ends):
+            is_part = len(ends) and ends[-1] != self._ends[-1]
+            if is_part or not np.isin(ends, self._ends).all():
+                raise ValueError(
+                    "This Doc has no ELMo vectors to compare: it is a part of the one that was "
+                    "read, or tokens were split since. Run the 'elmo' component on it."
+                )
+            rows = rows[np.searchsorted(self._ends, ends)]  # tokens were merged
+        return compared_vector(rows[start:end])
 
 
 def compared_rows(doc: Doc) -> np.ndarray | None:
@@ -134,18 +179,8 @@ def compared_rows(doc: Doc) -> np.ndarray | None:
     """
     reading = last_reading(doc)
     if reading is None or reading.vectors is None:
-        raise NotOnDocError(
-            "This Doc has no ELMo vectors to compare: they do not travel with copies, parts and "
-            "pickles of a Doc. Run the 'elmo' component on it."
-        )
+        raise NotOnDocError("This Doc has not been read: run the 'elmo' component on it.")
     return None if reading.compared is None else reading.compared.rows[reading.rows(doc)]
-
-
-def vector(obj: Doc | Span | Token) -> Any:
-    """The vector by which an object is compared, ``(3P,)``; without statistics its ``._.elmo``."""
-    doc, start, end = bounds(obj)
-    rows = compared_rows(doc)
-    return get_elmo(obj) if rows is None else compared_vector(rows[start:end])
 
 
 def has_vector(obj: Doc | Span | Token) -> bool:

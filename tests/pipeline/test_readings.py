@@ -146,15 +146,42 @@ def test_merged(nlp: Language, doc: Doc, is_replaced: bool) -> None:
         rows(by_bytes(doc))
 
 
-def test_merged_in_place(doc: Doc) -> None:
-    """As spaCy does it with CuPy's arrays."""
-    expected = np.delete(doc.tensor, 0, axis=0)
-    tensor = doc.tensor
+def test_stored_for_other_tokens(weights: Path) -> None:
+    """As many as before."""
+    nlp = make_nlp(weights, store=["vectors", "layers"])
+    doc = by_docbin(nlp(TEXT))
+    n_tokens = len(doc)
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[0:2])
-    tensor[:-1] = tensor[1:].copy()
-    doc.tensor = tensor[:-1]
-    np.testing.assert_array_equal(rows(doc), expected)
+        retokenizer.split(doc[3], ["it", "s"], heads=[(doc[3], 1), doc[4]])
+    assert len(doc) == n_tokens
+    with MISSING:
+        doc[1]._.elmo  # noqa: B018
+    with pytest.raises(ValueError, match="no ELMo layers, or was retokenized since"):
+        doc._.elmo_layers  # noqa: B018
+
+
+def test_samples_of_an_initialization_hide_nothing(weights: Path) -> None:
+    """And a batch goes on with a reading of the same tokens alone."""
+    nlp = make_pipeline(weights, listening())
+    examples = make_examples(nlp)
+    doc = examples[0].predicted
+    nlp.get_pipe("elmo")(doc)
+    expected = doc._.elmo_layers.copy()
+    nlp.initialize(lambda: examples)
+    np.testing.assert_array_equal(doc._.elmo_layers, expected)
+    assert doc.similarity(doc) == pytest.approx(1)
+
+
+def test_the_biLM_goes_with_its_pipeline(weights: Path) -> None:
+    nlp = make_nlp(weights)
+    doc = nlp(TEXT)
+    bilm = weakref.ref(nlp.get_pipe("elmo").bilm)
+    expected = doc[0]._.elmo.copy()
+    del nlp
+    gc.collect()
+    assert bilm() is None
+    np.testing.assert_array_equal(doc[0]._.elmo, expected)
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])

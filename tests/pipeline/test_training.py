@@ -438,3 +438,21 @@ def test_docs_that_no_listener_learned_from(weights: Path) -> None:
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
     assert any(gradient.any() for gradient in found[0])
+
+
+def test_twice_initialized_without_those_that_listen(weights: Path) -> None:
+    """What a component has learned from stays, whatever pipeline spaCy has linked last."""
+    nlp = make_pipeline(weights, frozen=False)
+    examples, _ = start(nlp)
+    for _ in range(3):
+        step(nlp, examples, Adam(0.01))
+    expected = numbers(nlp.get_pipe("elmo").model)
+    for _ in range(2):
+        with nlp.select_pipes(enable=["elmo"]):
+            nlp.initialize()
+    other = spacy.blank("en")
+    other.add_pipe("elmo", source=nlp)
+    with nlp.select_pipes(enable=["elmo"]):
+        nlp.initialize()
+    found = numbers(nlp.get_pipe("elmo").model)
+    assert all(np.array_equal(found[name], value) for name, value in expected.items())
