@@ -32,7 +32,7 @@ nlp = spacy.blank("en")
 elmo = nlp.add_pipe("elmo")
 text = "She sat on the bank of the river and counted her money."
 doc = nlp(text)
-assert doc.tensor.shape == (len(doc), elmo.model.get_dim("nO")), doc.tensor.shape
+assert doc.tensor.shape == (len(doc), elmo.bilm.config.width), doc.tensor.shape
 assert doc.tensor.any(axis=1).all(), "a word has no vector"
 
 nlp.to_disk("pipeline")
