@@ -164,7 +164,6 @@ class LazyBiLM(nn.Module):
                 self._language_is_checked = True
                 warn_of_language(parts[0].doc.vocab.lang, self.card, self.settings.weights)
             state, n_words = self.state(), self.settings.batch_words
-
             if self.cache.is_on and not model.training:
                 version = weights_version(model), model.precision, rounding(self.device)
                 read = partial(model.read, state=state, batch_words=n_words, with_state=False)

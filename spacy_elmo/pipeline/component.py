@@ -144,7 +144,7 @@ class Elmo(Tok2Vec):
     @property
     def bilm(self) -> LazyBiLM:
         """The biLM with its settings."""
-        return self.model.get_ref("bilm").shims[0].bilm  # type: ignore[attr-defined]
+        return self._shim.bilm
 
     @property
     def mix(self) -> Any:

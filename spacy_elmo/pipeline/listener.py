@@ -113,9 +113,9 @@ def forward(
             f"'{model.upstream}' was updated with. Let it learn from the Docs of one batch only."
         )
     batch = next(iter(batches), None)
-    indices = [] if batch is None else [reading.batch[1] for reading in readings]
     if batch is not None:
         learn_from(model, sources[0])
+        indices = [reading.batch[1] for reading in readings]
         layers = [batch.layers[i] for i in indices]
     else:
         layers = [reading.layers for reading in readings]

@@ -63,15 +63,13 @@ class Reading:
         Raises:
             ValueError: tokens were split.
         """
-        if self.fits(doc):
-            return slice(None)
-        ends = token_ends(doc)
-        if not np.isin(ends, self.ends).all():
+        rows = slice(None) if self.fits(doc) else rows_of(doc, self.ends)
+        if rows is None:
             raise ValueError(
                 "This Doc was retokenized after the elmo component: it has no vectors for tokens "
                 "that were split. Run the component on it again."
             )
-        return np.searchsorted(self.ends, ends)
+        return rows
 
     def fits(self, doc: Doc) -> bool:
         """Return whether a Doc has the tokens that were read."""
@@ -92,6 +90,16 @@ _readings: WeakKeyDictionary[Doc, dict[str, Reading]] = WeakKeyDictionary()
 def token_ends(doc: Doc) -> np.ndarray:
     """The character behind each token, ``(n_tokens,)``."""
     return doc.to_array([IDX, LENGTH]).reshape(-1, 2).sum(axis=1)
+
+
+def rows_of(doc: Doc, ends: np.ndarray) -> slice | np.ndarray | None:
+    """The rows of a Doc's tokens among those with these ends; of merged tokens that of the last.
+    None if tokens were split, or the Doc is a part of the one that was read."""
+    now = token_ends(doc)
+    if np.array_equal(now, ends):
+        return slice(None)
+    is_part = not np.isin(now, ends).all() or (len(now) and now[-1] != ends[-1])
+    return None if is_part else np.searchsorted(ends, now)
 
 
 def note_reading(doc: Doc, key: str, reading: Reading) -> None:
@@ -212,8 +220,9 @@ def get_layers(obj: Doc | Span | Token) -> Any:
     """
     doc, start, end = bounds(obj)
     reading = last_reading(doc)
-    layers: Any = _stored(doc, LAYERS)
-    if reading is not None:
+    if reading is None:
+        layers = _stored(doc, LAYERS)
+    else:
         layers = reading.layers if reading.fits(doc) else None
     if layers is None:
         raise NotOnDocError(

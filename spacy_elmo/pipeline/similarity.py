@@ -30,7 +30,7 @@ from thinc.types import Floats3d
 
 from ..text.segments import DocPart
 from ..weights.statistics import Statistics
-from .readings import NotOnDocError, Reading, bounds, get_elmo, last_reading, token_ends
+from .readings import NotOnDocError, Reading, bounds, get_elmo, last_reading, rows_of
 
 RARITY = 3e-4  # SIF's a
 MIN_STD = 1e-6  # of a layer's dimension
@@ -156,17 +156,13 @@ class VectorHook:
         doc, start, end = bounds(obj)
         if self._compared is None:
             return get_elmo(obj)
-        ends = token_ends(doc)
-        rows = self._compared.rows
-        if not np.array_equal(ends, self._ends):
-            is_part = len(ends) and ends[-1] != self._ends[-1]
-            if is_part or not np.isin(ends, self._ends).all():
-                raise ValueError(
-                    "This Doc has no ELMo vectors to compare: it is a part of the one that was "
-                    "read, or tokens were split since. Run the 'elmo' component on it."
-                )
-            rows = rows[np.searchsorted(self._ends, ends)]  # tokens were merged
-        return compared_vector(rows[start:end])
+        rows = rows_of(doc, self._ends)
+        if rows is None:
+            raise ValueError(
+                "This Doc has no ELMo vectors to compare: it is a part of the one that was read, "
+                "or tokens were split since. Run the 'elmo' component on it."
+            )
+        return compared_vector(self._compared.rows[rows][start:end])
 
 
 def compared_rows(doc: Doc) -> np.ndarray | None:
