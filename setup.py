@@ -42,8 +42,9 @@ TEST_DOCS = [
 # For the tests of what is published.
 RELEASE = ["build>=1.2", "twine>=6"]  # `spacy package` builds with `build` too
 LINT = ["mypy>=1.18", "ruff>=0.12", "types-tqdm"]
-# What `make test-all` installs beside these: engines, and readers of what `elmo encode` writes.
-SLOW = [*RAY, "duckdb>=1.1", "polars>=1.10", "pyspark>=4.0"]
+# What `make test-all` installs beside these: engines, readers of what `elmo encode` writes, and the
+# static vectors that benchmarks/quality/languages.py compares.
+SLOW = [*RAY, "duckdb>=1.1", "floret>=0.10", "polars>=1.10", "pyspark>=4.0"]
 
 
 def long_description(readme: str, address: str) -> str:
