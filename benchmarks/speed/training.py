@@ -33,7 +33,6 @@ MIX = "ELMo, mix (λ = 0.001)"
 SIDES: dict[str, tuple[str, dict[str, Any]]] = {
     "HashEmbedCNN": ("HashEmbedCNN", {}),
     "ELMo": (MIX, {}),
-    "ELMo, half precision": (MIX, {"cache_half": True}),
     "ELMo, no cache": (MIX, {"cache_mb": 0}),
 }
 

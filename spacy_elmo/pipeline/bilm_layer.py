@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict
 from functools import partial
@@ -20,9 +19,8 @@ from thinc.api import (
     PyTorchShim,
     PyTorchWrapper,
     get_torch_default_device,
-    xp2torch,
 )
-from thinc.types import Floats3d, FloatsXd
+from thinc.types import Floats3d
 from torch import nn
 
 from ..bilm.config import BiLMConfig
@@ -34,7 +32,6 @@ from ..weights import native
 from ..weights.find import find_weights
 from ..weights.layout import Card
 from ..weights.statistics import Statistics
-from .errors import warn_of_language
 from .layer_cache import LayerCache
 from .settings import BiLMSettings
 
@@ -85,13 +82,12 @@ class LazyBiLM(nn.Module):
         self.settings = settings
         # Where thinc computes now: the current thread may have another default at the first Doc.
         self.device = get_torch_default_device()
-        self.cache = LayerCache(settings.cache_mb, settings.cache_half)
+        self.cache = LayerCache(settings.cache_mb)
         self.statistics: Statistics | None = None
         self.is_saved = self.has_learned = False
         self._model: BiLM | None = None
         self._config: BiLMConfig | None = None
         self._card: Card | None = None
-        self._language_is_checked = False
         self._loading = RLock()
 
     @property
@@ -160,9 +156,6 @@ class LazyBiLM(nn.Module):
             model = self.model
             if model.training != torch.is_grad_enabled():
                 model.train(torch.is_grad_enabled())
-            if not self._language_is_checked:
-                self._language_is_checked = True
-                warn_of_language(parts[0].doc.vocab.lang, self.card, self.settings.weights)
             state, n_words = self.state(), self.settings.batch_words
             if self.cache.is_on and not model.training:
                 version = weights_version(model), model.precision, rounding(self.device)
@@ -223,7 +216,6 @@ class LazyBiLM(nn.Module):
         """One with the same settings, not loaded."""
         new = LazyBiLM(self.settings)
         new.device = self.device
-        new._language_is_checked = self._language_is_checked
         return new
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LazyBiLM:
@@ -333,43 +325,18 @@ class BiLMShim(PyTorchShim):
         """
         if self.bilm.settings.frozen or not self.bilm.is_loaded:
             return
-        learn_rate = optimizer.learn_rate if self.bilm.settings.learn_rate_factor != 1 else None
-        if learn_rate is not None:
-            optimizer.learn_rate = learn_rate * self.bilm.settings.learn_rate_factor
+        learn_rate = getattr(optimizer, "learn_rate", 0.0)
+        optimizer.learn_rate = learn_rate * self.bilm.settings.learn_rate_factor
         try:
             super().finish_update(optimizer)
         finally:
-            if learn_rate is not None:
-                optimizer.learn_rate = learn_rate
+            optimizer.learn_rate = learn_rate
         self.bilm.has_learned = True
         self.bilm.clear_caches()
 
-    @contextlib.contextmanager
-    def use_params(self, params: dict[tuple[int, str], FloatsXd]) -> Iterator[None]:
-        """Use other weights inside a ``with`` block, such as an optimizer's averages."""
-        # `PyTorchShim` looks for keys that no optimizer writes.
-        used = [
-            (p, params[self.id, n])
-            for n, p in self.bilm.named_parameters()
-            if (self.id, n) in params
-        ]
-        before = [parameter.data for parameter, _ in used]
-        try:
-            self._set([(p, xp2torch(value, device=self.device)) for p, value in used])
-            yield
-        finally:
-            self._set([(p, data) for (p, _), data in zip(used, before, strict=True)])
-
-    def _set(self, values: list[tuple[torch.nn.Parameter, torch.Tensor]]) -> None:
-        for parameter, value in values:
-            parameter.data = value
-        if values:
-            self.bilm.clear_caches()
-
     def to_device(self, device_type: str, device_id: int) -> None:
         self.bilm.device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
-        settings = self.bilm.settings
-        self.bilm.cache = LayerCache(settings.cache_mb, settings.cache_half)
+        self.bilm.cache = LayerCache(self.bilm.settings.cache_mb)
         self.bilm.to(self.bilm.device)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> BiLMShim:

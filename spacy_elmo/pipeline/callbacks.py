@@ -19,7 +19,7 @@ from .bilm_layer import BiLMShim, LazyBiLM
 from .component import Elmo
 from .layer_cache import LayerCache
 from .mixes import Mix, mixes
-from .pipeline_parts import list_components, model_nodes
+from .pipeline_parts import model_nodes
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
@@ -40,14 +40,12 @@ def ConsoleLogger(
     its end, the cached layers of frozen biLMs are dropped.
 
     Args:
-        progress_bar: ``"train"``, ``"eval"`` or None as spaCy's v3; or a bool as v1 and v2 have it,
-            of which True is ``"eval"``.
-        console_output, output_file: as spaCy's.
+        progress_bar, console_output, output_file: as spaCy's.
         mixes_file: a file for the mixes and the cache's hits, a line of JSON for each evaluation.
             The mixes are those of the step, not the averages that are saved. A file that exists is
             left as it is, as spaCy leaves ``output_file``.
     """
-    if isinstance(progress_bar, bool):
+    if isinstance(progress_bar, bool):  # as spaCy's v1 and v2 have it
         progress_bar = "eval" if progress_bar else None
     spacy_logger = console_logger_v3(progress_bar, console_output, output_file)
 
@@ -150,19 +148,15 @@ def gradual_unfreezing(
 
 def _unfreezable(nlp: Language, component: str) -> List[LazyBiLM]:
     """The biLMs in a component that a training can unfreeze."""
-    bilms = _bilms([dict(nlp.components).get(component)])
-    problem = ""
+    bilms, problem = _bilms([nlp.get_pipe(component)]), ""
     if not bilms:
-        problem = f"has no biLM. {list_components(nlp)}"
+        problem = "has no biLM; set the callback's component."
     elif all(bilm.settings.frozen for bilm in bilms):
         problem = "has a frozen biLM; set frozen = false in its model, or remove the callback."
     elif component in nlp.config["training"].get("frozen_components", ()):
         problem = "is one of the frozen_components of the training; take it off them."
     if problem:
-        raise ValueError(
-            f"The callback spacy-elmo.gradual_unfreezing.v1 cannot unfreeze the component "
-            f"'{component}', which {problem}"
-        )
+        raise ValueError(f"spacy-elmo.gradual_unfreezing.v1: the component '{component}' {problem}")
     return bilms
 
 

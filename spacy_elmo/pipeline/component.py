@@ -17,7 +17,7 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, get_array_module
+from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 
 from ..bilm.torch_precision import rounding
@@ -30,10 +30,10 @@ from ..weights.layout import DOCUMENTS
 from .batch import Batch
 from .bilm_layer import BiLMShim, LazyBiLM
 from .elmo_model import ELMO_MODEL, MIX, replace_config
-from .errors import damage_reported, warn_of_tokenizer
+from .errors import damage_reported, warn_of_language, warn_of_tokenizer
 from .listener import ElmoListener, LearnedFrom, check_source, learn_from
 from .pipeline_parts import model_nodes
-from .readings import Reading, note_reading, store, token_ends, warn_of_others
+from .readings import Reading, note_reading, store, token_ends
 from .scalar_mix import begin_anew, check_parameters, set_up
 from .similarity import ComparedRows, add_hooks
 
@@ -76,7 +76,6 @@ def make_elmo(
             f"in the block [components.{name}.model]; in Python, "
             f'nlp.add_pipe("elmo", config={{"model": {{"weights": {json.dumps(weights)}}}}}).'
         )
-    warn_of_others()
     elmo = Elmo(nlp.vocab, model, name, store=store, vectors=vectors)
     own, default = nlp.config["nlp"]["tokenizer"], type(nlp).default_config["nlp"]["tokenizer"]
     # Another one may make the words of the weights; a config is not there yet while it is read.
@@ -116,7 +115,7 @@ class Elmo(Tok2Vec):
     Attributes:
         key: of what it has read of Docs; a random string, which copies and pickles keep.
         batch: the batch that it was updated with last.
-        tokenizer: registered name of the pipeline's tokenizer, if it is that of the language; empty
+        tokenizer: registered name of the pipeline's tokenizer, if it is that of the language; None
             once it was compared with that of the weights.
     """
 
@@ -137,7 +136,8 @@ class Elmo(Tok2Vec):
         if not {"bilm", "mix"} <= set(model.ref_names):
             raise ValueError(f"An elmo component's model is spacy-elmo.Elmo.v1, not {model.name}.")
         super().__init__(vocab, model, name)
-        self.key, self.batch, self.tokenizer = uuid4().hex, Batch(), ""
+        self.key, self.batch = uuid4().hex, Batch()
+        self.tokenizer: Optional[str] = ""
         self.store, self.vectors = list(store), vectors
         self._has_own_listeners = False  # whose layers are kept
 
@@ -195,8 +195,7 @@ class Elmo(Tok2Vec):
         for listener in model_nodes(component, Tok2VecListener):
             is_named, is_writer = listener.upstream_name == self.name, self._writer == self.name
             if is_named or (listener.upstream_name == "*" and is_writer):
-                self.add_listener(listener, name)
-                learn_from(listener, self._source(listener), anew=False)
+                self._link(listener, name)
             if listener.upstream_name != "*" and is_named != is_writer:
                 self._conflict = (
                     f"A listener in '{name}' learns from '{listener.upstream_name}', but when it "
@@ -207,32 +206,25 @@ class Elmo(Tok2Vec):
                 warnings.warn(self._conflict, stacklevel=2)
         for own in model_nodes(component, ElmoListener):
             if own.upstream == self.name:
-                self.add_listener(own, name)  # type: ignore[arg-type]
-                own.link(self.key, name, self._source(own))
-                self._has_own_listeners = True
-                with contextlib.suppress(WeightsNotFoundError):
-                    own.set_shape(self.bilm.config.depth, self.bilm.config.width)
-            elif self.key in own.keys:
-                warnings.warn(
-                    f"The component '{name}' listens to '{own.upstream}', which has the name "
-                    f"'{self.name}' here: a saved pipeline would not find it. Rename it.",
-                    stacklevel=2,
-                )
+                self._link(own, name)
         if isinstance(component, Tok2Vec):
             self._writer = name
+
+    def _link(self, listener: Any, component: str, anew: bool = False) -> None:
+        source = self._source(listener)
+        self.add_listener(listener, component)
+        learn_from(listener, source, anew)
+        if isinstance(listener, ElmoListener):
+            listener.link(self.key, component, source)
+            self._has_own_listeners = True
+            with contextlib.suppress(WeightsNotFoundError):
+                listener.set_shape(self.bilm.config.depth, self.bilm.config.width)
 
     def remove_listener(self, listener: Any, component_name: str) -> bool:
         """Unlink a listener; spaCy calls this while it goes over the component's list of them."""
         if component_name in self.listener_map:
             self.listener_map[component_name] = list(self.listener_map[component_name])
         return super().remove_listener(listener, component_name)
-
-    def _listeners_in(self, component: Any) -> List[Any]:
-        """The listeners in a component's model that listen to this one."""
-        own = [each for each in model_nodes(component, ElmoListener) if self.key in each.keys]
-        theirs = model_nodes(component, Tok2VecListener)
-        named = [n for n in theirs if n.upstream_name == self.name or n in self.listeners]
-        return [*own, *named]
 
     def _source(self, listener: Model) -> LearnedFrom:
         """What a listener learns from: one of spaCy's from the component's mix, too."""
@@ -281,54 +273,43 @@ class Elmo(Tok2Vec):
         """
         docs = list(docs)
         if not any(map(len, docs)):  # no weights are needed for that, nor have to be there
-            return [self._empty_reading(doc) for doc in docs]
+            return [self._new_reading(part) for doc in docs for part in doc_parts(doc, "doc", 1, 1)]
         settings, n_tokens = self.bilm.settings, tokens_at_once(self.bilm)
         given = settings.segments, settings.max_words, n_tokens
         parts = (part for doc in docs for part in doc_parts(doc, *given))
-        readings: List[Any] = []
+        readings: List[Reading] = []
         for group in chunks(parts, n_tokens, n_tokens):  # of long Docs: few layers are in memory
             layers: List[Any] = self.model.get_ref("bilm").predict(group)
             for part, own, vectors in zip(group, layers, self.mix.predict(layers), strict=True):
                 if part.start == 0:
-                    readings.append(self._start_reading(part, own, vectors))
-                reading = readings[-1]
-                if len(part) < len(part.doc):
-                    reading.vectors[part.start : part.end] = vectors
-                    if reading.layers is not None:
-                        reading.layers[:, part.start : part.end] = own
-                if reading.compared is not None:
-                    reading.compared.add(part, own)
+                    readings.append(self._new_reading(part))
+                readings[-1].take(part, own, vectors)
         self._check_listeners(Tok2VecListener)
-        if self.tokenizer and self.bilm.is_loaded:  # once
-            own, self.tokenizer = self.tokenizer, ""
-            warn_of_tokenizer(self.vocab.lang, own, self.bilm.card, self.bilm.settings.weights)
+        self._check_words()
         return readings
 
-    def _start_reading(self, part: DocPart, layers: Any, vectors: Any) -> Reading:
-        """The reading of a Doc by its first part; empty arrays if that is not all of it."""
-        statistics = self.bilm.statistics
-        compared = None if statistics is None else ComparedRows(statistics, part)
-        reading = Reading(token_ends(part.doc), compared=compared, bilm=ref(self.bilm))
-        with_layers = self._has_own_listeners or "layers" in self.store
-        xp: Any = get_array_module(layers)
-        if len(part) == len(part.doc):
-            reading.vectors = vectors
-            # A copy if they are part of a batch's, all of which would stay in memory.
-            reading.layers = xp.ascontiguousarray(layers) if with_layers else None
-            return reading
-        shape = len(layers), len(part.doc), layers.shape[2]
-        reading.vectors = xp.zeros(shape[1:], dtype="f")
-        reading.layers = xp.zeros(shape, dtype="f") if with_layers else None
-        return reading
+    def _check_words(self) -> None:
+        """Warn, once, of weights of another language or tokenizer."""
+        if self.tokenizer is not None and self.bilm.is_loaded:
+            own, self.tokenizer = self.tokenizer, None
+            card, weights = self.bilm.card, self.bilm.settings.weights
+            warn_of_language(self.vocab.lang, card, weights)
+            warn_of_tokenizer(self.vocab.lang, own, card, weights)
 
-    def _empty_reading(self, doc: Doc) -> Reading:
-        """The reading of a Doc without tokens."""
-        settings, depth, width = self.bilm.settings, 1, self.bilm.settings.width or 0
-        with contextlib.suppress(WeightsNotFoundError):
-            depth, width = self.bilm.config.depth, self.bilm.config.width
-        [part] = doc_parts(doc, settings.segments, settings.max_words, 1)
-        layers: Any = np.zeros((depth, 0, width), dtype="f")
-        return self._start_reading(part, layers, layers[0])
+    def _new_reading(self, part: DocPart) -> Reading:
+        """The reading of a Doc, given its first part; its arrays are zeros."""
+        bilm, depth, width = self.bilm, 1, self.bilm.settings.width or 0
+        with contextlib.suppress(WeightsNotFoundError):  # nobody misses them for an empty Doc
+            depth, width = bilm.config.depth, bilm.config.width
+        alloc, n_tokens = self.model.ops.alloc, len(part.doc)
+        keeps_layers = self._has_own_listeners or "layers" in self.store
+        return Reading(
+            token_ends(part.doc),
+            vectors=alloc((n_tokens, width)),
+            layers=alloc((depth, n_tokens, width)) if keeps_layers else None,
+            compared=None if bilm.statistics is None else ComparedRows(bilm.statistics, part),
+            bilm=ref(bilm),
+        )
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate a stream of Docs, as many at a time as some passes of the biLM read.
@@ -360,14 +341,13 @@ class Elmo(Tok2Vec):
         has_more_to_do = bilm.cache.is_on or bilm.config.has_large_layers
         return is_plain and batch_size > 1 and not has_more_to_do
 
-    @np.errstate(under="ignore")
     def set_annotations(self, docs: Sequence[Doc], readings: Sequence[Reading]) -> None:
         """Write what `predict` has read to Docs: vectors, and what is stored or compared."""
         has_vectors = self.vectors == "auto" and bool(self.vocab.vectors.size)
         for doc, reading in zip(docs, readings, strict=True):
             # On a GPU spaCy merges the rows of a tensor in place.
-            is_numpy = isinstance(reading.vectors, np.ndarray)
-            doc.tensor = reading.vectors if is_numpy else reading.vectors.copy()
+            on_gpu = not isinstance(reading.vectors, np.ndarray)
+            doc.tensor = reading.vectors.copy() if on_gpu else reading.vectors
             note_reading(doc, self.key, reading)
             store(doc, reading, self.store)
             if self.vectors != "vocab" and not has_vectors:
@@ -405,6 +385,7 @@ class Elmo(Tok2Vec):
         self.batch.finish()
         docs = [example.predicted for example in examples]
         layers, backprop = self.model.get_ref("bilm").begin_update(docs)
+        self._check_words()
         self._check_listeners(Model)
         for listener in self.listeners:
             learn_from(listener, self._source(listener))
@@ -444,44 +425,33 @@ class Elmo(Tok2Vec):
         """
         validate_get_examples(get_examples, "Elmo.initialize")
         self.batch.close()
-        # Not those of `listener_map`, which may be another pipeline's that shares the component.
-        pipes = [] if nlp is None else nlp.components
-        heard = [(name, each) for name, pipe in pipes for each in self._listeners_in(pipe)]
-        if nlp is None or {name for name, _ in heard} <= {*nlp.pipe_names}:
+        if nlp is not None:  # spaCy links no disabled components, such as frozen ones in a training
+            self.listener_map = {}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a conflict is an error below
+                for _, pipe in nlp.components[nlp.component_names.index(self.name) + 1 :]:
+                    self.find_listeners(pipe)
+        initialized = {*self.listener_map} if nlp is None else {*nlp.pipe_names}
+        if {*self.listener_map} <= initialized:
             self._shim.begin_anew()
             begin_anew(self.mix)
         self.bilm.unfreeze_top(None)  # what an earlier training has frozen
         self.set_up()
-        for component, listener in heard:
-            if nlp is not None and component in nlp.pipe_names:  # it begins anew, too
-                learn_from(listener, self._source(listener))
-            own: Any = listener
-            if isinstance(own, ElmoListener):
-                own.link(self.key, component, self._source(own))
-                own.set_shape(self.bilm.config.depth, self.bilm.config.width)
-                set_up(own.layers[0], own.depth, own.get_dim("nO"))
-            self.check_listener(listener, component)
-        self._check_listeners(Tok2VecListener)
-        self._warn_of_settings_without_effect()
+        for component in initialized & {*self.listener_map}:  # they begin anew, too
+            for listener in self.listener_map[component]:
+                self._link(listener, component, anew=True)
+        self._check_listeners(Model)
+        if not self.listener_map and not self.bilm.settings.frozen:
+            warnings.warn(
+                f"The setting model.frozen = false of the component '{self.name}' has no effect: "
+                f"no component listens to it.",
+                stacklevel=2,
+            )
         if nlp is not None:
             known = nlp.meta.get("sources") or []
             new = [each for each in self.bilm.card.meta.get("sources", []) if each not in known]
             nlp.meta["sources"] = [*known, *new]
         self.model.initialize()  # not by a sample: its Docs may lack the sentences to read
-
-    def _warn_of_settings_without_effect(self) -> None:
-        is_heard = self.bilm.settings.frozen or self.listener_map or self._has_own_listeners
-        idle = [] if is_heard else ["frozen = false"]
-        if not self.tok2vec_listeners:
-            mix = self.mix.attrs["settings"]
-            idle += [f"mix.{n} = {getattr(mix, n)}" for n in ("dropout", "l2") if getattr(mix, n)]
-        for setting in idle:
-            warnings.warn(
-                f"The setting model.{setting} of the component '{self.name}' has no effect: no "
-                f"component listens to it, or only through spacy-elmo.ElmoListener.v1, which has a "
-                f"mix of its own.",
-                stacklevel=3,
-            )
 
     # Files
 

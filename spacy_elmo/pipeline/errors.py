@@ -3,32 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from spacy.tokens import Doc
-
 from ..util.files import is_of_data
-from ..weights.catalogue import in_repository, published
-from ..weights.find import known_names
 from ..weights.layout import Card
-
-
-def check_vectors(architecture: str, learned: int | None, docs: Sequence[Doc]) -> None:
-    """Raise a ValueError if static vectors are not as wide as those a model has learned from.
-
-    Args:
-        architecture: of the model.
-        learned: the width that it knows.
-        docs: of the pipeline.
-    """
-    found = docs[0].vocab.vectors_length if docs else learned
-    if found != learned:
-        raise ValueError(
-            f"The model {architecture} has learned from static vectors of width {learned}, but "
-            f"those of the pipeline have {found}. Set initialize.vectors to the pipeline it was "
-            f"trained in, or in Python share its vocabulary: spacy.blank('en', vocab=source.vocab)."
-        )
 
 
 def warn_of_language(
@@ -43,24 +22,13 @@ def warn_of_language(
         block: of the config that it is in.
     """
     trained = card.meta.get("lang")
-    if not lang or not trained or lang == trained or "xx" in (lang, trained):
-        return
-    # A pipeline reads words as they stand, not their lemmas.
-    known = [(name, each) for name, each in published().items() if each.lang == lang]
-    names = [name for name, each in known if not each.text.endswith("lemmas")]
-    options = list(map(repr, known_names(lang)))
-    if not options:
-        if directory := in_repository(lang):
-            options.append(f"the directory {directory} of spacy-elmo's repository")
-        options += [f"'{name}' (`python -m spacy elmo download {name}`)" for name in names]
-    advice = (
-        " or ".join(options) or f"a biLM of '{lang}', trained by `python -m spacy elmo pretrain`"
-    )
-    warnings.warn(
-        f"The pipeline's language is '{lang}', but the ELMo weights '{weights}' were trained on "
-        f"'{trained}': they will be of little use. Set 'weights' in {block} to {advice}.",
-        stacklevel=2,  # the callers' callers are decorators
-    )
+    if lang and trained and lang != trained and "xx" not in (lang, trained):
+        warnings.warn(
+            f"The pipeline's language is '{lang}', but the ELMo weights '{weights}' were trained "
+            f"on '{trained}': they will be of little use. Set 'weights' in {block} to weights of "
+            f"'{lang}': `python -m spacy elmo download` lists some, and `pretrain` makes them.",
+            stacklevel=2,
+        )
 
 
 def warn_of_tokenizer(lang: str, own: str, card: Card, weights: object) -> None:
@@ -73,12 +41,12 @@ def warn_of_tokenizer(lang: str, own: str, card: Card, weights: object) -> None:
         weights: the setting.
     """
     trained = card.meta.get("tokenizer")
-    if trained and lang == card.meta.get("lang") and own != trained:
+    if own and trained and lang == card.meta.get("lang") and own != trained:
         warnings.warn(
             f"The pipeline's tokenizer is '{own}', but the ELMo weights '{weights}' were trained "
             f"on the words of '{trained}'. For texts, set @tokenizers in [nlp.tokenizer] to that, "
             f"or take weights that were trained with the pipeline's tokenizer.",
-            stacklevel=2,  # the callers' callers are decorators
+            stacklevel=2,
         )
 
 

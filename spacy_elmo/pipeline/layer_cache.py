@@ -22,15 +22,14 @@ class LayerCache:
 
     Args:
         megabytes: its size in 2²⁰ bytes; 0 for no cache.
-        half: store the layers in half precision, which takes half of the memory and rounds them.
 
     Attributes:
         is_on: whether it stores anything.
         hits, misses: sentences that were found, and not found.
     """
 
-    def __init__(self, megabytes: int, half: bool):
-        self.limit, self.half = megabytes * 2**20, half
+    def __init__(self, megabytes: int):
+        self.limit = megabytes * 2**20
         self.hits = self.misses = 0
         self._lock = Lock()
         self.clear()
@@ -67,7 +66,6 @@ class LayerCache:
         missing = [i for i, layers in enumerate(found) if layers is None]
         self.hits += len(found) - len(missing)
         self.misses += len(missing)
-        found = [None if layers is None else layers.float() for layers in found]
         for i, layers in zip(missing, read([sentences[i] for i in missing]), strict=True):
             self._store(keys[i], layers)
             found[i] = layers
@@ -78,8 +76,6 @@ class LayerCache:
 
     def _store(self, key: bytes, layers: torch.Tensor) -> None:
         copied = layers.detach().clone()
-        if self.half and copied.abs().amax() <= torch.finfo(torch.float16).max:
-            copied = copied.half()
         size = copied.nbytes + BYTES_PER_ENTRY
         with self._lock:
             if key not in self._entries and self._bytes + size <= self.limit:

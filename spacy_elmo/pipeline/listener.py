@@ -53,7 +53,6 @@ class ElmoListener(Model[list[Doc], list[Floats2d]]):
         """Take the layers of Docs that the elmo component with this key has read."""
         self.keys.add(key)
         self.component, self.source = component, source
-        learn_from(self, source, anew=False)
         self._infers_shapes = False  # spaCy links again when all components are initialized
 
     def set_shape(self, depth: int, width: int) -> None:

@@ -45,23 +45,15 @@ def mixes(nlp: Language) -> list[Mix]:
         for index, (node, name) in enumerate(zip(nodes, names, strict=True)):
             if node.has_param("w"):
                 gamma: Any = node.get_param("gamma")
-                if names.count(name) > 1:
-                    name = f"{name} {index}"
+                shown = f"{name} {index}" if names.count(name) > 1 else name
                 weights = tuple(layer_weights(node).tolist())
-                found.append(Mix(component, name, weights, float(gamma[0])))
+                found.append(Mix(component, shown, weights, float(gamma[0])))
     return found
 
 
 def name_in(model: Model, mix: Model) -> str:
     """The name that a component's model has for the smallest part of it that a mix is in."""
-    parent = next((node for node in model.walk() if mix in node.layers), None)
-    if parent is model:  # an elmo component
-        return "doc.tensor"
-    parts: list[tuple[int, str]] = []
-    for node in model.walk():
-        for name in node.ref_names:
-            part = node.maybe_get_ref(name)
-            nodes = [] if part is None else list(part.walk())
-            if parent in nodes:
-                parts.append((len(nodes), name))
-    return min(parts, default=(0, "mix"))[1]
+    refs = ((name, node.maybe_get_ref(name)) for node in model.walk() for name in node.ref_names)
+    parts = [(len([*part.walk()]), name) for name, part in refs if part and mix in part.walk()]
+    name = min(parts, default=(0, "mix"))[1]
+    return "doc.tensor" if name == "mix" else name

@@ -8,7 +8,6 @@ pickled.
 
 from __future__ import annotations
 
-import warnings
 import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from spacy.tokens import Doc, Span, Token
 from thinc.api import get_array_module, to_numpy
 from thinc.types import Floats3d
 
+from ..text.segments import DocPart
 from .batch import Batch
 
 # Where spaCy itself keeps the values of extensions.
@@ -56,20 +56,14 @@ class Reading:
     bilm: ReferenceType[Any] | None = None
     batch: tuple[ReferenceType[Batch], int] | None = None
 
-    def rows(self, doc: Doc) -> slice | np.ndarray:
-        """The rows of a Doc's tokens; if tokens were merged, those of the last token of each, which
-        are what spaCy keeps of a tensor.
-
-        Raises:
-            ValueError: tokens were split.
-        """
-        rows = slice(None) if self.fits(doc) else rows_of(doc, self.ends)
-        if rows is None:
-            raise ValueError(
-                "This Doc was retokenized after the elmo component: it has no vectors for tokens "
-                "that were split. Run the component on it again."
-            )
-        return rows
+    def take(self, part: DocPart, layers: Floats3d, vectors: Any) -> None:
+        """Take over the layers and vectors of a part of the Doc."""
+        rows = slice(part.start, part.end)
+        self.vectors[rows] = vectors
+        if self.layers is not None:
+            self.layers[:, rows] = layers
+        if self.compared is not None:
+            self.compared.add(part, layers)
 
     def fits(self, doc: Doc) -> bool:
         """Return whether a Doc has the tokens that were read."""
@@ -92,14 +86,22 @@ def token_ends(doc: Doc) -> np.ndarray:
     return doc.to_array([IDX, LENGTH]).reshape(-1, 2).sum(axis=1)
 
 
-def rows_of(doc: Doc, ends: np.ndarray) -> slice | np.ndarray | None:
-    """The rows of a Doc's tokens among those with these ends; of merged tokens that of the last.
-    None if tokens were split, or the Doc is a part of the one that was read."""
+def rows_of(doc: Doc, ends: np.ndarray) -> slice | np.ndarray:
+    """The rows of a Doc's tokens among those with these ends; of merged tokens that of the last,
+    which is what spaCy keeps of a tensor.
+
+    Raises:
+        NotOnDocError: tokens were split, or the Doc is a part of the one that was read.
+    """
     now = token_ends(doc)
     if np.array_equal(now, ends):
         return slice(None)
-    is_part = not np.isin(now, ends).all() or (len(now) and now[-1] != ends[-1])
-    return None if is_part else np.searchsorted(ends, now)
+    if not np.isin(now, ends).all() or (len(now) and now[-1] != ends[-1]):
+        raise NotOnDocError(
+            "This Doc has no ELMo vectors: its tokens were split since the component read it, or "
+            "it is a part of the Doc that was read. Run the 'elmo' component on it."
+        )
+    return np.searchsorted(ends, now)
 
 
 def note_reading(doc: Doc, key: str, reading: Reading) -> None:
@@ -125,18 +127,6 @@ def register() -> None:
         for name, (getter, setter) in EXTENSIONS.items():
             if not kind.has_extension(name):
                 kind.set_extension(name, getter=getter, setter=setter)
-
-
-def warn_of_others() -> None:
-    """Warn of extensions that have our names, but are others'."""
-    for kind in (Doc, Span, Token):
-        for name, (getter, _) in EXTENSIONS.items():
-            if kind.get_extension(name)[2] is not getter:
-                warnings.warn(
-                    f"The extension {kind.__name__}._.{name} is not ELMo's: it was set before "
-                    f"spacy_elmo was imported, or since. Give yours another name.",
-                    stacklevel=2,
-                )
 
 
 def bounds(obj: Doc | Span | Token) -> tuple[Doc, int, int]:
@@ -176,12 +166,11 @@ def get_vectors(doc: Doc) -> Any:
 
     Raises:
         NotOnDocError: they are not there.
-        ValueError: tokens were split since they were computed.
     """
     reading = last_reading(doc)
     if reading is not None and reading.vectors is not None:
-        rows = reading.rows(doc)
-        return reading.vectors if isinstance(rows, slice) else reading.vectors[rows]
+        is_whole = reading.fits(doc)
+        return reading.vectors if is_whole else reading.vectors[rows_of(doc, reading.ends)]
     if (stored := _stored(doc, VECTORS)) is not None:
         return stored
     known, tensor = doc.user_data.get(CHECKSUM), doc.tensor

@@ -36,7 +36,6 @@ class BiLMSettings(Settings):
         learn_rate_factor: factor of the learning rate for the biLM, if it is not frozen.
         cache_mb: megabytes of layers to cache while something is trained on a frozen biLM, so
             that it reads each sentence of the training once; 0 for no cache.
-        cache_half: cache them in half precision, which rounds them.
         precision: how vectors are computed: ``"float32"``, exact; ``"bfloat16"``, faster on some
             CPUs; or ``"auto"``, see `BiLM.set_precision`. Training a biLM that is not frozen takes
             float32.
@@ -61,7 +60,6 @@ class BiLMSettings(Settings):
     batch_words: int = at_least(1, 4096)
     learn_rate_factor: float = above_zero(1.0)
     cache_mb: int = at_least(0, 1024)
-    cache_half: bool = False
     precision: str = one_of(*PRECISIONS)
     compiled: bool = False
     threads: int | None = in_range(1, 1024, None)
@@ -72,12 +70,6 @@ class BiLMSettings(Settings):
             raise self.error(
                 "learn_rate_factor",
                 "it has no effect, because the biLM is frozen. Set frozen = false, or remove it",
-            )
-        if self.cache_half and not (self.frozen and self.cache_mb):
-            raise self.error(
-                "cache_half",
-                "it has no effect, because nothing is cached: set frozen = true and cache_mb above "
-                "0, or remove it",
             )
 
 

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.attrs import ORTH
-from spacy.lexeme import Lexeme
 from spacy.tokens import Doc, Span, Token
 from thinc.api import to_numpy
 from thinc.types import Floats3d
@@ -57,8 +56,7 @@ class ComparedRows:
         statistics, rows = self._statistics, slice(part.start, part.end)
         self._words[rows] = to_numpy(layers[0, :, : self._words.shape[1]])
         top = (to_numpy(layers[-1]) - statistics.mean[-1]) / np.maximum(statistics.std[-1], MIN_STD)
-        with np.errstate(under="ignore"):
-            self._top[rows] = np.clip(top, -MAX_FLOAT16, MAX_FLOAT16)
+        self._top[rows] = np.clip(top, -MAX_FLOAT16, MAX_FLOAT16)
 
     def __reduce__(self) -> Any:
         """Pickles and deep copies have the rows alone."""
@@ -149,20 +147,10 @@ class VectorHook:
         self._ends, self._compared = ends, compared
 
     def __call__(self, obj: Doc | Span | Token) -> Any:
-        """
-        Raises:
-            ValueError: the object's Doc is a part of the one that was read, or tokens were split.
-        """
         doc, start, end = bounds(obj)
         if self._compared is None:
             return get_elmo(obj)
-        rows = rows_of(doc, self._ends)
-        if rows is None:
-            raise ValueError(
-                "This Doc has no ELMo vectors to compare: it is a part of the one that was read, "
-                "or tokens were split since. Run the 'elmo' component on it."
-            )
-        return compared_vector(self._compared.rows[rows][start:end])
+        return compared_vector(self._compared.rows[rows_of(doc, self._ends)][start:end])
 
 
 def compared_rows(doc: Doc) -> np.ndarray | None:
@@ -170,13 +158,13 @@ def compared_rows(doc: Doc) -> np.ndarray | None:
     the weights have no statistics.
 
     Raises:
-        NotOnDocError: no component has read the Doc in this process.
-        ValueError: tokens were split since.
+        NotOnDocError: no component has read the Doc in this process, or its tokens were split.
     """
     reading = last_reading(doc)
     if reading is None or reading.vectors is None:
         raise NotOnDocError("This Doc has not been read: run the 'elmo' component on it.")
-    return None if reading.compared is None else reading.compared.rows[reading.rows(doc)]
+    compared = reading.compared
+    return None if compared is None else compared.rows[rows_of(doc, reading.ends)]
 
 
 def has_vector(obj: Doc | Span | Token) -> bool:
@@ -195,23 +183,16 @@ def similarity(obj: Doc | Span | Token, other: Any) -> float:
     If one of them has no context (a Doc's, a sentence's), the words alone are compared.
 
     Raises:
-        ValueError: the other object's vector has another size, or it is a Lexeme.
+        ValueError: the other object's vector has another size, as a Lexeme's.
     """
-    if isinstance(other, Lexeme):
-        raise ValueError(
-            f"Cannot compare an ELMo vector with the lexeme '{other.text}', which has no context. "
-            f"Run the word through the pipeline, nlp({other.text!r})[0], or set the elmo "
-            f"component's vectors = \"vocab\" to compare by the vocab's static vectors."
-        )
     a, b = to_numpy(obj.vector), to_numpy(other.vector)
-    if not a.any() or not b.any():
-        return 0.0
     if a.shape != b.shape:
         raise ValueError(
-            f"Cannot compare a {a.shape[0]}-dimensional ELMo vector with a "
-            f"{b.shape[0]}-dimensional one: run both texts through the same pipeline, also a Doc "
-            f"that comes from bytes."
+            f"Cannot compare an ELMo vector of {a.shape[0]} dimensions with one of {b.shape[0]}. "
+            f"Run both texts through the same pipeline, a lexeme's and a Doc's from bytes, too."
         )
+    if not a.any() or not b.any():
+        return 0.0
     p = len(a) // 3
     if not a[p:].any() or not b[p:].any():
         a, b = a[:p], b[:p]

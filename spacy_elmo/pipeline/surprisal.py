@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union  # noqa: UP035
+from typing import TYPE_CHECKING, List, Optional, Union  # noqa: UP035
 
 import srsly
 from spacy.language import Language
@@ -42,15 +41,13 @@ def make_surprisal(
     """The factory ``elmo_surprisal``; no file is opened here.
 
     Raises:
-        ValueError: another component of the pipeline writes there, or an extension of the user.
+        ValueError: another component of the pipeline writes there.
     """
-    others = [f"The component '{n}'" for n, p in nlp.components if isinstance(p, ElmoSurprisal)]
-    if any(Token.get_extension("surprisal")):
-        others.append("An extension of yours")
+    others = [other for other, pipe in nlp.components if isinstance(pipe, ElmoSurprisal)]
     if others:
         raise ValueError(
-            f"{others[0]} writes Token._.surprisal already, and '{name}' would replace its values. "
-            f"For both directions, use spacy_elmo.LanguageModel."
+            f"The component '{others[0]}' writes Token._.surprisal already, and '{name}' would "
+            f"replace its values. For both directions, use spacy_elmo.LanguageModel."
         )
     return ElmoSurprisal(name, weights, direction)
 
@@ -82,15 +79,6 @@ class ElmoSurprisal(Pipe):
         # Where thinc computes now: the current thread may have another default at the first Doc.
         self._device = get_torch_default_device()
         self._language_model: Optional[LanguageModel] = None
-        self._lock = Lock()  # while it is loaded
-
-    def __reduce__(self) -> Any:
-        """Copies and pickles have a lock of their own."""
-        state = {name: value for name, value in self.__dict__.items() if name != "_lock"}
-        return ElmoSurprisal, (self.name, self.weights, self.direction), state
-
-    def __setstate__(self, state: Dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
     @property
     def language_model(self) -> "LanguageModel":
@@ -99,10 +87,9 @@ class ElmoSurprisal(Pipe):
         Raises:
             ValueError: the weights are missing or damaged, or have no head.
         """
-        with self._lock:
-            if self._language_model is None:
-                self._language_model = _load(self.weights, self._device)
-            return self._language_model
+        if self._language_model is None:  # two threads at once load it twice, and use either
+            self._language_model = _load(self.weights, self._device)
+        return self._language_model
 
     def __call__(self, doc: Doc) -> Doc:
         """Annotate a Doc."""

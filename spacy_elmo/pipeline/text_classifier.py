@@ -14,7 +14,6 @@ from thinc.types import Floats1d, Floats2d
 
 from ..weights.statistics import MIN_FREQUENCY, Statistics, look_up
 from .bilm_layer import BiLMShim
-from .errors import check_vectors
 from .listener import LearnedFrom
 from .similarity import RARITY
 
@@ -73,8 +72,7 @@ def forward(
     model: Any, docs: List[Doc], is_train: bool
 ) -> Tuple[Floats2d, Callable[[Floats2d], List[Doc]]]:
     tok2vec, words, vectors = model.layers
-    if width := vectors.get_dim("nI") - tok2vec.get_dim("nO"):
-        check_vectors("spacy-elmo.TextCatLinear.v1", width, docs)
+    check_vectors(vectors.get_dim("nI") - tok2vec.get_dim("nO"), docs)
     tokens, backprop_tokens = tok2vec(docs, is_train)
     X = model.ops.alloc2f(len(docs), vectors.get_dim("nI"))
     backprop_means = []
@@ -195,3 +193,14 @@ def mean_of_length(ops: Any, tokens: Floats2d) -> Tuple[Any, Callable[[Floats1d]
         return ops.xp.broadcast_to(d_mean, tokens.shape).astype("f")
 
     return LENGTH * unit, backprop
+
+
+def check_vectors(learned: int, docs: List[Doc]) -> None:
+    """Raise a ValueError if static vectors are not as wide as those that a model learned from."""
+    found = docs[0].vocab.vectors_length if docs and learned else learned
+    if found != learned:
+        raise ValueError(
+            f"The model spacy-elmo.TextCatLinear.v1 has learned from static vectors of width "
+            f"{learned}, but those of the pipeline have {found}. Set initialize.vectors to the "
+            f"pipeline it was trained in, or share its vocab: spacy.blank('en', vocab=other.vocab)."
+        )

@@ -7,8 +7,6 @@ from spacy.tokens import Doc
 from thinc.api import Maxout, Model, chain, concatenate, with_array
 from thinc.types import Floats2d, Ragged
 
-from .errors import check_vectors
-
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP045
 
@@ -71,9 +69,6 @@ def as_list(embed: Model[List[Doc], Any]) -> Model[List[Doc], List[Floats2d]]:
 def forward(
     model: Any, docs: List[Doc], is_train: bool
 ) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Doc]]]:
-    for node in model.layers[0].walk():
-        if node.name == "static_vectors":
-            check_vectors("spacy-elmo.Tok2Vec.v1", node.maybe_get_dim("nM"), docs)
     Y, backprop_embed = model.layers[0](docs, is_train)
     if not isinstance(Y, Ragged):
         return Y, backprop_embed

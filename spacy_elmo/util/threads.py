@@ -11,9 +11,10 @@ import multiprocessing
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain, islice
 from threading import get_ident, local
 from typing import TypeVar
 
@@ -113,9 +114,10 @@ def results_ahead(
         function, items: see above. Gradients are enabled as they are here; autocast is not.
         n: threads; 1 to compute each result when it is asked for.
     """
-    items, error = iter(items), None
-    if n == 1:
-        for item in items:
+    items = iter(items)
+    first = [] if n == 1 else [*islice(items, 2)]
+    if len(first) < 2:
+        for item in chain(first, items):
             yield item, partial(function, item)
         return
     is_inference, is_grad = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
@@ -125,28 +127,14 @@ def results_ahead(
             return function(item)
 
     pool = ThreadPoolExecutor(n, "spacy_elmo")
-    waiting: deque[tuple[T, Future[R]]] = deque()  # beginning with the one that is used
+    waiting: deque[tuple[T, Callable[[], R]]] = deque()
     try:
-        while True:
-            read: list[T] = []
-            try:
-                while len(waiting) + len(read) <= n:
-                    read.append(next(items))
-            except StopIteration:
-                pass
-            except Exception as raised:  # to be raised after the results of what came before it
-                items, error = iter(()), raised
-            if len(read) == 1 and not waiting:
-                yield read[0], partial(function, read[0])
-                continue
-            waiting.extend((item, pool.submit(run, item)) for item in read)
-            if not waiting:
-                break
-            item, future = waiting[0]
-            yield item, future.result
-            waiting.popleft()
-        if error is not None:
-            raise error
+        for item in chain(first, items):
+            waiting.append((item, pool.submit(run, item).result))
+            if len(waiting) > n:
+                yield waiting.popleft()
+        while waiting:
+            yield waiting.popleft()
     finally:  # nothing is read behind the caller's back
         pool.shutdown(cancel_futures=True)
 

@@ -189,39 +189,6 @@ def test_finish_update_serves_no_stale_words(weights):
     assert max_difference(after, fresh.predict(docs)) <= TOLERANCE
 
 
-def test_use_params_serves_no_stale_words(weights):
-    layer = make_layer(weights, frozen=False)
-    docs = make_docs()
-    optimizer = Adam(0.05, use_averages=True)
-    for _ in range(3):
-        outputs, backprop = layer.begin_update(docs)
-        backprop([np.ones_like(y) for y in outputs])
-        layer.finish_update(optimizer)
-    last = layer.predict(docs)
-    with layer.use_params(optimizer.averages):
-        averaged = layer.predict(docs)
-        for name, parameter in bilm_of(layer).named_parameters():
-            average = optimizer.averages[layer.shims[0].id, f"_model.{name}"]
-            np.testing.assert_array_equal(parameter.detach().numpy(), average)
-        saved = layer.to_bytes()
-    assert np.abs(averaged[2][0] - last[2][0]).max() > 1e-3
-    assert max_difference(layer.predict(docs), last) == 0
-    fresh = make_layer(weights).from_bytes(saved)
-    assert max_difference(fresh.predict(docs), averaged) <= TOLERANCE
-
-
-def test_use_params_ends_with_an_error(weights):
-    layer = make_layer(weights, frozen=False)
-    docs = make_docs()
-    before = layer.predict(docs)
-    key = layer.shims[0].id, "_model.char_cnn.embedding.weight"
-    zeros = {key: np.zeros((262, 4), dtype="float32")}
-    with pytest.raises(KeyError), layer.use_params(zeros):
-        assert max_difference(layer.predict(docs), before) > 1e-3
-        raise KeyError
-    assert max_difference(layer.predict(docs), before) == 0
-
-
 def test_learns_after_loading(weights):
     layer = make_layer(weights, frozen=False)
     loaded = make_layer("nowhere", frozen=False).from_bytes(layer.to_bytes())
@@ -341,15 +308,6 @@ def test_no_copy_without_the_cache(weights, monkeypatch):
         assert np.shares_memory(layers, found[-1].numpy()) == (not is_on)
         cache.clear()
     assert cache.hits == 1
-
-
-def test_use_params_of_a_model_with_the_same_id(weights):
-    """Models and shims are numbered apart, so an optimizer's keys may agree in their number."""
-    layer = make_layer(weights, frozen=False)
-    docs = make_docs()
-    before = layer.predict(docs)
-    with layer.use_params({(layer.shims[0].id, "w"): np.zeros(3, dtype="float32")}):
-        assert max_difference(layer.predict(docs), before) == 0
 
 
 # As a registered layer, alone

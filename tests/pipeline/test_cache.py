@@ -85,20 +85,20 @@ def look_up(cache: LayerCache, sentences: Sequence[Sequence[str]], value: float 
 
 
 def test_off_until_something_learns() -> None:
-    cache = LayerCache(1, half=False)
+    cache = LayerCache(1)
     assert not cache.is_on
     cache.begin()
     assert cache.is_on
     cache.clear()
     assert not cache.is_on
-    none = LayerCache(0, half=False)
+    none = LayerCache(0)
     none.begin()
     assert not none.is_on
 
 
 @given(st.lists(words, min_size=1, max_size=8))
 def test_what_was_read_is_found_by_its_words_alone(sentences: list[list[str]]) -> None:
-    cache = LayerCache(1, half=False)
+    cache = LayerCache(1)
     cache.begin()
     distinct = list(map(list, dict.fromkeys(map(tuple, sentences))))
     for number, sentence in enumerate(distinct):
@@ -112,14 +112,14 @@ def test_what_was_read_is_found_by_its_words_alone(sentences: list[list[str]]) -
 
 
 def test_blanks_in_words_are_not_those_between_them() -> None:
-    cache = LayerCache(1, half=False)
+    cache = LayerCache(1)
     cache.begin()
     look_up(cache, [["a b"]])
     assert look_up(cache, [["a", "b"]])[1] == [["a", "b"]]
 
 
 def test_what_is_held_is_a_copy() -> None:
-    cache = LayerCache(1, half=False)
+    cache = LayerCache(1)
     cache.begin()
     [layers] = look_up(cache, [["a", "b"]])[0]
     layers.zero_()
@@ -128,7 +128,7 @@ def test_what_is_held_is_a_copy() -> None:
 
 
 def test_bounded_in_bytes_and_full_it_takes_nothing_more() -> None:
-    cache = LayerCache(1, half=False)
+    cache = LayerCache(1)
     for i in range(1000):
         cache.begin()
         look_up(cache, [[str(i)] * 50])
@@ -140,7 +140,7 @@ def test_bounded_in_bytes_and_full_it_takes_nothing_more() -> None:
 
 
 def test_one_that_does_not_fit_is_not_held() -> None:
-    cache = LayerCache(1, half=False)
+    cache = LayerCache(1)
     cache.begin()
     look_up(cache, [["long"] * 20_000])
     assert look_up(cache, [["long"] * 20_000])[1]
@@ -148,7 +148,7 @@ def test_one_that_does_not_fit_is_not_held() -> None:
 
 def test_an_evaluation_larger_than_it_leaves_it_as_it_is() -> None:
     """Predictions alone, which read ten times its size, end it."""
-    cache = LayerCache(1, half=False)
+    cache = LayerCache(1)
     cache.begin()
     look_up(cache, [["trained"] * 50])
     for i in range(5 * 2**20 // size_of(50)):
@@ -160,19 +160,6 @@ def test_an_evaluation_larger_than_it_leaves_it_as_it_is() -> None:
     assert not cache.is_on
     cache.begin()
     assert look_up(cache, [["trained"] * 50])[1]
-
-
-def test_half_precision() -> None:
-    cache = LayerCache(1, half=True)
-    cache.begin()
-    values = torch.rand(3, 5, 8)
-    cache.lookup([["a"] * 5], lambda _: [values], "")
-    [found] = cache.lookup([["a"] * 5], lambda _: [], "")
-    assert found.dtype == torch.float32
-    assert 0 < (found - values).abs().max() <= 2**-11
-    look_up(cache, [["b"]], 1e6)  # beyond half precision
-    [found], read = look_up(cache, [["b"]])
-    assert torch.equal(found, layers_of(1, 1e6)) and not read
 
 
 # In a training
@@ -378,12 +365,6 @@ def test_forgotten_when_weights_are_written_to(weights: Path, by_hand: bool) -> 
     assert max_difference(nlp("the bank sat.").tensor, cached) <= TOLERANCE
 
 
-def test_half_precision_of_nothing(weights: Path) -> None:
-    for settings in ({"cache_mb": 0}, {"frozen": False}):
-        with pytest.raises(ValueError, match="cache_half is True; it has no effect"):
-            make_nlp(weights, cache_half=True, **settings)
-
-
 def test_it_travels_nowhere(weights: Path, tmp_path: Path) -> None:
     nlp = make_pipeline(weights, OWN_MIX)
     examples, optimizer = start(nlp)
@@ -414,7 +395,7 @@ def test_a_negative_size_is_refused(n: int) -> None:
 
 
 def test_threads_share_it() -> None:
-    cache = LayerCache(1, half=False)
+    cache = LayerCache(1)
     sentences = [[str(i)] * 50 for i in range(2 * 2**20 // size_of(50))]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import Doc, Token
+from spacy.tokens import Doc
 
 from .helpers import N_LAYERS, TOLERANCE, WIDTH, make_nlp
 
@@ -103,7 +103,7 @@ def test_merged_tokens(nlp_with_layers):
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[0:2])
     assert doc._.elmo.shape == (WIDTH,)  # spaCy keeps the tensor in order here
-    with pytest.raises(ValueError, match="retokenized"):
+    with pytest.raises(ValueError, match=r"retokenized|were split"):
         _ = doc._.elmo_layers
     doc = nlp_with_layers(doc)
     assert doc._.elmo_layers.shape == (N_LAYERS, len(doc), WIDTH)
@@ -114,7 +114,7 @@ def test_split_tokens(nlp_with_layers):
     with doc.retokenize() as retokenizer:
         retokenizer.split(doc[0], ["T", "he"], heads=[(doc[0], 1), doc[1]])
     for read in (lambda: doc._.elmo_layers, lambda: doc._.elmo, lambda: doc[0].vector):
-        with pytest.raises(ValueError, match="retokenized"):
+        with pytest.raises(ValueError, match=r"retokenized|were split"):
             read()
     doc = nlp_with_layers(doc)
     assert doc._.elmo_layers.shape == (N_LAYERS, len(doc), WIDTH)
@@ -128,7 +128,7 @@ def test_merged_and_split_to_as_many_tokens(nlp_with_layers):
         retokenizer.merge(doc[0:2])
         retokenizer.split(doc[4], ["i", "ts"], heads=[(doc[4], 1), doc[5]])
     assert len(doc) == n_tokens
-    with pytest.raises(ValueError, match="retokenized"):
+    with pytest.raises(ValueError, match=r"retokenized|were split"):
         _ = doc._.elmo_layers
 
 
@@ -151,7 +151,7 @@ def test_similarity(nlp):
 def test_similarity_of_other_vectors(nlp):
     other = spacy.blank("en")
     other.vocab.set_vector("word", np.ones(3, dtype="float32"))
-    with pytest.raises(ValueError, match=f"{WIDTH}-dimensional ELMo vector with a 3-dim"):
+    with pytest.raises(ValueError, match=f"vector of {WIDTH} dimensions with one of 3"):
         nlp("word").similarity(other("word"))
 
 
@@ -181,26 +181,6 @@ def test_layers_of_joined_docs_and_parts(nlp_with_layers):
     for doc in (joined, docs[1][0:2].as_doc()):
         with pytest.raises(ValueError, match=r'store = \["layers"\].* a part or a joint of others'):
             _ = doc._.elmo_layers
-
-
-def test_extensions_of_others(weights):
-    """A warning names them; surprisals would not be seen at all."""
-    ours = Doc.get_extension("elmo")
-    Doc.set_extension("elmo", default="mine", force=True)
-    try:
-        with pytest.warns(UserWarning, match=r"extension Doc\._\.elmo is not ELMo's"):
-            make_nlp(weights)
-    finally:
-        Doc.set_extension("elmo", getter=ours[2], setter=ours[3], force=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert make_nlp(weights)("a")._.elmo.shape == (WIDTH,)
-    Token.set_extension("surprisal", getter=len, force=True)
-    try:
-        with pytest.raises(ValueError, match=r"An extension of yours writes Token\._\.surprisal"):
-            spacy.blank("en").add_pipe("elmo_surprisal")
-    finally:
-        Token.set_extension("surprisal", default=None, force=True)
 
 
 def test_an_empty_doc_behind_a_tok2vec(weights):

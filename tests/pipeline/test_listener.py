@@ -104,7 +104,7 @@ def test_shapes_are_inferred_on_docs_that_nobody_has_read(weights: Path) -> None
 )
 def test_settings(settings: dict[str, Any], said: str, weights: Path) -> None:
     with pytest.raises(ValueError, match=said):
-        make_pipeline(weights, listening(**settings)).initialize()
+        start(make_pipeline(weights, listening(**settings)))
 
 
 # Learning

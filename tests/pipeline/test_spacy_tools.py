@@ -49,7 +49,6 @@ FILLED = {
         "batch_words": 4096,
         "learn_rate_factor": 1.0,
         "cache_mb": 1024,
-        "cache_half": False,
         "precision": "float32",
         "compiled": False,
         "threads": None,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 import spacy
-from spacy.vectors import Vectors
 
 from .learning import EMBED, WORDS, listening, make_pipeline, start, step, tagger_config
 
@@ -28,26 +26,6 @@ def test_static_vectors_without_vectors(weights: Path, embed: dict[str, Any]) ->
     nlp = make_pipeline(weights, tok2vec)
     with pytest.raises(ValueError, match=r"initialize\.vectors.*--paths\.vectors"):
         start(nlp)
-
-
-def test_vectors_of_another_pipeline(weights: Path) -> None:
-    """A sourced component needs the vectors that it has learned from."""
-    embed = {**EMBED, "include_static_vectors": True}
-    tok2vec = {"@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": listening(), "embed": embed}
-    nlp = make_pipeline(weights, tok2vec)
-    nlp.vocab.vectors = Vectors(shape=(2, 12))
-    start(nlp)
-    for vocab in (True, nlp.vocab):
-        other = spacy.blank("en", vocab=vocab)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=r"\[W113\]")
-            for name in ("elmo", "tagger"):
-                other.add_pipe(name, source=nlp)
-        if vocab is nlp.vocab:
-            assert [t.tag for t in other("The bank")] == [t.tag for t in nlp("The bank")]
-        else:
-            with pytest.raises(ValueError, match=r"width 12, .* pipeline have 0.*vocab="):
-                other("The bank")
 
 
 ALONE = {"elmo": ("elmo", "embed"), "output_elmo": ("embed", "output_elmo")}

