@@ -26,15 +26,16 @@ import torch
 from spacy.tokens import Doc
 
 from spacy_elmo.bilm.char_cnn import CharCNN
-from spacy_elmo.bilm.inference_layers import KernelInference, OneDNNInference
-from spacy_elmo.bilm.lstm_layer import LSTMLayer
+from spacy_elmo.bilm.kernel.lstm import KernelLSTM
+from spacy_elmo.bilm.lstm_onednn import OneDNNLSTM
+from spacy_elmo.bilm.lstm_operators import OperatorLSTM
 from spacy_elmo.text.shards import read_lines
 
 METHODS = (
     (CharCNN, "forward", "cnn"),
-    (LSTMLayer, "forward", "lstm"),
-    (KernelInference, "__call__", "lstm"),
-    (OneDNNInference, "__call__", "lstm"),
+    (OperatorLSTM, "__call__", "lstm"),
+    (KernelLSTM, "__call__", "lstm"),
+    (OneDNNLSTM, "__call__", "lstm"),
 )
 
 

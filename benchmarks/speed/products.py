@@ -32,8 +32,7 @@ from inference import machine
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.sentence_batches import IndexedSentences
-from spacy_elmo.bilm.sentence_packing import Packing
+from spacy_elmo.bilm.sentence_batches import IndexedSentences, Packing
 from spacy_elmo.text.shards import read_lines
 from spacy_elmo.text.split_text import split_text
 from spacy_elmo.weights.find import load_bilm

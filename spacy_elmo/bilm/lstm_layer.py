@@ -7,23 +7,38 @@ Per direction (Peters et al. 2018, §3.4; Sak et al. 2014 for the projection)::
     h_t = clip(W_hr · (σ(o) · tanh(c_t)), ± proj_clip)
 
 The directions never exchange anything; they share only the batch they are computed in.
+
+Three ways compute this, in one file each, and `choose` takes the first that applies:
+
+1. ``kernel/lstm.py``: a compiled kernel, where it is wanted (``compiled``), on a CPU, in float32,
+   for sizes that it can divide into blocks. With gradients or without.
+2. ``lstm_onednn.py``: oneDNN's products with weights that are packed once. Without gradients, on a
+   CPU, for weights that stay the same over many batches.
+3. ``lstm_operators.py``: PyTorch's operators, for everything else; on a GPU that of cuDNN for a
+   whole LSTM, where nothing is clipped and no product rounded.
+
+A way is made from a layer, and called with what `LSTMLayer.forward` is called with.
 """
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import nn
 
 from .config import BiLMConfig
 from .kernel.lstm import BLOCK, KernelLSTM, load_kernel
-from .lstm_steps import LSTMOptions, OperatorLSTM
-from .sentence_packing import Packing
-from .torch_precision import autocast_type, float32_precision, has_fast_bfloat16, without_tf32
+from .lstm_onednn import OneDNNLSTM
+from .lstm_operators import CuDNNLSTM, OperatorLSTM
+from .sentence_batches import Packing
+from .torch_precision import autocast_type, float32_precision, has_fast_bfloat16
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
+Way = Callable[
+    [torch.Tensor, Packing, torch.Tensor, torch.Tensor],
+    tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+]
 
 
 class LSTMLayer(nn.Module):
@@ -39,7 +54,7 @@ class LSTMLayer(nn.Module):
     def __init__(self, config: BiLMConfig, compiled: bool = False):
         super().__init__()
         P, D = config.projection_dim, config.dim
-        self.cell_clip, self.proj_clip, self.compiled = config.cell_clip, config.proj_clip, compiled
+        self.config, self.compiled = config, compiled
         self.weight_ih = nn.Parameter(torch.empty(2, 4 * D, P))  # rows: i, f, g, o
         self.weight_hh = nn.Parameter(torch.empty(2, 4 * D, P))
         self.bias = nn.Parameter(torch.zeros(2, 4 * D))
@@ -63,66 +78,49 @@ class LSTMLayer(nn.Module):
         Returns:
             Outputs ``(2, N, P)``, and the state each sentence ended in, as ``h0`` and ``c0``.
         """
-        # Autocast, and weights converted to bfloat16, are for the products; all else is done in the
-        # type of x.
-        product_type = self.weight_ih.dtype
-        if product_type == x.dtype:
-            product_type = autocast_type(x.device) or x.dtype
-        # Under autocast cuDNN would take half precision, in which small gradients vanish.
-        is_plain = self.cell_clip is None and self.proj_clip is None and product_type == x.dtype
-        if x.is_cuda and is_plain and torch.version.cuda and torch.backends.cudnn.enabled:
-            with without_tf32(x.device):
-                return self.forward_torch(x, packing, h0, c0)
-        function: Any = OperatorLSTM
-        if self.compiled:
-            medium = float32_precision(x.device) == "medium"
-            bfloat16 = product_type == torch.bfloat16
-            if product_type == torch.float32 and medium:
-                bfloat16 = has_fast_bfloat16()
-            if self.kernel(bfloat16) is not None:
-                function, product_type = KernelLSTM, torch.bfloat16 if bfloat16 else torch.float32
-        grad = torch.is_grad_enabled()
-        options = LSTMOptions(packing, self.cell_clip, self.proj_clip, grad, product_type)
-        weights = (self.weight_ih, self.weight_hh, self.gate_bias(), self.weight_hr)
-        with torch.autocast(x.device.type, enabled=False):
-            return function.apply(x, h0, c0, *weights, options)
+        way = choose(self, autocast_type(x.device) or x.dtype)
+        with torch.autocast(x.device.type, enabled=False):  # it is for the products alone
+            return way(x, packing, h0, c0)
 
     def gate_bias(self) -> torch.Tensor:
         """The bias of the gates ``(2, 4D)``, with `FORGET_BIAS`."""
         bias = self.bias.clone()
-        D = bias.shape[1] // 4
-        bias[:, D : 2 * D] += FORGET_BIAS
+        bias.unflatten(1, (4, -1))[:, 1] += FORGET_BIAS
         return bias
 
-    def kernel(self, bfloat16: bool) -> Any:
-        """The compiled kernel, or None where it is not wanted or cannot compute this layer."""
-        weight = self.weight_ih
-        P, D = weight.shape[2], weight.shape[1] // 4
-        fits = D % BLOCK == 0 and P % 2 == 0  # bfloat16 operands are packed in pairs
-        fits = fits and weight.device.type == "cpu" and weight.dtype == torch.float32
-        return load_kernel(bfloat16) if self.compiled and fits else None
 
-    def forward_torch(
-        self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The same function by PyTorch's own projected LSTM, which has no clips.
+def choose(layer: LSTMLayer, dtype: torch.dtype, is_kept: bool = False) -> Way:
+    """The way in which a layer is computed; see above.
 
-        cuDNN runs all steps in one call; on a CPU it is the slower of the two.
-        """
-        batch_sizes = torch.tensor(packing.batch_sizes, dtype=torch.int64)
-        bias = self.gate_bias()
-        no_bias = torch.zeros_like(bias[0])
-        results = []
-        for d in range(2):
-            weights = [self.weight_ih[d], self.weight_hh[d], bias[d], no_bias]
-            if self.weight_hr is not None:
-                weights.append(self.weight_hr[d])
-            state = [h0[d : d + 1].contiguous(), c0[d : d + 1].contiguous()]
-            with warnings.catch_warnings():  # that cuDNN copies the weights, which are a few MB
-                warnings.filterwarnings("ignore", "RNN module weights are not part of single")
-                found = torch.lstm(
-                    x[d], batch_sizes, state, weights, True, 1, 0.0, self.training, False
-                )
-            results.append(found)
-        out, h_n, c_n = (torch.stack(both) for both in zip(*results, strict=True))
-        return out, h_n[:, 0], c_n[:, 0]
+    Args:
+        layer: its settings and weights, as they are now.
+        dtype: of the operands of matrix products. All else is computed in the type of the inputs.
+        is_kept: for many batches without gradients, so that packing the weights pays.
+    """
+    config, weight = layer.config, layer.weight_ih
+    is_plain, is_bfloat16 = dtype == weight.dtype, dtype == torch.bfloat16
+    if weight.is_cuda:
+        # Under autocast cuDNN would take half precision, in which small gradients vanish.
+        has_clips = config.cell_clip is not None or config.proj_clip is not None
+        is_there = torch.version.cuda and torch.backends.cudnn.enabled
+        return (
+            CuDNNLSTM(layer)
+            if is_there and is_plain and not has_clips
+            else OperatorLSTM(layer, dtype)
+        )
+    fits = config.dim % BLOCK == 0 and config.projection_dim % 2 == 0  # bfloat16 comes in pairs
+    if layer.compiled and fits and weight.device.type == "cpu" and weight.dtype == torch.float32:
+        is_medium = is_plain and float32_precision(weight.device) == "medium"
+        is_rounded = is_bfloat16 or (is_medium and has_fast_bfloat16())
+        if kernel := load_kernel(is_rounded):
+            return KernelLSTM(layer, kernel, is_rounded, is_kept)
+    if is_kept and torch.backends.mkldnn.is_available():
+        # Packed weights take as much memory again, which is much in float32 for large layers.
+        runs = (
+            torch.ops.mkldnn._is_mkldnn_bf16_supported()
+            if is_bfloat16
+            else not config.has_large_layers
+        )
+        if runs:
+            return OneDNNLSTM(layer, dtype)
+    return OperatorLSTM(layer, dtype)

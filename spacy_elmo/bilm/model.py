@@ -17,10 +17,8 @@ from ..util.threads import results_ahead, steady_threads, threads_for
 from .char_cnn import CharCNN
 from .char_word_cnn import CharWordCNN
 from .config import PRECISIONS, BiLMConfig
-from .inference_layers import Encode, Layer, inference_layers
-from .lstm_layer import LSTMLayer
-from .sentence_batches import IndexedSentences, id_tensor
-from .sentence_packing import Packing, to_device
+from .lstm_layer import LSTMLayer, Way, choose
+from .sentence_batches import IndexedSentences, Packing, id_tensor, to_device
 from .static_vectors import WordVectors
 from .torch_precision import has_fast_bfloat16, rounding
 from .warm_state import compute_warm_state
@@ -28,8 +26,12 @@ from .word_cache import WordCache
 
 Derived = TypeVar("Derived")
 LAYER_WORK_PER_THREAD = 2**28  # multiplications in a layer that pay for a thread
-OWN = {"lock", "_derived"}  # attributes that copies do not share
+Encode = Callable[[torch.Tensor], torch.Tensor]
 State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
+
+# Held while something is computed once for all threads, which may need another such thing; never
+# by a thread that finds it there, so that a process can be forked meanwhile.
+_lock = RLock()
 
 
 class BiLM(nn.Module):
@@ -44,7 +46,6 @@ class BiLM(nn.Module):
         warm_h, warm_c: the warm state, ``(L, 2, 1, P)`` and ``(L, 2, 1, D)``, saved with the
             weights; None until `set_warm_state`.
         n_threads: what `read` and `encode` compute on; None to choose, see `threads_for`.
-        lock: held while something is computed once for all threads. It can be held again.
         generator: draws what drops out; None for PyTorch's own.
     """
 
@@ -58,7 +59,6 @@ class BiLM(nn.Module):
         self.precision = PRECISIONS[0]
         self.n_threads: int | None = None
         self.generator: torch.Generator | None = None
-        self.lock = RLock()
         self._derived: dict[str, tuple[int, Any]] = {}
         if config.token_encoder == "vectors":
             self.word_vectors = WordVectors(config)
@@ -107,19 +107,14 @@ class BiLM(nn.Module):
         version = weights_version(self)
         kept = self._derived.get(name)
         if kept is None or kept[0] != version:
-            with self.lock:
+            with _lock:
                 kept = self._derived.get(name)
                 if kept is None or kept[0] != version:
                     kept = self._derived[name] = version, compute()
         return kept[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles derive anew, and have a lock of their own."""
-        return {name: value for name, value in self.__dict__.items() if name not in OWN}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self.lock, self._derived = RLock(), {}
+        return {**self.__dict__, "_derived": {}}  # copies and pickles derive anew
 
     def share_weights(self) -> BiLM:
         """A copy with the same weights in memory, which can be cast and moved by itself."""
@@ -146,25 +141,37 @@ class BiLM(nn.Module):
         if precision == "auto":
             precision = "bfloat16" if has_fast_bfloat16() else "float32"
         self.precision = precision
-        for lstm in self.lstm:
-            assert isinstance(lstm, LSTMLayer)
-            lstm.compiled = compiled
+        for layer in self._layers():
+            layer.compiled = compiled
         self.clear_caches()
         return self
 
-    def parts(self) -> tuple[Encode, Sequence[Layer]]:
+    def parts(self) -> tuple[Encode, Sequence[Way]]:
         """Token encoder and LSTM layers as they compute now, converted where that helps."""
-        encoder, lstm = self.token_encoder, cast("list[LSTMLayer]", list(self.lstm))
+        encoder, lstm = self.token_encoder, self._layers()
         if self.training or torch.is_grad_enabled() or self.device.type != "cpu":
             return encoder, lstm
-        bfloat16 = self.precision == "bfloat16"
         # Where PyTorch's own settings round products, the layers choose their operands themselves.
         autocast, float32 = rounding(self.device)
         is_rounded = autocast is not None or float32 == "medium"
-        if lstm[0].bias.dtype != torch.float32 or (is_rounded and not bfloat16):
+        if lstm[0].bias.dtype != torch.float32 or (is_rounded and self.precision == "float32"):
             return encoder, lstm
-        given = encoder, lstm, bfloat16, self.config.has_large_layers
-        return self.derived("inference", lambda: inference_layers(*given))
+        return self.derived("parts", self._convert)
+
+    def _convert(self) -> tuple[Encode, Sequence[Way]]:
+        encoder, dtype = self.token_encoder, getattr(torch, self.precision)
+        if dtype == torch.bfloat16 and isinstance(encoder, CharCNN):
+            # Static word vectors stay in float32: there is little to compute with the table.
+            encoder = deepcopy(encoder).bfloat16()
+
+        def encode(ids: torch.Tensor) -> torch.Tensor:
+            with torch.autocast(ids.device.type, enabled=False):  # the weights have their type
+                return encoder(ids).float()
+
+        return encode, [choose(layer, dtype, is_kept=True) for layer in self._layers()]
+
+    def _layers(self) -> list[LSTMLayer]:
+        return cast("list[LSTMLayer]", list(self.lstm))
 
     @property
     def token_encoder(self) -> CharCNN | WordVectors:
@@ -182,7 +189,7 @@ class BiLM(nn.Module):
     def warm_state(self) -> State:
         """The warm state; computed now from the package's passage if there is none."""
         if self.warm_h is None or self.warm_c is None:
-            with self.lock:
+            with _lock:
                 if self.warm_h is None or self.warm_c is None:  # no other thread has set it
                     self.set_warm_state(compute_warm_state(self))
         assert self.warm_h is not None and self.warm_c is not None
@@ -206,7 +213,7 @@ class BiLM(nn.Module):
         tokens: torch.Tensor,
         lengths: Sequence[int],
         state: State | None = None,
-        lstms: Sequence[Layer] | None = None,
+        lstms: Sequence[Way] | None = None,
     ) -> tuple[torch.Tensor, State]:
         """All layers of sentences, concatenated, boundaries included.
 
@@ -231,14 +238,16 @@ class BiLM(nn.Module):
         block = x.new_empty(1 + len(self.lstm), len(tokens), 2 * x.shape[2])
         layers, ends = [packing.unpack(x, None if is_grad_enabled else block[0])], []
         for j, lstm in enumerate(self.parts()[1] if lstms is None else lstms):
-            h, c = (s.expand(-1, n_sentences, -1)[:, packing.order] for s in (h0[j], c0[j]))
+            h, c = (
+                s.expand(-1, n_sentences, -1)[:, packing.sorted_indices] for s in (h0[j], c0[j])
+            )
             given = drop_out(x, rate, self.generator) if rate else x
             out, *end = lstm(given, packing, h, c)
             # The skip is outside the recurrence: h_{t-1} and the state never contain it.
             x = out + x if j > 0 and config.use_skip_connections else out
             layers.append(packing.unpack(x, None if is_grad_enabled else block[j + 1]))
             ends.append(end)
-        back = torch.argsort(packing.order)
+        back = packing.unsorted_indices
         h, c = (torch.stack([s[:, back] for s in parts]) for parts in zip(*ends, strict=True))
         return torch.stack(layers) if is_grad_enabled else block, (h, c)
 
@@ -258,8 +267,7 @@ class BiLM(nn.Module):
         sentences: Sequence[Sequence[str]],
         state: State | None = None,
         batch_words: int = 4096,
-        with_state: bool = True,
-    ) -> tuple[list[torch.Tensor], State | None]:
+    ) -> tuple[list[torch.Tensor], State]:
         """All layers of sentences given as words; the order of the sentences changes nothing.
 
         Each distinct sentence is read once, unless they start from several states or dropout makes
@@ -271,25 +279,22 @@ class BiLM(nn.Module):
             state: what each sentence starts from, h ``(L, 2, B, P)`` and c ``(L, 2, B, D)``
                 for all sentences, or with B = 1 the same for each; `initial_state` if None.
             batch_words: tokens of one pass, give or take half of them.
-            with_state: return the final states, too.
 
         Returns:
-            Layers ``(L + 1, n_words, 2P)`` of each sentence, and the states at their ends, None
-            unless ``with_state``. Layers that are read together are parts of one tensor: clone
-            what you keep or save of them.
+            Layers ``(L + 1, n_words, 2P)`` of each sentence, and the states at their ends. Layers
+            that are read together are parts of one tensor: clone what you keep or save of them.
         """
         h, c = self.initial_state() if state is None else state
         keys = list(map(tuple, sentences))
         rows = {words: row for row, words in enumerate(dict.fromkeys(keys))}
         are_copies_equal = h.shape[2] == 1 and not (self.training and self.dropout)
         if are_copies_equal and len(rows) < len(keys):
-            layers, ends = self.read(list(rows), (h, c), batch_words, with_state)
+            layers, (h, c) = self.read(list(rows), (h, c), batch_words)
             index = [rows[words] for words in keys]
-            if ends is not None:
-                ends = ends[0][:, :, index], ends[1][:, :, index]
             first = {row: i for i, row in reversed(list(enumerate(index)))}
             parts = ((i, first[row], layers[row]) for i, row in enumerate(index))
-            return [part if i == j else part.clone() for i, j, part in parts], ends
+            found = [part if i == j else part.clone() for i, j, part in parts]
+            return found, (h[:, :, index], c[:, :, index])
         indexed = IndexedSentences(sentences)
         if torch.is_grad_enabled() or self.training:
             types = self.encode(indexed.types)
@@ -311,8 +316,7 @@ class BiLM(nn.Module):
                 layers, end = self(types, flat, lengths, (h[:, :, batch], c[:, :, batch]), lstms)
             for i, part in zip(batch, layers.split(lengths, dim=1), strict=True):
                 results[i] = part[:, 1:-1]
-            if with_state:
-                ends[0][:, :, batch], ends[1][:, :, batch] = end
+            ends[0][:, :, batch], ends[1][:, :, batch] = end
 
         paying = int(n_tokens * self.config.layer_size / LAYER_WORK_PER_THREAD)
         n_threads = min(steady_threads(self.n_threads), paying) if is_divisible and paying else 1
@@ -321,7 +325,7 @@ class BiLM(nn.Module):
         plan = indexed.plan(-(-n_tokens // n_batches))
         for _, result in results_ahead(read, plan, n_threads):
             result()
-        return results, ends if with_state else None
+        return results, ends
 
     def _is_divisible(self) -> bool:
         """Return whether several threads may read sentences: without gradients, on a CPU, and as

@@ -46,7 +46,5 @@ def compute_warm_state(model: BiLM, sentences: Sequence[Sequence[str]] | None = 
         for start in range(0, len(sentences), n_streams):
             part = sentences[start : start + n_streams]
             n = len(part)
-            _, end = model.read(part, (h[:, :, :n], c[:, :, :n]))
-            assert end is not None
-            h[:, :, :n], c[:, :, :n] = end
+            _, (h[:, :, :n], c[:, :, :n]) = model.read(part, (h[:, :, :n], c[:, :, :n]))
     return h.mean(dim=2, keepdim=True), c.mean(dim=2, keepdim=True)

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from ..bilm.model import BiLM, State
-from ..bilm.sentence_packing import to_device
+from ..bilm.sentence_batches import to_device
 from ..util.threads import threads_for
 from .encoded_sentences import SentenceBatch
 from .restricted_head import RestrictedHead

@@ -11,7 +11,7 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from ..bilm.sentence_packing import to_device
+from ..bilm.sentence_batches import to_device
 from ..bilm.torch_precision import autocast_type
 
 NEVER = -1e30  # a logit without effect; infinite ones have no gradient where all are

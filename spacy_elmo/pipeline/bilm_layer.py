@@ -159,10 +159,10 @@ class LazyBiLM(nn.Module):
             state, n_words = self.state(), self.settings.batch_words
             if self.cache.is_on and not model.training:
                 version = weights_version(model), model.precision, rounding(self.device)
-                read = partial(model.read, state=state, batch_words=n_words, with_state=False)
+                read = partial(model.read, state=state, batch_words=n_words)
                 layers = self.cache.lookup(sentences, lambda some: read(some)[0], version)
             else:
-                layers, _ = model.read(sentences, state, n_words, with_state=False)
+                layers, _ = model.read(sentences, state, n_words)
         # Popped as they are used: what was read together is freed with the last of its Docs.
         layers.reverse()
         return [self._in_rows(part, [layers.pop() for _ in part.windows]) for part in parts]

@@ -10,12 +10,10 @@ from threading import Barrier
 import pytest
 import torch
 
-from spacy_elmo.bilm.char_cnn import CharCNN
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.inference_layers import inference_layers
-from spacy_elmo.bilm.lstm_layer import LSTMLayer
+from spacy_elmo.bilm.lstm_layer import LSTMLayer, choose
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.sentence_packing import Packing
+from spacy_elmo.bilm.sentence_batches import Packing
 from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.weights.find import load_bilm
 
@@ -54,8 +52,7 @@ def test_a_layer_is_close_to_that_of_float32(projects: bool, clip: float | None)
     h0, c0 = torch.randn(2, len(LENGTHS), P), torch.randn(2, len(LENGTHS), D)
     inputs = torch.randn(2, sum(LENGTHS), P), Packing(LENGTHS), h0.clone(), c0.clone()
     with torch.no_grad():
-        _, [rounded] = inference_layers(CharCNN(config), [layer], bfloat16=True, is_large=False)
-        expected, found = layer(*inputs), rounded(*inputs)
+        expected, found = layer(*inputs), choose(layer, torch.bfloat16, is_kept=True)(*inputs)
     assert torch.equal(inputs[2], h0) and torch.equal(inputs[3], c0)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.dtype == torch.float32 and ours.shape == theirs.shape

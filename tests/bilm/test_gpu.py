@@ -12,7 +12,7 @@ import torch
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.sentence_packing import Packing
+from spacy_elmo.bilm.sentence_batches import Packing
 from spacy_elmo.bilm.torch_precision import without_tf32
 
 pytestmark = pytest.mark.gpu

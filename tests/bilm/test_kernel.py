@@ -18,7 +18,7 @@ from spacy_elmo.bilm.kernel import lstm as kernel_module
 from spacy_elmo.bilm.kernel.lstm import load_kernel
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.sentence_packing import Packing
+from spacy_elmo.bilm.sentence_batches import Packing
 from spacy_elmo.util.files import locked
 
 from .test_model import check_autocast

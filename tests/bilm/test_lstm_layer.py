@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from spacy_elmo.bilm import lstm_steps
+from spacy_elmo.bilm import lstm_operators
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
-from spacy_elmo.bilm.sentence_packing import Packing
+from spacy_elmo.bilm.lstm_operators import CuDNNLSTM
+from spacy_elmo.bilm.sentence_batches import Packing
 
 P, D = 3, 5
 LENGTHS = [2, 4, 1, 4]
@@ -88,7 +89,7 @@ def test_same_as_the_lstm_of_pytorch(projects):
     results = []
     for out, h_n, c_n in [
         layer(x, packing, h0, c0),
-        layer.forward_torch(x, packing, h0, c0),
+        CuDNNLSTM(layer)(x, packing, h0, c0),
     ]:
         loss = (out**2).sum() + (h_n**3).sum() + (c_n**3).sum()
         gradients = torch.autograd.grad(loss, [x, h0, c0, *layer.parameters()])
@@ -116,7 +117,7 @@ def test_few_tokens_at_once(monkeypatch, projects, n_tokens):
     inputs = [tensor.detach() for tensor in make_inputs(layer)]
     at_once = layer(inputs[0], Packing(LENGTHS), *inputs[1:])
     dim = layer.bias.shape[1] // 4
-    monkeypatch.setattr(lstm_steps, "BYTES_AT_ONCE", n_tokens * 8 * dim * 8)
+    monkeypatch.setattr(lstm_operators, "BYTES_AT_ONCE", n_tokens * 8 * dim * 8)
     for ours, theirs in zip(layer(inputs[0], Packing(LENGTHS), *inputs[1:]), at_once, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
@@ -129,7 +130,7 @@ def test_cudnn_gets_contiguous_states(monkeypatch):
     expected = layer(x, Packing(LENGTHS), *states)
     given, lstm = [], torch.lstm
     monkeypatch.setattr(torch, "lstm", lambda *args: given.append(args[2]) or lstm(*args))
-    found = layer.forward_torch(x, Packing(LENGTHS), *states)
+    found = CuDNNLSTM(layer)(x, Packing(LENGTHS), *states)
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
     assert len(given) == 2

@@ -1,5 +1,4 @@
 import itertools
-import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor, wait
 from copy import deepcopy
@@ -298,26 +297,6 @@ def test_gradients_of_copies_of_a_sentence_add_up():
         gradients.append([parameter.grad.clone() for parameter in model.parameters()])
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
-
-
-def test_copies_and_pickles_have_a_lock_of_their_own():
-    model, _ = make_pair(make_options())
-    with model.lock:
-        copies = [deepcopy(model), pickle.loads(pickle.dumps(model)), model.share_weights()]
-    for copied in copies:
-        assert copied.lock is not model.lock
-        with ThreadPoolExecutor(1) as pool, model.lock, torch.no_grad():
-            assert pool.submit(copied.warm_state).result(60)
-
-
-def test_read_without_the_final_state():
-    model, _ = make_pair(make_options())
-    with torch.no_grad():
-        expected, _ = model.read(SENTENCES)
-        layers, state = model.read(SENTENCES, with_state=False)
-    assert state is None
-    for ours, theirs in zip(layers, expected, strict=True):
-        assert torch.equal(ours, theirs)
 
 
 def test_read_with_gradients():

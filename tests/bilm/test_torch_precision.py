@@ -4,15 +4,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
-from spacy_elmo.bilm.sentence_packing import Packing
+from spacy_elmo.bilm.lstm_operators import CuDNNLSTM
+from spacy_elmo.bilm.sentence_batches import Packing
 from spacy_elmo.bilm.torch_precision import has_fast_bfloat16, without_tf32
 
 cudnn = torch.backends.cudnn
@@ -68,12 +67,12 @@ def test_on_a_cpu_nothing_is_switched() -> None:
 def test_the_lstm_of_cudnn_runs_without(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a GPU: its tensors only say that they are on one."""
     seen: list[bool] = []
-    monkeypatch.setattr(LSTMLayer, "forward_torch", lambda *arguments: seen.append(is_on()))
-    monkeypatch.setattr(torch.version, "cuda", "12")
-    x = SimpleNamespace(is_cuda=True, device=GPU, dtype=torch.float32)
-    packing: Any = None
-    LSTMLayer(BiLMConfig(((1, 4),), 4, 8))(x, packing, x, x)
-    assert seen == [False] and is_on()
+    lstm = torch.lstm
+    monkeypatch.setattr(torch, "lstm", lambda *given: seen.append(is_on()) or lstm(*given))
+    monkeypatch.setattr("spacy_elmo.bilm.lstm_operators.without_tf32", lambda _: without_tf32(GPU))
+    way = CuDNNLSTM(LSTMLayer(BiLMConfig(((1, 4),), 4, 8)))
+    way(torch.zeros(2, 3, 4), Packing([3]), torch.zeros(2, 1, 4), torch.zeros(2, 1, 8))
+    assert seen == [False, False] and is_on()
 
 
 @pytest.mark.skipif(

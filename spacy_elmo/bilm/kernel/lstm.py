@@ -10,18 +10,21 @@ from __future__ import annotations
 import os
 import platform
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from ...util.files import locked
-from ..lstm_steps import LSTMOptions
+from ..lstm_autograd import AutogradLSTM, Tensors
+from ..sentence_batches import Packing
+
+if TYPE_CHECKING:
+    from ..lstm_layer import LSTMLayer
 
 SOURCE = Path(__file__).parent / "lstm.cpp"
 BLOCK = 32  # the kernel computes this many cells at a time
@@ -106,42 +109,31 @@ def _cpu() -> str:
     return next((line for line in lines if line.startswith(("flags", "Features"))), "")
 
 
-class KernelLSTM(torch.autograd.Function):
-    """All steps of one layer by the compiled kernel; the arguments of `OperatorLSTM`.
+class KernelLSTM(AutogradLSTM):
+    """One layer by the compiled kernel.
 
     The matrix products of bfloat16 operands accumulate in float32, and so are all other values.
+
+    Args:
+        layer: whose weights are packed.
+        kernel: see `load_kernel`.
+        bfloat16: make its products take bfloat16 operands.
+        is_kept: for many batches: weights that 16 bits hold exactly are kept so, too.
     """
 
-    @staticmethod
-    def forward(
-        ctx: Any,
-        x: torch.Tensor,  # (2, N, P)
-        h0: torch.Tensor,  # (2, B, P)
-        c0: torch.Tensor,  # (2, B, D)
-        weight_ih: torch.Tensor,  # (2, 4D, P)
-        weight_hh: torch.Tensor,  # (2, 4D, P)
-        bias: torch.Tensor,  # (2, 4D)
-        weight_hr: torch.Tensor | None,  # (2, P, D)
-        options: LSTMOptions,  # with products in float32 or bfloat16
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        for_backward = options.is_grad_enabled and any(ctx.needs_input_grad)
-        bfloat16 = options.product_type == torch.bfloat16
-        kernel, clips = load_kernel(bfloat16), (options.cell_clip or 0.0, options.proj_clip or 0.0)
-        packed = kernel.pack(weight_ih, weight_hh, weight_hr, bfloat16, False)
-        out, h_n, c_n, *saved = kernel.forward(
-            x, h0, c0, packed, bias, options.packing.batch_sizes, *clips, for_backward
-        )
-        if for_backward:
-            ctx.save_for_backward(c0, weight_ih, weight_hh, weight_hr, out, *saved)
-            ctx.kernel, ctx.batch_sizes, ctx.clips = kernel, options.packing.batch_sizes, clips
-        return out, h_n, c_n
+    def __init__(self, layer: LSTMLayer, kernel: Any, bfloat16: bool, is_kept: bool):
+        super().__init__(layer)
+        self.kernel, self.clips = kernel, (self.cell_clip or 0.0, self.proj_clip or 0.0)  # 0: none
+        ih, hh, self.bias, hr = self.weights
+        self.packed = kernel.pack(ih, hh, hr, bfloat16, is_kept)
 
-    @staticmethod
-    @once_differentiable
+    def forward(self, packing: Packing, given: Tensors, for_backward: bool) -> Tensors:
+        weights, sizes = (self.packed, self.bias), packing.batch_sizes
+        return self.kernel.forward(*given, *weights, sizes, *self.clips, for_backward)
+
     def backward(
-        ctx: Any, d_out: torch.Tensor, d_h_n: torch.Tensor, d_c_n: torch.Tensor
-    ) -> tuple[torch.Tensor | None, ...]:
-        gradients = ctx.kernel.backward(
-            d_out, d_h_n, d_c_n, *ctx.saved_tensors, ctx.batch_sizes, *ctx.clips
-        )
-        return (*gradients, None)
+        self, packing: Packing, given: Tensors, saved: Tensors, gradients: Tensors
+    ) -> Sequence[torch.Tensor | None]:
+        ih, hh, _, hr = self.weights
+        tensors = *gradients, given[2], ih, hh, hr, *saved
+        return self.kernel.backward(*tensors, packing.batch_sizes, *self.clips)

@@ -1,33 +1,22 @@
-"""All steps of an LSTM layer by PyTorch's operators, forward and backward."""
+"""An LSTM layer by PyTorch's operators, forward and backward, on any device."""
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_right
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
-from torch.autograd.function import once_differentiable
 
-from .sentence_packing import Packing
+from .lstm_autograd import AutogradLSTM, Tensors
+from .sentence_batches import Packing
+from .torch_precision import without_tf32
+
+if TYPE_CHECKING:
+    from .lstm_layer import LSTMLayer
 
 BYTES_AT_ONCE = 2**23  # of gates, where no gradient needs those of all steps
-
-
-class LSTMOptions(NamedTuple):
-    """Options for the steps of a layer.
-
-    Attributes:
-        packing: of the batch.
-        cell_clip, proj_clip: see `BiLMConfig`.
-        is_grad_enabled: where the layer is called; inside an autograd function it never is.
-        product_type: of the operands of matrix products.
-    """
-
-    packing: Packing
-    cell_clip: float | None
-    proj_clip: float | None
-    is_grad_enabled: bool
-    product_type: torch.dtype
 
 
 def _add_times(
@@ -50,32 +39,28 @@ def tanh(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
     return torch.mul(x, 2, out=out).sigmoid_().mul_(2).sub_(1)
 
 
-class OperatorLSTM(torch.autograd.Function):
-    """All steps of one layer, with one product per weight gradient instead of one per step.
+class OperatorLSTM(AutogradLSTM):
+    """One layer, with one product per weight gradient instead of one per step.
 
     What does not depend on the recurrence is done for all steps at once, before the loop over
     them (input products) or after it (weight gradients); what remains inside is two small
-    products and a few pointwise operations. The products may be in lower precision.
+    products and a few pointwise operations.
+
+    Args:
+        layer: whose weights are read.
+        dtype: of the operands of the products, which may be less precise than the rest.
     """
 
-    @staticmethod
-    def forward(
-        ctx: Any,
-        x: torch.Tensor,  # (2, N, P)
-        h0: torch.Tensor,  # (2, B, P)
-        c0: torch.Tensor,  # (2, B, D)
-        weight_ih: torch.Tensor,  # (2, 4D, P)
-        weight_hh: torch.Tensor,  # (2, 4D, P)
-        bias: torch.Tensor,  # (2, 4D)
-        weight_hr: torch.Tensor | None,  # (2, P, D)
-        options: LSTMOptions,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        packing, cell_clip, proj_clip, is_grad_enabled, product_type = options
+    def __init__(self, layer: LSTMLayer, dtype: torch.dtype):
+        super().__init__(layer)
+        self.ih, self.hh = (w.detach().to(dtype) for w in self.weights[:2])
+        self.hr = None if layer.weight_hr is None else layer.weight_hr.detach().to(dtype)
+
+    def forward(self, packing: Packing, given: Tensors, for_backward: bool) -> Tensors:
+        x, h0, c0 = given
         N, D = x.shape[1], c0.shape[2]
-        for_backward = is_grad_enabled and any(ctx.needs_input_grad)
-        ih = weight_ih.to(product_type).transpose(1, 2)
-        hh = weight_hh.to(product_type).transpose(1, 2)
-        hr = None if weight_hr is None else weight_hr.to(product_type).transpose(1, 2)
+        bias = self.weights[2].detach().unsqueeze(1)
+        ih, hh, hr = self.ih.mT, self.hh.mT, None if self.hr is None else self.hr.mT
         out = torch.empty_like(x) if hr is not None else x.new_empty(2, N, D)
         # Sentences that have ended leave their state: c is updated in place, in its first rows.
         h_n, c_n = torch.empty_like(h0), c0.clone()
@@ -94,7 +79,7 @@ class OperatorLSTM(torch.autograd.Function):
                 first = start
                 end = ends[max(number, bisect_right(ends, start + n_tokens) - 1)]
                 from_x = all_gates[:, : end - first]
-                _add_times(bias.unsqueeze(1), x[:, first:end], ih, out=from_x)
+                _add_times(bias, x[:, first:end], ih, out=from_x)
             if size < h.shape[1]:
                 h_n[:, size : h.shape[1]] = h[:, size:]
                 h, c = h[:, :size], c[:, :size]
@@ -106,35 +91,25 @@ class OperatorLSTM(torch.autograd.Function):
             tanh(g, out=g)
             o.sigmoid_()
             c = c.mul_(f).addcmul_(i, g)
-            if cell_clip is not None:
-                c.clamp_(-cell_clip, cell_clip)
+            if self.cell_clip is not None:
+                c.clamp_(-self.cell_clip, self.cell_clip)
             tanh_c = tanh(c, out=tanhs[:, step] if for_backward else tanhs[:, :size])
             h = tanh_c * o if for_backward else tanh_c.mul_(o)
             if hr is not None:
                 h = torch.bmm(h.to(hr.dtype), hr).to(x.dtype)
-                if proj_clip is not None:
-                    h.clamp_(-proj_clip, proj_clip)
+                if self.proj_clip is not None:
+                    h.clamp_(-self.proj_clip, self.proj_clip)
             out[:, step] = h
             if cells is not None:
                 cells[:, step] = c
         h_n[:, : h.shape[1]] = h
-        if cells is not None:
-            ctx.save_for_backward(
-                x, h0, c0, weight_ih, weight_hh, weight_hr, all_gates, cells, tanhs, out
-            )
-            ctx.options = options
-        return out, h_n, c_n
+        return [out, h_n, c_n, *([all_gates, cells, tanhs] if cells is not None else [])]
 
-    @staticmethod
-    @once_differentiable
     def backward(
-        ctx: Any, d_out: torch.Tensor, d_h_n: torch.Tensor, d_c_n: torch.Tensor
-    ) -> tuple[torch.Tensor | None, ...]:
-        x, h0, c0, weight_ih, weight_hh, weight_hr, gates, cells, tanh_c, out = ctx.saved_tensors
-        packing, cell_clip, proj_clip, _, product_type = ctx.options
-        hh = weight_hh.to(product_type)
-        hr = None if weight_hr is None else weight_hr.to(product_type)
-        D = c0.shape[2]
+        self, packing: Packing, given: Tensors, saved: Tensors, gradients: Tensors
+    ) -> Sequence[torch.Tensor | None]:
+        (x, h0, c0), (out, gates, cells, tanh_c), (d_out, d_h_n, d_c_n) = given, saved, gradients
+        ih, hh, hr, D = self.ih, self.hh, self.hr, c0.shape[2]
         i, f, g, o = gates.split(D, dim=2)  # each (2, N, D)
         c_prev = torch.cat([c0, cells[:, packing.previous]], dim=1)
         # Derivatives that need no recurrence, for all steps at once; sigmoid_backward(x, y) is
@@ -147,16 +122,16 @@ class OperatorLSTM(torch.autograd.Function):
         aten.tanh_backward.grad_input(i, g, grad_input=d_g)
         o_by_m = aten.sigmoid_backward(tanh_c, o)  # m = σ(o) · tanh(c), what is projected
         c_by_m = aten.tanh_backward(o, tanh_c)
-        inside = None if cell_clip is None else cells.abs() < cell_clip
-        if proj_clip is not None:
-            h_inside = out.abs() < proj_clip
+        inside = None if self.cell_clip is None else cells.abs() < self.cell_clip
+        if self.proj_clip is not None:
+            h_inside = out.abs() < self.proj_clip
         d_gates = torch.empty_like(gates)
         d_hs = torch.empty_like(out)  # by h before its clip
         d_h, d_c = d_h_n.clone(), d_c_n.clone()  # packed rows, from step to step
         for start, size in reversed(packing.steps):
             step = slice(start, start + size)
             d_h_step = d_out[:, step] + d_h[:, :size]
-            if proj_clip is not None:
+            if self.proj_clip is not None:
                 d_h_step *= h_inside[:, step]
             d_hs[:, step] = d_h_step
             d_m = d_h_step
@@ -176,19 +151,46 @@ class OperatorLSTM(torch.autograd.Function):
             d_h[:, :size] = torch.bmm(d_step.to(hh.dtype), hh)
         h_prev = torch.cat([h0, out[:, packing.previous]], dim=1)
         d_bias = d_gates.sum(dim=1)
-        d_gates = d_gates.to(product_type)
-        d_gates_t = d_gates.transpose(1, 2)
+        d_gates = d_gates.to(ih.dtype)
         d_weight_hr = None
         if hr is not None:
-            m = (tanh_c * o).to(product_type)
-            d_weight_hr = torch.bmm(d_hs.to(product_type).transpose(1, 2), m).to(x.dtype)
-        return (
-            torch.bmm(d_gates, weight_ih.to(product_type)).to(x.dtype),
+            m = (tanh_c * o).to(hr.dtype)
+            d_weight_hr = torch.bmm(d_hs.to(hr.dtype).mT, m).to(x.dtype)
+        return [
+            torch.bmm(d_gates, ih).to(x.dtype),
             d_h,
             d_c,
-            torch.bmm(d_gates_t, x.to(product_type)).to(x.dtype),
-            torch.bmm(d_gates_t, h_prev.to(product_type)).to(x.dtype),
+            torch.bmm(d_gates.mT, x.to(ih.dtype)).to(x.dtype),
+            torch.bmm(d_gates.mT, h_prev.to(hh.dtype)).to(x.dtype),
             d_bias,
             d_weight_hr,
-            None,
-        )
+        ]
+
+
+class CuDNNLSTM:
+    """One layer by PyTorch's own projected LSTM, which has no clips.
+
+    cuDNN runs all steps in one call; on a CPU it is slower than `OperatorLSTM`.
+    """
+
+    def __init__(self, layer: LSTMLayer):
+        bias, hr = layer.gate_bias(), layer.weight_hr
+        others = (layer.weight_ih, layer.weight_hh, bias, torch.zeros_like(bias), hr)
+        self.weights = [[w[d] for w in others if w is not None] for d in range(2)]
+        self.is_training = layer.training
+
+    def __call__(
+        self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Read a packed batch; see `LSTMLayer.forward`."""
+        batch_sizes = torch.tensor(packing.batch_sizes, dtype=torch.int64)
+        results = []
+        with warnings.catch_warnings(), without_tf32(x.device):
+            # cuDNN copies the weights, which are a few MB.
+            warnings.filterwarnings("ignore", "RNN module weights are not part of single")
+            for d, weights in enumerate(self.weights):
+                state = [h0[d : d + 1].contiguous(), c0[d : d + 1].contiguous()]
+                given = x[d], batch_sizes, state, weights
+                results.append(torch.lstm(*given, True, 1, 0.0, self.is_training, False))
+        out, h_n, c_n = (torch.stack(both) for both in zip(*results, strict=True))
+        return out, h_n[:, 0], c_n[:, 0]

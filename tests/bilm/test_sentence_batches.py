@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.sentence_packing import Packing
+from spacy_elmo.bilm.sentence_batches import Packing
 
 some_lengths = st.lists(st.integers(1, 12), min_size=1, max_size=12)
 
@@ -17,7 +17,7 @@ def places(lengths: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
 def test_packed_order(lengths):
     packing = Packing(lengths)
     packed, starts = places(lengths)
-    assert packing.order.tolist() == [s for s, t in packed if t == 0]
+    assert packing.sorted_indices.tolist() == [s for s, t in packed if t == 0]
     assert packing.batch_sizes == [sum(n > t for n in lengths) for t in range(max(lengths))]
     forward, backward = packing.source.tolist()
     assert forward == [starts[s] + t for s, t in packed]

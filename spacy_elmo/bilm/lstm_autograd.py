@@ -1,0 +1,81 @@
+"""What the ways to compute an LSTM layer with gradients have in common: how autograd calls them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from .sentence_batches import Packing
+
+if TYPE_CHECKING:
+    from .lstm_layer import LSTMLayer
+
+Tensors = Sequence[torch.Tensor]
+
+
+class AutogradLSTM(ABC):
+    """One layer with a backward pass of its own.
+
+    Attributes:
+        cell_clip, proj_clip: see `BiLMConfig`.
+        weights: ``(2, 4D, P)``, ``(2, 4D, P)``, bias ``(2, 4D)``, projection ``(2, P, D)`` or None.
+    """
+
+    def __init__(self, layer: LSTMLayer):
+        self.cell_clip, self.proj_clip = layer.config.cell_clip, layer.config.proj_clip
+        self.weights = layer.weight_ih, layer.weight_hh, layer.gate_bias(), layer.weight_hr
+
+    def __call__(
+        self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Read a packed batch; see `LSTMLayer.forward`."""
+        if torch.is_grad_enabled():
+            return _Function.apply(self, packing, x, h0, c0, *self.weights)
+        out, h_n, c_n = self.forward(packing, (x, h0, c0), for_backward=False)
+        return out, h_n, c_n
+
+    @abstractmethod
+    def forward(self, packing: Packing, given: Tensors, for_backward: bool) -> Tensors:
+        """Read a packed batch.
+
+        Args:
+            packing: of the batch.
+            given: x, h0 and c0.
+            for_backward: return what `backward` needs, too, after outputs and final h and c.
+        """
+
+    @abstractmethod
+    def backward(
+        self, packing: Packing, given: Tensors, saved: Tensors, gradients: Tensors
+    ) -> Sequence[torch.Tensor | None]:
+        """Gradients of x, h0, c0 and the weights.
+
+        Args:
+            packing, given: as in `forward`.
+            saved: the outputs, and what `forward` has returned after the final states.
+            gradients: of outputs, final h and c.
+        """
+
+
+class _Function(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, way: AutogradLSTM, packing: Packing, *tensors: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        for_backward = any(ctx.needs_input_grad)
+        out, h_n, c_n, *saved = way.forward(packing, tensors[:3], for_backward)
+        if for_backward:
+            ctx.way, ctx.packing, ctx.n_given = way, packing, len(tensors)
+            # The weights, too, so that PyTorch sees whether they have changed.
+            ctx.save_for_backward(*tensors, out, *saved)
+        return out, h_n, c_n
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        tensors, n = ctx.saved_tensors, ctx.n_given
+        return None, None, *ctx.way.backward(ctx.packing, tensors[:3], tensors[n:], gradients)
