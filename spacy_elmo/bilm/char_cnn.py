@@ -77,7 +77,7 @@ class CharCNN(nn.Module):
 
     def _maxima(self, char_ids: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """The maximum of each filter over the positions of each word, ``(n_words, n_filters)``."""
-        at_once = max(1, FEATURES_AT_ONCE // len(weight))  # positions
+        at_once = max(1, FEATURES_AT_ONCE // max(weight.shape))  # positions
         if char_ids.is_cuda:  # where sizes would have to be waited for
             n_words = max(1, ON_GPU * at_once // char_ids.shape[1])
             return torch.cat([self._convolve(ids, weight) for ids in char_ids.split(n_words)])

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
-from ..util.settings import Settings, above_zero, in_range, one_of
+from pydantic import Field
+
+from ..util.settings import Settings, above_zero, in_range, one_of, setting
 
 INITIAL_STATES = ("zero", "warm")
 PRECISIONS = ("float32", "bfloat16", "auto")  # of what is computed without gradients
@@ -23,8 +25,13 @@ TOKEN_ENCODERS = {
 MAX_LAYERS = MAX_FILTERS = 1000
 MAX_UNITS = 2**20  # of any vector inside
 MAX_CHARACTERS = 2**16
+MAX_NUMBERS = 2**28  # of a matrix in the char-CNN, 1 GiB in float32
 LARGE_LAYER = 2**24  # weights, 64 MiB in float32: more than a core's caches hold
 MAX_WORDS = 2**31 - 4  # a table's word ids are 32-bit integers
+
+Filter = tuple[
+    Annotated[int, Field(ge=1, le=MAX_CHARACTERS)], Annotated[int, Field(ge=1, le=MAX_UNITS)]
+]
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ class BiLMConfig(Settings):
     """
 
     title = "biLM config:"
-    filters: tuple[tuple[int, int], ...]
+    filters: tuple[tuple[int, int], ...] = setting(kind=tuple[Filter, ...], max_length=MAX_FILTERS)
     projection_dim: int = in_range(1, MAX_UNITS)
     dim: int = in_range(1, MAX_UNITS)
     n_layers: int = in_range(1, MAX_LAYERS, 1)
@@ -75,12 +82,10 @@ class BiLMConfig(Settings):
     vector_dim: int | None = in_range(1, MAX_UNITS, None)
 
     def __post_init__(self) -> None:
-        filters: Any = self.filters  # of lists, if they come from JSON
-        if isinstance(filters, list):
-            filters = tuple(tuple(pair) if isinstance(pair, list) else pair for pair in filters)
-        elif filters is None and self.token_encoder == "vectors":
-            filters = ()
-        object.__setattr__(self, "filters", filters)
+        filters: Any = self.filters
+        if isinstance(filters, list):  # of lists, if they come from JSON
+            pairs = (tuple(pair) if isinstance(pair, list) else pair for pair in filters)
+            object.__setattr__(self, "filters", tuple(pairs))
         super().__post_init__()
         if self.projection_dim > self.dim:
             raise self.error(
@@ -101,21 +106,19 @@ class BiLMConfig(Settings):
             )
 
     def _check_filters(self) -> None:
-        if not 1 <= len(self.filters) <= MAX_FILTERS or not all(
-            isinstance(pair, tuple) and [type(n) for n in pair] == [int, int]
-            for pair in self.filters
-        ):
+        most = self.max_characters_per_token
+        if not 1 <= self.max_width <= most:
             raise self.error(
                 "filters",
-                f"give a list of [width, number] pairs of whole numbers, from one to "
-                f"{MAX_FILTERS:,} of them",
+                f"give one [width, number] pair at least, and no width above "
+                f"max_characters_per_token ({most})",
             )
-        widest = self.max_characters_per_token
-        if not all(1 <= w <= widest and 1 <= n <= MAX_UNITS for w, n in self.filters):
+        size = max(self.n_filters, most) * self.max_width * self.char_dim
+        if self.n_filters > MAX_UNITS or size > MAX_NUMBERS:
             raise self.error(
                 "filters",
-                f"a width must lie between 1 and max_characters_per_token ({widest}), a number "
-                f"between 1 and {MAX_UNITS:,}",
+                f"together they need too much memory: give {MAX_UNITS:,} filters at most, and "
+                f"fewer or narrower ones, a smaller char_dim, or fewer max_characters_per_token",
             )
 
     def check_complete(self) -> None:
@@ -135,7 +138,7 @@ class BiLMConfig(Settings):
     @cached_property
     def max_width(self) -> int:
         """The widest filter of the char-CNN."""
-        return max(width for width, _ in self.filters)
+        return max((width for width, _ in self.filters), default=0)
 
     @cached_property
     def width(self) -> int:

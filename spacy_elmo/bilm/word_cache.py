@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from itertools import islice
 from sys import getsizeof
-from threading import Lock
+from threading import RLock
 
 import torch
 
@@ -16,7 +15,7 @@ ENTRY_BYTES = MAX_WORD_BYTES + 80
 
 
 class WordCache:
-    """A bounded table of words' vectors that forgets the words it has known longest.
+    """A table of words' vectors that begins anew when it is full.
 
     Threads may share it. Copies and pickles start empty. Words of more than `MAX_WORD_BYTES`
     are not stored.
@@ -28,7 +27,7 @@ class WordCache:
     def __init__(self, max_bytes: int = 44 * 2**20):
         self.max_bytes = max_bytes
         self._version: Hashable = None
-        self._lock = Lock()  # while entries are read or changed, not while they are computed
+        self._lock = RLock()  # while entries are read or changed, not while they are computed
         self.clear()
 
     def clear(self) -> None:
@@ -37,12 +36,8 @@ class WordCache:
         What another thread has begun to compute before is not stored after.
         """
         with self._lock:
-            self._clear()
-
-    def _clear(self) -> None:
-        self._rows: dict[str, int] = {}  # in the order in which they were stored
-        self._table = torch.empty(0, 0)
-        self._next = 0  # row, after the last one that was written
+            self._rows: dict[str, int] = {}
+            self._table = torch.empty(0, 0)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -68,7 +63,7 @@ class WordCache:
         """
         with self._lock:
             if version != self._version:
-                self._clear()
+                self.clear()
                 self._version = version
             rows = self._rows
             known = [i for i, word in enumerate(words) if word in rows]
@@ -83,23 +78,21 @@ class WordCache:
             vectors[known] = found
         with self._lock:
             if self._rows is rows:  # no other thread has cleared it
-                short = (i for i in missing if getsizeof(words[i]) <= MAX_WORD_BYTES)
-                stored = [i for i in short if words[i] not in rows]
-                self._store([words[i] for i in stored], vectors[stored])
+                self._store([words[i] for i in missing], fresh)
         return vectors
 
     def _store(self, words: list[str], vectors: torch.Tensor) -> None:
+        short = ((i, w) for i, w in enumerate(words) if getsizeof(w) <= MAX_WORD_BYTES)
+        stored = {word: i for i, word in short if word not in self._rows}
         capacity = self.max_bytes // (vectors.element_size() * vectors.shape[1] + ENTRY_BYTES)
-        if len(words) > capacity:
-            return  # they would evict everything, themselves included
+        if len(self._rows) + len(stored) > capacity:
+            self.clear()
+        if len(stored) > capacity:
+            return
         if not len(self._table):
             # A tensor made in inference mode could not be written to outside it.
             with torch.inference_mode(False):
                 self._table = vectors.new_empty(capacity, vectors.shape[1])
-        n_evicted = max(0, len(self._rows) + len(words) - capacity)
-        for word in list(islice(self._rows, n_evicted)):
-            del self._rows[word]
-        rows = [(self._next + i) % capacity for i in range(len(words))]
-        self._next += len(words)
-        self._table[rows] = vectors
-        self._rows.update(zip(words, rows, strict=True))
+        n = len(self._rows)
+        self._table[n : n + len(stored)] = vectors[list(stored.values())]
+        self._rows.update(zip(stored, range(n, n + len(stored)), strict=True))

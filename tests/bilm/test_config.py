@@ -1,5 +1,6 @@
 import json
 import re
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.config import MAX_CHARACTERS, MAX_FILTERS, MAX_UNITS, BiLMConfig
+from spacy_elmo.bilm.config import MAX_CHARACTERS, MAX_UNITS, BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights.published.options import from_options, to_options
 
@@ -180,18 +181,38 @@ def test_options_of_one_direction():
         from_options({**make_options(), "bidirectional": False})
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"filters": [[1, MAX_UNITS]] * 1000},
+        {"filters": [[1, MAX_UNITS], [2, 1]], "char_dim": 1},
+        {"filters": [[1, MAX_UNITS], [50, 1]]},
+        {"filters": [[MAX_CHARACTERS, 1]], "max_characters_per_token": MAX_CHARACTERS},
+        {"char_dim": MAX_UNITS, "max_characters_per_token": 100},
+    ],
+)
+def test_filters_that_need_too_much_memory_are_refused_before_any_is_taken(changes):
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"filters is .* too much memory"):
+            BiLMConfig.from_dict(SMALL.to_dict() | changes)
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
+
+
 def test_the_largest_sizes_overflow_nothing():
     most = BiLMConfig(
-        filters=((1, MAX_UNITS),) * MAX_FILTERS,
+        filters=((1, MAX_UNITS),),
         projection_dim=MAX_UNITS,
         dim=MAX_UNITS,
-        char_dim=MAX_UNITS,
         n_highway=1,
-        max_characters_per_token=MAX_CHARACTERS,
+        max_characters_per_token=2**12,
     )
     with torch.device("meta"):
-        model = BiLM(replace(most, filters=(*most.filters[1:], (MAX_CHARACTERS, MAX_UNITS))))
-    assert sum(p.numel() for p in model.parameters()) > 10**18
+        for filters in (most.filters, ((2**12, 2**12),)):
+            model = BiLM(replace(most, filters=filters))
+            assert sum(p.numel() for p in model.parameters()) > 2**42
 
 
 @pytest.mark.parametrize("value", [None, 3, "x", []])

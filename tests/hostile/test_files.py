@@ -364,16 +364,17 @@ def encode_to_zeros(words: Sequence[str]) -> torch.Tensor:
     ids=["short", "ascii", "hangul", "long"],
 )
 def test_the_word_cache_counts_its_words(word: str) -> None:
-    cache = WordCache(max_bytes=2**20)
+    cache, size, n_words = WordCache(max_bytes=2**20), 0, 0
     tracemalloc.start()
     try:
         for start in range(0, 20_000, 100):
             cache.lookup([word.format(i) for i in range(start, start + 100)], encode_to_zeros)
-        size = tracemalloc.get_traced_memory()[0]
+            size = max(size, tracemalloc.get_traced_memory()[0] + cache._table.nbytes)
+            n_words = max(n_words, len(cache))
     finally:
         tracemalloc.stop()
-    assert size + cache._table.nbytes <= 2**20
-    assert len(cache) > 2_000 or len(word) > 90
+    assert size <= 2**20
+    assert n_words > 2_000 or len(word) > 90
 
 
 def test_a_listener_refuses_other_tokens(weights: Path) -> None:
