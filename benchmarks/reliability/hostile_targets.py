@@ -28,7 +28,6 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.bilm.static_vectors import WordTable
-from spacy_elmo.cli.bundle import Bundle
 from spacy_elmo.encoding.formats import WRITERS
 from spacy_elmo.encoding.rows import RowFiles
 from spacy_elmo.lm.head import load_head, save_head
@@ -40,10 +39,11 @@ from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.text.readers import StoredDocs, tokenize_files
 from spacy_elmo.text.shards import Shards
+from spacy_elmo.weights.convert.published import write_published
+from spacy_elmo.weights.convert.source import read_source
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.layout import STATISTICS, Card
 from spacy_elmo.weights.native import save_bilm
-from spacy_elmo.weights.published.weights import write_published
 from spacy_elmo.weights.statistics import compute_statistics
 
 TEXT = "The bank of the river .\nA bank with money .\nNobody answered .\n" * 5
@@ -89,7 +89,8 @@ def make_targets(root: Path) -> dict[str, Target]:
     sentences = [line.split() for line in TEXT.splitlines()]
     statistics = compute_statistics(model, IndexedSentences(sentences))
     (own / STATISTICS).write_bytes(statistics.to_bytes())
-    write_published(model, published, head, vocab.words)
+    write_published(model, published, head.state_dict())
+    vocab.write(published / "vocab.txt")
     (published / "vocab.txt.gz").write_bytes(gzip.compress((published / "vocab.txt").read_bytes()))
     (published / "vocab.txt").unlink()
     with zipfile.ZipFile(zipped / "weights.zip", "w", zipfile.ZIP_DEFLATED) as packed:
@@ -135,7 +136,7 @@ def make_targets(root: Path) -> dict[str, Target]:
         encode(job / "corpus.txt", job / "out.npy", weights=str(own))
     return {
         "own": Target(own, read_weights),
-        "published": Target(published, read_weights),
+        "published": Target(published, convert_weights),
         "zip": Target(zipped, lambda folder: convert_weights(folder / "weights.zip")),
         "vectors": Target(vectors, read_vectors),
         "component": Target(component, lambda folder: read_component(nlp, folder)),
@@ -181,11 +182,10 @@ def read_weights(path: Path) -> torch.Tensor:
 
 
 def convert_weights(path: Path) -> torch.Tensor:
-    vectors = read_weights(path)
-    saved = saved_beside(path.parent)
+    saved = saved_beside(path if path.is_dir() else path.parent)
     saved.mkdir()
-    Bundle.read(find_weights(path)).save(saved)
-    return vectors
+    read_source([path]).save(saved)
+    return read_weights(saved)
 
 
 def read_vectors(path: Path) -> torch.Tensor:

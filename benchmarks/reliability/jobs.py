@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import zipfile
 from pathlib import Path
 
 import torch
@@ -17,10 +16,10 @@ from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.run.checkpoint import read_progress
+from spacy_elmo.weights.convert.published import write_published
 from spacy_elmo.weights.find import load_bilm
 from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import save_bilm
-from spacy_elmo.weights.published.weights import write_published
 
 MODEL = BiLMConfig(filters=((1, 8), (2, 16)), projection_dim=16, dim=32, n_layers=2, char_dim=4)
 CONFIG = """
@@ -78,11 +77,8 @@ def make_jobs(sound: Path) -> dict[str, Job]:
     torch.nn.init.normal_(head.weight)
     save_bilm(model, own, Card({"name": "small", "lang": "en"}, {"LICENSE": "CC0\n"}))
     save_head(head, vocab, own)
-    write_published(model, published, head, vocab.words)
-    packed = sound / "weights.zip"
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
-        for each in published.iterdir():
-            file.write(each, each.name)
+    write_published(model, published, head.state_dict())
+    vocab.write(published / "vocab.txt")
 
     def encode(out: Path, *more: str) -> None:
         elmo("encode", text, out, "-w", own, "--tokenized", "--quiet", *more)
@@ -100,11 +96,8 @@ def make_jobs(sound: Path) -> dict[str, Job]:
         elmo("pretrain", config, room / "run", "--quiet", *more)
 
     def convert(room: Path, to: str, *more: str) -> None:
-        source = packed if to == "native" else own
+        source = published if to == "native" else own
         elmo("convert", source, room / "weights", "--to", to, *more)
-
-    def package(room: Path, *more: str) -> None:
-        elmo("package", own, room, "--name", "small", "--version", "1.0.0", *more)
 
     return {
         "convert": Job(
@@ -126,7 +119,6 @@ def make_jobs(sound: Path) -> dict[str, Job]:
             check=check_run,
             resumable=True,
         ),
-        "package": Job(package, lambda room: package(room, "--force"), ("spacy-elmo-small-1.0.0",)),
         "tokenize": Job(
             lambda room: elmo("tokenize", raw, room / "shards", "-w", "900", "--quiet"),
             lambda room: (

@@ -15,7 +15,6 @@ from .download import download_cli
 from .encode import encode_cli
 from .info import info_cli
 from .init_config import init_config_cli
-from .package import package_cli
 from .perplexity import perplexity_cli
 from .plots import plot_mix_cli, plot_training_cli
 from .predict import predict_cli
@@ -37,7 +36,6 @@ app.command("info")(info_cli)
 app.command("download")(download_cli)
 app.command("encode")(encode_cli)
 app.command("convert")(convert_cli)
-app.command("package")(package_cli)
 app.command("init-config")(init_config_cli)
 app.command("tokenize")(tokenize_cli)
 app.command("pretrain", context_settings=OVERRIDES)(pretrain_cli)

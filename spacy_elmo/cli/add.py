@@ -17,7 +17,7 @@ def add_cli(
     ctx: typer.Context,
     config: Annotated[Path, typer.Argument(help="Config of spaCy, or the directory of a trained pipeline; - for the standard input", metavar="IN", allow_dash=True)],
     out: Annotated[Path, typer.Argument(help="File to write, or - for the standard output", metavar="OUT", dir_okay=False, allow_dash=True)] = Path("-"),
-    weights: Annotated[str | None, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM (default: that of the config, or en_sm)")] = None,
+    weights: Annotated[str | None, typer.Option("--weights", "-w", help="Name or directory of a biLM (default: that of the config, or en_sm)")] = None,
     frozen: Annotated[bool | None, typer.Option("--frozen/--fine-tune", help="Whether to keep the biLM as it is or to train it too, at a tenth of the learning rate (default: as in the config, or frozen)", show_default=False)] = None,
     light: Annotated[bool, typer.Option("--light", help="Let components read ELMo alone, without an embedding and an encoder of their own: smaller, and less accurate")] = False,
     code: options.Code = None,

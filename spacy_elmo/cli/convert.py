@@ -1,4 +1,4 @@
-"""``python -m spacy elmo convert``: weights from one layout to the other."""
+"""``python -m spacy elmo convert``: a biLM of any format in ours, or in the published one."""
 
 from __future__ import annotations
 
@@ -13,76 +13,163 @@ from . import options
 from .output_directory import output_directory
 
 if TYPE_CHECKING:
-    from ..weights.layout import Weights
+    from ..weights.convert.source import Source
+
+FEW_WORDS = 2000  # for statistics
 
 
 def convert_cli(
-    sources: options.WeightsIn,
+    sources: Annotated[list[str], typer.Argument(help="Directory or zip of a biLM in any format, name of one, or two files (options.json and HDF5)", metavar="IN...")],
     out: Annotated[Path, typer.Argument(help="Directory to write", metavar="OUT")],
-    to: Annotated[str | None, typer.Option("--to", "-t", help="Layout to write: native or published (default: the other one than that of IN)")] = None,
-    warm_text: options.WarmText = None,
-    statistics: options.StatisticsText = None,
-    lang: options.WeightsLang = None,
-    vocab: options.HeadVocab = None,
+    to: Annotated[str, typer.Option("--to", "-t", help="Layout to write: native or published")] = "native",
+    warm_text: Annotated[Path | None, typer.Option("--warm-text", "-w", help="Text in the language of the biLM, 30 sentences or more, to compute its warm state from", exists=True, dir_okay=False)] = None,
+    statistics: Annotated[Path | None, typer.Option("--statistics", "-s", help="Text in the language of the biLM, some ten thousand words or more, to compute from it the statistics that similarities need", exists=True, dir_okay=False)] = None,
+    lang: Annotated[str | None, typer.Option("--lang", "-l", help="Language of the biLM for its card, as a spaCy code (nb)")] = None,
+    vocab: Annotated[Path | None, typer.Option("--vocab", help="Vocabulary of a published head, one word per line (default: the vocab.txt beside it)", exists=True, dir_okay=False)] = None,
     half: Annotated[bool, typer.Option("--half", help="Store the weights in half precision (native layout only)")] = False,
-    no_head: options.NoHead = False,
+    no_head: Annotated[bool, typer.Option("--no-head", help="Leave out the language-model head and its vocabulary")] = False,
     force: Annotated[bool, typer.Option("--force", "-F", help="Replace the weights at OUT; any other directory is left alone")] = False,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
-    Convert weights to our layout or to the published one.
+    Convert a biLM to our format, or to the published one.
 
-    The published layout is an options.json with an HDF5 file, our own a config.json with a
-    weights.safetensors; a directory of ELMoForManyLangs is read, too. Published weights get a warm state, the state from which every sentence starts, computed from
-    an English text; for another language give --warm-text. With --statistics, `similarity` in
-    pipelines compares words and their contexts; without, it is the cosine of mean vectors. Weights in the published layout can be
-    read by the archived ELMo implementations.
+    The published format is an options.json with an HDF5 file, our own a directory with config.json
+    and weights.safetensors; a directory of ELMoForManyLangs is read, too. Published weights get a
+    warm state, the state from which every sentence starts, computed from an English text; for
+    another language give --warm-text. With --statistics, `similarity` in pipelines compares words
+    and their contexts; without, it is the cosine of mean vectors. Weights in the published format
+    can be read by the archived ELMo implementations.
     """
     from ..util.files import atomic_directory
-    from ..weights.find import find_weights
-    from ..weights.many_langs import ManyLangsWeights, is_many_langs
-    from ..weights.published.hdf5 import import_h5py
-    from ..weights.published.options import to_options
-    from .bundle import Bundle
+    from ..weights.convert.source import read_source
 
     with options.report_errors("Cannot convert", as_json=as_json):
-        many_langs = len(sources) == 1 and is_many_langs(Path(sources[0]))
-        weights: Weights = (
-            ManyLangsWeights(Path(sources[0])) if many_langs else find_weights(options.one(sources))
-        )
-        layout = to or ("published" if weights.layout == "native" else "native")
-        check_choice("--to", layout, ("native", "published"))
-        if layout == "published":
-            to_options(weights.config())  # raises if that layout cannot describe the biLM
-            if half or warm_text is not None:
-                raise ValueError(
-                    "The published layout has no --half and no --warm-text: drop them, or give --to "
-                    "native."
-                )
-            import_h5py(str(out))
-        path = output_directory(out, force, _own_names(out, weights))
-        bundle = Bundle.read(weights, lang, vocab, no_head)
-        if layout == "native":
-            bundle.add_warm_state(warm_text)
-        elif weights.has_warm_state():
+        check_choice("--to", to, ("native", "published"))
+        if to == "published" and (half or warm_text is not None):
+            raise ValueError("The published layout has no --half and no --warm-text: drop them.")
+        source = read_source(sources, vocab, not no_head)
+        known = _own_names(out) | set(source.lists)
+        path, before = output_directory(out, force, known), source.statistics
+        if lang:
+            source.card.meta["lang"] = lang
+        if source.lacks_words:
             msg.warn(
-                "The stored warm state is left out, because the published layout has no place for "
-                "it. Readers of these weights compute their own, perhaps from another text."
+                "The head (the softmax layer that predicts words) is left out, because its "
+                "vocabulary is unknown. Give it with --vocab."
             )
-        bundle.add_statistics(statistics)
+        if vocab is not None and (source.layout != "published" or source.words is None):
+            raise ValueError(f"There is no published head for --vocab in {sources}: drop it.")
+        if to == "native":
+            add_warm_state(source, warm_text)
+        elif source.model.warm_h is not None:
+            msg.warn(
+                "The stored warm state is left out, because the published layout has no place "
+                "for it. Readers of these weights compute their own, perhaps from another text."
+            )
+        add_statistics(source, statistics)
+        if before is not None and source.statistics is None:
+            msg.warn(
+                "The statistics for similarity are left out, because they are those of another "
+                "warm state. Give --statistics with a text to compute them again."
+            )
         with atomic_directory(path) as directory:
-            bundle.save(directory, layout, half)
-    n_parameters = sum(p.numel() for p in bundle.model.parameters())
-    text = f"Wrote {n_parameters / 1e6:.1f} M parameters in the {layout} layout"
-    data = {"output": str(out), "layout": layout, "parameters": n_parameters}
+            source.save(directory, to, half)
+    n_parameters = sum(p.numel() for p in source.model.parameters())
+    text = f"Wrote {n_parameters / 1e6:.1f} M parameters in the {to} layout"
+    data = {"output": str(out), "layout": to, "parameters": n_parameters}
     options.print_result(text, data, as_json)
 
 
-def _own_names(out: Path, weights: Weights) -> set[str]:
+def add_warm_state(source: Source, text: Path | None) -> None:
+    """Compute the warm state of a biLM, if it needs one; statistics of another are dropped.
+
+    Args:
+        source: the biLM.
+        text: in the language of its card; None for the package's English passage.
+
+    Raises:
+        ValueError: the text is too short, or the biLM starts from a zero state.
+    """
+    from ..bilm.warm_state import N_STREAMS, compute_warm_state
+
+    model, lang = source.model, source.card.meta.get("lang") or ""
+    needs_one = model.config.initial_state == "warm"
+    if text is not None:
+        if not needs_one:
+            raise ValueError(
+                "--warm-text is for biLMs whose state was carried from sentence to sentence, but "
+                "this one was trained from a zero state (initial_state is 'zero'). Drop it."
+            )
+        sentences = _read_text(source, text)
+        if len(sentences) < N_STREAMS:
+            raise ValueError(
+                f"'{text}' has {len(sentences)} sentences; a warm state needs at least "
+                f"{N_STREAMS}, better 30."
+            )
+        model.set_warm_state(compute_warm_state(model, sentences))
+        source.statistics = None
+    elif needs_one and model.warm_h is None:
+        model.warm_state()
+        if not lang.lower().startswith("en"):
+            language = f"the language '{lang}'" if lang else "the biLM's language, and --lang"
+            msg.warn(
+                f"The warm state was computed from English text. Give --warm-text with some 30 "
+                f"sentences in {language}."
+            )
+
+
+def add_statistics(source: Source, text: Path | None) -> None:
+    """Compute the statistics of a biLM, whose warm state must be set.
+
+    Args:
+        source: the biLM.
+        text: in the language of its card; None to leave those that are there, if any.
+
+    Raises:
+        ValueError: the text has no two distinct words.
+    """
+    from ..bilm.sentence_batches import IndexedSentences
+    from ..weights.statistics import compute_statistics
+
+    if text is None:
+        return
+    sentences = IndexedSentences(_read_text(source, text), max_words=100)
+    source.statistics = compute_statistics(source.model, sentences)
+    n_words = len(sentences.tokens) - 2 * len(sentences.lengths)
+    if n_words < FEW_WORDS:
+        msg.warn(
+            f"The statistics are of {n_words:,} words, those of '{text}', and similarities will be "
+            f"rough. Give some ten thousand."
+        )
+
+
+def _read_text(source: Source, text: Path) -> list[list[str]]:
+    """The sentences of a text, tokenized by the tokenizer of the card, or of its language."""
+    from spacy.util import get_lang_class
+
+    from ..text.readers import blank, read_paragraphs
+    from ..text.split_text import split_text
+
+    lang, tokenizer = source.card.meta.get("lang") or "xx", source.card.meta.get("tokenizer")
+    try:
+        get_lang_class(lang)
+    except ImportError:
+        msg.warn(
+            f"spaCy does not support the language '{lang}': the text is tokenized as "
+            f"multi-language ('xx'). If spaCy uses another code for it (Norwegian is 'nb'), give "
+            f"that with --lang."
+        )
+        lang = "xx"
+    nlp = blank(lang, tokenizer)
+    return list(split_text(nlp, read_paragraphs(text)))
+
+
+def _own_names(out: Path) -> set[str]:
     """The names that a directory of weights may have; none if it contains no weights."""
-    from ..weights.layout import CONFIG, FILES, MODEL, OPTIONS, WEIGHTS
+    from ..weights.convert.published import MODEL, OPTIONS
+    from ..weights.layout import CONFIG, FILES, WEIGHTS
 
     pairs = ((CONFIG, WEIGHTS), (OPTIONS, MODEL))
-    if not any(all((out / name).is_file() for name in pair) for pair in pairs):
-        return set()
-    return {*FILES, *(file.name for file in weights.extra_files())}
+    is_own = any(all((out / name).is_file() for name in pair) for pair in pairs)
+    return {*FILES, OPTIONS, MODEL} if is_own else set()

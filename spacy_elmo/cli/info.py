@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from wasabi import msg
 
 from . import options
 
 
 def info_cli(
-    sources: options.WeightsIn,
+    weights: Annotated[str, typer.Argument(help="Name or directory of a biLM", metavar="WEIGHTS")],
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
@@ -21,7 +22,7 @@ def info_cli(
     the architecture.
     """
     with options.report_errors("Cannot read the weights", as_json=as_json):
-        data = describe(options.one(sources))
+        data = describe(weights)
     if as_json:
         options.print_json(data)
         return
@@ -30,7 +31,7 @@ def info_cli(
         msg.table([(name.replace("_", " "), _text(value)) for name, value in section.items()])
 
 
-def describe(setting: str | list[str]) -> dict[str, dict[str, Any]]:
+def describe(setting: str) -> dict[str, dict[str, Any]]:
     """The description as plain JSON types, in sections.
 
     Raises:
@@ -57,7 +58,6 @@ def describe(setting: str | list[str]) -> dict[str, dict[str, Any]]:
     return {
         "weights": {
             "path": weights.where,
-            "layout": weights.layout,
             "bytes": sum(file.stat().st_size for file in weights.files()),
         },
         "parameters": {**parts, "together": sum(parts.values())},

@@ -13,8 +13,8 @@ import typer
 from wasabi import msg
 
 # fmt: off
-BiLMName = Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM")]
-WeightsName = Annotated[str, typer.Option("--weights", "-w", help="Name, directory or zip of a biLM with a language-model head")]
+BiLMName = Annotated[str, typer.Option("--weights", "-w", help="Name or directory of a biLM")]
+WeightsName = Annotated[str, typer.Option("--weights", "-w", help="Name or directory of a biLM with a language-model head")]
 TextLang = Annotated[str, typer.Option("--lang", "-l", help="Language of the text")]
 TokenizerLang = Annotated[str | None, typer.Option("--lang", "-l", help="Language of the text (default: the language of the weights)")]
 GpuId = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU")]
@@ -31,20 +31,7 @@ TokenizedText = Annotated[bool, typer.Option("--tokenized", "-t", help="Text fil
 MostContexts = Annotated[int, typer.Option("--max-contexts", min=3, help="Stop reading the corpus after as many contexts")]
 NumberOfSenses = Annotated[int | None, typer.Option("--senses", "-s", min=1, help="Number of groups (default: the one with the best silhouette, at most 8)")]
 PictureFile = Annotated[Path, typer.Option("--output", "-o", help="File to write: .html, .svg, .png, .pdf or .jpg; needs the extra viz", dir_okay=False)]
-
-# Of `convert` and `package`, and the first of `info`
-WeightsIn = Annotated[list[str], typer.Argument(help="Name, directory or zip of weights, or two files (options.json and HDF5)", metavar="IN...")]
-WarmText = Annotated[Path | None, typer.Option("--warm-text", "-w", help="Text in the language of the biLM, 30 sentences or more, to compute its warm state from", exists=True, dir_okay=False)]
-StatisticsText = Annotated[Path | None, typer.Option("--statistics", "-s", help="Text in the language of the biLM, some ten thousand words or more, to compute from it the statistics that similarities need", exists=True, dir_okay=False)]
-WeightsLang = Annotated[str | None, typer.Option("--lang", "-l", help="Language of the biLM for its card, as a spaCy code (nb)")]
-HeadVocab = Annotated[Path | None, typer.Option("--vocab", help="Vocabulary of a published head, one word per line (default: the vocab.txt beside it)", exists=True, dir_okay=False)]
-NoHead = Annotated[bool, typer.Option("--no-head", help="Leave out the language-model head and its vocabulary")]
 # fmt: on
-
-
-def one(sources: list[str]) -> str | list[str]:
-    """The `WeightsIn` of a command as a ``weights`` setting."""
-    return sources if len(sources) > 1 else sources[0]
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from . import options
 
 if TYPE_CHECKING:
     from ..lm.forward import Head
-    from ..weights.layout import Weights
+    from ..weights.native import Weights
 
 
 def perplexity_cli(

@@ -56,7 +56,7 @@ class Encoder(Settings):
 
     title = "The encoder's setting"
 
-    weights: str | tuple[str, ...] = "en_sm"
+    weights: str = "en_sm"
     pipeline: str | None = None
     component: str | None = None
     layers: str = one_of("mix", "top", "all")
@@ -93,10 +93,9 @@ class Encoder(Settings):
             ValueError: it or the weights cannot be loaded.
         """
         if self.pipeline is None:
-            weights = self.weights if isinstance(self.weights, str) else list(self.weights)
-            nlp = blank_pipeline(find_weights(weights), self.lang)
+            nlp = blank_pipeline(find_weights(self.weights), self.lang)
             precision = self.precision or "float32"
-            model = {"weights": weights, "precision": precision, "compiled": self.compiled}
+            model = {"weights": self.weights, "precision": precision, "compiled": self.compiled}
             nlp.add_pipe("elmo", config={"model": model})
         else:
             nlp = spacy.load(self.pipeline)

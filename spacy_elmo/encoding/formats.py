@@ -14,7 +14,7 @@ from spacy.tokens import DocBin
 
 from ..util.files import atomic_file
 from ..util.settings import check_choice
-from ..weights.published.hdf5 import import_h5py
+from ..weights.convert.hdf5 import import_h5py
 from .block import Block, import_pyarrow
 
 SUFFIXES = {

@@ -75,7 +75,7 @@ def encode(
     out = Path(out)
     format = check_format(format, out, default=None if ray is None else "parquet")  # a directory
     encoder = Encoder(
-        weights if isinstance(weights, str) else tuple(map(str, weights)),
+        str(weights),
         pipeline if pipeline is None else str(pipeline),
         docs=format == "docbin",
         **settings,

@@ -8,9 +8,9 @@ import torch
 
 from ..weights.find import Setting, find_weights
 from ..weights.layout import HEAD, VOCAB
-from ..weights.native import check_tensors, compact, write_tensors
+from ..weights.native import compact, write_tensors
 from .softmax import SoftmaxHead
-from .vocabulary import SPECIALS, Vocabulary
+from .vocabulary import Vocabulary
 
 
 def save_head(head: SoftmaxHead, vocab: Vocabulary, path: Path, half: bool = False) -> None:
@@ -32,8 +32,7 @@ def load_head(setting: Setting) -> tuple[SoftmaxHead, Vocabulary]:
     """Load the language model's head of a biLM, in float32, in evaluation mode.
 
     Args:
-        setting: see `find_weights`. The head may be stored in any floating type; that of a
-            published model may have its special words anywhere.
+        setting: see `find_weights`. The head may be stored in any floating type.
 
     Returns:
         The head, ``(V, P)`` weights and ``(V,)`` biases, and its V words.
@@ -43,21 +42,8 @@ def load_head(setting: Setting) -> tuple[SoftmaxHead, Vocabulary]:
     """
     source = find_weights(setting)
     words, tensors = source.head()
-    with torch.device("meta"):
-        head = SoftmaxHead(len(words), source.config().projection_dim)
-    name = f"The head of {source.where} ({len(words):,} words in '{source.vocab}')"
-    check_tensors(dict(head.state_dict()), tensors, name)
-    order = special_first(words)
-    if order is not None:
-        words, tensors = [words[i] for i in order], {n: t[order] for n, t in tensors.items()}
     vocab = Vocabulary(words, f"The vocabulary of {source.where}")
+    with torch.device("meta"):
+        head = SoftmaxHead(*tensors["weight"].shape)
     head.load_state_dict({n: t.to(torch.float32) for n, t in tensors.items()}, assign=True)
     return head.eval(), vocab
-
-
-def special_first(words: list[str]) -> list[int] | None:
-    """The order of words that begins with the special ones; None if they are in it, or missing."""
-    if tuple(words[: len(SPECIALS)]) == SPECIALS or not set(SPECIALS) <= set(words):
-        return None
-    special = [words.index(word) for word in SPECIALS]
-    return special + [i for i in range(len(words)) if i not in special]

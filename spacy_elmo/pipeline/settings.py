@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from ..bilm.config import INITIAL_STATES, PRECISIONS
 from ..text.segments import SEGMENTS
 from ..util.settings import Settings, above_zero, at_least, below_one, in_range, one_of, setting
+from ..weights.find import other_format
 
 MAX_GAMMA = 1e6  # of a mix; times a biLM's layers it stays finite
 
@@ -20,8 +21,7 @@ class BiLMSettings(Settings):
     """The arguments of `spacy-elmo.BiLM.v1`; not serialized, so that a config can change it.
 
     Attributes:
-        weights: an embedded or installed name; a directory of weights, the native layout or the
-            published one; a zip of published ones; or two paths, of options.json and HDF5 file.
+        weights: an embedded or downloaded name, or a directory of our format; see `find_weights`.
             In a pipeline that was loaded, the deserialized weights take precedence.
         frozen: the biLM is not trained, and no graph is built. Copies of it share its weights.
         width: dimension 2P of the vectors, known from the weights; if given, it is checked.
@@ -51,7 +51,7 @@ class BiLMSettings(Settings):
     """
 
     title = "The elmo model's setting"
-    weights: str | list[str] = "en_sm"
+    weights: Any = setting("en_sm", str)  # noqa: RUF009  # spaCy passes lists on, to an error here
     frozen: bool = True
     width: int | None = None
     initial_state: str = one_of("auto", *INITIAL_STATES)
@@ -65,6 +65,8 @@ class BiLMSettings(Settings):
     threads: int | None = in_range(1, 1024, None)
 
     def __post_init__(self) -> None:
+        if isinstance(self.weights, list | tuple):
+            raise other_format(self.weights)
         super().__post_init__()
         if self.frozen and self.learn_rate_factor != 1:
             raise self.error(

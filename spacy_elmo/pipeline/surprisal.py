@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, List, Optional, Union  # noqa: UP035
+from typing import TYPE_CHECKING, Optional, Union
 
 import srsly
 from spacy.language import Language
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..lm.language_model import LanguageModel
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
-# ruff: noqa: UP006, UP007, UP045
+# ruff: noqa: UP007, UP045
 
 DIRECTIONS = ("forward", "backward")
 
@@ -35,9 +35,7 @@ if not Token.has_extension("surprisal"):
     assigns=["token._.surprisal"],
     default_config={"weights": "en_sm", "direction": "forward"},
 )
-def make_surprisal(
-    nlp: Language, name: str, weights: Union[str, List[str]], direction: str
-) -> "ElmoSurprisal":
+def make_surprisal(nlp: Language, name: str, weights: str, direction: str) -> "ElmoSurprisal":
     """The factory ``elmo_surprisal``; no file is opened here.
 
     Raises:
@@ -71,7 +69,7 @@ class ElmoSurprisal(Pipe):
         ValueError: the direction is unknown.
     """
 
-    def __init__(self, name: str, weights: Union[str, List[str]], direction: str):
+    def __init__(self, name: str, weights: str, direction: str):
         check_choice("The elmo_surprisal component's setting direction", direction, DIRECTIONS)
         self.name = name
         self.weights = weights
@@ -162,7 +160,7 @@ class ElmoSurprisal(Pipe):
         return self
 
 
-def _load(weights: Union[str, Path, List[str]], device: "torch.device") -> "LanguageModel":
+def _load(weights: Union[str, Path], device: "torch.device") -> "LanguageModel":
     # Every `spacy.blank` imports this module: what is heavy waits until it is needed.
     from ..lm.language_model import LanguageModel
 

@@ -17,7 +17,7 @@ from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
 from ..util.files import read_json
 from ..util.settings import Settings, above_zero, at_least, below_one, one_of, shorten
 from ..weights.find import find_weights
-from ..weights.layout import Weights
+from ..weights.native import Weights
 
 CONFIG = "pretrain.json"  # in the directory of a run
 STATES = {"zero": "zero", "carried": "warm"}  # [training] state: [model] initial_state

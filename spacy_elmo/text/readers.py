@@ -19,7 +19,7 @@ from spacy.vocab import Vocab
 
 from ..util.files import reading
 from ..util.workers import map_in_processes
-from ..weights.layout import Weights
+from ..weights.native import Weights
 from .corpus_reader import CorpusReader
 from .segments import chunks, sentence_bounds
 from .shards import (

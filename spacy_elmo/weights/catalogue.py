@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from .. import about
+from .layout import WEIGHTS
 
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # one folder, visible, inside the cache folder
@@ -21,7 +21,7 @@ class Published:
     """Weights that have a name.
 
     Attributes:
-        urls: of an ``options.json`` and an HDF5 file, or of a zip, which a wheel is.
+        urls: of an ``options.json`` and an HDF5 file, or of a zip.
         lang: their language, as spaCy's code.
         text: what they were trained on.
         megabytes: size of the download, as far as it is known.
@@ -42,7 +42,7 @@ def _nlpl(number: int, lang: str, text: str) -> Published:
     return Published((f"{NLPL}/{number}.zip",), lang, text)
 
 
-# The project's own beside the embedded ones, by language, each a wheel of `elmo package`.
+# The project's own beside the embedded ones, by language, each a zip of its directory.
 VERSION, NOVELS = "0.1.0", "novels of 1840 to 1920"
 OWN = {
     "de": NOVELS,
@@ -78,8 +78,8 @@ def published() -> dict[str, Published]:
     """All weights with a name: the project's own, once it has an address, and those of others."""
     own = {}
     for lang, text in OWN.items() if about.__uri__ else ():
-        folder = f"{about.__uri__}/releases/download/{lang}_sm-{VERSION}"
-        url = f"{folder}/spacy_elmo_{lang}_sm-{VERSION}-py3-none-any.whl"
+        name = f"{lang}_sm-{VERSION}"
+        url = f"{about.__uri__}/releases/download/{name}/{name}.zip"
         own[f"{lang}_sm"] = Published((url,), lang, text, 8)
     return own | PUBLISHED
 
@@ -102,14 +102,9 @@ def cache_folder() -> Path:
     """The folder of downloaded weights: `CACHE_VARIABLE`, or where the system has such folders."""
     if os.environ.get(CACHE_VARIABLE):
         return Path(os.environ[CACHE_VARIABLE]).expanduser()
-    home = Path(os.path.expanduser("~"))
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME", home / ".cache"))
-    return base / "spacy-elmo"
+    import pooch
+
+    return Path(pooch.os_cache("spacy-elmo"))
 
 
 def find_downloaded(name: str) -> Path | None:
@@ -122,8 +117,7 @@ def find_downloaded(name: str) -> Path | None:
 
 def downloaded_names() -> list[str]:
     """The names of all downloaded weights; other folders may lie beside them."""
-    kinds = ("safetensors", "hdf5", "h5")
-    found = {file.parent.name for kind in kinds for file in cache_folder().glob(f"*/*.{kind}")}
+    found = {file.parent.name for file in cache_folder().glob(f"*/{WEIGHTS}")}
     return sorted(filter(NAME.fullmatch, found))
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from hashlib import sha256
-from importlib.metadata import entry_points
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -15,16 +12,14 @@ from urllib.parse import unquote, urlsplit
 import pooch
 import requests
 
-from ..about import __version__
-from ..util.files import atomic_directory, read_json, reading, write_json
-from .catalogue import NAME, cache_folder, has_no_address, published
-from .find import EMBEDDED, GROUP, find_weights
-from .layout import CONFIG, FILES, HDF5, META, MODEL, OPTIONS
-from .published.hdf5 import import_h5py
-from .zips import open_zip, unpack
+from ..util.files import atomic_directory
+from .catalogue import NAME, cache_folder, find_downloaded, has_no_address, published
+from .convert.published import HDF5
+from .convert.source import read_source
+from .find import known_names
+from .layout import Card
 
-LISTS = (".txt", ".txt.xz")
-BROKEN_OFF = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
+ARCHIVES = ".downloads"  # the folder of files that are not converted yet, in the cache folder
 
 
 def download(
@@ -34,10 +29,9 @@ def download(
     force: bool = False,
     quiet: bool = False,
 ) -> dict[str, Any]:
-    """Download weights into the cache folder, unless they are there.
+    """Download weights into the cache folder, in our format, unless they are there.
 
-    Each file is kept beside the folder of the weights until they are complete there, and is not
-    fetched again before.
+    A file that is whole is not fetched again until it is converted.
 
     Args:
         sources: a name of `published`, one address or two.
@@ -54,33 +48,30 @@ def download(
         OSError: a file cannot be written.
     """
     name, urls = _resolve(sources, name)
-    if (EMBEDDED / name).is_dir() or name in entry_points(group=GROUP).names:
-        raise ValueError(
-            f"There are embedded or installed weights of the name '{name}'. Give another one with "
-            f"--name."
-        )
     if checksums and len(checksums) != len(urls):
         raise ValueError(f"There are {len(urls)} files and {len(checksums)} checksums (--sha256).")
+    there = find_downloaded(name)
+    if there is None and name in known_names():
+        raise ValueError(f"There are other weights of the name '{name}'. Give another with --name.")
+    if there is not None and not force:
+        _check_origin(there, urls, checksums)
+        return {"name": name, "path": str(there), "files": []}
+    hashes = [None] * len(urls) if not checksums else [each.lower() for each in checksums]
+    paths = [_fetch(*pair, force, quiet) for pair in zip(urls, hashes, strict=True)]
+    files = [{"url": u, "sha256": pooch.file_hash(p)} for u, p in zip(urls, paths, strict=True)]
     folder = cache_folder() / name
-    if folder.is_dir() and not force:
-        _check_origin(name, urls if sources[0] != name else [], checksums)
-        return {"name": name, "path": str(folder), "files": []}
-    if len(urls) == 2:
-        import_h5py(name)  # before the download rather than after it
-    kept = {_kept(folder, url): url for url in urls}
-    for path in kept if force else ():
-        path.unlink(missing_ok=True)
-    _fetch(kept, checksums or [None] * len(urls), quiet)
-    files = [{"url": url, "sha256": pooch.file_hash(path)} for path, url in kept.items()]
     try:
-        _install(files, list(kept), folder)
-    except (ValueError, OSError) as error:
-        paths = " and ".join(f"'{path}'" for path in kept)
-        raise ValueError(
-            f"{error} The download is kept in {paths}: the same command goes on from there, with "
-            f"--force it begins anew."
-        ) from error
-    for path in kept:
+        source = read_source(paths)
+    except ValueError as error:
+        raise ValueError(f"{error} With --force, the download begins anew.") from error
+    if source.model.config.initial_state == "warm":
+        source.model.warm_state()
+    source.card.meta = _card(name) | source.card.meta | {"downloaded": files}
+    named = [{"name": _file_name(file["url"]), **file} for file in files]
+    source.card.meta.setdefault("sources", named)
+    with atomic_directory(folder) as new:
+        source.save(new)
+    for path in paths:
         path.unlink()
     return {"name": name, "path": str(folder), "files": files}
 
@@ -117,91 +108,46 @@ def _file_name(url: str) -> str:
     return unquote(urlsplit(url).path).rpartition("/")[2]
 
 
-def _kept(folder: Path, url: str) -> Path:
-    """The path of an address's file until the weights in a folder are complete."""
-    digest = sha256(url.encode()).hexdigest()[:8]  # the same name may be given to other addresses
-    return folder.with_name(f"{folder.name}-{digest}{Path(_file_name(url)).suffix}")
-
-
-def _fetch(kept: Mapping[Path, str], checksums: Sequence[str | None], quiet: bool) -> None:
-    """Download files, each whole or not at all, unless they are there and have their checksums.
+def _fetch(url: str, checksum: str | None, force: bool, quiet: bool) -> Path:
+    """Download a file, whole or not at all, unless it is there and has its checksum.
 
     Raises:
-        ValueError: one cannot be reached, is not there, or is another one.
-        OSError: one cannot be written.
+        ValueError: it cannot be reached, is not there, or is another one.
+        OSError: it cannot be written.
     """
     pooch.get_logger().setLevel("WARNING")
-    show = not quiet and sys.stderr.isatty()
-    downloader = pooch.HTTPDownloader(progressbar=show, chunk_size=2**16)
-    for (path, url), checksum in zip(kept.items(), checksums, strict=True):
-        try:
-            pooch.retrieve(url, checksum, path.name, path.parent, downloader=downloader)
-        except BROKEN_OFF as error:
-            missing = (f"{url} as '{path}'" for path, url in kept.items() if not path.exists())
-            raise ValueError(
-                f"{url} cannot be reached, or the connection broke off. Check the address and the "
-                f"network; or fetch by other means and save {' and '.join(missing)}, then repeat "
-                f"the command."
-            ) from error
-        except requests.RequestException as error:  # such as 404
-            raise ValueError(f"Cannot download {url}: {error}") from error
-        except OSError as error:
-            raise OSError(f"Cannot write '{path}': {error.strerror or error}.") from error
-        except ValueError as error:  # another checksum
-            raise ValueError(f"{url}: {error}") from error
-
-
-def _install(files: list[dict[str, str]], kept: list[Path], folder: Path) -> None:
-    """Make the weights of a folder of what was downloaded, and check them.
-
-    Of a zip, the files of weights are unpacked, of our own layout with the lists of texts that are
-    for attribution, and no others; none of its paths are used.
-
-    Raises:
-        ValueError: they are damaged, or no weights.
-        OSError: a file cannot be written.
-    """
-    with atomic_directory(folder) as new:
-        if len(kept) == 2:
-            for path in kept:  # copied: the other is readable for its owner alone
-                shutil.copyfile(path, new / (OPTIONS if path.suffix == ".json" else MODEL))
-        else:
-            zipped = open_zip(kept[0], CONFIG, OPTIONS)
-            kinds = (*HDF5, *LISTS) if (zipped / CONFIG).is_file() else HDF5
-            for member in zipped.iterdir():
-                if member.is_file() and (member.name in FILES or member.name.endswith(kinds)):
-                    with reading("the zip", kept[0]), open(new / member.name, "wb") as file:
-                        unpack(member, file)
-        meta = read_json(new / META) if (new / META).exists() else {}
-        if (new / CONFIG).exists() and meta:  # our own layout, with its card
-            meta["downloaded"] = files
-        else:  # a card of another project is kept within ours
-            meta = _card(folder.name, files) | ({"published": meta} if meta else {})
-        write_json(new / META, meta)
-        try:
-            find_weights(new).check()
-        except ValueError as error:
-            raise ValueError(str(error).replace(str(new), folder.name)) from error
-
-
-def _check_origin(name: str, urls: Sequence[str], checksums: Sequence[str]) -> None:
-    """Raise a ValueError if the weights of a name come from other addresses, or are other files."""
-    meta = find_weights(cache_folder() / name).card().meta
-    known = meta.get("downloaded") or meta.get("sources", [])
-    there = [str(file.get("url")) for file in known]
-    hashes = [str(file.get("sha256")) for file in known]
-    wanted = [each.lower().removeprefix("sha256:") for each in checksums]
-    if (urls and there != list(urls)) or (wanted and hashes != wanted):
-        checksum = f" with SHA-256 {', '.join(hashes)}" if hashes else ""
+    downloader = pooch.HTTPDownloader(progressbar=not quiet and sys.stderr.isatty())
+    folder, name = cache_folder() / ARCHIVES, pooch.utils.unique_file_name(url)
+    if force:
+        (folder / name).unlink(missing_ok=True)
+    try:
+        return Path(pooch.retrieve(url, checksum, name, folder, downloader=downloader))
+    except requests.HTTPError as error:  # such as 404
+        raise ValueError(f"Cannot download {url}: {error}") from error
+    except requests.RequestException as error:
         raise ValueError(
-            f"The weights '{name}' are there already, from {', '.join(there) or 'elsewhere'}"
-            f"{checksum}. Give others another --name, or replace them with --force."
+            f"{url} cannot be reached, or the connection broke off ({type(error).__name__}). Check "
+            f"the address and the network, or fetch it by other means for `elmo convert`."
+        ) from error
+    except ValueError as error:  # another checksum
+        raise ValueError(f"{url}: {error}") from error
+
+
+def _check_origin(folder: Path, urls: Sequence[str], checksums: Sequence[str]) -> None:
+    """Raise a ValueError if weights come from other addresses, or are other files."""
+    there = Card.read(folder).meta.get("downloaded", [])
+    hashes = [file["sha256"] for file in there]
+    wanted = [each.lower() for each in checksums] or hashes
+    if [file["url"] for file in there] != list(urls) or hashes != wanted:
+        origin = ", ".join(f"{file['url']} with SHA-256 {file['sha256']}" for file in there)
+        raise ValueError(
+            f"The weights '{folder.name}' are there already, from {origin or 'elsewhere'}. Give "
+            f"others another --name, or replace them with --force."
         )
 
 
-def _card(name: str, files: list[dict[str, str]]) -> dict[str, Any]:
-    """A card for weights that come without one."""
-    meta: dict[str, Any] = {"spacy_elmo": __version__, "name": name}
-    if known := published().get(name):
-        meta |= {"lang": known.lang, "description": known.text}
-    return meta | {"sources": [{"name": _file_name(file["url"]), **file} for file in files]}
+def _card(name: str) -> dict[str, Any]:
+    """What is known of published weights."""
+    known = published().get(name)
+    about = {} if known is None else {"lang": known.lang, "description": known.text}
+    return {"name": name, **about}

@@ -1,4 +1,4 @@
-"""biLMs on disk: a directory with ``config.json`` and ``weights.safetensors``.
+"""The format of a biLM: a directory with ``config.json`` and ``weights.safetensors``.
 
 Optional are ``vocab.txt`` and ``head.safetensors`` (the language model's softmax),
 ``statistics.safetensors`` (for similarity), ``meta.json`` (name, language, licence, sources) and
@@ -20,29 +20,36 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.static_vectors import TOO_LARGE
 from ..util.files import read_json, reading, write_json
-from .layout import CONFIG, HEAD, VOCAB, WEIGHTS, Card, Weights
+from .layout import CONFIG, FILES, HEAD, VOCAB, WEIGHTS, Card, read_words
+from .statistics import Statistics
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 # Characters with every byte of UTF-8: ASCII, all that continue one, and all that begin one.
 CHARACTERS = [*range(0xC0), *range(0xC0, 0x800, 0x40), 0x800, *range(0x1000, 0x10000, 0x1000)]
 CHARACTERS += range(0x10000, 0x110000, 0x10000)
+Tensors = Mapping[str, torch.Tensor]
+Shapes = Mapping[str, tuple[int, ...]]
 
 
-class NativeWeights(Weights):
-    """A directory with ``config.json`` and ``weights.safetensors``.
+class Weights:
+    """A directory in this format; no tensor is read before `load`, `head` or `statistics`.
 
     Args:
         path: the directory.
+
+    Attributes:
+        where: the same, for messages.
     """
 
-    layout = "native"
-
     def __init__(self, path: Path):
-        self.path = self.folder = path
-        self.where = str(path)
-        self.vocab = self.beside(VOCAB)
+        self.path, self.where = path, str(path)
 
     def config(self) -> BiLMConfig:
+        """The shape of the biLM.
+
+        Raises:
+            ValueError: it is missing or wrong.
+        """
         data = read_json(self.path / CONFIG)
         with reading("the config", self.path / CONFIG):
             config = BiLMConfig.from_dict(data)
@@ -50,45 +57,94 @@ class NativeWeights(Weights):
         return config
 
     def load(self) -> BiLM:
+        """The biLM, in float32, in evaluation mode, on the CPU.
+
+        Raises:
+            ValueError: something is missing, damaged, or does not fit the config.
+        """
+        self.check()
         return build(self.config(), self._tensors(WEIGHTS), str(self.path / WEIGHTS))
 
     def check(self) -> None:
-        shapes, config = self._shapes(), self.config()
+        """Compare the names and shapes of the tensors with the config; no tensor is read.
+
+        Raises:
+            ValueError: something is missing, damaged, or does not fit the config.
+        """
+        shapes, config = self._shapes(WEIGHTS), self.config()
         check_shapes(_empty(config, shapes).state_dict(), shapes, str(self.path / WEIGHTS))
 
-    def has_softmax(self) -> bool:
-        return self.beside(HEAD) is not None
-
-    def softmax(self) -> dict[str, torch.Tensor]:
-        return self._tensors(HEAD)
-
     def has_warm_state(self) -> bool:
-        return "warm_h" in self._shapes()
+        """Tell whether a warm state is stored with them."""
+        return "warm_h" in self._shapes(WEIGHTS)
 
-    def _tensors(self, name: str) -> dict[str, torch.Tensor]:
-        """The tensors of a file.
+    def has_head(self) -> bool:
+        """Tell whether there are a language model's head and its vocabulary."""
+        return (self.path / HEAD).is_file() and (self.path / VOCAB).is_file()
 
-        Each is copied from a memory map of its own: the file may be overwritten later, and at most
-        one tensor is in memory twice.
+    def words(self) -> list[str]:
+        """The V words of the head.
+
+        Raises:
+            ValueError: there is no head, or its vocabulary is damaged.
         """
-        path = self.path / name
+        if not self.has_head():
+            raise ValueError(
+                f"The biLM in '{self.where}' comes without a language model's head ({HEAD} and "
+                f"{VOCAB}), so it cannot predict words. Models from `python -m spacy elmo "
+                f"pretrain` have one."
+            )
+        return read_words(self.path / VOCAB)
 
-        def copy(name: str) -> torch.Tensor:
-            with safe_open(path, "pt") as file:
-                return file.get_tensor(name).clone()
+    def head(self) -> tuple[list[str], Tensors]:
+        """The V words of the head, and its tensors, ``weight`` ``(V, P)`` and ``bias`` ``(V,)``.
 
-        with reading("the weights", path):
-            with safe_open(path, "pt") as file:
-                names = list(file.keys())
-            return {name: copy(name) for name in names}
+        Raises:
+            ValueError: there is none, it is damaged, or it does not fit the biLM or the words.
+        """
+        words = self.words()
+        source = f"The head of {self.where} ({len(words):,} words in '{self.path / VOCAB}')"
+        with torch.device("meta"):
+            weight = torch.empty(len(words), self.config().projection_dim)
+            expected = {"weight": weight, "bias": torch.empty(len(words))}
+        check_shapes(expected, self._shapes(HEAD), source)
+        tensors = self._tensors(HEAD)
+        check_tensors(expected, tensors, source)
+        return words, tensors
 
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        with reading("the weights", self.path / WEIGHTS):
-            with safe_open(self.path / WEIGHTS, "pt") as file:
+    def statistics(self) -> Statistics | None:
+        """Statistics of the layers and words; None if there are none.
+
+        Raises:
+            ValueError: they are damaged, or belong to another biLM.
+        """
+        return Statistics.read(self.path, self.config())
+
+    def card(self) -> Card:
+        """Name, language, licence and so on; empty where there is no card.
+
+        Raises:
+            ValueError: it is damaged.
+        """
+        return Card.read(self.path)
+
+    def files(self) -> list[Path]:
+        """The files that they are read from, card and head among them."""
+        return [file for file in (self.path / name for name in FILES) if file.is_file()]
+
+    def _shapes(self, name: str) -> Shapes:
+        with reading("the weights", self.path / name):
+            with safe_open(self.path / name, "pt") as file:
                 return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
 
+    def _tensors(self, name: str) -> Tensors:
+        """The tensors of a file, copied from its memory map: it may be overwritten later."""
+        with reading("the weights", self.path / name):
+            with safe_open(self.path / name, "pt") as file:
+                return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
 
-def build(config: BiLMConfig, tensors: Mapping[str, torch.Tensor], source: str) -> BiLM:
+
+def build(config: BiLMConfig, tensors: Tensors, source: str) -> BiLM:
     """A biLM of a config with given weights, in float32, in evaluation mode.
 
     Args:
@@ -135,7 +191,7 @@ def _probe(max_characters: int) -> list[list[str]]:
     return [words[i : i + 4] for i in range(0, len(words), 4)]
 
 
-def _empty(config: BiLMConfig, found: Mapping[str, tuple[int, ...]]) -> BiLM:
+def _empty(config: BiLMConfig, found: Shapes) -> BiLM:
     """A biLM without values, with the tensors that the config does not describe: a warm state if
     there is one, and the words of a table, whose length in bytes it does not know."""
     with torch.device("meta"):
@@ -150,14 +206,13 @@ def _empty(config: BiLMConfig, found: Mapping[str, tuple[int, ...]]) -> BiLM:
     return model
 
 
-def check_shapes(
-    expected: Mapping[str, torch.Tensor], found: Mapping[str, tuple[int, ...]], source: str
-) -> None:
+def check_shapes(expected: Tensors, found: Shapes, source: str) -> None:
     """Raise a ValueError unless the tensors have the expected names and shapes."""
     missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     if missing or unknown:
         raise ValueError(
-            f"{source} does not fit its config: missing tensors {missing}, unknown {unknown}."
+            f"{source} does not fit its config: missing tensors {missing[:5]}, unknown "
+            f"{unknown[:5]}."
         )
     for name, tensor in expected.items():
         if found[name] != tuple(tensor.shape):
@@ -167,9 +222,7 @@ def check_shapes(
             )
 
 
-def check_tensors(
-    expected: Mapping[str, torch.Tensor], found: Mapping[str, torch.Tensor], source: str
-) -> None:
+def check_tensors(expected: Tensors, found: Tensors, source: str) -> None:
     """Raise a ValueError unless the tensors have the expected names and shapes, and finite
     floating-point values, or integers of the expected type."""
     check_shapes(expected, {name: tuple(tensor.shape) for name, tensor in found.items()}, source)
@@ -185,7 +238,7 @@ def check_tensors(
             raise ValueError(f"{source}: tensor '{name}' has values that are not finite.")
 
 
-def compact(tensors: Mapping[str, torch.Tensor], half: bool = False) -> dict[str, torch.Tensor]:
+def compact(tensors: Tensors, half: bool = False) -> dict[str, torch.Tensor]:
     """The tensors, in half precision where that is exact.
 
     Args:
@@ -212,9 +265,7 @@ def from_bytes(config: BiLMConfig, data: bytes) -> BiLM:
     return build(config, tensors, "The serialized biLM")
 
 
-def write_tensors(
-    tensors: Mapping[str, torch.Tensor], path: Path, metadata: dict[str, str] | None = None
-) -> None:
+def write_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:
     """Write a safetensors file with the permissions any new file gets.
 
     Raises:

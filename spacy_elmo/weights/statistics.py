@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,9 +14,11 @@ from safetensors.torch import save as save_tensors
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..bilm.sentence_batches import IndexedSentences
-from ..util.files import reading
+from ..util.files import read_whole, reading
 from ..util.threads import threads_for
+from .layout import STATISTICS
 
+MAX_BYTES = 2**28  # of the file
 MAX_TYPES = 20_000  # distinct words, the most frequent ones, that the whitening is fitted to
 MAX_WORDS = 200_000  # of the text that all layers are computed for
 MIN_FREQUENCY = 1e-5  # rarer words are weighted like unseen ones
@@ -74,6 +77,20 @@ class Statistics:
         for name in ("frequencies", "word_mean", "mean", "std"):
             tensors[name] = torch.tensor(getattr(self, name))
         return save_tensors(tensors)
+
+    @classmethod
+    def read(cls, folder: Path, config: BiLMConfig) -> Statistics | None:
+        """The statistics in a directory, of a biLM of this shape; None if there are none.
+
+        Raises:
+            ValueError: see `from_bytes`; or the file is far too large.
+        """
+        file = folder / STATISTICS
+        if not file.is_file():
+            return None
+        with reading("the file", file), file.open("rb") as opened:
+            data = read_whole(opened, MAX_BYTES)
+        return cls.from_bytes(data, config, str(file))
 
     @classmethod
     def from_bytes(

@@ -14,7 +14,6 @@ import torch
 from spacy_elmo.bilm.characters import BOS, EOS
 from spacy_elmo.bilm.model import BiLM, State
 from spacy_elmo.bilm.sentence_batches import id_tensor
-from spacy_elmo.weights.find import Setting, load_bilm
 
 
 def make_options(**changes: Any) -> dict[str, Any]:
@@ -103,15 +102,6 @@ def same_weights(one: BiLM, other: BiLM) -> bool:
         for model in (one, other)
     )
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
-
-
-def fails(setting: Setting, *parts: Any) -> None:
-    """Loading raises a ValueError that says all this, and the path that was given."""
-    with pytest.raises(ValueError) as error:
-        load_bilm(setting)
-    paths = [setting] if isinstance(setting, str | Path) else []
-    for part in (*paths, *parts):
-        assert str(part) in str(error.value)
 
 
 def max_difference(ours: np.ndarray, theirs: np.ndarray) -> float:

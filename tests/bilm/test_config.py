@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spacy_elmo.bilm.config import MAX_CHARACTERS, MAX_UNITS, BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.weights.published.options import from_options, to_options
+from spacy_elmo.weights.convert.options import from_options, to_options
 
 from .helpers import make_options
 

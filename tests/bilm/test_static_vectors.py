@@ -22,11 +22,11 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.static_vectors import WordTable, WordVectors, pack_words, unpack_words
 from spacy_elmo.util.files import atomic_directory
+from spacy_elmo.weights.convert.datasets import to_parameters
+from spacy_elmo.weights.convert.options import from_options
+from spacy_elmo.weights.convert.published import write_published
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.native import from_bytes, save_bilm, to_bytes
-from spacy_elmo.weights.published.datasets import to_parameters
-from spacy_elmo.weights.published.options import from_options
-from spacy_elmo.weights.published.weights import write_published
 
 from . import reference
 from .helpers import make_options, max_difference

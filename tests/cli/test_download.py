@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import os
@@ -18,7 +17,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pooch
 import pytest
 import spacy
 from typer.testing import CliRunner
@@ -27,9 +26,10 @@ from spacy_elmo import about
 from spacy_elmo.cli import app
 from spacy_elmo.weights.catalogue import CACHE_VARIABLE, PUBLISHED, Published, cache_folder
 from spacy_elmo.weights.find import WeightsNotFoundError, find_weights
-from spacy_elmo.weights.native import NativeWeights
 
+from ..bilm.helpers import same_weights
 from ..pipeline.helpers import write_weights
+from ..weights.helpers import read
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "fixtures" / "golden_tiny"
@@ -155,14 +155,9 @@ def make_zip(files: dict[str, bytes], how: int = zipfile.ZIP_STORED) -> bytes:
 
 
 def visible(folder: Path) -> list[str]:
-    """What is in a folder; names without the digest of an address."""
-    names = (path.name for path in folder.iterdir()) if folder.exists() else ()
-    return sorted(re.sub(r"-[0-9a-f]{8}\.", ".", name) for name in names)
-
-
-def only(folder: Path, pattern: str) -> Path:
-    [path] = folder.glob(pattern)
-    return path
+    """The weights in the cache folder, and files that wait there to be converted."""
+    waiting = (file.name.partition("-")[2] for file in folder.glob(".downloads/*"))
+    return sorted([*waiting, *(path.name for path in folder.glob("[!.]*"))])
 
 
 @pytest.fixture
@@ -170,19 +165,26 @@ def h5py() -> Any:
     return pytest.importorskip("h5py")
 
 
+def make_own(path: Path, prefix: str = "") -> bytes:
+    """A zip of weights in our format."""
+    weights = write_weights(path / "mine")
+    return make_zip({prefix + file.name: file.read_bytes() for file in weights.iterdir()})
+
+
 def test_two_files(server, cache, h5py) -> None:
+    """Converted, with their sources on the card and a warm state where they need one."""
     output = succeed(*two_files(server))
     assert hashlib.sha256(HDF5).hexdigest() in output
     assert visible(cache) == ["tiny"]
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": {"weights": "tiny"}})
-    direct = spacy.blank("en")
-    direct.add_pipe("elmo", config={"model": {"weights": str(GOLDEN)}})
-    np.testing.assert_array_equal(nlp("A bank.").tensor, direct("A bank.").tensor)
-    sources = find_weights("tiny").card().meta["sources"]
-    assert [source["sha256"] for source in sources] == [
+    found = find_weights("tiny")
+    assert same_weights(found.load(), read(GOLDEN))
+    assert found.has_warm_state() == (found.config().initial_state == "warm")
+    assert [source["sha256"] for source in found.card().meta["sources"]] == [
         hashlib.sha256(OPTIONS).hexdigest(), hashlib.sha256(HDF5).hexdigest()
     ]  # fmt: skip
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"weights": "tiny"}})
+    assert nlp("A bank.").tensor.any()
 
 
 def test_no_second_download(server, cache, h5py) -> None:
@@ -202,14 +204,13 @@ def test_published_name(server, cache, monkeypatch, h5py) -> None:
     with pytest.raises(WeightsNotFoundError, match="python -m spacy elmo download elmo_small"):
         find_weights("elmo_small")
     succeed("elmo_small")
-    card = find_weights("elmo_small").card()
-    assert card.meta["lang"] == "de"
+    assert find_weights("elmo_small").card().meta["lang"] == "de"
     assert not server.answers.clear()
     assert "Already" in succeed("elmo_small")
 
 
 def test_the_projects_own(server, cache, tmp_path, monkeypatch) -> None:
-    """A wheel of `elmo package` at the project's address, once it has one; till then an error."""
+    """A zip of their directory at the project's address, once it has one; till then an error."""
     with pytest.raises(WeightsNotFoundError, match=r"has no address.*project/weights/de_sm"):
         find_weights("de_sm")
     assert "has no address" in fail("de_sm")
@@ -218,40 +219,25 @@ def test_the_projects_own(server, cache, tmp_path, monkeypatch) -> None:
     assert "de_sm" in succeed()
     with pytest.raises(WeightsNotFoundError, match="spacy elmo download de_sm"):
         find_weights("de_sm")
-    weights = write_weights(tmp_path / "mine")
-    result = CliRunner().invoke(app, [
-        "package", str(weights), str(tmp_path), "--name", "de_sm", "--version", "0.1.0",
-        "--build", "none", "--lang", "de",
-    ])  # fmt: skip
-    assert result.exit_code == 0, result.output
-    module = tmp_path / "spacy-elmo-de-sm-0.1.0" / "spacy_elmo_de_sm"
-    wheel = {f"{module.name}/{path.name}": path.read_bytes() for path in module.iterdir()}
-    wheel["spacy_elmo_de_sm-0.1.0.dist-info/METADATA"] = b"Name: spacy-elmo-de-sm"
-    name = "spacy_elmo_de_sm-0.1.0-py3-none-any.whl"
-    server.serve(f"/spacy-elmo/releases/download/de_sm-0.1.0/{name}", whole(make_zip(wheel)))
+    name = "de_sm-0.1.0"
+    content = whole(make_own(tmp_path, "de_sm/"))
+    server.serve(f"/spacy-elmo/releases/download/{name}/{name}.zip", content)
     succeed("de_sm")
-    assert find_weights("de_sm").card().meta["lang"] == "de"
-    assert "__init__.py" not in visible(cache / "de_sm")
+    find_weights("de_sm").load()
 
 
-def test_published_zip(server, cache, monkeypatch, h5py) -> None:
+def test_published_zip(server, cache, h5py) -> None:
     """As the NLPL repository has them; its own card is kept in ours, which has the language."""
     files = {"options.json": OPTIONS, "model.hdf5": HDF5, "meta.json": b'{"id": 1}', "x.py": b"1"}
     succeed(server.serve("/20/7.zip", whole(make_zip(files))), "--name", "german")
-    assert visible(cache / "german") == ["meta.json", "model.hdf5", "options.json"]
+    assert not {"x.py", "model.hdf5"} & {file.name for file in (cache / "german").iterdir()}
     meta = find_weights("german").card().meta
     assert meta["published"] == {"id": 1} and meta["sources"][0]["url"].endswith("/20/7.zip")
-    address = server.serve("/201.zip", whole(make_zip(files)))
-    known = Published((address,), "de", "German")
-    monkeypatch.setitem(PUBLISHED, "nlpl_201", known)
-    succeed("nlpl_201")
-    assert find_weights("nlpl_201").card().meta["lang"] == "de"
-    assert "Already downloaded" in succeed("nlpl_201")
 
 
 def test_another_address_under_the_same_name(server, cache, tmp_path) -> None:
     """Is not what is there; nor is another file."""
-    content = make_zip({p.name: p.read_bytes() for p in write_weights(tmp_path / "m").iterdir()})
+    content = make_own(tmp_path)
     first = server.serve("/a/model.zip", whole(content), whole(content))
     other = server.serve("/b/model.zip", whole(content))
     digest = hashlib.sha256(content).hexdigest()
@@ -265,14 +251,15 @@ def test_another_address_under_the_same_name(server, cache, tmp_path) -> None:
 
 def test_own_zip(server, cache, tmp_path) -> None:
     """A directory of our layout as a zip, in a folder; a name from the address, without h5py."""
-    weights = write_weights(tmp_path / "mine")
-    files = {f"mine/{path.name}": path.read_bytes() for path in weights.iterdir()}
-    files |= {"mine/pages.txt.xz": b"pages", "mine/setup.py": b"1"}
-    output = succeed(server.serve("/v1/mine.zip", whole(make_zip(files))) + "?version=/2")
+    (tmp_path / "mine").mkdir()
+    content = make_own(tmp_path, "mine/")
+    memory = BytesIO(content)
+    with zipfile.ZipFile(memory, "a") as archive:
+        archive.writestr("mine/pages.txt.xz", b"pages")
+        archive.writestr("mine/setup.py", b"1")
+    output = succeed(server.serve("/v1/mine.zip", whole(memory.getvalue())) + "?version=/2")
     assert '"weights": "mine"' in output
-    found = find_weights("mine")
-    assert isinstance(found, NativeWeights) and found.where == str(cache / "mine")
-    found.load()
+    find_weights("mine").load()
     assert (cache / "mine" / "pages.txt.xz").read_bytes() == b"pages"  # of a text, for attribution
     assert not (cache / "mine" / "setup.py").exists()
 
@@ -283,7 +270,7 @@ def test_broken_off(server, cache, stall, h5py) -> None:
     urls = two_files(server, broken(HDF5, 1000, stall), whole(HDF5))
     error = fail(*urls)
     assert urls[1] in error and "connection broke off" in error
-    assert visible(cache) == ["tiny.json"]
+    assert visible(cache) == ["options.json"]
     with pytest.raises(WeightsNotFoundError):
         find_weights("tiny")
     server.requests.clear()
@@ -292,43 +279,28 @@ def test_broken_off(server, cache, stall, h5py) -> None:
     assert visible(cache) == ["tiny"]
 
 
-def test_offline(server, cache, tmp_path) -> None:
-    """One plain line: the address, and where to put the file, which is found there."""
+def test_offline(server, cache) -> None:
+    """One plain line, with the address."""
     url = server.url("/a/mine.zip")
     server.server_close()
     error = fail(url)
-    assert url in error and "cannot be reached" in error
+    assert url in error and "cannot be reached" in error and "elmo convert" in error
     assert not re.search("urllib3|HTTPConnection|Errno|Max retries", error)
-    [place] = re.findall(f"save {url} as '(.*?)'", error)
-    weights = write_weights(tmp_path / "mine")
-    Path(place).write_bytes(make_zip({p.name: p.read_bytes() for p in weights.iterdir()}))
-    succeed(url)
-    find_weights("mine").load()
-    assert visible(cache) == ["mine"]
 
 
 @pytest.mark.parametrize("code", [403, 404, 503])
 def test_refused(server, cache, code, h5py) -> None:
     urls = two_files(server, status(code))
-    error = fail(*urls)
-    assert f"Cannot download {urls[1]}: {code}" in error
-    assert visible(cache) == ["tiny.json"]
+    assert f"Cannot download {urls[1]}: {code}" in fail(*urls)
+    assert visible(cache) == ["options.json"]
 
 
 def test_redirects(server, cache, h5py) -> None:
     url = server.serve("/there.hdf5", whole(HDF5))
     succeed(*two_files(server, redirect(url)))
-
-
-@pytest.mark.parametrize("target", ["ftp://example.org/x", "file:///etc/passwd"])
-def test_redirect_to_another_protocol(server, cache, target) -> None:
-    error = fail(server.serve("/x.zip", redirect(target)))
-    assert "No connection adapters" in error
-    assert visible(cache) == []
-
-
-def test_redirect_in_circles(server, cache) -> None:
-    assert "redirects" in fail(server.serve("/x.zip", redirect(server.url("/x.zip"))))
+    for target in ("ftp://example.org/x", "file:///etc/passwd", server.url("/x.zip")):
+        fail(server.serve("/x.zip", redirect(target)))
+        assert visible(cache) == ["tiny"]
 
 
 def test_checksum(server, cache, h5py) -> None:
@@ -336,17 +308,11 @@ def test_checksum(server, cache, h5py) -> None:
     right = [hashlib.sha256(content).hexdigest() for content in (OPTIONS, HDF5)]
     error = fail(*urls, "-s", right[0], "-s", right[0])
     assert urls[1] in error and right[0] in error and right[1] in error
-    assert visible(cache) == ["tiny.json"]
-    kept = only(cache, "tiny-*.json").read_bytes()
-    assert kept == OPTIONS
-    only(cache, "tiny-*.json").write_bytes(OPTIONS[:-1])  # it is replaced
+    assert visible(cache) == ["options.json"]
+    [kept] = cache.rglob("*-options.json")
+    kept.write_bytes(OPTIONS[:-1])  # it is replaced
     succeed(*urls, "-s", right[0].upper(), "-s", right[1])
     assert "2 files and 1 checksums" in fail(*urls, "-F", "-s", right[0])
-
-
-def test_compressed_on_its_way(server, cache, h5py) -> None:
-    succeed(*two_files(server, whole(gzip.compress(HDF5), Content_Encoding="gzip")))
-    assert (cache / "tiny" / "model.hdf5").read_bytes() == HDF5
 
 
 def test_a_page_instead_of_weights(server, cache, h5py) -> None:
@@ -354,93 +320,51 @@ def test_a_page_instead_of_weights(server, cache, h5py) -> None:
     page = whole(b"<html>Log in</html>")
     urls = two_files(server, page)
     error = fail(*urls)
-    assert "Cannot read the HDF5 file tiny/model.hdf5" in error
-    assert str(only(cache, "tiny-*.hdf5")) in error and "--force" in error
-    assert visible(cache) == ["tiny.hdf5", "tiny.json"]
+    assert "Cannot read the HDF5 file" in error and "--force" in error
+    assert visible(cache) == ["options.json", "tiny_weights.hdf5"]
     server.serve("/a/tiny_weights.hdf5", whole(HDF5))
     fail(*urls)
     succeed(*urls, "--force")
     assert visible(cache) == ["tiny"]
-    assert "is not a zip file" in fail(server.serve("/x.zip", page))
+    assert "not a zip file" in fail(server.serve("/x.zip", page))
 
 
-def test_a_finished_download_outlives_its_unpacking(server, cache, monkeypatch, h5py) -> None:
+def test_a_finished_download_outlives_its_conversion(server, cache, monkeypatch, h5py) -> None:
     """Without h5py the download is kept, and used when there is one."""
     url = server.serve("/7.zip", whole(make_zip({"options.json": OPTIONS, "model.hdf5": HDF5})))
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "h5py", None)
-        error = fail(url, "--name", "mine")
-    kept = only(cache, "mine-*.zip")
-    assert "pip install 'spacy-elmo[hdf5]'" in error and f"kept in '{kept}'" in error
-    assert "mine/model.hdf5: HDF5 needs h5py" in error
-    assert visible(cache) == ["mine.zip"]
+        assert "pip install 'spacy-elmo[hdf5]'" in fail(url, "--name", "mine")
     server.requests.clear()
     succeed(url, "--name", "mine")
     assert visible(cache) == ["mine"] and not server.requests
 
 
-def test_a_kept_file_is_that_of_its_address(server, cache, h5py) -> None:
-    """Another address whose file has the same name is fetched."""
-    fail(server.serve("/a/mine.zip", whole(b"no zip")))
-    content = make_zip({"options.json": OPTIONS, "model.hdf5": HDF5})
-    succeed(server.serve("/b/mine.zip", whole(content)))
-    assert find_weights("mine").card().meta["sources"][0]["url"] == server.url("/b/mine.zip")
-
-
-@pytest.mark.parametrize("room", [1000, len(HDF5) + 500])
-def test_full_disk(server, cache, room, h5py) -> None:
-    """Where files may have no more bytes, as on a full disk: while fetching, while unpacking."""
+def test_full_disk(server, cache, h5py) -> None:
+    """Where files may have no more bytes, as on a full disk."""
     resource = pytest.importorskip("resource")
-    content = make_zip({"options.json": OPTIONS, "model.hdf5": HDF5}, zipfile.ZIP_STORED)
-    if room > 1000:  # the zip has room, what is in it has not
-        padded = HDF5 + bytes(4 * len(HDF5))
-        content = make_zip({"options.json": OPTIONS, "model.hdf5": padded}, zipfile.ZIP_DEFLATED)
-        assert len(content) < room
-    url = server.serve("/x.zip", whole(content))
+    url = server.serve("/x.zip", whole(make_zip({"options.json": OPTIONS, "model.hdf5": HDF5})))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
         error = fail(url)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert "File too large" in error and "/x-" in error
-    assert visible(cache) == (["x.zip"] if room > 1000 else [])
+    assert "File too large" in error
+    assert visible(cache) == []
 
 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"encoder.pkl": b"", "token_embedder.pkl": b""}, "ELMoForManyLangs"),
-        ({"../options.json": OPTIONS, "model.hdf5": HDF5}, "leads out of it"),
-        ({"readme.txt": b"hello"}, "has no config.json"),
-        (
-            {"a/options.json": OPTIONS, "b/options.json": OPTIONS},
-            "has several config.json",
-        ),
-        ({"config.json": b"{}"}, "x/weights.safetensors: there is no such file"),
+        ({"encoder.pkl": b"", "token_embedder.pkl": b""}, "no folder with"),
+        ({"readme.txt": b"hello"}, "no folder with"),
+        ({"a/options.json": OPTIONS, "b/options.json": OPTIONS}, "several folders with"),
+        ({"config.json": b"{}"}, "no biLM of a known format"),
     ],
 )
 def test_zips_without_weights(server, cache, files, message) -> None:
     assert message in fail(server.serve("/x.zip", whole(make_zip(files))))
-    assert visible(cache) == ["x.zip"]
-
-
-def test_zip_bomb(server, cache, monkeypatch) -> None:
-    monkeypatch.setattr("spacy_elmo.weights.zips.MAX_UNPACKED", 2**20)
-    memory = BytesIO()
-    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("config.json", b"{}")
-        archive.writestr("weights.safetensors", bytes(2**23))
-    error = fail(server.serve("/x.zip", whole(memory.getvalue())))
-    assert "would unpack to 8,388,608 bytes" in error
-    assert visible(cache) == ["x.zip"]
-
-
-def test_damaged_zip(server, cache, h5py) -> None:
-    content = bytearray(make_zip({"options.json": OPTIONS, "model.hdf5": HDF5}))
-    content[len(content) // 2] ^= 1
-    error = fail(server.serve("/x.zip", whole(bytes(content))))
-    assert "Cannot read the zip" in error and f"kept in '{only(cache, 'x-*.zip')}'" in error
     assert visible(cache) == ["x.zip"]
 
 
@@ -452,23 +376,19 @@ def test_damaged_zip(server, cache, h5py) -> None:
         (["http://x/options.json"], "two addresses"),
         (["http://x/a.hdf5", "http://x/b.hdf5"], "two addresses"),
         (["http://x/a.zip", "--name", "../a"], "--name"),
-        (["http://x/%2e%2e%2fetc.zip"], "--name"),
+        (["http://x/..%2f..%2f.zip"], "--name"),
         (["elmo_small", "--name", "a"], "--name"),
-        (["http://x/en_sm.zip"], "embedded or installed weights of the name 'en_sm'"),
+        (["http://x/en_sm.zip"], "There are other weights of the name 'en_sm'"),
         (["ftp://x/a.zip"], "Give one name"),
     ],
 )
 def test_arguments(cache, arguments, message) -> None:
-    if message != "--name" or "zip" not in arguments[0] or "--name" in arguments:
-        assert message in fail(*arguments)
-    else:  # the last part of the address alone is looked at
-        assert "etc" not in visible(cache)
-        assert "network" in fail(*arguments)
+    assert message in fail(*arguments)
+    assert not cache.exists()
 
 
 def test_list(cache, server, tmp_path) -> None:
-    content = make_zip({p.name: p.read_bytes() for p in write_weights(tmp_path / "m").iterdir()})
-    succeed(server.serve("/mine.zip", whole(content)))
+    succeed(server.serve("/mine.zip", whole(make_own(tmp_path))))
     data = json.loads(succeed("--json"))
     assert data["cache"] == str(cache) and data["downloaded"] == ["mine"]
     assert set(data["published"]) == set(PUBLISHED)
@@ -481,20 +401,6 @@ def test_nothing_else_fetches(cache) -> None:
     """An address in a config is an error that names the command."""
     with pytest.raises(WeightsNotFoundError, match="spacy elmo download"):
         find_weights("https://example.org/mine.zip")
-    with pytest.raises(WeightsNotFoundError, match="downloaded weights are"):
-        find_weights("nothing")
-
-
-def test_only_names_that_load_are_listed(cache) -> None:
-    for name, files in {"a": ["options.json", "x.hdf5"], "b": ["options.json"], "c": []}.items():
-        (cache / name).mkdir(parents=True)
-        for file in files:
-            (cache / name / file).write_bytes(GOLDEN.joinpath("options.json").read_bytes())
-    write_weights(cache / "mine")
-    assert json.loads(succeed("--json"))["downloaded"] == ["a", "mine"]
-    with pytest.raises(WeightsNotFoundError) as error:
-        find_weights("nothing")
-    assert "['a', 'en_sm', 'mine']" in str(error.value)
 
 
 def test_names_do_not_lead_out_of_the_cache(cache, tmp_path) -> None:
@@ -517,19 +423,11 @@ def test_a_kill_is_survived(server, cache, h5py) -> None:
         time.sleep(0.05)
     process.kill()
     process.wait()
-    assert "tiny" not in visible(cache)
+    assert not (cache / "tiny").exists()
     succeed(*urls)
-    assert (cache / "tiny" / "model.hdf5").read_bytes() == HDF5
+    assert same_weights(find_weights("tiny").load(), read(GOLDEN))
 
 
-def test_default_folder(monkeypatch, tmp_path) -> None:
+def test_default_folder(monkeypatch) -> None:
     monkeypatch.delenv(CACHE_VARIABLE)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert cache_folder() == tmp_path / "spacy-elmo"
-    monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setenv("HOME", "/Users/me")
-    assert cache_folder() == Path("/Users/me/Library/Caches/spacy-elmo")
-    monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setenv("LOCALAPPDATA", "/c/local")
-    assert cache_folder() == Path("/c/local/spacy-elmo")
+    assert cache_folder() == Path(pooch.os_cache("spacy-elmo"))

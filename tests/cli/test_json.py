@@ -28,11 +28,6 @@ COMMANDS = {
     "download": ("", "gone", "cache downloaded published"),
     "encode": ("{text} {out}.npy -w {weights}", "gone {out}.npy", "output rows vectors"),
     "convert": ("{weights} {out} --to published", "gone {out}", "output layout parameters"),
-    "package": (
-        "{weights} {out} --name tiny --build none",
-        "gone {out} --build none",
-        "output name version built",
-    ),
     "tokenize": ("{text} {out}", "gone {out}", "output sentences words"),
     "pretrain": (
         "{config} {out} --paths.train {shards} --paths.dev {shards} --training.max_steps 11",

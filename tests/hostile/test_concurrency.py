@@ -21,7 +21,7 @@ import torch
 from spacy_elmo.bilm.model import BiLM, State
 from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.weights.find import load_bilm
-from spacy_elmo.weights.native import NativeWeights
+from spacy_elmo.weights.native import Weights
 
 from ..pipeline.helpers import (
     CONFIG,
@@ -45,9 +45,9 @@ def test_the_first_texts_of_several_threads(
     weights = write_weights(tmp_path / "weights")
     expected = vectors_of([make_nlp(weights)(text) for text in TEXTS])
     loads: list[str] = []
-    load = NativeWeights.load
+    load = Weights.load
     monkeypatch.setattr(
-        NativeWeights, "load", lambda self: (loads.append(self.where), load(self))[1]
+        Weights, "load", lambda self: (loads.append(self.where), load(self))[1]
     )
     for number in range(10):
         nlp, start = make_nlp(weights), threading.Barrier(N_THREADS)
@@ -97,9 +97,9 @@ def test_a_language_model_is_loaded_once(tmp_path: Path, monkeypatch: pytest.Mon
     nlp, start = spacy.blank("en"), threading.Barrier(N_THREADS)
     component = nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
     loads: list[str] = []
-    load = NativeWeights.load
+    load = Weights.load
     monkeypatch.setattr(
-        NativeWeights, "load", lambda self: (loads.append(self.where), load(self))[1]
+        Weights, "load", lambda self: (loads.append(self.where), load(self))[1]
     )
 
     def read(number: int) -> object:
@@ -118,12 +118,12 @@ def test_a_fork_does_not_wait_while_another_thread_loads(
 ) -> None:
     nlp, inside, leave = make_nlp(write_weights(tmp_path / "weights")), Event(), Event()
 
-    def wait(weights: NativeWeights) -> None:
+    def wait(weights: Weights) -> None:
         inside.set()
         assert leave.wait(60)
         raise TimeoutError
 
-    monkeypatch.setattr(NativeWeights, "load", wait)
+    monkeypatch.setattr(Weights, "load", wait)
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(nlp, TEXTS[0])
         assert inside.wait(60)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import shutil
 import tracemalloc
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,27 +19,20 @@ from safetensors.torch import load_file, save_file
 
 from spacy_elmo.bilm.characters import encode_word
 from spacy_elmo.bilm.word_cache import WordCache
-from spacy_elmo.cli import bundle
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.text.readers import read_paragraphs
 from spacy_elmo.text.shards import Shards
-from spacy_elmo.weights import layout, native
+from spacy_elmo.weights import native
+from spacy_elmo.weights.convert.published import write_published
 from spacy_elmo.weights.find import find_weights, load_bilm
-from spacy_elmo.weights.layout import Card, read_words
+from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import save_bilm, write_tensors
-from spacy_elmo.weights.published.options import to_options
-from spacy_elmo.weights.published.weights import write_published
 
-from ..pipeline.helpers import CONFIG, make_nlp, write_weights
+from ..pipeline.helpers import make_nlp, write_weights
 
 NESTED = "[" * 100_000
-
-
-def deep_list(depth: int) -> list[Any]:
-    """A list in a list in a list …, so many of them."""
-    return [deep_list(depth - 1)] if depth > 1 else []
 
 
 @pytest.fixture
@@ -87,30 +78,6 @@ def test_wrong_types_in_a_card(weights: Path, tmp_path: Path, meta: dict[str, An
         spacy.load(tmp_path / "nlp")
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["\ud83d", {"\udc00": 1}, 2**64, -(2**63) - 1, [float("nan")], -float("inf"), deep_list(101)],
-    ids=["text", "key", "large", "small", "nan", "inf", "deep"],
-)
-def test_a_card_that_no_pipeline_can_be_saved_with(weights: Path, value: Any) -> None:
-    """Python reads all of these, but msgpack, or spaCy's JSON, does not write them."""
-    path = weights / "meta.json"
-    path.write_text(json.dumps({"lang": "en", "note": {"of mine": [value]}}))
-    with pytest.raises(ValueError, match=rf"Cannot read the card {path}: The card has .*at most"):
-        make_nlp(weights)("A text.")
-
-
-def test_a_card_that_can_just_be_saved(weights: Path, tmp_path: Path) -> None:
-    note = ["\U0001f389 \x00", 2**64 - 1, -(2**63), 1e308, None, True, deep_list(96)]
-    (weights / "meta.json").write_text(json.dumps({"sources": [{"note": note}]}))
-    nlp = make_nlp(weights)
-    nlp.initialize()
-    nlp.to_disk(tmp_path / "nlp")
-    nlp = spacy.load(tmp_path / "nlp")
-    assert nlp.get_pipe("elmo").bilm.card.meta["sources"] == [{"note": note}]
-    assert nlp.meta["sources"] == [{"note": note}]
-
-
 def test_a_config_with_an_integer_of_more_than_64_bits(weights: Path) -> None:
     config = json.loads((weights / "config.json").read_text())
     (weights / "config.json").write_text(json.dumps({**config, "cell_clip": 10**30}))
@@ -118,14 +85,6 @@ def test_a_config_with_an_integer_of_more_than_64_bits(weights: Path) -> None:
         ValueError, match=rf"{weights}/config\.json: .* cell_clip is 10{{30}}; it must be less than"
     ):
         make_nlp(weights).to_bytes()
-
-
-@pytest.mark.parametrize("file", ["config.json", "meta.json"])
-def test_deeply_nested_json(weights: Path, file: str) -> None:
-    (weights / file).write_text(NESTED)
-    with pytest.raises(ValueError, match=rf"Cannot read the JSON file .*{file}: maximum recursion"):
-        find_weights(weights).config()
-        find_weights(weights).card()
 
 
 def test_deeply_nested_json_of_a_run(tmp_path: Path) -> None:
@@ -155,11 +114,6 @@ def test_weights_that_overflow(weights: Path, tmp_path: Path, scale: float) -> N
     save_bilm(model, weights)
     with pytest.raises(ValueError, match=r"weights\.safetensors: what these weights compute"):
         load_bilm(weights)
-    (tmp_path / "published").mkdir()
-    pytest.importorskip("h5py")
-    write_published(model, tmp_path / "published")
-    with pytest.raises(ValueError, match=r"model\.hdf5: what these weights compute"):
-        load_bilm(tmp_path / "published")
 
 
 @pytest.mark.parametrize(
@@ -214,105 +168,6 @@ def test_float8_weights(weights: Path) -> None:
     save_file(tensors, path)
     with pytest.raises(ValueError, match=r"of the type torch\.float8_e4m3fn, expected float32"):
         load_bilm(weights)
-
-
-@pytest.mark.parametrize("file", ["config.json", "weights.safetensors", "meta.json"])
-def test_a_pipe_instead_of_a_file(weights: Path, file: str) -> None:
-    (weights / file).unlink()
-    os.mkfifo(weights / file)
-    with pytest.raises(ValueError, match=rf"{file}: it is not a regular file|has no config\.json"):
-        found = find_weights(weights)
-        found.card()
-        found.load()
-
-
-def test_hdf5_that_claims_more_than_it_has(weights: Path, tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py")
-    published = tmp_path / "published"
-    published.mkdir()
-    write_published(load_bilm(weights), published)
-    options = json.loads((published / "options.json").read_text())
-    options["lstm"]["dim"] = 2**20
-    (published / "options.json").write_text(json.dumps(options))
-    with h5py.File(published / "model.hdf5", "r+") as file:
-        for d in range(2):
-            for layer in range(CONFIG.n_layers):
-                cell = f"RNN_{d}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
-                shapes = {"W_0": (2 * 8, 2**22), "B": (2**22,), "W_P_0": (2**20, 8)}
-                for name, shape in shapes.items():
-                    del file[f"{cell}/{name}"]
-                    file.create_dataset(f"{cell}/{name}", shape, "f4", chunks=True)
-    assert (published / "model.hdf5").stat().st_size < 200_000
-    with pytest.raises(ValueError, match=r"model\.hdf5: '.*' claims .* bytes, but the file has 0"):
-        load_bilm(published)
-
-
-def test_a_zip_that_unpacks_to_far_more(tmp_path: Path) -> None:
-    pytest.importorskip("h5py")
-    path = tmp_path / "weights.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("options.json", json.dumps(to_options(CONFIG)))
-        with packed.open("model.hdf5", "w") as file:
-            for _ in range(300):
-                file.write(bytes(2**20))
-    with pytest.raises(ValueError, match=r"would unpack to 314,572,800 bytes"):
-        find_weights(path).check()
-
-
-def test_vocabularies_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "vocab.txt.gz"
-    path.write_bytes(gzip.compress(b"word\n" * 10_000))
-    assert len(read_words(path)) == 10_000
-    monkeypatch.setattr(layout, "MAX_VOCAB_WORDS", 5_000)
-    with pytest.raises(ValueError, match=r"vocab\.txt\.gz: it has more than 5,000 lines"):
-        read_words(path)
-    monkeypatch.setattr(layout, "MAX_VOCAB_BYTES", 1_000)
-    with pytest.raises(ValueError, match=r"vocab\.txt\.gz: it has more than 1,000 bytes"):
-        read_words(path)
-
-
-@pytest.mark.parametrize("file", ["config.json", "meta.json", "README.md", "LICENSE"])
-def test_small_files_without_end(weights: Path, file: str) -> None:
-    """As sparse files they take no room on the disk."""
-    with (weights / file).open("ab") as opened:
-        opened.truncate(2**24 + 10)
-    with pytest.raises(ValueError, match=rf"{file}: it has more than 16,777,216 characters"):
-        find_weights(weights).config()
-        find_weights(weights).card()
-
-
-def test_small_files_without_end_in_a_zip(tmp_path: Path) -> None:
-    path = tmp_path / "weights.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("options.json", bytes(2**24 + 1))
-        packed.writestr("model.hdf5", "")
-    with pytest.raises(ValueError, match=r"options\.json: it has more than 16,777,216 characters"):
-        find_weights(path).config()
-
-
-def test_statistics_without_end_in_a_zip(tmp_path: Path) -> None:
-    path = tmp_path / "weights.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("options.json", "{}")
-        packed.writestr("model.hdf5", "")
-        with packed.open("statistics.safetensors", "w") as file:
-            for _ in range(257):
-                file.write(bytes(2**20))
-    message = r"statistics\.safetensors: it has more than 268,435,456 bytes"
-    with pytest.raises(ValueError, match=message):
-        find_weights(path).statistics()
-
-
-def test_extra_files_without_end(
-    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (weights / "sources.txt").write_text("x" * 1_000)
-    whole = bundle.Bundle.read(find_weights(weights), no_head=True)
-    whole.save(tmp_path)
-    assert (tmp_path / "sources.txt").read_text() == "x" * 1_000
-    monkeypatch.setattr(bundle, "MAX_EXTRA", 999)
-    with pytest.raises(ValueError, match=r"sources\.txt: it has more than 999 bytes"):
-        whole.save(tmp_path)
 
 
 PROGRESS = {

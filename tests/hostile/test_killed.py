@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from spacy_elmo.cli import app, package
+from spacy_elmo.cli import app
 from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, keep_latest
-from spacy_elmo.weights.find import load_bilm
-from spacy_elmo.weights.published.weights import write_published
 
 from ..pipeline.helpers import write_weights
 
@@ -21,7 +19,6 @@ ROOT = Path(__file__).parents[2]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 KILLED = """
 import os, signal, sys
-from spacy_elmo.cli import app
 
 def hook(event, arguments):
     is_renamed = event == "os.rename" and {name!r} in str(arguments[1])
@@ -29,6 +26,7 @@ def hook(event, arguments):
         os.kill(os.getpid(), signal.SIGKILL)
 
 sys.addaudithook(hook)
+from spacy_elmo.cli import app
 app({arguments!r})
 """
 
@@ -55,30 +53,6 @@ def test_tokenize(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, command).exit_code == 0
     assert sorted(tmp_path.iterdir()) == [out, text]
     assert not list(out.glob(".*"))
-
-
-@posix
-def test_weights_in_a_zip(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are unpacked, but nothing remains of that."""
-    pytest.importorskip("h5py")
-    folder, temporary = tmp_path / "published", tmp_path / "temporary"
-    folder.mkdir(), temporary.mkdir()
-    write_published(load_bilm(weights), folder)
-    packed = tmp_path / "weights.zip"
-    subprocess.run([sys.executable, "-m", "zipfile", "-c", packed, *folder.iterdir()], check=True)
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    run_until("converted", "convert", packed, tmp_path / "converted", "--to", "native")
-    assert not list(temporary.iterdir())
-
-
-def test_package_that_cannot_be_built(
-    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(package, "PYPROJECT", "damaged")
-    result = CliRunner().invoke(app, ["package", str(weights), str(tmp_path / "out")])
-    assert result.exit_code == 1
-    assert "no package was written" in result.output
-    assert not list((tmp_path / "out").iterdir())
 
 
 def test_copies_of_checkpoints(tmp_path: Path) -> None:

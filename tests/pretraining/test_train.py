@@ -27,7 +27,7 @@ from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.pretraining.train_step import BiLMLoss, Schedule, train_step
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.weights.find import find_weights, load_bilm
-from spacy_elmo.weights.native import NativeWeights
+from spacy_elmo.weights.native import Weights
 
 from .helpers import (
     BEST_PERPLEXITY,
@@ -727,7 +727,7 @@ def test_weights_and_texts_are_read_once(
         monkeypatch.setattr(module, name, counted)
 
     count(config_module, "find_weights", lambda setting: "found")
-    count(NativeWeights, "head", lambda weights: f"head of {Path(weights.where).parent.name}")
+    count(Weights, "head", lambda weights: f"head of {Path(weights.where).parent.name}")
     count(Shards, "read", lambda shards, file: file.name)
     changes = {"paths.weights": str(tmp_path / "start" / "model-last"), "training.max_steps": 8}
     pretrain(small_run(paths, changes), tmp_path / "out", quiet=True)

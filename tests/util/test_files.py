@@ -18,9 +18,9 @@ from spacy_elmo.util.files import (
     reading,
     write_text,
 )
+from spacy_elmo.weights.convert.options import from_options
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.native import save_bilm
-from spacy_elmo.weights.published.options import from_options
 
 from ..bilm.helpers import make_options
 

@@ -15,15 +15,14 @@ from hypothesis import strategies as st
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.weights.find import find_weights, load_bilm
+from spacy_elmo.weights.convert.datasets import dataset_shapes, identity_shapes, to_parameters
+from spacy_elmo.weights.convert.options import from_options
+from spacy_elmo.weights.convert.published import write_published
+from spacy_elmo.weights.convert.source import read_source
 from spacy_elmo.weights.native import save_bilm
-from spacy_elmo.weights.published.datasets import dataset_shapes, identities, to_parameters
-from spacy_elmo.weights.published.options import from_options
-from spacy_elmo.weights.published.weights import write_published
 
 from ..bilm import reference
 from ..bilm.helpers import (
-    fails,
     make_options,
     max_difference,
     read_datasets,
@@ -32,6 +31,7 @@ from ..bilm.helpers import (
     same_weights,
     write,
 )
+from .helpers import fails, read
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 DATA = os.environ.get("SPACY_ELMO_DATA")
@@ -68,7 +68,7 @@ def assert_zero_state_layers(model: BiLM, sentences, golden, tolerance: float) -
 def test_golden_tiny_from_zero():
     pytest.importorskip("h5py")
     golden = np.load(FIXTURES / "golden_tiny" / "zero_state_layers.npz")
-    model = load_bilm(FIXTURES / "golden_tiny")
+    model = read(FIXTURES / "golden_tiny")
     assert_zero_state_layers(model, load(FIXTURES / "sentences.json"), golden, 1e-5)
 
 
@@ -76,7 +76,7 @@ def test_golden_tiny_with_the_state_carried():
     pytest.importorskip("h5py")
     golden = np.load(FIXTURES / "golden_tiny" / "carried_state_layers.npz")
     batches = load(FIXTURES / "carried_batches.json")
-    model = load_bilm(FIXTURES / "golden_tiny").eval()
+    model = read(FIXTURES / "golden_tiny").eval()
     assert len(golden.files) == sum(map(len, batches))
     for i, layers in enumerate(run_carried(model, batches)):
         for k, ours in enumerate(layers):
@@ -89,7 +89,7 @@ def allennlp_tiny(tmp_path) -> BiLM:
     source = Path(DATA) / "fixtures" / "allennlp_tiny"
     for name in ("options.json", "lm_weights.hdf5"):  # beside them lie other HDF5 files
         shutil.copy(source / name, tmp_path)
-    return load_bilm(tmp_path).eval()
+    return read(tmp_path).eval()
 
 
 @pytest.mark.data
@@ -142,7 +142,7 @@ def test_random_weights_of_the_published_sizes(size, random_weights):
     long, horizon = 11, 20
     golden = np.load(Path(DATA) / "fixtures" / f"random_{size}" / "zero_state_layers.npz")
     sentences = load(FIXTURES / "sentences.json")
-    model = load_bilm(random_weights(size)).eval()
+    model = read(random_weights(size)).eval()
     P = model.config.projection_dim
     single, _ = run_bilm(model, sentences)
     double, _ = run_bilm(model.double(), sentences)
@@ -164,7 +164,7 @@ def test_random_weights_of_the_published_sizes(size, random_weights):
 def test_published_size_in_float64_is_the_reference_itself(random_weights):
     h5py = pytest.importorskip("h5py")
     folder = random_weights("small")
-    model = load_bilm(folder)
+    model = read(folder)
     with h5py.File(folder / "weights.hdf5", "r") as file:
         weights = {name: file[name][()].astype(float) for name in dataset_shapes(model.config)}
     sentences = load(FIXTURES / "sentences.json")
@@ -180,7 +180,7 @@ def test_published_size_in_float64_is_the_reference_itself(random_weights):
 @pytest.mark.parametrize("dtype", ["<f2", ">f2", ">f4", "<f8", ">f8"])
 def test_other_float_types_are_converted(dtype, options, weights, tmp_path):
     converted = {name: values.astype(dtype) for name, values in weights.items()}
-    model = load_bilm(write(tmp_path, options, converted))
+    model = read(write(tmp_path, options, converted))
     expected = to_parameters(from_options(options), converted)
     for name, tensor in model.state_dict().items():
         assert tensor.dtype == torch.float32
@@ -192,13 +192,13 @@ def test_other_float_types_are_converted(dtype, options, weights, tmp_path):
 
 
 def test_parameters_can_be_trained(options, weights, tmp_path):
-    model = load_bilm(write(tmp_path, options, weights))
+    model = read(write(tmp_path, options, weights))
     assert all(p.requires_grad and p.device.type == "cpu" for p in model.parameters())
 
 
 def test_the_softmax_is_left_alone(options, weights, tmp_path):
     weights |= {"softmax/W": np.zeros((7, 5)), "softmax/b": np.zeros(7)}
-    load_bilm(write(tmp_path, options, weights))
+    read(write(tmp_path, options, weights))
 
 
 @pytest.mark.parametrize(
@@ -213,16 +213,16 @@ def test_the_softmax_is_left_alone(options, weights, tmp_path):
 @pytest.mark.parametrize("file", [{}, {"libver": "latest"}, {"userblock_size": 512}])
 def test_any_storage_of_the_datasets(layout, file, options, weights, tmp_path):
     h5py = pytest.importorskip("h5py")
-    expected = load_bilm(write(tmp_path, options, weights))
+    expected = read(write(tmp_path, options, weights))
     with h5py.File(tmp_path / "weights.hdf5", "w", **file) as opened:
         for name, values in weights.items():
             opened.create_dataset(name, data=values, **layout)
-    assert same_weights(load_bilm(tmp_path), expected)
+    assert same_weights(read(tmp_path), expected)
 
 
 def test_other_things_in_the_file_are_passed_over(options, weights, tmp_path):
     h5py = pytest.importorskip("h5py")
-    expected = load_bilm(write(tmp_path, options, weights))
+    expected = read(write(tmp_path, options, weights))
     with h5py.File(tmp_path / "weights.hdf5", "a") as file:
         file.attrs["keras_version"] = "2"
         file["char_embed"].attrs["note"] = "bytes"
@@ -235,18 +235,18 @@ def test_other_things_in_the_file_are_passed_over(options, weights, tmp_path):
         file["stored elsewhere"] = h5py.ExternalLink(tmp_path / "nowhere.hdf5", "/")
         file["CNN/again"] = file["/"]
         file.create_group("CNN_high_7")
-    assert same_weights(load_bilm(tmp_path), expected)
+    assert same_weights(read(tmp_path), expected)
 
 
 def test_a_dataset_with_several_names(options, weights, tmp_path):
     h5py = pytest.importorskip("h5py")
     other = CELL.replace("Cell0", "Cell1")
     weights |= {f"{other}/{name}": weights[f"{CELL}/{name}"] for name in ("W_0", "B", "W_P_0")}
-    expected = load_bilm(write(tmp_path, options, weights))
+    expected = read(write(tmp_path, options, weights))
     with h5py.File(tmp_path / "weights.hdf5", "a") as file:
         del file[other]
         file[other] = file[CELL]
-    assert same_weights(load_bilm(tmp_path), expected)
+    assert same_weights(read(tmp_path), expected)
 
 
 def test_a_fault_of_ours_is_not_taken_for_a_damaged_file(options, weights, tmp_path, monkeypatch):
@@ -254,31 +254,17 @@ def test_a_fault_of_ours_is_not_taken_for_a_damaged_file(options, weights, tmp_p
         raise KeyError("a fault")
 
     write(tmp_path, options, weights)
-    monkeypatch.setattr("spacy_elmo.weights.published.weights.to_parameters", fault)
+    monkeypatch.setattr("spacy_elmo.weights.convert.published.to_parameters", fault)
     with pytest.raises(KeyError, match="a fault"):
-        load_bilm(tmp_path)
-
-
-def test_the_check_reads_no_numbers(options, weights, tmp_path):
-    weights["char_embed"] = np.full((261, 4), np.nan)
-    found = find_weights(write(tmp_path, options, weights))
-    found.check()
-    with pytest.raises(ValueError, match="not finite"):
-        found.load()
-    write(tmp_path, make_options(dim=12), weights)
-    with pytest.raises(ValueError, match=r"by options\.json"):
-        found.check()
+        read(tmp_path)
 
 
 def test_a_row_for_no_character(options, weights, tmp_path):
-    expected = load_bilm(write(tmp_path, options, weights))
+    expected = read(write(tmp_path, options, weights))
     table = weights["char_embed"]
     weights["char_embed"] = np.vstack([np.full((1, 4), 7.0), table])
-    model = load_bilm(write(tmp_path, options, weights))
+    model = read(write(tmp_path, options, weights))
     assert same_weights(model, expected)
-    save_bilm(model, tmp_path)
-    (tmp_path / "options.json").unlink()
-    assert same_weights(load_bilm(tmp_path), expected)
 
 
 @pytest.mark.parametrize("rows", [260, 263])
@@ -290,20 +276,20 @@ def test_another_number_of_characters(rows, options, weights, tmp_path):
 @pytest.mark.parametrize("n_characters", [261, 262, None])
 @pytest.mark.parametrize("bidirectional", [True, None])
 def test_options_of_training_and_of_use(n_characters, bidirectional, options, weights, tmp_path):
-    expected = load_bilm(write(tmp_path, options, weights))
+    expected = read(write(tmp_path, options, weights))
     options["char_cnn"]["n_characters"] = n_characters
     options |= {"n_train_tokens": 768648884, "unroll_steps": 20, "dropout": 0.1}
     if n_characters is None:
         del options["char_cnn"]["n_characters"]
     if bidirectional is not None:
         options["bidirectional"] = bidirectional
-    assert same_weights(load_bilm(write(tmp_path, options, weights)), expected)
+    assert same_weights(read(write(tmp_path, options, weights)), expected)
 
 
 def test_reading_draws_no_random_numbers(options, weights, tmp_path):
     write(tmp_path, options, weights)
     state = torch.random.get_rng_state()
-    load_bilm(tmp_path)
+    read(tmp_path)
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
@@ -487,11 +473,11 @@ def test_several_hdf5_files(options, weights, tmp_path):
 def test_no_options(options, weights, tmp_path):
     write(tmp_path, options, weights)
     (tmp_path / "options.json").unlink()
-    fails(tmp_path, "options.json", "is no directory of weights")
+    fails(tmp_path, "options.json", "no biLM of a known format")
 
 
 def test_no_directory(tmp_path):
-    fails(tmp_path / "nowhere", "options.json", "no such file or directory")
+    fails(tmp_path / "nowhere", "no such directory")
 
 
 @pytest.mark.parametrize("content", [b"{", b"", b"\xff\xfe\x00"])
@@ -584,16 +570,16 @@ def test_from_layout_to_layout(config, seed):
         for path in (own, published, own_again, published_again):
             path.mkdir()
         save_bilm(model, own)
-        write_published(load_bilm(own), published)
-        save_bilm(load_bilm(published), own_again)
-        write_published(load_bilm(own_again), published_again)
+        write_published(read(own), published)
+        save_bilm(read(published), own_again)
+        write_published(read(own_again), published_again)
         for path in (own, published, own_again, published_again):
-            assert find_weights(path).config() == config
-            assert same_weights(load_bilm(path), model)
+            assert read(path).config == config
+            assert same_weights(read(path), model)
         assert same_files(own, own_again)
         assert load(published / "options.json") == load(published_again / "options.json")
         one, other = (read_datasets(path / "model.hdf5") for path in (published, published_again))
-        assert set(one) == {*dataset_shapes(config), *identities(config)}
+        assert set(one) == {*dataset_shapes(config), *identity_shapes(config)}
         assert one.keys() == other.keys()
         assert all(one[name].tobytes() == other[name].tobytes() for name in one)
         assert all(values.dtype == np.dtype("<f4") for values in one.values())
@@ -620,11 +606,11 @@ def test_what_is_written_is_what_the_definitions_call_for(changes, tmp_path):
 
 
 def test_a_warm_state_is_left_out(options, weights, tmp_path):
-    model = load_bilm(write(tmp_path, options, weights))
+    model = read(write(tmp_path, options, weights))
     h, c = model.warm_state()
     (tmp_path / "new").mkdir()
     write_published(model, tmp_path / "new")
-    again = load_bilm(tmp_path / "new")
+    again = read(tmp_path / "new")
     assert same_weights(again, model)
     assert again.warm_h is None and again.warm_c is None
     h_again, c_again = again.warm_state()
@@ -632,13 +618,13 @@ def test_a_warm_state_is_left_out(options, weights, tmp_path):
 
 
 def test_other_float_types_are_written_as_float32(options, weights, tmp_path):
-    model = load_bilm(write(tmp_path, options, weights))
+    model = read(write(tmp_path, options, weights))
     for kind in (torch.bfloat16, torch.float16, torch.float64):
         model = model.to(kind)
         write_published(model, tmp_path)
         datasets = read_datasets(tmp_path / "model.hdf5")
         assert all(values.dtype == np.float32 for values in datasets.values())
-        assert same_weights(load_bilm(tmp_path), model.float())
+        assert same_weights(read(tmp_path), model.float())
 
 
 @pytest.fixture
@@ -654,40 +640,36 @@ def test_nothing_is_written_without_h5py(no_h5py, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_config_is_read_without_h5py(no_h5py):
-    weights = find_weights(FIXTURES / "golden_tiny")
-    assert weights.config() == from_options(load(FIXTURES / "golden_tiny/options.json"))
-    assert weights.card().meta == {}
-    with pytest.raises(ValueError, match=r"pip install 'spacy-elmo\[hdf5\]'"):
-        weights.load()
-
-
 # ---- Cards
+
+
+def card_of(*given: Path):
+    source = read_source(given)
+    return source.card
 
 
 def test_the_card_of_a_published_model(options, weights, tmp_path):
     del options["spacy_elmo"]
     write(tmp_path, options, weights)
-    assert find_weights(tmp_path).card().meta == {}
+    assert card_of(tmp_path).meta == {}
     (tmp_path / "meta.json").write_text('{"lang": "Tamil"}', encoding="utf-8")
     (tmp_path / "README.md").write_text("# தமிழ்\n", encoding="utf-8")
-    card = find_weights(tmp_path).card()
+    card = card_of(tmp_path)
     assert card.meta == {"published": {"lang": "Tamil"}}  # not a language code of ours
     assert card.documents == {"README.md": "# தமிழ்\n"}
-    assert find_weights([tmp_path / "options.json", tmp_path / "weights.hdf5"]).card().meta == {}
+    assert card_of(tmp_path / "options.json", tmp_path / "weights.hdf5").meta == {}
 
 
 def test_the_card_of_a_model_that_was_ours(options, weights, tmp_path):
     write(tmp_path, options, weights)
     (tmp_path / "meta.json").write_text('{"lang": "ta"}', encoding="utf-8")
-    assert find_weights(tmp_path).card().meta == {"lang": "ta"}
+    assert card_of(tmp_path).meta == {"lang": "ta"}
 
 
 def test_a_damaged_card(options, weights, tmp_path):
     write(tmp_path, options, weights)
     (tmp_path / "meta.json").write_text("lang: ta", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"Cannot read the JSON file .*meta\.json"):
-        find_weights(tmp_path).card()
+    fails(tmp_path, "Cannot read the JSON file", "meta.json")
 
 
 # ---- Full size
@@ -699,7 +681,7 @@ def test_a_damaged_card(options, weights, tmp_path):
 def test_full_size_from_layout_to_layout(random_weights, tmp_path):
     def timed(folder: Path) -> BiLM:
         before = time.process_time()
-        model = load_bilm(folder)
+        model = read(folder)
         seconds = time.process_time() - before  # whatever else runs
         print(f"{folder.name}: {seconds:.2f} s")
         assert seconds < 5

@@ -5,17 +5,23 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.weights.published.datasets import (
+from spacy_elmo.weights.convert.datasets import (
     dataset_names,
     dataset_shapes,
-    identities,
+    identity,
+    identity_shapes,
     to_datasets,
     to_parameters,
 )
-from spacy_elmo.weights.published.options import from_options
+from spacy_elmo.weights.convert.options import from_options
 
 from ..bilm import reference
 from ..bilm.helpers import make_options
+
+
+def identities(config):
+    return {name: identity(shape) for name, shape in identity_shapes(config).items()}
+
 
 CELL = "RNN_0/RNN/MultiRNNCell/Cell1/LSTMCell"
 NO_PROJECTIONS = {"dim": 5, "filters": [[1, 2], [3, 3]]}

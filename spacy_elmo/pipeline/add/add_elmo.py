@@ -106,8 +106,7 @@ def set_bilm(new: Block, sourced: Block, weights: Weights, frozen: bool | None, 
     model = new["components"][name]["model"]
     if weights is not None:
         width = find_weights(weights).config().width
-        given = [*map(str, weights)] if isinstance(weights, list | tuple) else str(weights)
-        changes |= {"weights": given, "width": model["width"] and width}
+        changes |= {"weights": str(weights), "width": model["width"] and width}
     if frozen is not None and model["frozen"] != frozen:
         changes |= {"frozen": frozen, "learn_rate_factor": 1.0 if frozen else FINE_TUNING_RATE}
     for setting, value in changes.items():

@@ -8,12 +8,12 @@ from pathlib import Path
 from ...bilm.characters import CharacterIds
 from ...bilm.static_vectors import RowIds, WordTable
 from ...lm.encoded_sentences import EncodedSentences
-from ...lm.head import special_first
 from ...lm.vocabulary import SPECIALS, Vocabulary
 from ...text.corpus_reader import CorpusReader
 from ...text.shards import Shards
 from ...util.files import WORKPLACE
-from ...weights.layout import HEAD, OPTIONS, VOCAB, WEIGHTS, Card, Weights
+from ...weights.layout import HEAD, VOCAB, WEIGHTS, Card
+from ...weights.native import Weights
 from ..config import CORPORA, Notify, PretrainConfig
 from ..data.corpus import TrainingCorpus
 from ..data.stats import CorpusStats, count_corpus
@@ -204,7 +204,7 @@ def ended_before_checkpoint(out: Path) -> bool:
     names = {path.name for path in out.iterdir()} if out.is_dir() else {CHECKPOINT}
     begun = not names.isdisjoint((VOCAB, LAUNCH)) or all(n.startswith(WORKPLACE) for n in names)
     # What a run writes later; and a model itself, whose vocabulary would be written over.
-    later = (BEST, LAST, Path(CHECKPOINT).stem, LOG, WEIGHTS, HEAD, OPTIONS)
+    later = (BEST, LAST, Path(CHECKPOINT).stem, LOG, WEIGHTS, HEAD)
     return begun and not any(name.startswith(later) for name in names)
 
 
@@ -224,9 +224,7 @@ def starting_vocabulary(
     start, path, settings = config.start, config.paths.vocab, config.vocab
     given = None if path is None else Vocabulary.read(Path(path))
     if start is not None and start.has_head():
-        words = start.words()
-        order = special_first(words)
-        vocab = Vocabulary(words if order is None else [words[i] for i in order])
+        vocab = Vocabulary(start.words())
         if given is None or given.words == vocab.words:
             return vocab, False
         notify(f"[paths] vocab differs from the vocabulary of '{start.where}': the head is new")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ...util.files import reading
 from ...util.optional_imports import import_extra
@@ -23,24 +23,21 @@ def import_h5py(file: str) -> Any:
 
 
 @contextmanager
-def open_datasets(
-    file: Path | IO[bytes], source: str, names: Iterable[str]
-) -> Iterator[dict[str, Any]]:
+def open_datasets(file: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Those of some datasets that a file has, by their full names.
 
     Args:
-        file: its path on disk, or the open file.
-        source: its name, for error messages.
+        file: its path.
         names: of the datasets.
 
     Raises:
         ValueError: the file is damaged, or one of the datasets is stored elsewhere.
     """
-    h5py = import_h5py(source)
-    with reading("the HDF5 file", source):
+    h5py = import_h5py(str(file))
+    with reading("the HDF5 file", file):
         opened = h5py.File(file, "r")
     with opened:
-        with reading("the HDF5 file", source):
+        with reading("the HDF5 file", file):
             datasets = {name: _find(h5py, opened, name) for name in names}
         yield {name: dataset for name, dataset in datasets.items() if dataset is not None}
 

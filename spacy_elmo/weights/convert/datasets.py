@@ -89,19 +89,22 @@ def dataset_shapes(config: BiLMConfig) -> dict[str, Shape]:
     return {piece.dataset: piece.shape for piece in pieces(config)}
 
 
-def identities(config: BiLMConfig) -> dict[str, np.ndarray]:
-    """Projections that do nothing: the reference implementation needs them in a file where the
-    sizes agree already, others ignore them."""
+def identity_shapes(config: BiLMConfig) -> dict[str, Shape]:
+    """Names and shapes of projections that do nothing: the reference implementation needs them in a
+    file where the sizes agree already, others ignore them."""
     P = config.projection_dim
-    eye = np.eye(P, dtype=np.float32)
-    arrays: dict[str, np.ndarray] = {}
+    shapes: dict[str, Shape] = {}
     if not config.projects_characters:
-        arrays |= {"CNN_proj/W_proj": eye, "CNN_proj/b_proj": np.zeros(P, dtype=np.float32)}
+        shapes |= {"CNN_proj/W_proj": (P, P), "CNN_proj/b_proj": (P,)}
     if not config.projects_cells:
-        for direction in range(2):
-            for layer in range(config.n_layers):
-                arrays[f"{_cell(direction, layer)}/W_P_0"] = eye
-    return arrays
+        cells = (_cell(d, layer) for d in range(2) for layer in range(config.n_layers))
+        shapes |= {f"{cell}/W_P_0": (P, P) for cell in cells}
+    return shapes
+
+
+def identity(shape: Shape) -> np.ndarray:
+    """A weight or bias that does nothing."""
+    return np.eye(*shape, dtype="f4") if len(shape) == 2 else np.zeros(shape, dtype="f4")
 
 
 def dataset_names(config: BiLMConfig) -> set[str]:
@@ -112,7 +115,7 @@ def dataset_names(config: BiLMConfig) -> set[str]:
         f"CNN/W_cnn_{len(config.filters)}",
         f"CNN_high_{config.n_highway}/W_carry",
     }
-    return {*dataset_shapes(config), *identities(config), *others}
+    return {*dataset_shapes(config), *identity_shapes(config), *others}
 
 
 def check_datasets(config: BiLMConfig, datasets: Mapping[str, Any], source: str) -> None:
@@ -135,9 +138,9 @@ def check_datasets(config: BiLMConfig, datasets: Mapping[str, Any], source: str)
                 f"{source}: the dataset '{name}' of shape {shape} is missing. {together}"
             )
     # Part of a larger model would load silently and compute something else.
-    ignored = identities(config)
+    ignored = identity_shapes(config)
     for name in sorted(set(datasets) - set(shapes)):
-        if name not in ignored or not _is_equal(datasets[name], ignored[name], source):
+        if name not in ignored or not _is_identity(datasets[name], ignored[name], source):
             raise ValueError(
                 f"{source}: the dataset '{name}' belongs to a part that options.json does not "
                 f"describe. {together}"
@@ -159,9 +162,9 @@ def check_datasets(config: BiLMConfig, datasets: Mapping[str, Any], source: str)
             )
 
 
-def _is_equal(dataset: Any, array: np.ndarray, source: str) -> bool:
-    is_similar = dataset.shape == array.shape and dataset.dtype.kind == array.dtype.kind
-    return is_similar and np.array_equal(read_dataset(dataset, source), array)
+def _is_identity(dataset: Any, shape: Shape, source: str) -> bool:
+    is_similar = dataset.shape == shape and dataset.dtype.kind == "f"
+    return is_similar and np.array_equal(read_dataset(dataset, source), identity(shape))
 
 
 def read_dataset(dataset: Any, source: str, part: Any = ()) -> np.ndarray:
@@ -226,7 +229,7 @@ def to_datasets(
     for name, group in groupby(pieces(config), key=lambda piece: piece.dataset):
         arrays = [convert(piece) for piece in group]
         yield name, np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
-    yield from identities(config).items()
+    yield from ((name, identity(shape)) for name, shape in identity_shapes(config).items())
 
 
 def _cell(direction: int, layer: int) -> str:

@@ -17,13 +17,13 @@ from typing import Any
 
 import torch
 
-from ..bilm.config import BiLMConfig
-from ..bilm.lstm_layer import FORGET_BIAS
-from ..bilm.model import BiLM
-from ..bilm.static_vectors import pack_words
-from ..util.files import read_json, reading
-from .layout import CONFIG, Weights
-from .native import build
+from ...bilm.config import BiLMConfig
+from ...bilm.lstm_layer import FORGET_BIAS
+from ...bilm.model import BiLM
+from ...bilm.static_vectors import pack_words
+from ...util.files import read_json, reading
+from ..layout import CONFIG
+from ..native import build
 
 ENCODER, EMBEDDER = "encoder.pkl", "token_embedder.pkl"
 CHARACTERS, WORDS = "char.dic", "word.dic"
@@ -55,20 +55,18 @@ def is_many_langs(path: Path) -> bool:
     return sum((path / name).is_file() for name in (ENCODER, EMBEDDER, CHARACTERS, WORDS)) > 1
 
 
-class ManyLangsWeights(Weights):
+class ManyLangs:
     """A directory of ELMoForManyLangs.
 
     Args:
         path: the directory.
     """
 
-    layout = "many-langs"
-
     def __init__(self, path: Path):
-        self.path = self.folder = path
-        self.where = str(path)
+        self.path = path
 
     def config(self) -> BiLMConfig:
+        """The shape of the biLM; a ValueError if it cannot be converted."""
         # Often a path of the machine that trained it: only a file in this directory is read.
         name = read_json(self.path / CONFIG).get("config_path") or SIZES_FILE
         file = self.path / PureWindowsPath(str(name)).name  # of either kind of path
@@ -83,19 +81,14 @@ class ManyLangsWeights(Weights):
             return _config(data, n_characters, n_words)
 
     def load(self) -> BiLM:
+        """The biLM, in float32, in evaluation mode; a ValueError if a file is damaged."""
         config = self.config()
         embedder, encoder = self._tensors(EMBEDDER), self._tensors(ENCODER)
-        with reading("the weights of", self.where):
+        with reading("the weights of", str(self.path)):
             parameters = to_parameters(config, embedder, encoder)
             parameters["char_cnn.characters"] = pack_words(self._entries(CHARACTERS))
             parameters["char_cnn.words"] = pack_words(self._entries(WORDS))
-        return build(config, parameters, self.where)
-
-    def check(self) -> None:
-        self.load()
-
-    def is_ours(self) -> bool:
-        return False
+        return build(config, parameters, str(self.path))
 
     def _tensors(self, name: str) -> dict[str, torch.Tensor]:
         with reading("the weights", self.path / name):

@@ -1,0 +1,262 @@
+"""Directories, zips and pairs of files that `elmo convert` and `elmo download` read."""
+
+import gzip
+import json
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.weights.convert.options import from_options, to_options
+from spacy_elmo.weights.convert.published import write_published
+from spacy_elmo.weights.convert.source import read_source
+from spacy_elmo.weights.native import save_bilm
+
+from ..bilm.helpers import make_options, same_weights, write
+from ..pipeline.helpers import CONFIG as LARGER
+from .helpers import fails, make_folder, make_zip, read
+
+CONFIG = from_options(make_options(cell_clip=3, proj_clip=3))
+WORDS = ["<S>", "</S>", "<UNK>", "the", "a"]
+VOCAB = "".join(f"{word}\n" for word in WORDS).encode()
+OTHERS = {"meta.json": b'{"id": 204}', "README": b"\xff", "LICENSE": b"CC", "more.hdf5": b"more"}
+MANY_LANGS = Path(__file__).parents[1] / "fixtures" / "many_langs_tiny"
+
+
+@pytest.fixture(scope="module")
+def model() -> BiLM:
+    torch.manual_seed(0)
+    return BiLM(CONFIG).eval()
+
+
+@pytest.fixture(scope="module")
+def files(model, tmp_path_factory) -> dict[str, bytes]:
+    """A published model with its softmax: the content of each file."""
+    folder = tmp_path_factory.mktemp("published")
+    write_published(model, folder)
+    with h5py.File(folder / "model.hdf5", "a") as file:
+        file["softmax/W"] = np.arange(25, dtype="f4").reshape(5, 5)
+        file["softmax/b"] = np.arange(5, dtype="f4")
+    return {file.name: file.read_bytes() for file in folder.iterdir()} | {"vocab.txt": VOCAB}
+
+
+def without(files, *names: str) -> dict[str, bytes]:
+    return {name: content for name, content in files.items() if name not in names}
+
+
+def own(path, files, model):
+    save_bilm(model, path)
+    return [path]
+
+
+def own_in_a_zip(path, files, model):
+    save_bilm(model, path)
+    content = {file.name: file.read_bytes() for file in path.iterdir()}
+    return [make_zip(path / "x.zip", content, "de_sm/")]
+
+
+def renamed(path, files, *names):
+    """As the English models are called."""
+    start = "elmo_2x4096"
+    both = {f"{start}_options.json": "options.json", f"{start}_weights.hdf5": "model.hdf5"}
+    make_folder(path, {name: files[other] for name, other in both.items()})
+    return [path / f"{start}_{name}" for name in names]
+
+
+def zipped(prefix="", **changes):
+    def make(path, files, model):
+        content = files | OTHERS | {"empty/": b"", "__MACOSX/._options.json": b""} | changes
+        return [make_zip(path / "x", content, prefix)]
+
+    return make
+
+
+SOURCES = {
+    "own": own,
+    "own in a zip": own_in_a_zip,
+    "own beside options.json": lambda path, files, model: own(
+        make_folder(path, without(files, "model.hdf5")), files, model
+    ),
+    "published": lambda path, files, _: [make_folder(path, without(files, "vocab.txt"))],
+    "h5 of any name": lambda path, files, _: [
+        make_folder(path, {"options.json": files["options.json"], "elmo.h5": files["model.hdf5"]})
+    ],
+    "NLPL": lambda path, files, _: [make_folder(path, files | OTHERS)],
+    "two files": lambda path, files, _: renamed(path, files, "options.json", "weights.hdf5"),
+    "the other way round": lambda path, files, _: renamed(
+        path, files, "weights.hdf5", "options.json"
+    ),
+    "zip": zipped(),
+    "zip of a folder": zipped("204/"),
+    "zip of ./": zipped("./"),
+}
+
+
+@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES.keys())
+def test_a_source_of_weights(make, files, model, tmp_path):
+    assert same_weights(read(*make(tmp_path, files, model)), model)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("in_zip", [False, True])
+def test_what_lies_beside_published_weights(packed, in_zip, files, tmp_path):
+    vocab = {"vocab.txt.gz": gzip.compress(VOCAB)} if packed else {"vocab.txt": VOCAB}
+    content = without(files, "vocab.txt") | vocab | OTHERS | {"README.md": "# தமிழ்".encode()}
+    given = make_zip(tmp_path / "x.zip", content) if in_zip else make_folder(tmp_path, content)
+    source = read_source([given])
+    assert source.layout == "published"
+    assert source.card.documents == {"README.md": "# தமிழ்", "LICENSE": "CC"}
+    assert source.words == WORDS and not source.lacks_words
+    assert torch.equal(source.head["weight"], torch.arange(25.0).reshape(5, 5))
+    assert torch.equal(source.head["bias"], torch.arange(5.0))
+    source = read_source([given], with_head=False)
+    assert source.words is None and not source.head
+
+
+def test_many_langs_in_a_zip(tmp_path):
+    content = {file.name: file.read_bytes() for file in MANY_LANGS.iterdir()}
+    packed = make_zip(tmp_path / "x.zip", content)
+    assert same_weights(read(packed), read(MANY_LANGS))
+
+
+# What is none
+
+
+def test_two_files_that_are_none(files, tmp_path):
+    folder = make_folder(tmp_path, files)
+    for names in (
+        ["options.json", "other.json"],
+        ["model.hdf5", "other.hdf5"],
+        ["options.json", "options.json"],
+        ["options.json", "nowhere.hdf5"],
+        ["options.json", "model.hdf5", "vocab.txt"],
+    ):
+        fails([folder / name for name in names], *names)
+    packed = make_zip(tmp_path / "x.zip", files)
+    fails([folder / "options.json", packed], packed, "Cannot read the HDF5 file")
+
+
+def test_files_of_different_models(files, tmp_path):
+    make_folder(tmp_path / "a", files)
+    (tmp_path / "b").mkdir()
+    write(tmp_path / "b", make_options(projection_dim=6), {})
+    fails([tmp_path / "b" / "options.json", tmp_path / "a" / "model.hdf5"], "(11, 5)", "(11, 6)")
+
+
+def test_a_checkpoint_of_tensorflow(files, tmp_path):
+    content = {"checkpoint": b"", "model.ckpt-9.index": b"", "options.json": files["options.json"]}
+    fails(make_folder(tmp_path / "a", without(content, "options.json")), "dump_weights.py")
+    fails(make_folder(tmp_path / "b", content), "exactly one *.hdf5 file")
+    fails(make_folder(tmp_path / "c", {"notes.txt": b""}) / "notes.txt", "not a zip")
+
+
+def test_a_zip_without_one_biLM(files, tmp_path):
+    path = tmp_path / "x.zip"
+    fails(make_zip(path, {}), "no folder with options.json")
+    fails(make_zip(path, without(files, "options.json")), "no folder with options.json")
+    fails(make_zip(path, without(files, "model.hdf5")), "exactly one *.hdf5 file", "none")
+    fails(make_zip(path, files | {"a/options.json": b""}), "several folders with options.json")
+
+
+def test_a_zip_without_h5py(files, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    packed = make_zip(tmp_path / "x.zip", files)
+    for given in (packed, make_folder(tmp_path / "x", files)):
+        fails(given, "model.hdf5", "pip install 'spacy-elmo[hdf5]'")
+
+
+# Attacks: what a file from a stranger may try
+
+
+@pytest.mark.parametrize("prefix", ["../", "/", "//", "..\\", "a/../../", "a//", "./../"])
+def test_names_that_lead_out_of_a_zip(prefix, files, model, tmp_path):
+    """Only their last part is used, inside a temporary directory."""
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    path = make_zip(folder / "x.zip", files, prefix)
+    try:
+        assert same_weights(read(path), model)
+    except ValueError as error:
+        assert str(path) in str(error)
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.999])
+def test_a_truncated_zip(kept, files, tmp_path):
+    path = make_zip(tmp_path / "x.zip", files)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * kept)])
+    fails(path, "Cannot read the zip")
+
+
+@pytest.mark.parametrize("name", ["options.json", "model.hdf5", "vocab.txt", "LICENSE"])
+def test_a_damaged_file_in_a_zip(name, files, tmp_path):
+    path = make_zip(tmp_path / "x.zip", files | OTHERS)
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo(name)
+    data = bytearray(path.read_bytes())
+    data[info.header_offset + 30 + len(name) + info.compress_size // 2] ^= 0x04
+    path.write_bytes(data)
+    fails(path)
+
+
+@pytest.mark.parametrize(("offset", "value"), [(2, 1), (4, 99)], ids=["encrypted", "compression"])
+def test_a_zip_that_cannot_be_unpacked(offset, value, files, tmp_path):
+    path = make_zip(tmp_path / "x.zip", files)
+    data = bytearray(path.read_bytes())
+    for signature, extra in ((b"PK\x03\x04", 0), (b"PK\x01\x02", 2)):
+        at = data.find(signature)
+        while at >= 0:
+            data[at + 4 + extra + offset] |= value
+            at = data.find(signature, at + 1)
+    path.write_bytes(data)
+    fails(path, "Cannot read the zip")
+
+
+def test_a_disk_that_is_full(files, tmp_path, monkeypatch):
+    path = make_zip(tmp_path / "x.zip", files)
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    fails(path, "No space left")
+
+
+def test_hdf5_that_claims_more_than_it_has(tmp_path):
+    torch.manual_seed(0)
+    write_published(BiLM(LARGER), tmp_path)
+    options = to_options(LARGER)
+    options["lstm"]["dim"] = 2**20
+    (tmp_path / "options.json").write_text(json.dumps(options))
+    with h5py.File(tmp_path / "model.hdf5", "r+") as file:
+        for d in range(2):
+            for layer in range(LARGER.n_layers):
+                cell = f"RNN_{d}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+                shapes = {"W_0": (2 * 8, 2**22), "B": (2**22,), "W_P_0": (2**20, 8)}
+                for name, shape in shapes.items():
+                    del file[f"{cell}/{name}"]
+                    file.create_dataset(f"{cell}/{name}", shape, "f4", chunks=True)
+    assert (tmp_path / "model.hdf5").stat().st_size < 200_000
+    fails(tmp_path, "claims", "but the file has 0")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"filters": [[1, 2**20]] * 1000},
+        {"filters": [[1, 2**20]], "projection_dim": 2**20, "dim": 2**20},
+        {"n_layers": 1000, "dim": 2**20},
+    ],
+)
+def test_options_that_claim_more_than_there_is(changes, files, tmp_path):
+    folder = make_folder(tmp_path, files)
+    (folder / "options.json").write_text(json.dumps(make_options(**changes)))
+    fails(folder, "options.json")
