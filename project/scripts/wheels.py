@@ -14,11 +14,13 @@ from spacy.cli.package import package
 from wasabi import msg
 
 from spacy_elmo.cli.options import report_errors
+from spacy_elmo.text.readers import blank_pipeline
+from spacy_elmo.weights.find import find_weights
 
 
 @report_errors("Cannot build a wheel")
 def main(run: Path, lang: str = "en", name: str = "elmo_tasks", version: str = "1.0.0") -> None:
-    """Write RUN/wheels/*.whl: LANG_NAME, and the biLM as LANG_bilm.
+    """Write RUN/wheels/*.whl: LANG_NAME, and a pipeline of the biLM alone, LANG_bilm.
 
     The biLM is in half precision and without its head.
     """
@@ -28,15 +30,18 @@ def main(run: Path, lang: str = "en", name: str = "elmo_tasks", version: str = "
         folder.mkdir(parents=True)
     weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
     elmo("convert", weights, parts / "half", "--to", "native", "--half", "--no-head")
-    elmo(
-        "package", parts / "half", parts, "--name", f"{lang}_bilm", "--version", version,
-        "--build", "none",
-    )  # fmt: skip
+    half = find_weights(parts / "half")
+    nlp = blank_pipeline(half, lang)
+    nlp.add_pipe("elmo", config={"model": {"weights": half.where}})
+    nlp.initialize()
+    nlp.meta["license"] = half.card().meta.get("license", "")
+    nlp.to_disk(parts / "bilm")
+    package(parts / "bilm", parts, name="bilm", version=version, create_sdist=False)
     package(run / "pipeline", parts, name=name, version=version, create_sdist=False)
     # What they require is here already; with setuptools, pip needs no network to build.
     isolated = [] if find_spec("setuptools") is None else ["--no-build-isolation"]
     for folder in sorted(parts.iterdir()):
-        if folder.name != "half":
+        if folder.name not in ("half", "bilm"):
             pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *isolated]
             subprocess.run([*pip, "--wheel-dir", str(wheels), str(folder)], check=True)
     for wheel in sorted(wheels.iterdir()):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import asdict
 from functools import partial
 from threading import RLock
 from typing import Any, cast
 
-import srsly
 import torch
 from spacy.tokens import Doc
 from thinc.api import (
@@ -28,7 +26,7 @@ from ..bilm.model import BiLM, State, weights_version
 from ..bilm.torch_precision import rounding, without_tf32
 from ..text.segments import DocPart, doc_parts
 from ..util.threads import threads_for
-from ..weights import native
+from ..weights import saved
 from ..weights.find import find_weights
 from ..weights.layout import Card
 from ..weights.statistics import Statistics
@@ -240,11 +238,7 @@ def _unpickle(settings: BiLMSettings, data: bytes) -> LazyBiLM:
 def serialize(bilm: LazyBiLM) -> bytes:
     """The biLM with its initial state, config and card; it is loaded for that if it was not."""
     bilm.state()  # a warm state is computed now, so that it is serialized too
-    state: dict[str, Any] = {"config": bilm.config.to_dict(), "card": asdict(bilm.card)}
-    state["weights"] = native.to_bytes(bilm.model)
-    if bilm.statistics is not None:
-        state["statistics"] = bilm.statistics.to_bytes()
-    return srsly.msgpack_dumps(state)
+    return saved.to_bytes(bilm.model, bilm.card, bilm.statistics)
 
 
 def deserialize(bilm: LazyBiLM, data: bytes, device: torch.device | None = None) -> LazyBiLM:
@@ -254,12 +248,7 @@ def deserialize(bilm: LazyBiLM, data: bytes, device: torch.device | None = None)
         ValueError: the bytes are damaged.
     """
     try:
-        state = srsly.msgpack_loads(data)
-        config, card = BiLMConfig.from_dict(state["config"]), Card(**state["card"])
-        model = native.from_bytes(config, state["weights"])
-        statistics = state.get("statistics")
-        if statistics is not None:
-            statistics = Statistics.from_bytes(statistics, config)
+        model, card, statistics = saved.from_bytes(data)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"The serialized elmo component is damaged: {error}") from error
     new = bilm.anew()

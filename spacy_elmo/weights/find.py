@@ -12,6 +12,7 @@ from ..util.files import present_directory
 from .catalogue import download_hint, downloaded_names, find_downloaded
 from .layout import CONFIG, WEIGHTS
 from .native import Weights
+from .saved import CONFIG_FILE, installed_pipelines, weights_in
 
 EMBEDDED = Path(__file__).parent.parent / "models"
 MANY_LANGS = "token_embedder.pkl"  # a file of ELMoForManyLangs, beside another config.json
@@ -27,8 +28,9 @@ def find_weights(setting: Setting) -> Weights:
     """The weights that a setting names; no tensor is read.
 
     Args:
-        setting: the name of embedded or downloaded weights; or a directory of our format; or
-            `Weights`, which are returned as they are.
+        setting: the name of embedded or downloaded weights, or of an installed pipeline with an
+            elmo component; a directory of our format, or of a saved pipeline; or `Weights`, which
+            are returned as they are.
 
     Raises:
         WeightsNotFoundError: there is none of these.
@@ -45,15 +47,18 @@ def find_weights(setting: Setting) -> Weights:
         path = present_directory(find_downloaded(name) or Path(setting))
         if (path / CONFIG).is_file() and not (path / MANY_LANGS).exists():
             return Weights(path)
+        pipeline = installed_pipelines().get(name, path)
+        if (pipeline / CONFIG_FILE).is_file() and (found := weights_in(pipeline)):
+            return found
         if path.exists():
             raise other_format([setting])
     except OSError as error:
         raise WeightsNotFoundError(f"Cannot read the ELMo weights {setting!r}: {error}") from error
     raise WeightsNotFoundError(
         download_hint(name)
-        or f"Cannot find the ELMo weights {name!r}: there is no such directory, and the embedded "
-        f"and downloaded weights are {known_names()}. Set 'weights' to one of these names, or to a "
-        f"directory with {CONFIG} and {WEIGHTS}."
+        or f"Cannot find the ELMo weights {name!r}: there is no such directory, and the embedded, "
+        f"downloaded and installed ones are {known_names()}. Set 'weights' to one of these names, "
+        f"or to a directory with {CONFIG} and {WEIGHTS}."
     )
 
 
@@ -70,8 +75,9 @@ def other_format(setting: Any) -> ValueError:
 
 
 def known_names(lang: str | None = None) -> list[str]:
-    """The names of embedded and downloaded weights, all or those of a language."""
-    names = sorted({*_embedded(), *downloaded_names()})
+    """The names of embedded, downloaded and installed weights, all or those of a language."""
+    installed = {name for name, path in installed_pipelines().items() if weights_in(path)}
+    names = sorted({*_embedded(), *downloaded_names(), *installed})
     return names if lang is None else [name for name in names if _lang(name) == lang]
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from ..bilm.config import BiLMConfig
@@ -251,18 +250,6 @@ def compact(tensors: Tensors, half: bool = False) -> dict[str, torch.Tensor]:
         is_wanted = half or torch.equal(rounded.to(tensor.dtype), tensor)
         found[name] = (rounded if is_wanted else tensor).contiguous()
     return found
-
-
-def to_bytes(model: BiLM) -> bytes:
-    """A biLM's weights in the safetensors format, in half precision where that is exact."""
-    return save_tensors(compact(model.state_dict()))
-
-
-def from_bytes(config: BiLMConfig, data: bytes) -> BiLM:
-    """The biLM that `to_bytes` wrote."""
-    with reading("the weights of", "the serialized biLM"):
-        tensors = load_tensors(data)
-    return build(config, tensors, "The serialized biLM")
 
 
 def write_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:

@@ -12,7 +12,9 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.fingerprint import fingerprint
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights.find import load_bilm
-from spacy_elmo.weights.native import from_bytes, save_bilm, to_bytes
+from spacy_elmo.weights.layout import Card
+from spacy_elmo.weights.native import save_bilm
+from spacy_elmo.weights.saved import from_bytes, to_bytes
 
 SHAPE = {"projection_dim": 4, "dim": 6, "n_layers": 2}
 CHARACTERS = BiLMConfig(filters=((1, 4), (2, 4)), char_dim=3, **SHAPE)
@@ -38,7 +40,7 @@ def test_the_same_weights(tmp_path: Path) -> None:
     assert len(expected) == 32
     copies = [
         load_bilm(str(tmp_path)),
-        from_bytes(model.config, to_bytes(model)),
+        from_bytes(to_bytes(model, Card(), None))[0],
         deepcopy(model),
         model.share_weights(),
         deepcopy(model).half(),

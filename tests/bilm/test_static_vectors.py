@@ -26,7 +26,9 @@ from spacy_elmo.weights.convert.datasets import to_parameters
 from spacy_elmo.weights.convert.options import from_options
 from spacy_elmo.weights.convert.published import write_published
 from spacy_elmo.weights.find import find_weights, load_bilm
-from spacy_elmo.weights.native import from_bytes, save_bilm, to_bytes
+from spacy_elmo.weights.layout import Card
+from spacy_elmo.weights.native import save_bilm
+from spacy_elmo.weights.saved import from_bytes, to_bytes
 
 from . import reference
 from .helpers import make_options, max_difference
@@ -181,7 +183,7 @@ def test_words_of_any_characters(words: list[str]) -> None:
 def test_lone_surrogates_too(words: list[str]) -> None:
     table = WordTable(words, np.zeros(len(words)), np.ones((1, 2)))
     model = make_bilm(table)
-    again = from_bytes(model.config, to_bytes(model))
+    again = from_bytes(to_bytes(model, Card(), None))[0]
     assert again.word_vectors.contents().words == words
 
 
@@ -216,7 +218,7 @@ def test_round_trips(tmp_path: Path) -> None:
     find_weights(tmp_path / "model").check()
     for way, again in {
         "directory": load_bilm(tmp_path / "model"),
-        "bytes": from_bytes(model.config, to_bytes(model)),
+        "bytes": from_bytes(to_bytes(model, Card(), None))[0],
         "pickle": pickle.loads(pickle.dumps(model)),
         "copy": copy.deepcopy(model),
     }.items():

@@ -63,14 +63,13 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = run_page("migration.md")
     assert names["doc"].tensor.shape == (len(names["doc"]), 16)
     nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"store": ["layers"], "model": {"weights": "english"}})
+    nlp.add_pipe("elmo", config={"store": ["layers"], "model": {"weights": "converted"}})
     [expression] = re.findall(
         r"`(np\.concatenate[^`]*)`", (ROOT / "docs/migration.md").read_text("utf-8")
     )
     assert eval(expression, names, {"token": nlp("A bank")[1]}).shape == (3 * 16,)
     assert Path("german/weights.safetensors").exists()
     assert Path("exported/model.hdf5").exists() and Path("layers.npz").exists()
-    assert list(Path("packages").iterdir())
 
 
 def test_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from ...util.files import read_json, read_whole, reading, write_bytes
 from ..find import find_weights, known_names
 from ..layout import CONFIG, DOCUMENTS, HEAD, STATISTICS, VOCAB, WEIGHTS, Card, read_words
 from ..native import Weights, compact, save_bilm, write_tensors
+from ..saved import CONFIG_FILE
 from ..statistics import Statistics
 from . import many_langs
 from .published import (
@@ -118,7 +119,8 @@ def _read(given: Sequence[str | Path], vocab: Path | None, with_head: bool) -> S
         if len(options) != 1 or len(hdf5) != 1 or len(given) != 2:
             raise ValueError(f"{list(map(str, given))} are no {OPTIONS} and HDF5 file. {ADVICE}")
         return _read_published(options[0], hdf5[0], None, vocab, with_head)
-    if is_name or (path / WEIGHTS).is_file() or not path.exists():
+    is_ours = any((path / name).is_file() for name in (WEIGHTS, CONFIG_FILE))
+    if is_name or is_ours or not path.exists():
         return _read_native(find_weights(given[0]), with_head)
     if many_langs.is_many_langs(path):
         return Source("many_langs", many_langs.ManyLangs(path).load())

@@ -1,0 +1,88 @@
+"""The biLM of a saved pipeline, installed or not, as weights."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from typer.testing import CliRunner
+
+from spacy_elmo.cli import app
+from spacy_elmo.weights.find import find_weights, known_names, load_bilm
+
+from ..bilm.helpers import same_weights
+from ..pipeline.helpers import CARD, make_nlp, write_language_model, write_statistics
+
+
+@pytest.fixture
+def weights(tmp_path):
+    path = write_language_model(tmp_path / "weights", ["a", "bank"])
+    write_statistics(path, [["a", "bank"], ["the", "bank"]])
+    return path
+
+
+@pytest.fixture
+def pipeline(weights, tmp_path):
+    """A saved pipeline, installed as `spacy package` and pip do it."""
+    folder = tmp_path / "site" / "en_tiny"
+    saved = folder / "en_tiny-1.0"
+    folder.mkdir(parents=True)
+    make_nlp(weights).to_disk(saved)
+    (folder / "__init__.py").write_text("raise RuntimeError('need not be imported')")
+    info = tmp_path / "site" / "en_tiny-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: en_tiny\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[spacy_models]\nen_tiny = en_tiny\nen_lost = en_lost\n"
+    )
+    return saved
+
+
+def test_a_name_of_an_installed_pipeline(weights, pipeline, tmp_path, monkeypatch):
+    """Its biLM can be used with other settings, and needs nothing else."""
+    expected, statistics = load_bilm(weights), find_weights(weights).statistics()
+    own = make_nlp(weights, initial_weights=[0.0, 1.0, 2.0])("A bank of words.").tensor
+    for file in weights.iterdir():
+        file.unlink()
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    found = find_weights("en_tiny")
+    assert found.config() == expected.config
+    assert same_weights(found.load(), expected)
+    assert found.card() == CARD
+    assert found.statistics().words == statistics.words
+    assert not found.has_head() and not found.has_warm_state()
+    assert [file.is_file() for file in found.files()] == [True]
+    assert "en_tiny" in known_names("en") and "en_tiny" not in known_names("de")
+    nlp = make_nlp("en_tiny", initial_weights=[0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(nlp("A bank of words.").tensor, own)
+    with pytest.raises(ValueError, match="without a language model's head"):
+        found.head()
+
+
+def test_the_directory_of_a_pipeline(weights, pipeline, tmp_path):
+    assert same_weights(load_bilm(pipeline), load_bilm(weights))
+    result = CliRunner().invoke(app, ["convert", str(pipeline), str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert same_weights(load_bilm(tmp_path / "out"), load_bilm(weights))
+    assert find_weights(tmp_path / "out").card() == CARD
+
+
+def test_surprisals_have_a_head(weights, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
+    nlp.to_disk(tmp_path / "nlp")
+    assert find_weights(tmp_path / "nlp").words()[3:] == ["a", "bank"]
+
+
+def test_a_pipeline_without_a_biLM(tmp_path):
+    spacy.blank("en").to_disk(tmp_path / "nlp")
+    with pytest.raises(ValueError, match=r"config\.json and weights\.safetensors"):
+        find_weights(tmp_path / "nlp")
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x81\xa6shims\x90", None])
+def test_a_damaged_pipeline(pipeline: Path, damage):
+    file = pipeline / "elmo" / "model"
+    file.write_bytes(file.read_bytes()[:5000] if damage is None else damage)
+    with pytest.raises(ValueError, match=f"Cannot read the elmo component {file}"):
+        find_weights(pipeline).config()
