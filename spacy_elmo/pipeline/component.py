@@ -28,7 +28,7 @@ from ..util.threads import results_ahead, steady_threads
 from ..weights.find import WeightsNotFoundError
 from ..weights.layout import DOCUMENTS
 from .batch import Batch
-from .bilm_layer import BiLMShim, LazyBiLM
+from .bilm_layer import LazyBiLM
 from .elmo_model import ELMO_MODEL, MIX, replace_config
 from .errors import damage_reported, warn_of_language, warn_of_tokenizer
 from .listener import ElmoListener, LearnedFrom, check_source, learn_from
@@ -144,16 +144,12 @@ class Elmo(Tok2Vec):
     @property
     def bilm(self) -> LazyBiLM:
         """The biLM with its settings."""
-        return self._shim.bilm
+        return self.model.get_ref("bilm").shims[0].bilm  # type: ignore[attr-defined]
 
     @property
     def mix(self) -> Any:
         """The mix of the layers in ``doc.tensor``."""
         return self.model.get_ref("mix")
-
-    @property
-    def _shim(self) -> BiLMShim:
-        return self.model.get_ref("bilm").shims[0]  # type: ignore[return-value]
 
     def set_up(self) -> None:
         """Load the weights, and give the mix its parameters."""
@@ -285,13 +281,14 @@ class Elmo(Tok2Vec):
                     readings.append(self._new_reading(part))
                 readings[-1].take(part, own, vectors)
         self._check_listeners(Tok2VecListener)
-        self._check_words()
+        if self.tokenizer is not None:
+            self._check_words()
         return readings
 
     def _check_words(self) -> None:
         """Warn, once, of weights of another language or tokenizer."""
-        if self.tokenizer is not None and self.bilm.is_loaded:
-            own, self.tokenizer = self.tokenizer, None
+        if self.bilm.is_loaded:
+            own, self.tokenizer = self.tokenizer or "", None
             card, weights = self.bilm.card, self.bilm.settings.weights
             warn_of_language(self.vocab.lang, card, weights)
             warn_of_tokenizer(self.vocab.lang, own, card, weights)
@@ -385,7 +382,8 @@ class Elmo(Tok2Vec):
         self.batch.finish()
         docs = [example.predicted for example in examples]
         layers, backprop = self.model.get_ref("bilm").begin_update(docs)
-        self._check_words()
+        if self.tokenizer is not None:
+            self._check_words()
         self._check_listeners(Model)
         for listener in self.listeners:
             learn_from(listener, self._source(listener))
@@ -433,7 +431,7 @@ class Elmo(Tok2Vec):
                     self.find_listeners(pipe)
         initialized = {*self.listener_map} if nlp is None else {*nlp.pipe_names}
         if {*self.listener_map} <= initialized:
-            self._shim.begin_anew()
+            self.model.get_ref("bilm").shims[0].begin_anew()  # type: ignore[attr-defined]
             begin_anew(self.mix)
         self.bilm.unfreeze_top(None)  # what an earlier training has frozen
         self.set_up()
@@ -488,9 +486,9 @@ class Elmo(Tok2Vec):
         """Report what thinc does not notice, too: it leaves the parts as they are that the data
         lack."""
         with damage_reported(self.name, source):
-            shim, mix, before = self._shim, self.mix, self.bilm
+            bilm, mix = self.bilm, self.mix
             yield
             if "model" not in exclude:
-                if self._shim is not shim or self.mix is not mix or self.bilm is before:
+                if self.bilm is bilm or self.mix is not mix:
                     raise ValueError("a part of its model is missing")
-                check_parameters(mix, self.bilm.config.depth)
+                check_parameters(self.mix, self.bilm.config.depth)

@@ -7,6 +7,7 @@ saves with the model. It is set where the listener is linked or trained, never b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 from uuid import uuid4
@@ -148,6 +149,7 @@ def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
         note_reading(doc, model._sample_key, Reading(token_ends(doc), layers=zeros))
 
 
+@dataclass(eq=False)
 class LearnedFrom:
     """A biLM, and the mix of it in ``doc.tensor``, as they are now.
 
@@ -159,8 +161,8 @@ class LearnedFrom:
         mix: the component's, for a listener of spaCy's; None for one with a mix of its own.
     """
 
-    def __init__(self, bilm: Any, mix: Model | None = None):
-        self.bilm, self.mix = bilm, mix
+    bilm: Any
+    mix: Model | None = None
 
     def facts(self) -> dict[str, str]:
         """Name and hash of the biLM, hash of the mix; no hash before the weights are loaded."""

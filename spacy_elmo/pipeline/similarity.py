@@ -18,7 +18,7 @@ spaCy's hooks are at module level, because Docs that refer to them are pickled.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,8 +126,9 @@ def add_hooks(doc: Doc, reading: Reading) -> None:
     The hooks carry what they compare through copies and pickles; with bytes they are lost, as spaCy
     warns (W109).
     """
-    vector = VectorHook(reading.ends, reading.compared)
-    hooks: dict[str, Any] = {"vector": vector, "has_vector": has_vector, "similarity": similarity}
+    own_vector = partial(vector, reading.ends, reading.compared)
+    hooks: dict[str, Any] = {"vector": own_vector, "has_vector": has_vector}
+    hooks["similarity"] = similarity
     # In new dicts: a part of a Doc shares those of the whole one.
     doc.user_span_hooks = {**doc.user_span_hooks, **hooks}
     doc.user_token_hooks = {**doc.user_token_hooks, **hooks}
@@ -135,22 +136,21 @@ def add_hooks(doc: Doc, reading: Reading) -> None:
     doc.user_hooks = {**doc.user_hooks, **hooks, "vector_norm": vector_norm}
 
 
-class VectorHook:
+def vector(ends: np.ndarray, compared: ComparedRows | None, obj: Doc | Span | Token) -> Any:
     """The vector by which an object is compared, ``(3P,)``; without statistics its ``._.elmo``.
 
     Args:
         ends: see `Reading`.
         compared: the rows of the Doc's tokens; None without statistics.
+        obj: the object.
+
+    Raises:
+        NotOnDocError: the object's Doc is a part of the one that was read, or tokens were split.
     """
-
-    def __init__(self, ends: np.ndarray, compared: ComparedRows | None):
-        self._ends, self._compared = ends, compared
-
-    def __call__(self, obj: Doc | Span | Token) -> Any:
-        doc, start, end = bounds(obj)
-        if self._compared is None:
-            return get_elmo(obj)
-        return compared_vector(self._compared.rows[rows_of(doc, self._ends)][start:end])
+    if compared is None:
+        return get_elmo(obj)
+    doc, start, end = bounds(obj)
+    return compared_vector(compared.rows[rows_of(doc, ends)][start:end])
 
 
 def compared_rows(doc: Doc) -> np.ndarray | None:

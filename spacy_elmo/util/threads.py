@@ -50,9 +50,10 @@ def threads_for(work: float, setting: int | None = None) -> Iterator[None]:
         work: multiplications of a product.
         setting: the user's number, which wins, but not in worker processes: they have one thread.
     """
-    if _is_forked():
-        torch.set_num_threads(1)  # for good: other code would wait for the lost threads, too
-    if _is_forked() or _here.is_fixed:
+    is_forked = os.getpid() != IMPORTING_PROCESS
+    if is_forked:  # the first product on several threads would wait forever for the parent's
+        torch.set_num_threads(1)  # for good: other code would wait for them, too
+    if is_forked or _here.is_fixed:
         yield
         return
     n = 1
@@ -92,7 +93,7 @@ def steady_threads(setting: int | None = None, most: int = MOST_THREADS) -> int:
         setting: see `threads_for`.
         most: if the user has chosen none.
     """
-    if _is_forked() or multiprocessing.parent_process() is not None:
+    if os.getpid() != IMPORTING_PROCESS or multiprocessing.parent_process() is not None:
         return 1
     if _here.is_fixed:
         return torch.get_num_threads()
@@ -137,11 +138,6 @@ def results_ahead(
             yield waiting.popleft()
     finally:  # nothing is read behind the caller's back
         pool.shutdown(cancel_futures=True)
-
-
-def _is_forked() -> bool:
-    """Whether the first product on several threads would wait forever for those of the parent."""
-    return os.getpid() != IMPORTING_PROCESS
 
 
 def _users_number() -> int:
