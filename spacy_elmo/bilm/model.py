@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from threading import RLock
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -49,6 +49,7 @@ class BiLM(nn.Module):
         generator: draws what drops out; None for PyTorch's own.
     """
 
+    lstm: Any  # nn.ModuleList, for type checkers a list of LSTMLayer
     warm_h: torch.Tensor | None
     warm_c: torch.Tensor | None
 
@@ -141,21 +142,20 @@ class BiLM(nn.Module):
         if precision == "auto":
             precision = "bfloat16" if has_fast_bfloat16() else "float32"
         self.precision = precision
-        for layer in self._layers():
+        for layer in self.lstm:
             layer.compiled = compiled
         self.clear_caches()
         return self
 
     def parts(self) -> tuple[Encode, Sequence[Way]]:
         """Token encoder and LSTM layers as they compute now, converted where that helps."""
-        encoder, lstm = self.token_encoder, self._layers()
-        if self.training or torch.is_grad_enabled() or self.device.type != "cpu":
-            return encoder, lstm
+        is_plain = self.training or torch.is_grad_enabled() or self.device.type != "cpu"
         # Where PyTorch's own settings round products, the layers choose their operands themselves.
         autocast, float32 = rounding(self.device)
         is_rounded = autocast is not None or float32 == "medium"
-        if lstm[0].bias.dtype != torch.float32 or (is_rounded and self.precision == "float32"):
-            return encoder, lstm
+        is_plain |= is_rounded and self.precision == "float32"
+        if is_plain or self.lstm[0].bias.dtype != torch.float32:
+            return self.token_encoder, list(self.lstm)
         return self.derived("parts", self._convert)
 
     def _convert(self) -> tuple[Encode, Sequence[Way]]:
@@ -168,10 +168,7 @@ class BiLM(nn.Module):
             with torch.autocast(ids.device.type, enabled=False):  # the weights have their type
                 return encoder(ids).float()
 
-        return encode, [choose(layer, dtype, is_kept=True) for layer in self._layers()]
-
-    def _layers(self) -> list[LSTMLayer]:
-        return cast("list[LSTMLayer]", list(self.lstm))
+        return encode, [choose(layer, dtype, is_kept=True) for layer in self.lstm]
 
     @property
     def token_encoder(self) -> CharCNN | WordVectors:

@@ -73,13 +73,6 @@ def test_the_lstm_of_cudnn_is_ours_forward_and_backward() -> None:
             torch.testing.assert_close(theirs, ours, rtol=1e-4, atol=TOLERANCE)
 
 
-def test_cudnn_keeps_the_settings_of_the_user() -> None:
-    torch.manual_seed(0)
-    with torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=True):
-        run_lstm(LSTMLayer(make_config()), "cuda", own=False)
-        assert torch.backends.cudnn.benchmark and torch.backends.cudnn.deterministic
-
-
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_layers_are_those_of_a_cpu(clip: float | None) -> None:
     torch.manual_seed(0)

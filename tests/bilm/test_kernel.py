@@ -83,24 +83,6 @@ def test_outputs_and_gradients(
         assert float((ours - theirs).detach().norm() / theirs.detach().norm()) < bound
 
 
-@pytest.mark.filterwarnings("ignore:The compiled LSTM kernel")
-@pytest.mark.parametrize("is_fast", [True, False])
-def test_medium_precision_is_bfloat16_where_that_is_faster(
-    is_fast: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if load_kernel(True) is None or load_kernel(False) is None:
-        pytest.skip("the compiled kernel does not run on this CPU in both precisions")
-    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.has_fast_bfloat16", lambda: is_fast)
-    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.float32_precision", lambda device: "medium")
-    layer, packing = LSTMLayer(BiLMConfig([(1, 8)], 32, 64), compiled=True), Packing(LENGTHS)
-    n, b = sum(LENGTHS), len(LENGTHS)
-    inputs = torch.randn(2, n, 32), torch.zeros(2, b, 32), torch.zeros(2, b, 64)
-    found = layer(inputs[0], packing, *inputs[1:])[0]
-    with torch.autocast("cpu", torch.bfloat16):
-        rounded = layer(inputs[0], packing, *inputs[1:])[0]
-    assert torch.equal(found, rounded) == is_fast
-
-
 def test_a_bilm_without_gradients(bfloat16: bool) -> None:
     torch.manual_seed(0)
     config = BiLMConfig([(1, 8), (2, 8)], 32, 64, 2)
@@ -145,28 +127,6 @@ def test_under_autocast_and_outside(bfloat16: bool) -> None:
     torch.manual_seed(0)
     bilm = BiLM(BiLMConfig([(1, 8), (2, 8)], 32, 64, 2)).eval()
     check_autocast(bilm.set_precision("bfloat16" if bfloat16 else "float32", compiled=True))
-
-
-def test_changed_weights_are_packed_again(bfloat16: bool) -> None:
-    torch.manual_seed(0)
-    precision = "bfloat16" if bfloat16 else "float32"
-    bilm = BiLM(BiLMConfig([(1, 8)], 32, 64, 2)).eval().set_precision(precision, compiled=True)
-    with torch.no_grad():
-        before = bilm.read([["a", "b"]])[0][0]
-        bilm.lstm[1].weight_hr.mul_(2)
-        after = bilm.read([["a", "b"]])[0][0]
-    assert torch.equal(after[:2], before[:2])
-    torch.testing.assert_close(after[2], 2 * before[2], rtol=0.3, atol=0.1)
-    assert not torch.equal(after[2], before[2])
-
-
-def test_other_sizes_are_computed_by_pytorch() -> None:
-    torch.manual_seed(0)
-    layer, packing = LSTMLayer(BiLMConfig([(1, 8)], 6, 20)), Packing([3, 2])
-    x, h, c = torch.randn(2, 5, 6), torch.randn(2, 2, 6), torch.randn(2, 2, 20)
-    expected = layer(x, packing, h, c)[0]
-    layer.compiled = True
-    assert torch.equal(layer(x, packing, h, c)[0], expected)
 
 
 def test_without_a_compiler_it_falls_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

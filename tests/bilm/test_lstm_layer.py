@@ -1,4 +1,7 @@
 import itertools
+from functools import partial
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -6,8 +9,10 @@ from torch.autograd import gradcheck
 
 from spacy_elmo.bilm import lstm_operators
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.lstm_layer import LSTMLayer
-from spacy_elmo.bilm.lstm_operators import CuDNNLSTM
+from spacy_elmo.bilm.kernel.lstm import KernelLSTM
+from spacy_elmo.bilm.lstm_layer import LSTMLayer, choose
+from spacy_elmo.bilm.lstm_onednn import OneDNNLSTM
+from spacy_elmo.bilm.lstm_operators import CuDNNLSTM, OperatorLSTM
 from spacy_elmo.bilm.sentence_batches import Packing
 
 P, D = 3, 5
@@ -98,43 +103,106 @@ def test_same_as_the_lstm_of_pytorch(projects):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
+WAYS = {  # made of a layer, and how far from the operators with gradients
+    "operators, float64": (partial(choose, dtype=torch.float64), 0),
+    "operators, few tokens at once": (partial(choose, dtype=torch.float32), 1e-6),
+    "operators, bfloat16": (partial(OperatorLSTM, dtype=torch.bfloat16), 1e-2),
+    "cuDNN's": (CuDNNLSTM, 1e-6),
+    "oneDNN": (partial(choose, dtype=torch.float32, is_kept=True), 1e-6),
+    "oneDNN, bfloat16": (partial(choose, dtype=torch.bfloat16, is_kept=True), 1e-2),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("projects", [True, False])
-def test_same_without_gradients(projects):
-    layer = make_layer(projects, 0.35, 0.15)
-    inputs = make_inputs(layer)
-    with_graph = layer(inputs[0], Packing(LENGTHS), *inputs[1:])
+@pytest.mark.parametrize(("cell_clip", "proj_clip"), CLIPS)
+def test_all_ways_compute_the_same_without_gradients(
+    name, projects, cell_clip, proj_clip, monkeypatch
+):
+    if name == "cuDNN's" and (cell_clip or proj_clip):
+        pytest.skip("it has no clips")
+    dtype = torch.float64 if name.endswith("64") else torch.float32
+    layer = make_layer(projects, cell_clip, proj_clip, scale=0.3).to(dtype)
+    x, h0, c0 = (tensor.detach().to(dtype) for tensor in make_inputs(layer))
+    expected = layer(x.requires_grad_(), Packing(LENGTHS), h0, c0)
+    if "few" in name:  # products are those of a stretch of steps; a step of more sentences is one
+        monkeypatch.setattr(lstm_operators, "BYTES_AT_ONCE", 5 * 8 * D * 4)
+    make, bound = WAYS[name]
+    given = x.detach(), h0.clone(), c0.clone()
     with torch.no_grad():
-        without = layer(inputs[0], Packing(LENGTHS), *inputs[1:])
-    for ours, theirs in zip(with_graph, without, strict=True):
-        assert torch.equal(ours, theirs)
+        found = make(layer)(given[0], Packing(LENGTHS), *given[1:])
+    assert all(map(torch.equal, given, (x, h0, c0)))  # not written to
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.dtype == dtype
+        assert (ours - theirs).norm() <= bound * theirs.norm()
+        assert not (bound == 1e-2 and torch.equal(ours, theirs))
 
 
-@pytest.mark.parametrize("projects", [True, False])
-@pytest.mark.parametrize("n_tokens", [1, 5])
-def test_few_tokens_at_once(monkeypatch, projects, n_tokens):
-    """Products are those of a stretch of steps; a step of more sentences is one."""
-    layer = make_layer(projects, 0.35, 0.15).requires_grad_(False)
-    inputs = [tensor.detach() for tensor in make_inputs(layer)]
-    at_once = layer(inputs[0], Packing(LENGTHS), *inputs[1:])
-    dim = layer.bias.shape[1] // 4
-    monkeypatch.setattr(lstm_operators, "BYTES_AT_ONCE", n_tokens * 8 * dim * 8)
-    for ours, theirs in zip(layer(inputs[0], Packing(LENGTHS), *inputs[1:]), at_once, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+@pytest.mark.parametrize(
+    ("settings", "is_kept", "way"),
+    [
+        ({}, False, OperatorLSTM),
+        ({}, True, OneDNNLSTM),
+        ({"dim": 2**14, "projection_dim": 2**9}, True, OperatorLSTM),  # large
+        ({"compiled": True}, True, OneDNNLSTM),  # not of blocks of 32 cells
+        ({"compiled": True, "dim": 64}, True, KernelLSTM),
+        ({"compiled": True, "dim": 64}, False, KernelLSTM),
+    ],
+)
+def test_the_way_that_is_chosen(settings, is_kept, way, monkeypatch):
+    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.load_kernel", lambda bfloat16: Mock())
+    shape = {"filters": [[1, 4]], "projection_dim": 4, "dim": 8, **settings}
+    compiled = shape.pop("compiled", False)
+    layer = LSTMLayer(BiLMConfig.from_dict(shape), compiled)
+    assert type(choose(layer, torch.float32, is_kept)) is way
+
+
+@pytest.mark.parametrize(
+    ("clip", "dtype", "expected"),
+    [
+        (None, torch.float32, "CuDNNLSTM"),
+        (3.0, torch.float32, "OperatorLSTM"),
+        (None, torch.bfloat16, "OperatorLSTM"),
+    ],
+)
+def test_the_way_that_is_chosen_on_a_gpu(clip, dtype, expected, monkeypatch):
+    """Without one: the weights only say that they are there."""
+    for name in ("CuDNNLSTM", "OperatorLSTM"):
+        monkeypatch.setattr(f"spacy_elmo.bilm.lstm_layer.{name}", lambda *_, name=name: name)
+    monkeypatch.setattr(torch.version, "cuda", "12")
+    weight = SimpleNamespace(is_cuda=True, dtype=torch.float32)
+    config = BiLMConfig(((1, 4),), 4, 8, cell_clip=clip)
+    layer = SimpleNamespace(config=config, compiled=True, weight_ih=weight)
+    assert choose(layer, dtype) == expected
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision", "is_fast", "expected"),
+    [
+        (torch.float32, "highest", True, False),
+        (torch.float32, "medium", True, True),
+        (torch.float32, "medium", False, False),
+        (torch.bfloat16, "highest", False, True),
+        (torch.float16, "medium", True, False),
+    ],
+)
+def test_when_the_kernel_rounds_to_bfloat16(dtype, precision, is_fast, expected, monkeypatch):
+    load_kernel = Mock()
+    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.load_kernel", load_kernel)
+    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.has_fast_bfloat16", lambda: is_fast)
+    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.float32_precision", lambda device: precision)
+    choose(LSTMLayer(BiLMConfig([(1, 8)], 32, 64), compiled=True), dtype)
+    load_kernel.assert_called_once_with(expected)
 
 
 def test_cudnn_gets_contiguous_states(monkeypatch):
     """It refuses others, such as one state that stands for those of all sentences."""
     layer = make_layer(True, None, None).requires_grad_(False)
     x, h0, c0 = (tensor.detach() for tensor in make_inputs(layer))
-    states = [s[:, :1].expand(-1, len(LENGTHS), -1) for s in (h0, c0)]
-    expected = layer(x, Packing(LENGTHS), *states)
     given, lstm = [], torch.lstm
-    monkeypatch.setattr(torch, "lstm", lambda *args: given.append(args[2]) or lstm(*args))
-    found = CuDNNLSTM(layer)(x, Packing(LENGTHS), *states)
-    for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
-    assert len(given) == 2
-    assert all(state.is_contiguous() for states in given for state in states)
+    monkeypatch.setattr(torch, "lstm", lambda *args: given.extend(args[2]) or lstm(*args))
+    CuDNNLSTM(layer)(x, Packing(LENGTHS), *(s[:, :1].expand(-1, 4, -1) for s in (h0, c0)))
+    assert len(given) == 4 and all(state.is_contiguous() for state in given)
 
 
 def test_frozen_weights_still_pass_gradients_to_the_input():
@@ -144,36 +212,6 @@ def test_frozen_weights_still_pass_gradients_to_the_input():
     layer.requires_grad_(False)
     out = layer(x, Packing(LENGTHS), h0.detach(), c0.detach())[0]
     assert torch.equal(torch.autograd.grad(out.sum(), [x])[0], expected)
-
-
-@pytest.mark.parametrize("projects", [True, False])
-@pytest.mark.parametrize(("cell_clip", "proj_clip"), CLIPS)
-def test_reading_on_from_a_state_is_reading_in_one_go(projects, cell_clip, proj_clip):
-    layer = make_layer(projects, cell_clip, proj_clip).requires_grad_(False)
-    x, h0, c0 = (tensor.detach() for tensor in make_inputs(layer))
-    x, h0, c0 = x[:, :6], h0[:, :1], c0[:, :1]
-    whole = layer(x, Packing([6]), h0, c0)
-    first, h, c = layer(x[:, :2], Packing([2]), h0, c0)
-    second, h, c = layer(x[:, 2:], Packing([4]), h, c)
-    for ours, theirs in zip(whole, (torch.cat([first, second], dim=1), h, c), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
-
-
-def test_the_state_given_is_not_changed():
-    layer = make_layer(True, 0.35, 0.15).requires_grad_(False)
-    inputs = [tensor.detach() for tensor in make_inputs(layer)]
-    copies = [tensor.clone() for tensor in inputs]
-    layer(inputs[0], Packing(LENGTHS), *inputs[1:])
-    assert all(map(torch.equal, inputs, copies))
-
-
-def test_proj_clip_does_nothing_without_a_projection():
-    inputs = make_inputs(make_layer(False, None, None))
-    results = [
-        make_layer(False, None, clip)(inputs[0], Packing(LENGTHS), *inputs[1:])[0]
-        for clip in (None, 0.01)
-    ]
-    assert torch.equal(*results)
 
 
 @pytest.mark.parametrize("projects", [True, False])

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.product_rows import FEWEST_ROWS, in_rows, round_up
+from spacy_elmo.bilm.product_rows import in_rows, round_up
 
 
 @given(st.integers(0, 2**20))
@@ -16,25 +16,8 @@ def test_numbers_are_rounded_up_by_little(n: int) -> None:
     assert round_up(round_up(n)) == round_up(n)
 
 
-@given(st.integers(0, 300), st.integers(0, 20))
-def test_no_number_is_below_the_fewest(n: int, fewest: int) -> None:
-    assert round_up(n, fewest) == max(fewest, round_up(n))
-
-
 def test_there_are_few_numbers() -> None:
     assert len({round_up(n) for n in range(4096)}) <= 160
-
-
-@given(st.integers(0, 300))
-def test_a_layer_sees_more_rows_and_returns_these(n: int) -> None:
-    seen, x = [], torch.arange(2.0 * n, requires_grad=True).view(n, 2)
-
-    def layer(rows: torch.Tensor) -> torch.Tensor:
-        seen.append(len(rows))
-        return 2 * rows + 1
-
-    result = in_rows(layer, x)
-    assert seen == [round_up(n, FEWEST_ROWS)] and torch.equal(result, 2 * x + 1)
 
 
 @pytest.mark.parametrize(("n_in", "n_out"), [(96, 512), (512, 128), (2048, 32)])

@@ -30,21 +30,3 @@ def test_target_is_the_inverse_of_source(lengths):
     for source, target in zip(packing.source, packing.target, strict=True):
         assert source[target].tolist() == list(range(sum(lengths)))
         assert target[source].tolist() == list(range(sum(lengths)))
-
-
-@given(some_lengths)
-def test_previous_is_the_step_before_of_the_same_sentence(lengths):
-    packing = Packing(lengths)
-    packed, _ = places(lengths)
-    later = packed[len(lengths) :]
-    assert [packed[p] for p in packing.previous.tolist()] == [(s, t - 1) for s, t in later]
-
-
-@given(some_lengths)
-def test_steps_cover_the_packed_places(lengths):
-    packed, _ = places(lengths)
-    steps = Packing(lengths).steps
-    assert [t for t, (_, size) in enumerate(steps) for _ in range(size)] == [t for _, t in packed]
-    assert [start for start, _ in steps] == [
-        next(p for p, (_, t) in enumerate(packed) if t == step) for step in range(max(lengths))
-    ]

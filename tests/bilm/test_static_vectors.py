@@ -20,7 +20,7 @@ from torch.autograd import gradcheck
 from spacy_elmo.bilm.characters import BOS, EOS
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.static_vectors import WordTable, WordVectors, pack_words, unpack_words
+from spacy_elmo.bilm.static_vectors import WordTable, WordVectors, pack_words
 from spacy_elmo.util.files import atomic_directory
 from spacy_elmo.weights.convert.datasets import to_parameters
 from spacy_elmo.weights.convert.options import from_options
@@ -32,6 +32,7 @@ from spacy_elmo.weights.saved import from_bytes, to_bytes
 
 from . import reference
 from .helpers import make_options, max_difference
+from .test_model import check_autocast
 
 # "The" and "the" share a row, as do others; a word may hold white space, or nothing.
 WORDS = ["the", "The", "bank", "Größe", " ", "\n", "a\x00b\r\n", "\u2028", "安", "", "🎉"]
@@ -63,19 +64,6 @@ def layers_of(model: BiLM) -> list[np.ndarray]:
         return [layers.numpy() for layers in model.read(SENTENCES)[0]]
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_under_autocast_and_outside(dtype: torch.dtype) -> None:
-    model = make_bilm()
-    exact = layers_of(model)
-    with torch.autocast("cpu", dtype):
-        rounded, expected = layers_of(model), layers_of(make_bilm())
-    for found, alone, other in zip(rounded, expected, exact, strict=True):
-        assert found.dtype == np.float32
-        assert np.array_equal(found, alone)
-        assert np.allclose(found, other, atol=0.1)
-    assert all(map(np.array_equal, layers_of(model), exact))
-
-
 def same(one: BiLM, other: BiLM) -> bool:
     a, b = one.state_dict(), other.state_dict()
     return a.keys() == b.keys() and all(
@@ -84,6 +72,10 @@ def same(one: BiLM, other: BiLM) -> bool:
 
 
 # What it computes
+
+
+def test_under_autocast_and_outside() -> None:
+    check_autocast(make_bilm())
 
 
 @pytest.mark.parametrize("vector_dim", [3, 5])
@@ -163,24 +155,11 @@ def test_a_table_that_does_not_learn_is_no_parameter() -> None:
     assert (table.vectors == make_table().vectors).all()
 
 
-def test_the_word_cache() -> None:
-    model = make_bilm()
-    before = layers_of(model)
-    assert len(model.word_cache) > 0
-    model.load_state_dict(make_bilm(make_table(seed=1)).state_dict())
-    assert max_difference(before[0], layers_of(model)[0]) > 0.01
-
-
 # Words
 
 
-@given(st.lists(st.text(), unique=True))
-def test_words_of_any_characters(words: list[str]) -> None:
-    assert unpack_words(pack_words(words)) == words
-
-
 @given(st.lists(st.text(st.characters()), unique=True, min_size=1, max_size=20))
-def test_lone_surrogates_too(words: list[str]) -> None:
+def test_words_of_any_characters(words: list[str]) -> None:
     table = WordTable(words, np.zeros(len(words)), np.ones((1, 2)))
     model = make_bilm(table)
     again = from_bytes(to_bytes(model, Card(), None))[0]
@@ -234,14 +213,6 @@ def test_round_trips(tmp_path: Path) -> None:
     assert max_difference(expected[0], layers_of(again)[0]) < 0.01
 
 
-def test_the_width_is_in_the_config_file_alone(tmp_path: Path) -> None:
-    save_bilm(make_bilm(), tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    assert {"filters", "char_dim", "max_characters_per_token"}.isdisjoint(config)
-    (tmp_path / "weights.safetensors").unlink()
-    assert find_weights(tmp_path).config() == make_config()
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -275,8 +246,8 @@ def test_config_there_and_back() -> None:
     config = make_config()
     assert BiLMConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     assert config == BiLMConfig((), 5, 9, 2, token_encoder="vectors", **SIZES)
-    of_chars = BiLMConfig(((1, 4),), 4, 8).to_dict()
-    assert {"token_encoder", *SIZES}.isdisjoint(of_chars)  # as it always was
+    assert {"filters", "char_dim", "max_characters_per_token"}.isdisjoint(config.to_dict())
+    assert {"token_encoder", *SIZES}.isdisjoint(BiLMConfig(((1, 4),), 4, 8).to_dict())
 
 
 @pytest.mark.parametrize(
