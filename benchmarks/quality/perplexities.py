@@ -31,7 +31,8 @@ from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.restricted_head import restrict_head
 from spacy_elmo.lm.vocabulary import Vocabulary
 from spacy_elmo.weights.find import Setting, find_weights
-from spacy_elmo.weights.layout import Weights, read_words
+from spacy_elmo.weights.layout import read_words
+from spacy_elmo.weights.native import Weights
 
 KOREAN = ("kowiki", "nsmc-reviews")
 TOKENIZED = ("wikitext-2",)  # in another way, with <unk> in it
