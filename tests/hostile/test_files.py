@@ -17,14 +17,12 @@ import srsly
 import torch
 from safetensors.torch import load_file, save_file
 
-from spacy_elmo.bilm.characters import encode_word
 from spacy_elmo.bilm.word_cache import WordCache
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
 from spacy_elmo.pretraining.run.log import read_log
 from spacy_elmo.text.readers import read_paragraphs
 from spacy_elmo.text.shards import Shards
-from spacy_elmo.weights import native
 from spacy_elmo.weights.convert.published import write_published
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import Card
@@ -112,7 +110,7 @@ def test_weights_that_overflow(weights: Path, tmp_path: Path, scale: float) -> N
             parameter.fill_(scale)
         model.lstm[1].weight_ih.fill_(scale)
     save_bilm(model, weights)
-    with pytest.raises(ValueError, match=r"weights\.safetensors: what these weights compute"):
+    with pytest.raises(ValueError, match=r"weights\.safetensors: tensor .* far too large"):
         load_bilm(weights)
 
 
@@ -131,23 +129,13 @@ def test_a_mix_that_is_not_finite(weights: Path, name: str, value: float) -> Non
         nlp("Another text.")
 
 
-@pytest.mark.parametrize("max_characters", [50, 10, 3])
-def test_all_bytes_are_tried(max_characters: int) -> None:
-    """A biLM must not overflow at a character that no word had when it was loaded."""
-    words = [word for sentence in native._probe(max_characters) for word in sentence]
-    found = {id for word in words for id in encode_word(word, max_characters)}
-    if max_characters > 3:  # else a word is one byte
-        assert found >= {byte + 1 for byte in (*range(0xC0), *range(0xC2, 0xF5))}
-    assert found >= set(range(1, 0x81))
-
-
 @pytest.mark.parametrize("character", ["A", "é", "말", "\U0001f600"])
 def test_a_byte_that_overflows(weights: Path, character: str) -> None:
     model = load_bilm(weights)
     with torch.no_grad():
         model.char_cnn.embedding.weight[character.encode()[-1]] = 3e37
     save_bilm(model, weights)
-    with pytest.raises(ValueError, match=r"weights\.safetensors: what these weights compute"):
+    with pytest.raises(ValueError, match=r"weights\.safetensors: tensor .* far too large"):
         load_bilm(weights)
 
 
@@ -156,7 +144,7 @@ def test_a_warm_state_that_overflows(weights: Path) -> None:
     h, c = model.zero_state()
     model.set_warm_state((h, torch.full_like(c, 3e38)))
     save_bilm(model, weights)
-    with pytest.raises(ValueError, match=r"weights\.safetensors: what these weights compute"):
+    with pytest.raises(ValueError, match=r"weights\.safetensors: tensor .* far too large"):
         load_bilm(weights)
 
 
