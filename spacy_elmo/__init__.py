@@ -1,7 +1,6 @@
 """ELMo, deep contextualized word representations, as a spaCy component.
 
-Importing this package imports nothing else, so that `spacy_elmo.bilm` and
-`spacy_elmo.pretraining` run where there is no spaCy.
+Importing this package imports nothing else, so that `spacy_elmo.bilm` runs where there is no spaCy.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def EncodedVectors(path: str) -> Any:
         path: ``.npy`` or ``.parquet`` in the format of `elmo encode --tokenized`: the sentences of
             the training text, found by their words. One that is not there teaches nothing.
     """
-    from .pretraining.data import teacher
+    from .pretraining import teacher
 
     return teacher.EncodedVectors(path)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from spacy.tokens import Doc
 from tasks import ENGLISH, TASKS
 
-from spacy_elmo.cli.pretrain_config import read_spacy_config
+from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.train import pretrain
 
 RECIPE = Path(__file__).parents[2] / "project" / "configs" / "pretrain_adapt.cfg"
@@ -30,14 +30,14 @@ def write_shard(path: Path, docs: Iterable[Doc]) -> None:
 
 def adapt(name: str, out: Path, data: Path, weights: str) -> None:
     """Train on the text of a task, or finish a run that was stopped."""
-    run, texts, overrides = out / name, out / f"{name}.texts", [f"--paths.weights={weights}"]
+    run, texts, overrides = out / name, out / f"{name}.texts", {"paths.weights": weights}
     for folder in (run, texts):
         folder.mkdir(parents=True, exist_ok=True)
     for split in ("train", "dev"):
         path = texts / f"{split}.txt"
         write_shard(path, TASKS[name].read(data, split))
-        overrides.append(f"--paths.{split}={path}")
-    pretrain(lambda resumed: read_spacy_config(RECIPE, overrides, resumed), run, resume=True)
+        overrides[f"paths.{split}"] = str(path)
+    pretrain(read_config(RECIPE, overrides), run, resume=True)
 
 
 def main() -> None:

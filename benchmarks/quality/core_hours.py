@@ -33,26 +33,19 @@ from perplexities import LM
 from results import parse_arm
 from torch import nn
 
-from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli.perplexity import read_text
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.restricted_head import restrict_head
-from spacy_elmo.lm.softmax import LogUniformSampler
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.data.corpus import TrainingCorpus, pinned, read_ahead
-from spacy_elmo.pretraining.data.teacher import EncodedVectors, vector_size
-from spacy_elmo.pretraining.run.checkpoint import (
-    TrainingProgress,
-    load_checkpoint,
-    read_progress,
-    save_checkpoint,
-)
-from spacy_elmo.pretraining.run.distributed import process_group
-from spacy_elmo.pretraining.run.machine import keep_freed_memory, matmul_precision
-from spacy_elmo.pretraining.run.train_state import copy_parameters
-from spacy_elmo.pretraining.train_step import TrainState, train_step
+from spacy_elmo.pretraining.corpus import TrainingCorpus, pinned, read_ahead
+from spacy_elmo.pretraining.distributed import process_group
+from spacy_elmo.pretraining.machine import keep_freed_memory, matmul_precision
+from spacy_elmo.pretraining.prepare import copy_parameters
+from spacy_elmo.pretraining.state import State, read_checkpoint
+from spacy_elmo.pretraining.teacher import EncodedVectors, vector_size
+from spacy_elmo.pretraining.train_step import train_step
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import read_words
@@ -133,28 +126,27 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
                          f"delete the folder, or give the arm another name")  # fmt: skip
     note.write_text(given, encoding="utf-8")
     head, vocab = load_head(args.start)
-    torch.manual_seed(training.seed)
-    model = BiLM(config.model, training.dropout, training.compiled_lstm)
-    copy_parameters(load_bilm(args.start), model)
-    reader, teacher, student = Shards(args.shards), None, None
+    start = load_bilm(args.start)
+    config = config.with_model(start.config, str(args.start))
+    reader, teacher, size = Shards(args.shards), None, 0
     if path is not None:
         teacher = EncodedVectors(path)
         size, _ = vector_size(teacher, reader, config.corpus.max_words)
-        shape = config.model
-        student = nn.Linear((shape.n_layers + 1) * shape.width, size)
     keep_freed_memory()
     losses: deque[torch.Tensor] = deque(maxlen=20)
     clock = time.process_time if args.device == "cpu" else time.monotonic
     with process_group(args.device) as group, matmul_precision(training.matmul_precision):
-        sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
-        state = TrainState(model, head, training, group, sampler, student=student)
+        state = State(config, len(vocab), group, teacher_size=size, n_threads=1)
+        model = state.model
+        copy_parameters(start, model)
+        copy_parameters(head, state.head)
         if muon is not None:
             factor = muon / training.learning_rate
             state.optimizer = AdamAndMuon(state.optimizer, model.lstm, factor)
         if checkpoint.exists():  # it has no momentum of Muon's
-            state.progress, _ = read_progress(checkpoint)
-            load_checkpoint(checkpoint, state.modules, state.optimizer, group.device)
-        progress: TrainingProgress = state.progress
+            state.progress, _ = read_checkpoint(checkpoint)
+            state.load(checkpoint)
+        progress = state.progress
         to_ids = model.token_encoder.to_ids
         corpus = TrainingCorpus(reader, vocab, to_ids, config.corpus, training, teacher)
         batches = corpus.batches(progress.position, state.shares())
@@ -175,12 +167,12 @@ def train(name: str, settings: dict[str, Any], args: argparse.Namespace) -> dict
                 print(f"{name}: {progress.step} steps, {progress.words:,} words, loss "
                       f"{loss:.3f}, {speed:.0f} words/s", flush=True)  # fmt: skip
             if time.monotonic() - written > 60:
-                save_checkpoint(checkpoint, progress, config, state.modules, state.optimizer)
+                state.save(checkpoint, config)
                 written = time.monotonic()
             parts, position = next(batches)
         progress.seconds = used  # with the batch that was read in vain
     save_bilm(model.cpu(), folder)
-    save_head(head.cpu(), vocab, folder)
+    save_head(state.head.cpu(), vocab, folder)
     checkpoint.unlink(missing_ok=True)
     return {"steps": progress.step, "words": progress.words, "seconds": progress.seconds}
 

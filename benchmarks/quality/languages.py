@@ -62,7 +62,7 @@ from tables import (
 from thinc.api import Config
 
 from spacy_elmo.cli.init_config import make_config as make_pretraining_config
-from spacy_elmo.pretraining.run.log import LOG, read_log
+from spacy_elmo.pretraining.log import LOG, read_log
 from spacy_elmo.text.readers import BY_RULES, blank, read_paragraphs
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.util.files import write_text

@@ -30,7 +30,6 @@ from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.stream_state import StreamState
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.weights.find import load_bilm
@@ -67,7 +66,7 @@ def train(out: Path, arguments: argparse.Namespace, state: str) -> Path:
     settings["training"] |= {"state": state, "max_steps": arguments.steps}
     settings["training"]["decay_steps"] = arguments.steps // 3
     settings["model"]["initial_state"] = "warm" if state == "carried" else "zero"
-    pretrain(PretrainConfig.from_dict(settings), out, resume=(out / CHECKPOINT).exists())
+    pretrain(PretrainConfig.from_dict(settings), out, resume=True)
     return out / "model-last"
 
 

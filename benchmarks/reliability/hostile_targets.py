@@ -33,10 +33,10 @@ from spacy_elmo.encoding.rows import RowFiles
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.pretraining.config import PretrainConfig, build_config, read_config
-from spacy_elmo.pretraining.data.word_table import TABLE, read_table, write_table
-from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.config import PretrainConfig, read_config
+from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.train import pretrain
+from spacy_elmo.pretraining.word_table import TABLE, read_table, write_table
 from spacy_elmo.text.readers import StoredDocs, tokenize_files
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.weights.convert.published import write_published
@@ -213,12 +213,12 @@ def read_pipeline(path: Path) -> torch.Tensor:
 def read_run(text: Path, path: Path) -> torch.Tensor:
     """Read the files of a run, and resume a copy of it for two steps."""
     read_log(path / "log.jsonl")
-    read_config(path / "pretrain.json")
+    read_config(path / "pretrain.cfg")
     resumed = saved_beside(path)
     shutil.copytree(path, resumed)
     settings = run_settings(text, 4)
     del settings["model"]  # it is that of the run
-    pretrain(build_config(settings, resumed), resumed, resume=True, quiet=True)
+    pretrain(PretrainConfig.from_dict(settings), resumed, resume=True, quiet=True)
     return read_weights(resumed / "model-last")
 
 

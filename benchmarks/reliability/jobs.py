@@ -15,7 +15,7 @@ from spacy_elmo.encoding.formats import SUFFIXES, output_files
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.pretraining.run.checkpoint import read_progress
+from spacy_elmo.pretraining.state import read_checkpoint
 from spacy_elmo.weights.convert.published import write_published
 from spacy_elmo.weights.find import load_bilm
 from spacy_elmo.weights.layout import Card
@@ -138,4 +138,4 @@ def check_run(room: Path) -> None:
         if (run / name).exists():
             load_bilm(run / name), load_head(run / name)
     for file in run.glob("checkpoint*"):
-        read_progress(file)
+        read_checkpoint(file)

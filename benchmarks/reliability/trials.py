@@ -27,7 +27,7 @@ from pathlib import Path
 
 import torch
 
-from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
+from spacy_elmo.pretraining.state import CHECKPOINT
 from spacy_elmo.util.files import present_directory
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT

@@ -31,24 +31,25 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from spacy.cli._util import parse_config_overrides
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.cli.pretrain_config import read_spacy_config
 from spacy_elmo.lm.encoded_sentences import SentenceBatch
 from spacy_elmo.lm.softmax import LogUniformSampler, SoftmaxHead
 from spacy_elmo.lm.vocabulary import Vocabulary
-from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
-from spacy_elmo.pretraining.run.distributed import ProcessGroup
-from spacy_elmo.pretraining.run.machine import (
+from spacy_elmo.pretraining.config import PretrainConfig, read_config
+from spacy_elmo.pretraining.corpus import CorpusPosition, TrainingCorpus
+from spacy_elmo.pretraining.loss import BiLMLoss
+from spacy_elmo.pretraining.machine import (
     keep_freed_memory,
     limit_kernel_cache,
     matmul_precision,
 )
-from spacy_elmo.pretraining.train_step import BiLMLoss, TrainState, train_step
+from spacy_elmo.pretraining.state import State
+from spacy_elmo.pretraining.train_step import train_step
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.util.threads import threads
 
@@ -210,7 +211,7 @@ def compare(arguments: argparse.Namespace, overrides: list[str]) -> None:
     """Time the trainers in turn, and print."""
     limit_kernel_cache()
     keep_freed_memory()
-    config = read_spacy_config(arguments.config, overrides)
+    config = read_config(arguments.config, parse_config_overrides(overrides))
     if config.model.cell_clip is not None or config.model.proj_clip is not None:
         raise SystemExit("nn.LSTM has no clips: give a config without them.")
     text = Shards(arguments.shard)
@@ -219,12 +220,9 @@ def compare(arguments: argparse.Namespace, overrides: list[str]) -> None:
     to_ids = CharacterIds(config.model.max_width, config.model.max_characters_per_token)
     corpus = TrainingCorpus(text, vocab, to_ids, config.corpus, config.training)
     sampler = LogUniformSampler(len(vocab), config.softmax.n_candidates)
-    torch.manual_seed(0)
-    ours = BiLM(config.model, config.training.dropout, config.training.compiled_lstm).train()
+    state = State(config, len(vocab), n_threads=arguments.threads)
+    ours, head = state.model, state.head
     ours.n_threads = arguments.threads
-    head = SoftmaxHead(len(vocab), config.model.projection_dim)
-    group = ProcessGroup(torch.device("cpu"))
-    state = TrainState(ours, head, config.training, group, sampler, n_threads=arguments.threads)
     trainers = {"ours": Trainer(ours, head, config)}
     mixed = config.training.mixed_precision
     plain = {"plain": False, "plain, distinct words": True}

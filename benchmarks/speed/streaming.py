@@ -23,8 +23,8 @@ import numpy as np
 from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.lm.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config import CorpusSettings, TrainingSettings
-from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
-from spacy_elmo.pretraining.data.stats import count_corpus
+from spacy_elmo.pretraining.corpus import CorpusPosition, TrainingCorpus
+from spacy_elmo.pretraining.stats import count_corpus
 from spacy_elmo.text.shards import Shards, write_shards
 
 DISTINCT_FILES, WORDS_PER_FILE, N_TYPES = 8, 1_000_000, 1_000_000

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
+import spacy
 import torch
+from spacy.cli._util import parse_config_overrides
 
-from spacy_elmo.cli.pretrain_config import read_spacy_config
-from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.data.stats import count_corpus
-from spacy_elmo.pretraining.run.log import Entries
+from spacy_elmo.pretraining.config import read_config
+from spacy_elmo.pretraining.schedule import Schedule
+from spacy_elmo.pretraining.stats import count_corpus
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.pretraining.train_step import Schedule
 from spacy_elmo.text.shards import Shards
 
 N_STEPS, N_FIRST = 30, 5  # measured; the first of them set up what the others use
@@ -43,17 +43,13 @@ def measure_speed(config: Path, overrides: Sequence[str]) -> tuple[float, float]
     """
     ends: list[float] = []
 
-    @contextmanager
-    def clock(config: PretrainConfig, entries: Entries) -> Iterator[Callable[[Entries], None]]:
-        def tick(entries: Entries) -> None:
-            ends.append(time.process_time())
-            if len(ends) == N_STEPS + 1:
-                raise Measured
+    def tick(info: object) -> None:
+        ends.append(time.process_time())
+        if len(ends) == N_STEPS + 1:
+            raise Measured
 
-        yield tick
-
-    settings = read_spacy_config(config, overrides)
-    make = settings.make
+    spacy.registry.loggers("clock")(lambda: lambda *given: (tick, lambda: None))
+    settings = read_config(config, parse_config_overrides(list(overrides)))
     lengths = {"max_steps": 2 * N_STEPS, "warmup_steps": N_STEPS, "decay_steps": N_STEPS}
     settings = replace(
         settings,
@@ -65,7 +61,6 @@ def measure_speed(config: Path, overrides: Sequence[str]) -> tuple[float, float]
             eval_every=N_STEPS + 1,
             logger={"@loggers": "clock"},
         ),
-        make=lambda name, *given: clock if name == "training.logger" else make(name, *given),
     )
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder, suppress(Measured):
@@ -80,7 +75,7 @@ def most_steps(config: Path, overrides: Sequence[str]) -> int:
     Args:
         config, overrides: see `measure_speed`.
     """
-    settings = read_spacy_config(config, overrides)
+    settings = read_config(config, parse_config_overrides(list(overrides)))
     assert settings.paths.train is not None
     text = Shards(settings.paths.train).sentences()
     endless = replace(settings.training, max_steps=10**9)

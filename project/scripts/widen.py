@@ -25,7 +25,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, UNKNOWN, Vocabulary
-from spacy_elmo.pretraining.data.stats import count_corpus
+from spacy_elmo.pretraining.stats import count_corpus
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.util.files import atomic_directory
 from spacy_elmo.weights.find import find_weights, load_bilm

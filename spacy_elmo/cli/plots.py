@@ -21,7 +21,7 @@ def plot_training_cli(
     These are the loss, the held-out perplexity and the learning rate by the words read. A run need
     not have finished. Several runs share the axes, with a line for each.
     """
-    from ..pretraining.run.log import find_log
+    from ..pretraining.log import find_log
     from ..viz.picture import check_output
     from ..viz.training import draw_training
 

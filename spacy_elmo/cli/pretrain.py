@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from spacy.cli._util import parse_config_overrides
 
 from .options import Code, GpuId, Json, Quiet, print_result, report_errors
 
@@ -16,9 +16,8 @@ def pretrain_cli(
     config_path: Annotated[Path, typer.Argument(help="Path to config file", metavar="CONFIG")],
     out: Annotated[Path, typer.Argument(help="Directory for models, checkpoint, config and log", metavar="OUT")],
     gpu_id: GpuId = -1,
-    start: Annotated[str | None, typer.Option("--from", help="Name, directory or zip of a biLM to start from (default: random initialization)", metavar="NAME")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume from the checkpoint in OUT")] = False,
-    config_only: Annotated[bool, typer.Option("--config-only", help="Write the config with all its settings to OUT/pretrain.json, from which `python -m spacy_elmo.pretraining` trains where there is no spaCy, and end")] = False,
+    start: Annotated[str | None, typer.Option("--from", help="Name or directory of a biLM to start from (default: random initialization)", metavar="NAME")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume from the checkpoint in OUT, or start from the beginning if there is none yet")] = False,
     code: Code = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -37,15 +36,10 @@ def pretrain_cli(
     """
     from spacy.util import import_file
 
-    from ..pretraining.config import CONFIG
-    from ..pretraining.run.distributed import is_first_process
-    from ..pretraining.run.prepare_run import check_new
+    from ..pretraining.config import read_config
+    from ..pretraining.distributed import is_first_process
     from ..pretraining.train import pretrain
-    from ..util.files import write_json
-    from .pretrain_config import read_spacy_config
 
-    device = "cpu" if gpu_id < 0 else f"cuda:{gpu_id}"
-    overrides = ctx.args if start is None else [*ctx.args, f"--paths.weights={json.dumps(start)}"]
     try:
         with report_errors("Cannot pretrain", as_json=as_json):
             if str(config_path).startswith("--") or str(out).startswith("--"):
@@ -54,16 +48,13 @@ def pretrain_cli(
                 )
             if code is not None:
                 import_file("python_code", code)
-            if config_only:
-                config = read_spacy_config(config_path, overrides)
-                check_new(out)
-                out.mkdir(parents=True, exist_ok=True)
-                write_json(out / CONFIG, config.to_dict())
-                return
+            overrides = parse_config_overrides(ctx.args)
+            if start is not None:
+                overrides["paths.weights"] = start
             progress = pretrain(
-                lambda resumed: read_spacy_config(config_path, overrides, resumed),
+                read_config(config_path, overrides),
                 out,
-                device=device,
+                device="cpu" if gpu_id < 0 else f"cuda:{gpu_id}",
                 resume=resume,
                 quiet=quiet,
             )

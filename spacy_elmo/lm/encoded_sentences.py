@@ -27,7 +27,7 @@ class SentenceBatch:
         lengths: tokens of each sentence, boundaries included.
         n_words: words without the boundaries.
         n_predicted: predictions of each direction.
-        lessons: a teacher's vectors ``(n, D)`` of some tokens, and the indices of these ``(n,)``.
+        teacher_targets: a teacher's vectors ``(n, D)`` of some tokens, and their indices ``(n,)``.
         total_words, total_predictions: of the whole batch that this is a share of.
     """
 
@@ -37,7 +37,7 @@ class SentenceBatch:
     lengths: list[int]
     total_words: int
     total_predictions: int
-    lessons: tuple[torch.Tensor, torch.Tensor] | None = None
+    teacher_targets: tuple[torch.Tensor, torch.Tensor] | None = None
 
     @property
     def n_words(self) -> int:
@@ -56,9 +56,11 @@ class SentenceBatch:
 
     def _map(self, move: Callable[[torch.Tensor], torch.Tensor]) -> SentenceBatch:
         ids, tokens, targets = map(move, (self.ids, self.tokens, self.targets))
-        vectors, of = (None, None) if self.lessons is None else map(move, self.lessons)
-        lessons = None if vectors is None or of is None else (vectors, of)
-        return replace(self, ids=ids, tokens=tokens, targets=targets, lessons=lessons)
+        moved = replace(self, ids=ids, tokens=tokens, targets=targets)
+        if self.teacher_targets is not None:
+            vectors, of = map(move, self.teacher_targets)
+            moved.teacher_targets = vectors, of
+        return moved
 
 
 class EncodedSentences(IndexedSentences):

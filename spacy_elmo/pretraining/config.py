@@ -1,30 +1,22 @@
-"""The training config: sections of settings, each checked as it is made; read from JSON.
-
-`elmo pretrain` reads a config as spaCy does (see `cli.pretrain_config`), and writes it as JSON,
-which is read without spaCy.
-"""
+"""The training config: sections of settings, each checked as it is made; a config as spaCy's."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
-from ..util.files import read_json
-from ..util.settings import Settings, above_zero, at_least, below_one, one_of, shorten
-from ..weights.find import find_weights
-from ..weights.native import Weights
+from confection import Config
+from spacy.util import load_config, registry
 
-CONFIG = "pretrain.json"  # in the directory of a run
+from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
+from ..util.files import reading
+from ..util.settings import Settings, above_zero, at_least, below_one, one_of, shorten
+
+CONFIG = "pretrain.cfg"  # in the directory of a run
 STATES = {"zero": "zero", "carried": "warm"}  # [training] state: [model] initial_state
 CORPORA = ("train", "dev")
-Notify = Callable[[str], None]  # prints a message
-# From a setting's name and value, what the value names.
-Make = Callable[[str, Any, Notify], Any]
 
 
 @dataclass(frozen=True)
@@ -162,39 +154,26 @@ SECTIONS: dict[str, type[Settings]] = {
 }
 
 
-def without_spacy(name: str, value: Any, notify: Notify) -> Any:
-    """Raise the error for a setting that names what only spaCy can make."""
-    raise ValueError(
-        f"Config: [{name}] is {shorten(value)}, which only spaCy can load: use `python -m spacy "
-        f"elmo pretrain`, or do without. Texts may be shards, word vectors a *.safetensors file."
-    )
-
-
 @dataclass(frozen=True)
 class PretrainConfig:
-    """Settings of a run, and what they name, once it has been found.
+    """Settings of a run.
 
+    ``model``: None for the shape of the biLM in [paths] weights, or of the run that is resumed.
     ``corpora``: blocks ``[corpora.train]`` and ``[corpora.dev]`` that name registered corpus
     readers, instead of the shards of [paths].
-
-    The last two are no settings, and neither compared nor written: ``start``, the weights of
-    [paths] weights; ``make``, which makes what only spaCy can: registered readers, logger and
-    teacher, and the word vectors of a pipeline.
 
     Raises:
         ValueError: a section or setting is unknown, of the wrong type or out of range, or two of
             them contradict each other.
     """
 
-    model: BiLMConfig
+    model: BiLMConfig | None = None
     paths: Paths = field(default_factory=Paths)
     vocab: VocabSettings = field(default_factory=VocabSettings)
     corpus: CorpusSettings = field(default_factory=CorpusSettings)
     softmax: SoftmaxSettings = field(default_factory=SoftmaxSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     corpora: dict[str, Any] = field(default_factory=dict)
-    start: Weights | None = field(default=None, compare=False, repr=False)
-    make: Make = field(default=without_spacy, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, block in self.corpora.items():
@@ -206,30 +185,42 @@ class PretrainConfig:
                     f"Config: both [corpora.{name}] and [paths] {name} are set; remove one, or "
                     f"set --paths.{name} null."
                 )
+        if self.model is not None:
+            self._check_model(self.model)
+
+    def _check_model(self, model: BiLMConfig) -> None:
         state = self.training.state
-        if self.model.initial_state != STATES[state]:
+        if model.initial_state != STATES[state]:
             raise ValueError(
-                f"Config: [model] initial_state is {self.model.initial_state!r}, but [training] "
+                f"Config: [model] initial_state is {model.initial_state!r}, but [training] "
                 f'state = "{state}" requires "{STATES[state]}".'
             )
-        if self.model.token_encoder != "vectors":
-            advice = 'it is for word vectors: set [model] token_encoder = "vectors", or remove it'
-            if self.paths.vectors is not None:
+        if model.token_encoder == "char_word_cnn":
+            raise ValueError(
+                "Config: [model] token_encoder is 'char_word_cnn', as in models of "
+                "ELMoForManyLangs, which cannot be pretrained; components can fine-tune them "
+                "(frozen = false)."
+            )
+        if model.token_encoder == "vectors":
+            if self.paths.vectors is not None and self.paths.weights is not None:
+                advice = "the biLM of [paths] weights has its own; remove one of the two"
                 raise self.paths.error("vectors", advice)
-            if self.training.train_vectors:
-                raise self.training.error("train_vectors", advice)
-        elif self.paths.vectors is not None and self.paths.weights is not None:
-            advice = "the biLM of [paths] weights has its own; remove one of the two"
+            return
+        advice = 'it is for word vectors: set [model] token_encoder = "vectors", or remove it'
+        if self.paths.vectors is not None:
             raise self.paths.error("vectors", advice)
+        if self.training.train_vectors:
+            raise self.training.error("train_vectors", advice)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Sections of plain JSON types."""
         sections = {name: asdict(getattr(self, name)) for name in SECTIONS}
-        return {"model": self.model.to_dict(), **sections, "corpora": self.corpora}
+        model = {} if self.model is None else {"model": self.model.to_dict()}
+        return {**model, **sections, "corpora": self.corpora}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Mapping[str, Any]]) -> PretrainConfig:
-        """The config of sections of plain types; [paths] weights are found here."""
+        """The config of sections of plain types; what they omit has its default."""
         known = ["model", *SECTIONS, "corpora"]
         unknown = sorted(set(data) - set(known))
         if unknown:
@@ -241,141 +232,71 @@ class PretrainConfig:
         for name, kind in SECTIONS.items():
             kind.check_names(data.get(name, {}))
             sections[name] = kind(**data.get(name, {}))
-        weights = sections["paths"].weights
-        start = None if weights is None else find_weights(weights)
-        model = model_shape(data.get("model"), start, STATES[sections["training"].state])
-        return cls(model=model, corpora=dict(data.get("corpora", {})), start=start, **sections)
+        if "model" in data:
+            state = STATES[sections["training"].state]
+            try:
+                model = BiLMConfig.from_dict({"initial_state": state, **data["model"]})
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"Config: [model] {error}") from error
+            sections["model"] = model
+        return cls(corpora=dict(data.get("corpora", {})), **sections)
 
+    def without_start(self) -> PretrainConfig:
+        """The config without what matters at the start of a run only: a resumed one needs neither
+        the weights nor the vectors that it started from."""
+        return replace(self, paths=replace(self.paths, weights=None, vectors=None))
 
-def model_shape(data: Mapping[str, Any] | None, start: Weights | None, state: str) -> BiLMConfig:
-    """The model's shape: the one in the config, or that of the weights to start from."""
-    started = None if start is None else replace(start.config(), initial_state=state)
-    if data is None:
-        if started is None:
+    def with_model(self, started: BiLMConfig, where: str) -> PretrainConfig:
+        """The config with the shape of the weights to start from.
+
+        Args:
+            started: their shape.
+            where: their path or name, for messages.
+
+        Raises:
+            ValueError: [model] is set and differs from it.
+        """
+        shape = replace(started, initial_state=STATES[self.training.state])
+        differences = [
+            f"{name}: {value!r}, not {getattr(shape, name)!r}"
+            for name, value in ({} if self.model is None else asdict(self.model)).items()
+            if value != getattr(shape, name)
+            and not (value is None and name in TOKEN_ENCODERS["vectors"])  # sizes of the table
+        ]
+        if differences:
             raise ValueError(
-                "Config: there is no [model] section. Add one, or give weights (--from)."
+                f"Config: [model] differs from the weights '{where}' to start from: "
+                f"{'; '.join(differences)}. Remove the section: the shape comes with the weights."
             )
-        data = started.to_dict()
-    try:
-        config = BiLMConfig.from_dict({"initial_state": state, **data})
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Config: [model] {error}") from error
-    if config.token_encoder == "char_word_cnn":
-        raise ValueError(
-            "Config: [model] token_encoder is 'char_word_cnn', as in models of ELMoForManyLangs, "
-            "which cannot be pretrained; components can fine-tune them (frozen = false)."
-        )
-    if start is None or started is None:
-        return config
-    differences = [
-        f"{name}: {value!r}, not {getattr(started, name)!r}"
-        for name, value in asdict(config).items()
-        if value != getattr(started, name)
-        and not (value is None and name in TOKEN_ENCODERS["vectors"])  # sizes of the table
-    ]
-    if differences:
-        raise ValueError(
-            f"Config: [model] differs from the weights '{start.where}' to start from: "
-            f"{'; '.join(differences)}. Remove the section: the shape comes with the weights."
-        )
-    return started
+        return replace(self, model=shape)
 
 
-def read_config(
-    path: Path, overrides: Mapping[str, Any] | None = None, resumed: Path | None = None
-) -> PretrainConfig:
-    """Read a config that `elmo pretrain` has written.
+def read_config(path: Path, overrides: Mapping[str, Any] | None = None) -> PretrainConfig:
+    """Read a config file.
 
     Args:
-        path: the JSON file.
+        path: of a config as spaCy's; ``-`` for the standard input.
         overrides: settings by ``section.name``.
-        resumed: directory of a run to resume; see `build_config`.
 
     Raises:
         ValueError: the file or a setting cannot be read, or is not a setting.
     """
-    if path.suffix == ".cfg":
-        raise ValueError(
-            f"'{path}' is a config that only spaCy can load: give the {CONFIG} that `python -m "
-            f"spacy elmo pretrain --config-only` writes."
-        )
-    data = read_json(path)
-    override(data, overrides or {})
-    return build_config(data, resumed)
-
-
-def build_config(data: dict[str, Any], resumed: Path | None) -> PretrainConfig:
-    """The config of sections of plain types.
-
-    Args:
-        data: the sections.
-        resumed: directory of a run to resume. It no longer needs the weights and vectors that it
-            started from, and its own config provides the [model] if this one has none.
-
-    Raises:
-        ValueError: a setting is wrong.
-    """
-    if resumed is not None:
-        paths = data.get("paths", {})
-        if isinstance(paths, dict):  # anything else is refused below
-            data = {**data, "paths": {**paths, "weights": None, "vectors": None}}
-        if "model" not in data:
-            data["model"] = read_json(resumed / CONFIG).get("model")
-            if not isinstance(data["model"], dict):
-                raise ValueError(f"{resumed / CONFIG}: there is no [model] section.")
+    with reading("the config", str(path)):  # which may be a pipe
+        data = Config(PretrainConfig().to_dict()).merge(load_config(path))
+        data = Config().from_str(data.to_str(), overrides=dict(overrides or {}))
     return PretrainConfig.from_dict(data)
 
 
-def override(data: dict[str, Any], overrides: Mapping[str, Any]) -> None:
-    """Put settings over those of a config, in new sections where it has none.
-
-    Args:
-        data: the sections.
-        overrides: settings by ``section.name``.
+def make_block(name: str, block: dict[str, Any]) -> Any:
+    """Make what a block of the config names.
 
     Raises:
-        ValueError: a section is a setting.
+        ValueError: no such function is registered, or its settings are wrong.
     """
-    for path, value in overrides.items():
-        section = data
-        *parts, setting = path.split(".")
-        for part in parts:
-            section = section.setdefault(part, {})
-            if not isinstance(section, dict):
-                raise ValueError(
-                    f"Config: '{part}' of [{'.'.join(parts)}] is a setting, not a section."
-                )
-        section[setting] = value
-
-
-def split_overrides(arguments: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Take the overrides out of a command line.
-
-    Args:
-        arguments: among them ``--section.name value`` or ``--section.name=value``, in JSON; what is
-            not JSON is a string.
-
-    Returns:
-        The settings by ``section.name``, and the other arguments.
-
-    Raises:
-        ValueError: an override has no value.
-    """
-    overrides: dict[str, Any] = {}
-    others = []
-    rest = iter(arguments)
-    for argument in rest:
-        key, equals, text = argument.partition("=")
-        if not (key.startswith("--") and "." in key):
-            others.append(argument)
-            continue
-        value: Any = text if equals else next(rest, None)
-        if value is None:
-            raise ValueError(f"The argument '{argument}' has no value.")
-        with suppress(ValueError):
-            value = json.loads(value)
-        overrides[key.removeprefix("--").replace("-", "_")] = value
-    return overrides, others
+    try:
+        return registry.resolve({"block": block})["block"]
+    except (ValueError, TypeError, ImportError) as error:
+        raise ValueError(f"Config: [{name}] cannot be made. {str(error).strip()}") from error
 
 
 def _check_block(name: str, block: Any, registry: str) -> None:

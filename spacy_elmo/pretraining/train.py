@@ -5,44 +5,52 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 
 import torch
+from confection import Config
 
-from ..lm.encoded_sentences import SentenceBatch
-from ..lm.perplexity import Perplexity
-from ..util.files import locked
+from ..bilm.warm_state import compute_warm_state
+from ..lm.head import load_head, save_head
+from ..lm.perplexity import Perplexity, evaluate
+from ..util.files import atomic_directory, locked, write_bytes, write_text
 from ..util.threads import steady_threads, threads
-from ..weights.layout import VOCAB
-from .config import PretrainConfig
-from .data.corpus import Batches, pinned, read_ahead
-from .run import machine
-from .run.checkpoint import BEST, CHECKPOINT, LAST, TrainingProgress, read_progress
-from .run.distributed import ProcessGroup, process_group
-from .run.log import ESTIMATE_STEPS, LOG, Console, Follow, Log, describe_cost
-from .run.prepare_run import check_new, ended_before_checkpoint, prepare_run
-from .run.train_state import RunState
+from ..weights.find import load_bilm
+from ..weights.layout import STATISTICS, VOCAB, Card
+from ..weights.native import save_bilm
+from ..weights.statistics import compute_statistics, has_two_words
+from . import machine
+from .config import CONFIG, PretrainConfig
+from .corpus import Batches, pinned, read_ahead
+from .distributed import ProcessGroup, process_group
+from .log import LOG, Console, Log, LogStep, open_logger
+from .prepare import BEST, LAST, Run, check_new, prepare
+from .state import CHECKPOINT, EARLIER, Progress, State, keep_latest, read_checkpoint
 from .train_step import train_step
+from .word_table import TABLE, write_table
+
+WARM_UP_SENTENCES = 64
+# Whatever the precision in training: evaluations are compared.
+at_the_highest_precision = machine.matmul_precision("highest")
 
 
 def pretrain(
-    config: PretrainConfig | Callable[[Path | None], PretrainConfig],
+    config: PretrainConfig,
     out: Path,
     *,
     device: str = "cpu",
     resume: bool = False,
     quiet: bool = False,
-) -> TrainingProgress:
+) -> Progress:
     """Train a biLM; Ctrl-C ends it after the current step, and nothing is lost.
 
-    Where torchrun has started several processes, they train it together; if it restarts them,
-    because one was lost, they resume from the last checkpoint.
+    Where torchrun has started several processes, they train it together.
 
     Args:
-        config: all settings, or a function that reads them, given the directory of the run if it
-            is resumed from a checkpoint: an error in it then ends all processes together.
+        config: all settings.
         out: directory for ``model-best``, ``model-last``, the checkpoint, the config and the log.
         device: where PyTorch computes, ``"cpu"`` or ``"cuda:0"``; see `process_group`.
         resume: from the checkpoint in ``out``, or from the beginning if there is none yet.
@@ -58,172 +66,202 @@ def pretrain(
     """
     machine.limit_kernel_cache()
     n_threads = steady_threads(most=os.cpu_count() or 1)
-    with process_group(device) as group, threads(n_threads), ExitStack() as stack:
-        return train(config, out, group, resume, quiet, stack)
+    with process_group(device) as group, threads(n_threads):
+        return train(config, out, group, resume, Console(quiet or not group.is_first))
 
 
 def train(
-    config: PretrainConfig | Callable[[Path | None], PretrainConfig],
-    out: Path,
-    group: ProcessGroup,
-    resume: bool,
-    quiet: bool,
-    stack: ExitStack,
-) -> TrainingProgress:
+    config: PretrainConfig, out: Path, group: ProcessGroup, resume: bool, console: Console
+) -> Progress:
     """`pretrain`, in a group of processes: what holds the group is gone when it returns."""
-    console = Console(quiet or not group.is_first)
+    with ExitStack() as stack:
 
-    def prepare() -> tuple[RunState, AbstractContextManager[Follow | None]]:
-        resumed = out if resume and (out / CHECKPOINT).exists() else None
-        settings = config(resumed) if callable(config) else config
-        run, progress = prepare_run(settings, out, group, resume, console.print)
-        state = RunState(run, group, progress)
-        console.print(state.describe())
-        state.load(console.print)
-        block = state.settings.logger
-        if block is None or not group.is_first:
-            return state, nullcontext()
-        make_logger = run.config.make("training.logger", block, console.print)
-        return state, make_logger(run.config, run.log)
+        def get_ready() -> tuple[Run, State, LogStep]:
+            is_resumed = resume and (out / CHECKPOINT).exists()
+            if not is_resumed:
+                check_new(out, resume)
+            elif group.is_first:
+                lock(out, stack)
+            run, state = prepare(config, out, group, is_resumed, console.print)
+            logger = open_logger(run.config) if group.is_first else nullcontext(lambda info: None)
+            return run, state, stack.enter_context(logger)
 
-    state, logger = group.run_on_all_ranks(prepare)
-    run, progress = state.run, state.progress
-    if run.resumed:
-        console.print(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
-    machine.keep_freed_memory()
+        def begin() -> None:
+            if group.is_first:  # it writes for all
+                write_start(run, state, resume, stack)
 
-    def start() -> None:
-        if not group.is_first:
-            return
-        if not run.resumed:  # nothing is written before this
-            if not ended_before_checkpoint(out):  # another run may have begun meanwhile
-                check_new(out)
-            state.start_files()
-        if stack.enter_context(locked(out / VOCAB, wait=False)) is False:
-            raise ValueError(
-                f"Another process trains in '{out}': wait for it, stop it, or choose another "
-                f"directory."
-            )
-        if run.resumed:
-            if read_progress(out / CHECKPOINT)[0].step != progress.step:
-                raise ValueError(f"'{out}' has been trained further meanwhile: resume it again.")
-            state.start_files()
-
-    group.run_on_all_ranks(start)
-    batches = run.corpus.batches(progress.position, state.shares())
-    if group.device.type == "cuda":
-        batches = read_ahead(pinned(batches, group.device))
-    with logger as follow:
-        log = Log(out / LOG if group.is_first else None, run.log, follow)
+        run, state, log_step = group.run_on_all_ranks(get_ready)
+        progress, settings = state.progress, run.config.training
+        console.print(describe(state))
+        if run.is_resumed:
+            console.print(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
+        machine.keep_freed_memory()
+        group.run_on_all_ranks(begin)
+        log = Log(out / LOG if group.is_first else None, run.log)
+        batches = run.corpus.batches(progress.position, state.shares())
+        if group.device.type == "cuda":
+            batches = read_ahead(pinned(batches, group.device))
         with (
-            machine.matmul_precision(state.settings.matmul_precision),
-            console.steps(run.schedule.n_steps, progress.step),
+            machine.matmul_precision(settings.matmul_precision),
             closing(batches),
             machine.stop_on_signals(console.quiet) as stopped,
         ):
-            take_steps(state, batches, console, log, stopped)
+            take_steps(run, state, batches, console, log, log_step, stopped)
             if group.is_first:
-                state.update_warm_state()
-                state.write_checkpoint()
-                state.write_model(LAST)
+                update_warm_state(run, state)
+                write_checkpoint(run, state)
+                write_model(run, state, LAST)
         if not run.schedule.has_ended(progress):
             console.print(f"Stopped after step {progress.step:,}; resume with --resume")
         else:
             progress.n_steps = progress.step
             if group.is_first:
                 console.print(f"Finished {progress.step:,} steps; evaluating on the dev text …")
-                write_results(state, console, log)
+                write_results(run, state, console, log)
     group.barrier()
     return progress
 
 
 def take_steps(
-    state: RunState,
+    run: Run,
+    state: State,
     batches: Batches,
     console: Console,
     log: Log,
+    log_step: LogStep,
     stopped: Callable[[], bool],
 ) -> None:
     """The steps of a run until it ends or is stopped, with all that is logged and saved.
 
     Args:
+        run: what does not change.
         state: what is trained.
         batches: this rank's shares of the batches, each with the position after it.
         console: prints.
         log: of the run.
+        log_step: a logger of spaCy's.
         stopped: whether the user has stopped the run.
     """
     progress, group = state.progress, state.group
-    settings, schedule = state.settings, state.run.schedule
-    if progress.step == 0 and progress.before is not None and not state.run.log:
+    settings, schedule = run.config.training, run.schedule
+    began = time.monotonic() - progress.seconds
+
+    def report(title: str, result: Perplexity) -> None:
+        progress.seconds = time.monotonic() - began
+        numbers = {"forward": result.forward, "backward": result.backward, "mean": result.mean}
+        console.print(
+            f"{title}: perplexity {result.mean:.1f} (forward {result.forward:.1f}, backward "
+            f"{result.backward:.1f}), {result.unknown_rate:.2%} <UNK>"
+        )
+        log.write(**where(progress), **numbers)
+        log_step(log.last_evaluation())
+
+    if progress.step == 0 and progress.before is not None and not log.entries:
         # Beside the evaluations to come, and so on the same part of the text.
-        before = state.evaluate() if settings.eval_words else Perplexity(**progress.before)
-        report("before", before, progress, console, log)
-        log.end_step()
-    losses: list[torch.Tensor] = []  # on the device until they are printed
-    first_seconds: list[float] = []
-    n_steps = schedule.n_steps - progress.step
-    shown_words, shown_seconds = progress.words, progress.seconds
+        is_same = not settings.eval_words
+        report("before", Perplexity(**progress.before) if is_same else measure(run, state))
+    losses: list[torch.Tensor] = []  # on the device until they are logged
+    shown_words, shown = progress.words, time.monotonic()
     last_checkpoint = time.monotonic()
-    while not schedule.has_ended(progress) and not group.sum(stopped()):
-        started = time.monotonic()
-        parts: list[SentenceBatch] = []
-        for _ in range(settings.accumulate_gradient):
-            if not schedule.has_read_all(progress):
-                shares, progress.position = next(batches)
-                parts += shares
-        rate = schedule.learning_rate(progress.step)
-        losses.append(train_step(state, parts, rate))
-        if len(first_seconds) < ESTIMATE_STEPS:
-            losses[-1].item()  # waits for the GPU
-            first_seconds.append(time.monotonic() - started)
-            if len(first_seconds) == ESTIMATE_STEPS:
-                memory = machine.peak_memory(group.device)
-                console.print(describe_cost(first_seconds, memory, n_steps, schedule.epoch_steps))
-        progress.seconds += time.monotonic() - started
-        console.step()
-        is_last = schedule.has_ended(progress)
-        if progress.step % settings.log_every == 0 or is_last:
-            loss = group.sum(float(torch.stack(losses).mean()))
-            losses.clear()
-            if group.is_first:  # it reports for all
-                state.check_finite([torch.tensor(loss)])
-            seconds = max(progress.seconds - shown_seconds, 1e-9)
-            console.show(progress.step, loss, (progress.words - shown_words) / seconds)
-            shown_words, shown_seconds = progress.words, progress.seconds
-            log.write(
-                step=progress.step,
-                words=progress.words,
-                loss=loss,
-                lr=rate,
-                seconds=progress.seconds,
-                epoch=progress.position.epoch,
-            )
-        if not group.is_first:
-            continue  # to the next step, which waits for the first rank
-        is_evaluation = progress.step % settings.eval_every == 0 or is_last
-        if is_evaluation:
-            started = time.monotonic()
-            result = state.evaluate()
-            seconds = time.monotonic() - started
-            progress.seconds += seconds
-            shown_seconds += seconds
-            report(f"step {progress.step:,}", result, progress, console, log)
-            if progress.best is None or result.mean < progress.best:
-                progress.best = result.mean
-                state.write_model(BEST)
-        # There is never a model of a run without a checkpoint to resume it from.
-        if is_evaluation or time.monotonic() - last_checkpoint > settings.checkpoint_seconds:
-            state.write_checkpoint()
-            last_checkpoint = time.monotonic()
-        log.end_step()
+    with console.steps(schedule.n_steps, progress.step) as bar:
+        while not schedule.has_ended(progress) and not group.sum(stopped()):
+            parts = []
+            for _ in range(settings.accumulate_gradient):
+                if not schedule.has_read_all(progress):
+                    shares, progress.position = next(batches)
+                    parts += shares
+            rate = schedule.learning_rate(progress.step)
+            losses.append(train_step(state, parts, rate))
+            progress.seconds = time.monotonic() - began
+            is_last = schedule.has_ended(progress)
+            if progress.step % settings.log_every == 0 or is_last:
+                loss = group.sum(float(torch.stack(losses).mean()))
+                losses.clear()
+                if group.is_first:  # it reports for all
+                    check_finite(run, state, loss)
+                speed = (progress.words - shown_words) / max(time.monotonic() - shown, 1e-9)
+                shown_words, shown = progress.words, time.monotonic()
+                bar.set_postfix_str(f"loss {loss:.3f}, {speed:,.0f} words/s", refresh=False)
+                log.write(**where(progress), loss=loss, lr=rate)
+            bar.update()
+            if not group.is_first:
+                continue  # to the next step, which waits for the first rank
+            is_evaluation = progress.step % settings.eval_every == 0 or is_last
+            if is_evaluation:
+                result = measure(run, state)
+                report(f"step {progress.step:,}", result)
+                shown_words, shown = progress.words, time.monotonic()
+                if progress.best is None or result.mean < progress.best:
+                    progress.best, progress.best_step = result.mean, progress.step
+                    write_model(run, state, BEST)
+            else:
+                log_step(None)
+            # There is never a model of a run without a checkpoint to resume it from.
+            if is_evaluation or time.monotonic() - last_checkpoint > settings.checkpoint_seconds:
+                write_checkpoint(run, state)
+                last_checkpoint = time.monotonic()
 
 
-def write_results(state: RunState, console: Console, log: Log) -> None:
-    """Evaluate the models of a finished run, and print a table."""
-    results = state.evaluate_models()
+def where(progress: Progress) -> dict[str, float]:
+    """How far a run is, for an entry of its log."""
+    epoch = progress.position.epoch
+    numbers = {"step": progress.step, "words": progress.words, "epoch": epoch}
+    return {**numbers, "seconds": progress.seconds}
+
+
+def describe(state: State) -> str:
+    """One line: the sizes, and where they are trained."""
+    bilm, head = (sum(p.numel() for p in m.parameters()) / 1e6 for m in (state.model, state.head))
+    group, sampler, text = state.group, state.sampler, ""
+    if sampler is not None:
+        text += f", {sampler.n_candidates:,} candidates of {sampler.n_words:,} words"
+    text += f"; {group.device}"
+    if group.world_size > 1:
+        text += f", {group.world_size} processes"
+    if group.device.type == "cpu":
+        n_threads = state.n_threads if state.n_threads > 1 else torch.get_num_threads()
+        text += f", {n_threads} thread{'s' if n_threads > 1 else ''}"
+    return f"{bilm:.1f} M parameters, head: {head:.1f} M{text}"
+
+
+# What a run evaluates
+
+
+@at_the_highest_precision
+def update_warm_state(run: Run, state: State) -> None:
+    """Set the biLM's warm state, if it is trained with stream states."""
+    if state.streams is not None:
+        first = islice(run.corpus.reader.sentences(), WARM_UP_SENTENCES)
+        # Cut off, as training splits them: a text of very long lines would be read for minutes.
+        sentences = [words[: run.config.corpus.max_words] for words in first]
+        state.model.set_warm_state(compute_warm_state(state.model, sentences))
+
+
+@at_the_highest_precision
+def measure(run: Run, state: State) -> Perplexity:
+    """Perplexity on the held-out text, or on the part of it that the settings name.
+
+    Raises:
+        ValueError: a weight is not finite.
+    """
+    check_finite(run, state)
+    update_warm_state(run, state)
+    return evaluate(state.model, state.head, run.dev, max_words=run.config.training.eval_words)
+
+
+@at_the_highest_precision
+def write_results(run: Run, state: State, console: Console, log: Log) -> None:
+    """Evaluate the models of a finished run on the whole held-out text, as they are on disk, and
+    print a table; add statistics of the text to them, unless it has one distinct word only."""
+    results: dict[str, Perplexity] = {}
     if state.progress.before is not None:
-        results = {"before": Perplexity(**state.progress.before), **results}
+        results["before"] = Perplexity(**state.progress.before)
+    for path in filter(Path.exists, (run.out / BEST, run.out / LAST)):
+        device = state.group.device
+        model, (head, _) = load_bilm(path).to(device), load_head(path)
+        results[path.name] = evaluate(model, head.to(device), run.dev)
+        if has_two_words(run.dev):
+            write_bytes(path / STATISTICS, compute_statistics(model, run.dev).to_bytes())
     titles = ("forward", "backward", "mean", "words", "<UNK>")
     lines = ["{:<12}{:>10}{:>10}{:>10}{:>12}{:>8}".format("perplexity", *titles)]
     for name, result in results.items():
@@ -235,14 +273,93 @@ def write_results(state: RunState, console: Console, log: Log) -> None:
     console.print("\n".join(lines))
 
 
-def report(
-    title: str, result: Perplexity, progress: TrainingProgress, console: Console, log: Log
-) -> None:
-    """Print a perplexity on the dev text in one line, and log it."""
-    forward, backward, mean = result.forward, result.backward, result.mean
-    console.print(
-        f"{title}: perplexity {mean:.1f} (forward {forward:.1f}, backward {backward:.1f}), "
-        f"{result.unknown_rate:.2%} <UNK>"
+# What a run writes
+
+
+def lock(out: Path, stack: ExitStack) -> None:
+    """Lock the directory of a run that has begun, until the stack ends.
+
+    Raises:
+        ValueError: another process has locked it.
+    """
+    if stack.enter_context(locked(out / VOCAB, wait=False)) is False:
+        raise ValueError(
+            f"Another process trains in '{out}': wait for it, stop it, or choose another directory."
+        )
+
+
+def write_start(run: Run, state: State, resume: bool, stack: ExitStack) -> None:
+    """Write what a run has at its start; nothing is written before.
+
+    Args:
+        run, state: of it.
+        resume: see `check_new`.
+        stack: holds the lock.
+    """
+    out, progress = run.out, state.progress
+    if not run.is_resumed:
+        check_new(out, resume)  # another run may have begun meanwhile
+        out.mkdir(parents=True, exist_ok=True)
+        run.vocab.write(out / VOCAB)
+        lock(out, stack)
+    write_text(out / CONFIG, Config(run.config.to_dict()).to_str() + "\n")
+    if not run.is_resumed:
+        if run.table is not None:
+            write_table(run.table, out / TABLE)
+        write_checkpoint(run, state)
+    elif progress.step:  # the process may have been killed before it had copied it
+        keep_latest(out / CHECKPOINT, progress.step, run.config.training.keep_checkpoints)
+
+
+def write_model(run: Run, state: State, name: str) -> None:
+    """Write the weights to a directory of the run, whole or not at all.
+
+    Raises:
+        ValueError: a weight is not finite; an existing directory stays as it is.
+    """
+    check_finite(run, state)
+    with atomic_directory(run.out / name) as directory:
+        save_bilm(state.model, directory, Card(**state.progress.card))
+        save_head(state.head, run.vocab, directory)
+
+
+def write_checkpoint(run: Run, state: State) -> None:
+    """Write all that the run needs to be resumed.
+
+    Raises:
+        ValueError: a weight is not finite; the last checkpoint stays as it is.
+    """
+    check_finite(run, state)
+    path, step = run.out / CHECKPOINT, state.progress.step
+    state.save(path, run.config)
+    if step:
+        keep_latest(path, step, run.config.training.keep_checkpoints)
+
+
+def check_finite(run: Run, state: State, loss: float | None = None) -> None:
+    """Check a loss, or all weights.
+
+    Raises:
+        ValueError: one is infinite or NaN; the message names a checkpoint from before it.
+    """
+    if loss is None and state.is_finite():
+        return
+    if loss is not None and abs(loss) < float("inf"):
+        return
+    progress, out = state.progress, run.out
+    saved, _ = read_checkpoint(out / CHECKPOINT)
+    text = (
+        f"The loss or a weight is not finite at step {progress.step:,}. Resume from the checkpoint "
+        f"of step {saved.step:,} with --resume and a lower --training.learning_rate"
     )
-    numbers = {"forward": forward, "backward": backward, "mean": mean}
-    log.write(step=progress.step, words=progress.words, **numbers)
+    if progress.best is not None and saved.step > progress.best_step:
+        # By then the loss may have been growing already, which no weight shows.
+        healthy = f"checkpoint-{progress.best_step:09d}.safetensors"
+        earlier = [path.name for path in sorted(out.glob(EARLIER)) if path.name <= healthy]
+        if earlier:
+            advice = f"copy '{earlier[-1]}' over '{CHECKPOINT}' first"
+        else:
+            advice = f"start a new run --from '{out / BEST}'"
+        text += f"; if that diverges too, {advice}, for perplexity was best at step "
+        text += f"{progress.best_step:,}"
+    raise ValueError(f"{text}.")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..pretraining.run.log import LOG, find_log, read_log
+from ..pretraining.log import LOG, find_log, read_log
 from .figure import COLOURS, MARKERS, cut_start, in_style, new_figure
 from .picture import Picture
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli import app
 from spacy_elmo.cli.init_config import MODELS
-from spacy_elmo.cli.pretrain_config import read_spacy_config
+from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.weights.find import load_bilm
 
 
@@ -25,7 +25,7 @@ def run(*arguments: object) -> tuple[int, str]:
 def test_each_is_a_config(size: str, gpu: bool, tmp_path: Path) -> None:
     out = tmp_path / "config.cfg"
     assert run(out, "--size", size, "--lang", "ko", *(["--gpu"] if gpu else []))[0] == 0
-    config = read_spacy_config(out)
+    config = read_config(out)
     assert config.model.dim == MODELS[size]["dim"]
     text = out.read_text(encoding="utf-8")
     assert "tokenize train.txt corpus/train --lang ko" in text
@@ -37,7 +37,7 @@ def test_the_default_is_the_embedded_model(tmp_path: Path) -> None:
     code, printed = run()
     assert code == 0
     (tmp_path / "config.cfg").write_text(printed, encoding="utf-8")
-    config = read_spacy_config(tmp_path / "config.cfg")
+    config = read_config(tmp_path / "config.cfg")
     model = load_bilm("en_sm")
     assert config.model == model.config
     parameters = sum(p.numel() for p in model.parameters())
@@ -49,13 +49,13 @@ def test_an_hour_of_one_core(tmp_path: Path) -> None:
     out = tmp_path / "config.cfg"
     assert run(out, "--size", "hour", "--lang", "de")[0] == 0
     assert "3.0 M parameters, 256-dimensional" in out.read_text(encoding="utf-8")
-    config = read_spacy_config(out)
+    config = read_config(out)
     settings = config.training
     n_parameters = sum(p.numel() for p in BiLM(config.model).parameters())
     assert 5.9e6 < 2 * n_parameters < 6.1e6
     assert settings.compiled_lstm
     assert run(out, "--size", "hour", "--gpu", "--force")[0] == 0
-    assert not read_spacy_config(out).training.compiled_lstm
+    assert not read_config(out).training.compiled_lstm
 
 
 def test_the_smallest_size_trains_on_a_small_text(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from spacy.vectors import Vectors
 from typer.testing import CliRunner
 
 import spacy_elmo.cli  # noqa: F401  # adds its commands to spaCy's
-from spacy_elmo.cli.vectors import read_vectors
+from spacy_elmo.pretraining.word_table import read_vectors
 from spacy_elmo.weights.find import load_bilm
 
 from ..pretraining.helpers import PROSE, config_text, make_config

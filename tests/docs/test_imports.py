@@ -26,7 +26,7 @@ ARROWS: dict[str, set[str]] = {
     "senses": {"encoding", "pipeline", "text", "lm", "weights", "bilm", "util"},
     "viz": {"senses", "pretraining", "pipeline", "lm", "weights", "bilm", "util"},
 }
-WITHOUT_SPACY = ("bilm", "lm", "pretraining")
+WITHOUT_SPACY = ("bilm", "lm")
 
 
 def imported(module: tuple[str, ...], tree: ast.AST) -> Iterator[tuple[str, ...]]:

@@ -209,7 +209,7 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         elmo = spacy.blank("en").add_pipe("elmo", config={"model": model})
         assert elmo is not None
     # The other configs, beside the rest of one.
-    base = config_text(read_config(Path("training", "pretrain.json")))
+    base = config_text(read_config(Path("training", "pretrain.cfg")))
     for number, config in enumerate(c for c in configs if "token_encoder" not in c):
         config = config.replace("more/*.jsonl.xz", "more/*.jsonl")
         path = Path(f"config-{number}.cfg")

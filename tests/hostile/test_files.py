@@ -18,9 +18,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from spacy_elmo.bilm.word_cache import WordCache
-from spacy_elmo.pretraining.config import read_config
-from spacy_elmo.pretraining.run.checkpoint import load_checkpoint, read_progress
-from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.pretraining.state import State, read_checkpoint
 from spacy_elmo.text.readers import read_paragraphs
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.weights.convert.published import write_published
@@ -29,6 +28,7 @@ from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import save_bilm, write_tensors
 
 from ..pipeline.helpers import make_nlp, write_weights
+from ..pretraining.helpers import make_config
 
 NESTED = "[" * 100_000
 
@@ -88,7 +88,7 @@ def test_a_config_with_an_integer_of_more_than_64_bits(weights: Path) -> None:
 def test_deeply_nested_json_of_a_run(tmp_path: Path) -> None:
     write_tensors({}, tmp_path / "checkpoint", {"progress": NESTED, "config": "{}"})
     with pytest.raises(ValueError, match="Cannot read the checkpoint"):
-        read_progress(tmp_path / "checkpoint")
+        read_checkpoint(tmp_path / "checkpoint")
     (tmp_path / "log.jsonl").write_text(NESTED + '\n{"step": 1}\n')
     with pytest.raises(ValueError, match="Line 1 of the log"):
         read_log(tmp_path / "log.jsonl")
@@ -161,7 +161,7 @@ def test_float8_weights(weights: Path) -> None:
 PROGRESS = {
     "step": 3, "position": {"epoch": 0, "file": 0, "sentence": 0, "batch": 0}, "words": 10,
     "seconds": 1.0, "best": None, "train_fingerprint": "", "dev_fingerprint": "", "n_steps": 9,
-    "head_first": 0, "world_size": 1, "before": None, "card": {},
+    "head_first": 0, "before": None, "card": {},
 }  # fmt: skip
 
 
@@ -177,17 +177,17 @@ def test_a_checkpoint_with_wrong_metadata(tmp_path: Path, changes: dict[str, Any
     path = tmp_path / "checkpoint.safetensors"
     write_tensors({}, path, {"progress": json.dumps(PROGRESS | changes), "config": "{}"})
     with pytest.raises(ValueError, match=r"Cannot read the checkpoint .*checkpoint\.safetensors"):
-        read_progress(path)
+        read_checkpoint(path)
 
 
 def test_a_checkpoint_without_some_of_the_optimizer(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    layer = torch.nn.Linear(2, 3)
-    adam = torch.optim.Adam(layer.parameters())
-    tensors = {f"layer.{name}": value for name, value in layer.state_dict().items()}
+    state = State(make_config(), 5)
+    state.save(path, make_config())
+    tensors = load_file(path)
     write_tensors(tensors | {"optimizer.0.step": torch.tensor(1.0)}, path)
     with pytest.raises(ValueError, match=r"checkpoint\.safetensors, optimizer\.0.*exp_avg"):
-        load_checkpoint(path, {"layer": layer}, adam, torch.device("cpu"))
+        state.load(path)
 
 
 def test_long_words_do_not_stay_in_memory() -> None:
@@ -257,20 +257,3 @@ def test_a_full_disk(weights: Path, tmp_path: Path, kind: str) -> None:
                 write_published(model, disk)
     finally:
         os.system(f"umount {disk}")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "Cannot read the JSON file"),
-        ("{}", r"no \[model\]"),
-        ('{"training": {"max_steps": 3}, "model": 3}', r"\[model\] is 3"),
-        ('{"training": 3}', r"no \[model\]"),
-        ('{"model": {}, "training": 3}', r"\[training\] is 3"),
-        ('{"model": {"dim": ' + NESTED + "}}", "Cannot read the JSON file"),
-    ],
-)
-def test_a_run_without_a_model(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "pretrain.json").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        read_config(tmp_path / "pretrain.json", resumed=tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
-from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, keep_latest
+from spacy_elmo.pretraining.state import CHECKPOINT, keep_latest
 
 from ..pipeline.helpers import write_weights
 

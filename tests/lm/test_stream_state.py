@@ -13,9 +13,9 @@ from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.lm.forward import hidden_states, losses
 from spacy_elmo.lm.stream_state import StreamState
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
+from spacy_elmo.pretraining.loss import BiLMLoss
+from spacy_elmo.pretraining.state import CHECKPOINT
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.pretraining.train_step import BiLMLoss
 from spacy_elmo.weights.find import find_weights, load_bilm
 
 from ..pretraining.helpers import (

@@ -22,7 +22,7 @@ from spacy_elmo.lm.encoded_sentences import EncodedSentences, SentenceBatch
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.train_step import Schedule
+from spacy_elmo.pretraining.schedule import Schedule
 
 ANIMALS = {"dogs": "bark", "cows": "moo", "cats": "purr", "owls": "hoot"}
 # Each sentence is as likely as the others, and only its first word is free in either direction:
@@ -82,9 +82,14 @@ def make_config(
 def config_text(config: PretrainConfig) -> str:
     """A spaCy config, to which blocks can be added."""
     data = config.to_dict()
-    blocks = ("logger", "teacher")
+    blocks = ("logger", "teacher")  # null, or a block that follows
     data["training"] = {k: v for k, v in data["training"].items() if v or k not in blocks}
     return Config({k: v for k, v in data.items() if v}).to_str() + "\n"
+
+
+def write_config(path: Path, config: PretrainConfig) -> Path:
+    path.write_text(config_text(config), encoding="utf-8")
+    return path
 
 
 def write_text(path: Path, sentences: Iterable[Sequence[str]]) -> Path:

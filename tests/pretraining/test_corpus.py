@@ -15,7 +15,7 @@ from spacy_elmo.bilm.sentence_batches import id_tensor
 from spacy_elmo.lm.encoded_sentences import SentenceBatch
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.config import CorpusSettings, TrainingSettings
-from spacy_elmo.pretraining.data.corpus import CorpusPosition, TrainingCorpus
+from spacy_elmo.pretraining.corpus import CorpusPosition, TrainingCorpus
 from spacy_elmo.text.shards import Shards
 
 from .helpers import make_block, make_vocab, prose, same_batches, write_text

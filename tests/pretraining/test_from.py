@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.cli.pretrain_config import read_spacy_config
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.pretraining.config import PretrainConfig, read_config
-from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.util.files import atomic_directory, write_json
+from spacy_elmo.util.files import atomic_directory
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import HEAD, save_bilm
 
-from .helpers import MODEL, SENTENCES, SETTINGS, make_config, prose, stop_after, write_text
-
-PROJECT = Path(__file__).parents[2] / "project" / "configs"
+from .helpers import (
+    MODEL,
+    SENTENCES,
+    SETTINGS,
+    make_config,
+    prose,
+    stop_after,
+    write_config,
+    write_text,
+)
 
 
 @pytest.fixture(scope="module")
@@ -185,30 +194,39 @@ def test_so_many_epochs(trained: Path, animals: Path, tmp_path: Path, n_epochs: 
     assert rates[-1] < 0.02  # the schedule was shortened, so it ends low
 
 
-def test_a_model_of_another_shape(trained: Path, animals: Path) -> None:
-    settings = {
-        "model": {**MODEL, "dim": 24},
-        "paths": {"train": str(animals), "dev": str(animals), "weights": str(trained)},
-    }
+def test_a_model_of_another_shape(trained: Path, animals: Path, tmp_path: Path) -> None:
+    other = make_config(animals, animals, {"model.dim": 24, "paths.weights": str(trained)})
     with pytest.raises(ValueError, match=r"\[model\] differs from the weights .*dim: 24, not 16"):
-        PretrainConfig.from_dict(settings)
-    settings["model"] = MODEL
-    assert PretrainConfig.from_dict(settings).model.dim == 16
+        pretrain(other, tmp_path / "out", quiet=True)
+    same = make_config(animals, animals, {"paths.weights": str(trained)})
+    assert pretrain(same, tmp_path / "out", quiet=True).step == 20
 
 
 def test_what_is_not_there(animals: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="gone"):
-        going_on(animals, tmp_path / "gone")
-    with pytest.raises(ValueError, match=r"no \[model\]"):
-        PretrainConfig.from_dict({})
+    gone = going_on(animals, tmp_path / "gone")
+    without = replace(gone, paths=replace(gone.paths, weights=None))
+    for config, message in [(gone, "gone"), (without, r"no \[model\]")]:
+        with pytest.raises(ValueError, match=message):
+            pretrain(config, tmp_path / "out", quiet=True)
 
 
-def test_the_config_to_adapt_with() -> None:
-    config = read_spacy_config(
-        PROJECT / "pretrain_adapt.cfg", ["--paths.train", "a", "--paths.dev", "b"]
-    )
-    assert config.model == load_bilm("en_sm").config
-    assert config.training.max_epochs == 1
+def test_what_a_run_of_before_has_written(trained: Path, animals: Path, tmp_path: Path) -> None:
+    """Of models of the long training of en_md: four files, here in half precision."""
+    start, made = tmp_path / "model-best", load_bilm(str(trained))
+    start.mkdir()
+    shape = json.loads((trained / "config.json").read_text(encoding="utf-8"))
+    (start / "config.json").write_text(json.dumps(shape), encoding="utf-8")
+    for name in ("weights", "head"):
+        tensors = load_file(trained / f"{name}.safetensors")
+        save_file({k: t.half() for k, t in tensors.items()}, start / f"{name}.safetensors")
+    words = load_head(str(trained))[1].words
+    (start / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    config = going_on(animals, start, {"training.learning_rate": 1e-9})
+    progress = pretrain(config, tmp_path / "out", quiet=True)
+    assert progress.before is not None and progress.head_first == 0
+    after = numbers(tmp_path / "out" / "model-best")
+    for name, value in made.state_dict().items():
+        torch.testing.assert_close(after[name], value, rtol=1e-3, atol=1e-4)
 
 
 def test_resumed_without_what_it_was_started_from(
@@ -223,12 +241,9 @@ def test_resumed_without_what_it_was_started_from(
     pretrain(config, out, quiet=True)
     monkeypatch.undo()
     shutil.rmtree(start)
-    data = config.to_dict()
-    del data["model"]
-    data["paths"]["weights"] = "en_sm"
-    write_json(tmp_path / "config.json", data)
-    resumed = read_config(tmp_path / "config.json", resumed=out)
-    assert resumed.model == config.model
+    changed = replace(config, paths=replace(config.paths, weights="en_sm"))
+    resumed = read_config(write_config(tmp_path / "config.cfg", changed))
+    assert resumed.model is None
     pretrain(resumed, out, resume=True, quiet=True)
     whole, parts = (numbers(tmp_path / name / "model-last") for name in ("whole", "parts"))
     assert all(torch.equal(whole[name], parts[name]) for name in whole)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretraining.run.log import Log, read_log
+from spacy_elmo.pretraining.log import Log, read_log
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:

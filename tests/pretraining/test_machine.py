@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from spacy_elmo.pretraining.run.machine import find_device, matmul_precision, stop_on_signals
+from spacy_elmo.pretraining.machine import find_device, matmul_precision, stop_on_signals
 
 
 @pytest.fixture(autouse=True)

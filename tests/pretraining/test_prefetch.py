@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.pretraining.data.corpus import TrainingCorpus, read_ahead
-from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
+from spacy_elmo.pretraining.corpus import TrainingCorpus, read_ahead
+from spacy_elmo.pretraining.state import CHECKPOINT
 from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import SENTENCES, make_config, prose, same_weights, write_text

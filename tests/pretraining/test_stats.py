@@ -5,7 +5,7 @@ import spacy
 
 from spacy_elmo.bilm.characters import CharacterIds
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.pretraining.data.stats import MARKS, CorpusStats, count_corpus
+from spacy_elmo.pretraining.stats import MARKS, CorpusStats, count_corpus
 
 
 def test_all_that_is_lost_is_counted() -> None:

@@ -1,27 +1,23 @@
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import spacy
 import torch
-from torch import nn
 from torch.nn import functional as F
 
 import spacy_elmo
 from spacy_elmo import Encoder
-from spacy_elmo.cli.pretrain_config import read_spacy_config
 from spacy_elmo.lm.encoded_sentences import SentenceBatch
-from spacy_elmo.pretraining.config import PretrainConfig, TrainingSettings
-from spacy_elmo.pretraining.data.teacher import EncodedVectors, taught, vector_size
-from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
-from spacy_elmo.pretraining.run.distributed import ProcessGroup
-from spacy_elmo.pretraining.run.prepare_run import find_reader
+from spacy_elmo.pretraining.config import read_config
+from spacy_elmo.pretraining.prepare import find_reader
+from spacy_elmo.pretraining.state import CHECKPOINT, State
+from spacy_elmo.pretraining.teacher import EncodedVectors, add_targets, vector_size
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.pretraining.train_step import TrainState, train_step
+from spacy_elmo.pretraining.train_step import train_step
 from spacy_elmo.weights.find import load_bilm
 from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import save_bilm
@@ -38,11 +34,10 @@ from .helpers import (
     write_text,
 )
 
-SIZE, WIDTH = 5, 3 * 16  # of the teacher's vectors, of the layers' concatenation
+SIZE = 5  # of the teacher's vectors
 VOCAB = make_vocab(word for words in prose() for word in words)
 BLOCK = make_block(prose(), VOCAB)
 ALL = np.arange(10)
-ONE = ProcessGroup(torch.device("cpu"))
 
 
 def teach(sentences: list[list[str]]) -> list[Any]:
@@ -57,20 +52,19 @@ def teach(sentences: list[list[str]]) -> list[Any]:
     return results
 
 
-def lesson(sentences: np.ndarray = ALL) -> SentenceBatch:
-    return taught(BLOCK.batch(sentences), BLOCK.words(sentences), teach)
+def batch_of(sentences: np.ndarray = ALL) -> SentenceBatch:
+    return add_targets(BLOCK.batch(sentences), BLOCK.words(sentences), teach)
 
 
-def make_state(seed: int = 0, **settings: Any) -> TrainState:
-    model, head = make_model(len(VOCAB), seed)
-    student = nn.Linear(WIDTH, SIZE)
-    return TrainState(model, head, TrainingSettings(dropout=0.0, **settings), ONE, student=student)
+def make_state(**settings: Any) -> State:
+    changes = {"training.dropout": 0.0, **{f"training.{k}": v for k, v in settings.items()}}
+    return State(make_config(changes=changes), len(VOCAB), teacher_size=SIZE, n_threads=1)
 
 
 def test_each_vector_is_beside_its_token() -> None:
-    batch = lesson()
-    assert batch.lessons is not None
-    vectors, tokens = batch.lessons
+    batch = batch_of()
+    assert batch.teacher_targets is not None
+    vectors, tokens = batch.teacher_targets
     n_words = sum(len(words) for words in prose() if words != ["No", "."])
     assert vectors.shape == (n_words, SIZE) and tokens.shape == (n_words,)
     targets = [VOCAB.words[i] for i in batch.targets[tokens].tolist()]
@@ -87,19 +81,19 @@ def test_shares_and_parts_learn_what_the_whole_batch_would() -> None:
         train_step(state, parts, 0.0)
         return [p.grad for p in state.parameters if p.grad is not None]
 
-    whole = gradients([lesson()])
+    whole = gradients([batch_of()])
     assert len(whole) == len(make_state().parameters)
     for cuts in ([5], [2, 3, 9]):
-        parts = gradients([lesson(part) for part in np.split(ALL, cuts)])
+        parts = gradients([batch_of(part) for part in np.split(ALL, cuts)])
         for a, b in zip(whole, parts, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
 
 
 def test_the_layers_learn_the_vectors() -> None:
     torch.manual_seed(0)
-    state, batch = make_state(teacher_weight=2.0), lesson()
-    assert batch.lessons is not None
-    vectors, tokens = batch.lessons
+    state, batch = make_state(teacher_weight=2.0), batch_of()
+    assert batch.teacher_targets is not None
+    vectors, tokens = batch.teacher_targets
 
     def similarity() -> float:
         with torch.no_grad():
@@ -121,10 +115,8 @@ def test_a_run_is_resumed_to_the_last_bit_and_its_models_know_no_teacher(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = write_text(tmp_path / "text.txt", prose())
-    block = {"@misc": "test.Teacher.v1"}
-    config = replace(
-        make_config(text, text, {"training.teacher": block}), make=lambda *named: teach
-    )
+    spacy.registry.misc("test.Teacher.v1")(lambda: teach)
+    config = make_config(text, text, {"training.teacher": {"@misc": "test.Teacher.v1"}})
     pretrain(config, tmp_path / "whole", quiet=True)
     with monkeypatch.context() as patch:
         stop_after(patch, 7)
@@ -138,8 +130,6 @@ def test_a_run_is_resumed_to_the_last_bit_and_its_models_know_no_teacher(
     assert not torch.equal(one.encode(["clock"]), two.encode(["clock"]))
     with pytest.raises(ValueError, match=r"Cannot resume, .*\[training\] teacher"):
         pretrain(alone, tmp_path / "parts", resume=True, quiet=True)
-    with pytest.raises(ValueError, match=r"\[training\.teacher\].*only spaCy can load"):
-        pretrain(make_config(text, text, {"training.teacher": block}), tmp_path / "new", quiet=True)
 
 
 @pytest.mark.parametrize("layers", ["mix", "all"])
@@ -161,7 +151,7 @@ def test_vectors_are_read_as_elmo_encode_writes_them(
     assert none is None and found is not None
     np.testing.assert_allclose(found, expected.reshape(len(expected), -1), atol=1e-3)
     config = make_config(text, text)
-    reader = find_reader(config, "train", print)
+    reader = find_reader(config, "train")
     assert vector_size(teacher, reader, 100) == (found.shape[1], 1.0)
     lengths = [len(words) for words in prose()]
     size, share = vector_size(teacher, reader, max(lengths) - 1)  # the pieces have no vectors
@@ -175,17 +165,14 @@ def test_a_config_names_one(tmp_path: Path) -> None:
     path = tmp_path / "user.cfg"
     block = '\n[training.teacher]\n@misc = "spacy-elmo.EncodedVectors.v1"\npath = "vectors.npy"\n'
     path.write_text(config_text(make_config(text, text)) + block)
-    config = read_spacy_config(path)
-    assert PretrainConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    config = read_config(path)
     with pytest.raises(ValueError, match=r"\.teacher\].* the teacher's vectors vectors\.npy"):
         pretrain(config, tmp_path / "out", quiet=True)
-    with pytest.raises(ValueError, match=r"\[training\.teacher\] must be a block with @misc"):
-        make_config(changes={"training.teacher": {"path": "x"}})
 
 
 def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     text = write_text(tmp_path / "text.txt", prose())
-    reader = find_reader(make_config(text, text), "train", print)
+    reader = find_reader(make_config(text, text), "train")
     with pytest.raises(ValueError, match="no vectors for the first 10 sentences"):
         vector_size(lambda sentences: [None for _ in sentences], reader, 100)
     for vector, message in (
@@ -196,13 +183,15 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
         (lambda n: np.full((n, 3), np.nan), "not finite"),
     ):
         with pytest.raises(ValueError, match=message):
-            taught(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss, v=vector: [v(len(s)) for s in ss])
+            add_targets(
+                BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss, v=vector: [v(len(s)) for s in ss]
+            )
     ragged = [[[1.0], [1.0, 2.0]]] * len(ALL)
     for given, name in ((None, "NoneType"), (ragged, "list"), ([["a"]] * len(ALL), "list")):
         with pytest.raises(ValueError, match=rf"array \(n_words, D\) .* it gave a {name}: "):
-            taught(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss, given=given: given)
+            add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss, given=given: given)
     with pytest.raises(ValueError, match="vectors of 9 sentences for 10"):
-        taught(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: teach(ss)[1:])
+        add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: teach(ss)[1:])
     with pytest.raises(ValueError, match=r"gave an array \(\d+,\) for"):
         vector_size(lambda sentences: [np.ones(len(s)) for s in sentences], reader, 100)
     np.save(tmp_path / "bad.npy", np.ones((3, 2)))
@@ -219,11 +208,12 @@ def test_vectors_of_another_size_than_the_first_are_named(tmp_path: Path, size: 
     """The first ones are of a sentence each, the others of a batch."""
     text = write_text(tmp_path / "text.txt", prose())
 
-    def make(*_: Any) -> Any:
+    @spacy.registry.misc("test.Sizes.v1")
+    def make() -> Any:
         return lambda ss: [np.ones((len(s), SIZE if len(ss) == 1 else size)) for s in ss]
 
-    changes = {"training.teacher": {"@misc": "test"}, "training.batch_words": 400}
-    config = replace(make_config(text, text, changes), make=make)
+    changes = {"training.teacher": {"@misc": "test.Sizes.v1"}, "training.batch_words": 400}
+    config = make_config(text, text, changes)
     with pytest.raises(ValueError, match=rf"size {size}, and of the first .* {SIZE}; it must"):
         pretrain(config, tmp_path / "out", quiet=True)
 
@@ -233,7 +223,7 @@ def test_a_teacher_may_give_tensors() -> None:
         vectors = [None if v is None else torch.from_numpy(v) for v in teach(sentences)]
         return [None if v is None else v.bfloat16().requires_grad_() for v in vectors]
 
-    lessons = taught(BLOCK.batch(ALL), BLOCK.words(ALL), give).lessons
-    expected = lesson().lessons
-    assert lessons is not None and expected is not None
-    torch.testing.assert_close(lessons[0], expected[0].float(), rtol=1e-2, atol=0)
+    targets = add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), give).teacher_targets
+    expected = batch_of().teacher_targets
+    assert targets is not None and expected is not None
+    torch.testing.assert_close(targets[0], expected[0].float(), rtol=1e-2, atol=0)

@@ -15,19 +15,15 @@ from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
-from spacy_elmo.pretraining import config as config_module
 from spacy_elmo.pretraining import train as loop
 from spacy_elmo.pretraining.config import PretrainConfig, read_config
-from spacy_elmo.pretraining.run import train_state
-from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
-from spacy_elmo.pretraining.run.distributed import ProcessGroup
-from spacy_elmo.pretraining.run.log import read_log
-from spacy_elmo.pretraining.run.prepare_run import prepare_run
+from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.pretraining.loss import BiLMLoss
+from spacy_elmo.pretraining.schedule import Schedule
+from spacy_elmo.pretraining.state import CHECKPOINT, State, read_checkpoint
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.pretraining.train_step import BiLMLoss, Schedule, train_step
-from spacy_elmo.text.shards import Shards
+from spacy_elmo.pretraining.train_step import train_step
 from spacy_elmo.weights.find import find_weights, load_bilm
-from spacy_elmo.weights.native import Weights
 
 from .helpers import (
     BEST_PERPLEXITY,
@@ -40,7 +36,7 @@ from .helpers import (
     write_text,
 )
 
-FILES = ["checkpoint.safetensors", "log.jsonl", "model-best", "model-last", "pretrain.json", "vocab.txt"]  # fmt: skip  # noqa: E501
+FILES = ["checkpoint.safetensors", "log.jsonl", "model-best", "model-last", "pretrain.cfg", "vocab.txt"]  # fmt: skip  # noqa: E501
 
 
 MIXED = {"softmax.kind": "sampled", "softmax.n_candidates": 6, "training.dropout": 0.2}
@@ -91,8 +87,8 @@ def test_what_a_run_leaves(paths: tuple[Path, Path], tmp_path: Path) -> None:
     config = small_run(paths)
     progress = pretrain(config, out, quiet=True)
     assert sorted(path.name for path in out.iterdir()) == FILES
-    assert read_config(out / "pretrain.json") == config
-    assert read_progress(out / CHECKPOINT)[0] == progress
+    assert read_config(out / "pretrain.cfg") == config
+    assert read_checkpoint(out / CHECKPOINT)[0] == progress
     assert progress.step == 20
     log = read_log(out / "log.jsonl")
     assert [entry["step"] for entry in log if "loss" in entry] == [5, 10, 15, 20]
@@ -114,7 +110,7 @@ def test_models_have_the_perplexity_that_the_log_says(
         head.bias.data[3] += next(worse, 0.0)  # nothing more at the end
         return evaluate(model, head, *arguments, **settings)
 
-    monkeypatch.setattr(train_state, "evaluate", spoil)
+    monkeypatch.setattr(loop, "evaluate", spoil)
     pretrain(small_run(paths), tmp_path / "out", quiet=True)
     results = {}
     for entry in read_log(tmp_path / "out" / "log.jsonl")[-2:]:
@@ -147,29 +143,6 @@ def test_a_vocabulary_that_is_given_is_taken(paths: tuple[Path, Path], tmp_path:
     config = small_run(paths, {"paths.vocab": str(tmp_path / "vocab.txt")})
     pretrain(config, tmp_path / "out", quiet=True)
     assert Vocabulary.read(tmp_path / "out" / "vocab.txt").words == given
-
-
-def test_a_run_has_one_number_of_threads(
-    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen, before = set(), torch.get_num_threads()
-
-    def step(*arguments: Any) -> torch.Tensor:
-        seen.add(torch.get_num_threads())
-        return train_step(*arguments)
-
-    monkeypatch.setattr(loop, "steady_threads", lambda most: 3)
-    monkeypatch.setattr(loop, "train_step", step)
-    evaluated = evaluate
-
-    def evaluate_and_see(*arguments: Any, **settings: Any) -> Any:
-        seen.add(torch.get_num_threads())
-        return evaluated(*arguments, **settings)
-
-    monkeypatch.setattr(train_state, "evaluate", evaluate_and_see)
-    pretrain(small_run(paths), tmp_path / "out", quiet=True)
-    assert seen == {3}
-    assert torch.get_num_threads() == before
 
 
 def test_runs_are_reproducible_and_the_seed_matters(
@@ -245,56 +218,53 @@ def test_a_run_killed_at_its_first_step_has_a_checkpoint(
     with pytest.raises(Killed):
         pretrain(config, out, quiet=True)
     monkeypatch.undo()
-    assert read_progress(out / CHECKPOINT)[0].step == 0
+    assert read_checkpoint(out / CHECKPOINT)[0].step == 0
     pretrain(config, out, resume=True, quiet=True)
     assert same_runs(tmp_path / "whole", out)
     assert entries_of(tmp_path / "whole") == entries_of(out)
 
 
-@pytest.mark.parametrize("left", [[], [".spacy-elmo-new-a1b2"]])
-def test_a_run_killed_before_it_has_written_anything_starts_again(
-    paths: tuple[Path, Path], tmp_path: Path, left: list[str]
-) -> None:
-    config, out, group = small_run(paths), tmp_path / "out", ProcessGroup(torch.device("cpu"))
-    out.mkdir()
-    for name in left:
-        (out / name).write_text("half")
-    run, _ = prepare_run(config, out, group, True, print)
-    assert not run.resumed
-    (out / "pretrain.json").write_text("mine")
-    for other in (out, tmp_path / "another"):
-        with pytest.raises(ValueError, match="There is no checkpoint"):
-            prepare_run(config, other, group, True, print)
-
-
 @pytest.mark.parametrize(
-    ("module", "name"), [(train_state, "write_json"), (train_state, "save_checkpoint")]
+    ("module", "name"), [(None, ""), (loop, "lock"), (loop, "write_text"), (State, "save")]
 )
-def test_a_run_killed_before_its_first_checkpoint_starts_again(
+def test_resuming_before_the_first_checkpoint_starts_from_the_beginning(
     paths: tuple[Path, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     module: Any,
     name: str,
 ) -> None:
+    """Wherever the run was killed; also in a directory that is not there yet."""
     config, out = small_run(paths), tmp_path / "out"
     pretrain(config, tmp_path / "whole", quiet=True)
-    kill(monkeypatch, module, name)
-    with pytest.raises(Killed):
-        pretrain(config, out, quiet=True)
-    monkeypatch.undo()
+    if module is not None:
+        kill(monkeypatch, module, name)
+        with pytest.raises(Killed):
+            pretrain(config, out, quiet=True)
+        monkeypatch.undo()
+        with pytest.raises(ValueError, match="already, but no checkpoint"):
+            pretrain(config, out, quiet=True)
     assert not (out / CHECKPOINT).exists()
-    with pytest.raises(ValueError, match="already, but no checkpoint"):
-        pretrain(config, out, quiet=True)
-    pretrain(config, out, resume=True)
-    assert "has no checkpoint yet: the run starts from the beginning" in capsys.readouterr().err
+    pretrain(config, out, resume=True, quiet=True)
     assert same_runs(tmp_path / "whole", out)
-    (out / CHECKPOINT).rename(out / "checkpoint-000000020.safetensors")
-    for model in ("model-best", "model-last"):
-        shutil.rmtree(out / model)
-    with pytest.raises(ValueError, match="There is no checkpoint"):  # but one that was kept
-        pretrain(config, out, resume=True, quiet=True)
+
+
+@pytest.mark.parametrize("left", ["directory", "link", "link to nowhere"])
+def test_what_a_killed_process_has_left(
+    paths: tuple[Path, Path], tmp_path: Path, left: str
+) -> None:
+    """It may be a link that somebody has put there: nothing elsewhere is made or removed."""
+    out, other = tmp_path / "out", tmp_path / "other"
+    out.mkdir(), other.mkdir()
+    (other / "letter.txt").write_text("mine")
+    place = out / ".spacy-elmo-new-x"
+    if left == "directory":
+        place.mkdir()
+    else:
+        place.symlink_to(other / "new" if left == "link to nowhere" else other)
+    assert pretrain(small_run(paths), out, resume=True, quiet=True).step == 20
+    assert contents(other) == {str(other / "letter.txt"): b"mine"}
+    assert place.is_symlink() == (left != "directory")
 
 
 def test_several_batches_a_step(paths: tuple[Path, Path], tmp_path: Path) -> None:
@@ -342,7 +312,7 @@ def test_a_finished_run_can_be_made_longer(
     longer = small_run(paths, {"training.max_steps": 30})
     assert pretrain(longer, tmp_path / "out", resume=True).step == 30
     assert "Changed since the checkpoint: [training] max_steps: 20 → 30" in capsys.readouterr().err
-    assert read_config(tmp_path / "out" / "pretrain.json") == longer
+    assert read_config(tmp_path / "out" / "pretrain.cfg") == longer
     steps = [e["step"] for e in read_log(tmp_path / "out" / "log.jsonl") if "model" in e]
     assert steps == [20, 20, 30, 30]
 
@@ -372,13 +342,37 @@ def test_a_run_that_diverges_keeps_its_last_good_state(
     config = small_run(paths, {"training.log_every": log_every, "training.checkpoint_seconds": 0})
     with pytest.raises(ValueError, match=r"not finite at step 13.*--resume.*learning_rate"):
         pretrain(config, out, quiet=True)
-    assert read_progress(out / CHECKPOINT)[0].step == 12
+    assert read_checkpoint(out / CHECKPOINT)[0].step == 12
     assert all(bool(p.isfinite().all()) for p in load_bilm(out / "model-best").parameters())
     assert not (out / "model-last").exists()
     monkeypatch.undo()
     pretrain(config, out, resume=True, quiet=True)
     pretrain(config, tmp_path / "whole", quiet=True)
     assert same_runs(out, tmp_path / "whole")
+
+
+@pytest.mark.parametrize("n_kept", [1, 6, 2])
+def test_after_a_divergence_a_checkpoint_from_before_it_is_named(
+    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_kept: int
+) -> None:
+    """The latest one may have weights that are finite, and of no use."""
+    real = State.is_finite
+    monkeypatch.setattr(State, "is_finite", lambda s: s.progress.step < 15 and real(s))
+    out, changes = tmp_path / "out", {"checkpoint_seconds": 0, "keep_checkpoints": n_kept}
+    config = small_run(paths, {f"training.{name}": value for name, value in changes.items()})
+    with pytest.raises(ValueError) as error:
+        pretrain(config, out, quiet=True)
+    said = str(error.value)
+    assert "not finite at step 15. Resume from the checkpoint of step 14 with --resume" in said
+    kept = sorted(path.name for path in out.glob("checkpoint-*"))
+    if n_kept == 6:
+        assert f"copy '{kept[1]}' over '{CHECKPOINT}' first" in said and "10" in kept[1]
+        shutil.copyfile(out / kept[1], out / CHECKPOINT)
+    else:
+        assert f"start a new run --from '{out / 'model-best'}'" in said
+    assert said.endswith("for perplexity was best at step 10.")
+    monkeypatch.undo()
+    assert pretrain(config, out, resume=True, quiet=True).step == 20
 
 
 def test_learning_rate() -> None:
@@ -418,7 +412,6 @@ def test_what_a_run_prints(
     assert re.search(
         r"M parameters, head: 0\.0 M, \d+ candidates of 20 words; cpu, 1 thread$", lines[2]
     )
-    assert any(line.startswith("step 20 of 20: loss ") for line in lines)
     assert any(line.startswith("step 10: perplexity ") for line in lines)
     table = [line.split() for line in lines[-3:]]
     assert table[0] == ["perplexity", "forward", "backward", "mean", "words", "<UNK>"]
@@ -496,11 +489,15 @@ def test_another_run_is_not_written_over(paths: tuple[Path, Path], tmp_path: Pat
         pretrain(small_run(paths), out, quiet=True)
     assert contents(out) == before
     (out / CHECKPOINT).unlink()
-    found = "model-best, model-last, vocab.txt, log.jsonl"
+    found = "vocab.txt, model-best, model-last, log.jsonl"
     with pytest.raises(ValueError, match=f"has {found} already, but no checkpoint"):
         pretrain(small_run(paths), out, quiet=True)
-    with pytest.raises(ValueError, match="There is no checkpoint"):
-        pretrain(small_run(paths), out, resume=True, quiet=True)
+    for _ in range(2):  # with models that are there, or links to them
+        with pytest.raises(ValueError, match=r"has model-best, .* already, but no checkpoint"):
+            pretrain(small_run(paths), out, resume=True, quiet=True)
+        shutil.rmtree(out / "model-best", ignore_errors=True)
+        if not (out / "model-best").is_symlink():
+            (out / "model-best").symlink_to(tmp_path / "gone")
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="is a file; give a directory"):
         pretrain(small_run(paths), tmp_path / "file", quiet=True)
@@ -511,7 +508,7 @@ def test_a_model_is_not_resumed_as_a_run(paths: tuple[Path, Path], tmp_path: Pat
     pretrain(small_run(paths), tmp_path / "out", quiet=True)
     model = tmp_path / "out" / "model-last"
     before = contents(model)
-    with pytest.raises(ValueError, match="There is no checkpoint"):
+    with pytest.raises(ValueError, match="already, but no checkpoint"):
         pretrain(small_run(paths, {"vocab.min_count": 2}), model, resume=True, quiet=True)
     assert contents(model) == before
 
@@ -613,7 +610,7 @@ def test_a_run_is_not_resumed_as_another(paths: tuple[Path, Path], tmp_path: Pat
     assert contents(out) == before
     words = Vocabulary.read(out / "vocab.txt").words
     Vocabulary(words[:-1]).write(out / "vocab.txt")
-    with pytest.raises(ValueError, match=r"checkpoint.*head: tensor '(weight|bias)' has the shape"):
+    with pytest.raises(ValueError, match=r"checkpoint.*tensor 'head.(weight|bias)' has the shape"):
         pretrain(small_run(paths), out, resume=True, quiet=True)
 
 
@@ -649,8 +646,8 @@ def test_evaluations_are_at_the_highest_precision(
         in_training.append(torch.get_float32_matmul_precision())
         return train_step(*arguments, **settings)
 
-    monkeypatch.setattr(train_state, "evaluate", note)
-    monkeypatch.setattr(train_state, "compute_warm_state", note_warm)
+    monkeypatch.setattr(loop, "evaluate", note)
+    monkeypatch.setattr(loop, "compute_warm_state", note_warm)
     monkeypatch.setattr(loop, "train_step", note_training)
     changes = {"training.matmul_precision": "medium", "training.state": state}
     changes["model.initial_state"] = "warm" if state == "carried" else "zero"
@@ -702,33 +699,10 @@ def test_a_small_vocabulary_has_fewer_candidates(
     said = capsys.readouterr().err
     line = f", {n_words // 2} candidates of {n_words} words; cpu, 1 thread\n"
     assert said.count(line) == 1
-    assert read_config(tmp_path / "out" / "pretrain.json") == config
+    assert read_config(tmp_path / "out" / "pretrain.cfg") == config
     with pytest.raises(ValueError, match=r"No word of the training text occurs .*1000"):
         pretrain(small_run(paths, {"vocab.min_count": 1000}), tmp_path / "none", quiet=True)
     (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\n")
     empty = small_run(paths, {"paths.vocab": str(tmp_path / "vocab.txt")})
     with pytest.raises(ValueError, match=r"\[paths\] vocab, .*, has no words besides <S>"):
         pretrain(empty, tmp_path / "none", quiet=True)
-
-
-def test_weights_and_texts_are_read_once(
-    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pretrain(small_run(paths), tmp_path / "start", quiet=True)
-    calls: dict[str, int] = {}
-
-    def count(module: Any, name: str, key: Callable[..., str]) -> None:
-        real = getattr(module, name)
-
-        def counted(*arguments: Any) -> Any:
-            calls[key(*arguments)] = calls.get(key(*arguments), 0) + 1
-            return real(*arguments)
-
-        monkeypatch.setattr(module, name, counted)
-
-    count(config_module, "find_weights", lambda setting: "found")
-    count(Weights, "head", lambda weights: f"head of {Path(weights.where).parent.name}")
-    count(Shards, "read", lambda shards, file: file.name)
-    changes = {"paths.weights": str(tmp_path / "start" / "model-last"), "training.max_steps": 8}
-    pretrain(small_run(paths, changes), tmp_path / "out", quiet=True)
-    assert (calls["found"], calls["head of start"], calls["dev.txt"]) == (1, 1, 1)

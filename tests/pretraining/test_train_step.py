@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,13 +10,12 @@ from torch import nn
 
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.lm.encoded_sentences import SentenceBatch
-from spacy_elmo.lm.softmax import LogUniformSampler
-from spacy_elmo.pretraining.config import TrainingSettings
-from spacy_elmo.pretraining.run.checkpoint import TrainingProgress
-from spacy_elmo.pretraining.run.distributed import ProcessGroup
-from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.distributed import ProcessGroup
+from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.pretraining.loss import BiLMLoss
+from spacy_elmo.pretraining.state import Progress, State
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.pretraining.train_step import BiLMLoss, TrainState, train_step
+from spacy_elmo.pretraining.train_step import train_step
 
 from .helpers import SENTENCES, make_block, make_config, make_model, make_vocab, prose, write_text
 
@@ -33,14 +33,25 @@ class Alone(ProcessGroup):
         return module
 
 
+def make_state(
+    group: ProcessGroup = ONE,
+    progress: Progress | None = None,
+    n_threads: int = 1,
+    sampled: bool = False,
+    **settings: Any,
+) -> State:
+    changes: dict[str, Any] = {f"training.{name}": value for name, value in settings.items()}
+    if sampled:
+        changes |= {"softmax.kind": "sampled", "softmax.n_candidates": 9}
+    return State(make_config(changes=changes), len(VOCAB), group, progress, n_threads=n_threads)
+
+
 def gradients(
     parts: list[SentenceBatch], group: ProcessGroup = ONE, mixed: bool = False, n_threads: int = 1
 ) -> tuple[float, list[torch.Tensor]]:
     """The loss, and the gradient of each parameter."""
-    model, head = make_model(len(VOCAB))
-    settings = TrainingSettings(dropout=0.0, mixed_precision=mixed, max_grad_norm=1e9)
-    sampler = LogUniformSampler(len(VOCAB), 9)
-    state = TrainState(model, head, settings, group, sampler, n_threads=n_threads)
+    changes = {"dropout": 0.0, "mixed_precision": mixed, "max_grad_norm": 1e9}
+    state = make_state(group, n_threads=n_threads, sampled=True, **changes)
     loss = train_step(state, parts, 0.0)
     assert all(p.grad is not None for p in state.parameters)
     return float(loss), [p.grad for p in state.parameters if p.grad is not None]
@@ -107,14 +118,12 @@ def test_threads_drop_out_the_same_again_but_not_as_each_other() -> None:
     parts = [block.batch(np.arange(8), (thread, 2)) for thread in range(2)]
     results = []
     for _ in range(3):
-        model, head = make_model(len(VOCAB))
-        model.dropout = 0.5
-        state = TrainState(model, head, TrainingSettings(dropout=0.5), ONE, n_threads=2)
+        state = make_state(n_threads=2, dropout=0.5)
         for _ in range(2):
             train_step(state, parts, 0.1)
         results.append([p.detach().clone() for p in state.parameters])
         (replica,) = state.modules_of_threads()[1]
-        grads = [replica.model.lstm[0].weight_hr.grad, model.lstm[0].weight_hr.grad]
+        grads = [replica.model.lstm[0].weight_hr.grad, state.model.lstm[0].weight_hr.grad]
         assert not torch.allclose(grads[0] * 2, grads[1], rtol=0.01)
     assert all(map(torch.equal, results[0], results[1]))
     assert all(map(torch.equal, results[0], results[2]))
@@ -131,10 +140,8 @@ def test_shares_hold_each_sentence_once() -> None:
 
 
 def test_the_biLM_is_frozen_while_the_head_is_trained_first() -> None:
-    model, head = make_model(len(VOCAB))
-    state = TrainState(
-        model, head, TrainingSettings(), ONE, progress=TrainingProgress(head_first=1)
-    )
+    state = make_state(progress=Progress(head_first=1))
+    model = state.model
     before = [p.clone() for p in state.parameters]
     train_step(state, [BLOCK.batch(ALL)], 0.1)
     assert all(p.grad is None for p in model.parameters())

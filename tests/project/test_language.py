@@ -15,7 +15,7 @@ import spacy
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
-from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
+from spacy_elmo.pretraining.state import CHECKPOINT
 from spacy_elmo.senses.occurrences import Context, Sense, Senses
 from spacy_elmo.text.readers import BY_RULES
 from spacy_elmo.text.shards import write_meta, write_shards

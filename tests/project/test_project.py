@@ -25,8 +25,8 @@ from weasel.cli.document import MARKER_END, MARKER_START
 from weasel.cli.document import project_document as document
 from weasel.util.config import load_project_config
 
-from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT, read_progress
-from spacy_elmo.pretraining.run.log import read_log
+from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.pretraining.state import CHECKPOINT, read_checkpoint
 from spacy_elmo.weights.find import find_weights
 
 from .sentences import write_local_folder
@@ -292,7 +292,7 @@ def test_ctrl_c_leaves_a_biLM(project: Path) -> None:
     out = project / "runs" / "en-tiny" / "pretrained"
     interrupt(project, "pretrain", out / "model-best", size="tiny", tasks="tagger")
     assert find_weights(out / "model-best").load().config.n_layers == 2
-    assert 0 < read_progress(out / CHECKPOINT)[0].step < 60
+    assert 0 < read_checkpoint(out / CHECKPOINT)[0].step < 60
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.pretraining.config import PretrainConfig
+from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.weights.convert.many_langs import ManyLangs
 from spacy_elmo.weights.find import load_bilm
 
@@ -187,4 +188,4 @@ def test_they_are_not_pretrained(converted: Path, tmp_path: Path) -> None:
     text.write_text("a cat sat on a mat .\n" * 50)
     config = {"paths": {"train": str(text), "dev": str(text), "weights": str(converted)}}
     with pytest.raises(ValueError, match="cannot be pretrained"):
-        PretrainConfig.from_dict(config)
+        pretrain(PretrainConfig.from_dict(config), tmp_path / "out", quiet=True)

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...lm.encoded_sentences import SentenceBatch
-from ...text.corpus_reader import CorpusReader
-from ...util.files import reading
-from ...util.optional_imports import import_extra
+from ..lm.encoded_sentences import SentenceBatch
+from ..text.corpus_reader import CorpusReader
+from ..util.files import reading
+from ..util.optional_imports import import_extra
 
 # From sentences, the vectors (n_words, D) of each, an array or tensor; None where there are none.
 Teacher = Callable[[list[list[str]]], Sequence[Any]]
@@ -127,23 +127,25 @@ def vector_size(teacher: Teacher, reader: CorpusReader, max_words: int) -> tuple
     Raises:
         ValueError: the first sentences of the text have none, or they are wrong.
     """
-    size = n_seen = n_taught = 0
+    size = n_seen = n_found = 0
     for words in islice(reader.sentences(), SAMPLE):
         [vectors] = arrays_of(teacher, [words[:max_words]])
         n_seen += 1
         if vectors is not None:
-            n_taught, size = n_taught + 1, vectors.shape[1]
+            n_found, size = n_found + 1, vectors.shape[1]
         if size and n_seen >= ESTIMATED:
             break
     if size:
-        return size, n_taught / n_seen
+        return size, n_found / n_seen
     raise ValueError(
         f"Config: [training.teacher] has no vectors for the first {n_seen:,} sentences of the "
         f"training text. Give those of the same sentences, with the same words."
     )
 
 
-def taught(batch: SentenceBatch, sentences: list[list[str]], teacher: Teacher) -> SentenceBatch:
+def add_targets(
+    batch: SentenceBatch, sentences: list[list[str]], teacher: Teacher
+) -> SentenceBatch:
     """A batch with the teacher's vectors of its words.
 
     Args:
@@ -162,5 +164,5 @@ def taught(batch: SentenceBatch, sentences: list[list[str]], teacher: Teacher) -
         start += len(words) + 2
     if not found:
         return batch
-    lessons = torch.from_numpy(np.concatenate(found)), torch.from_numpy(np.concatenate(indices))
-    return replace(batch, lessons=lessons)
+    vectors, tokens = (torch.from_numpy(np.concatenate(each)) for each in (found, indices))
+    return replace(batch, teacher_targets=(vectors, tokens))

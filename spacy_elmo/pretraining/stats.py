@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from unicodedata import category
 
-from ...bilm.characters import CharacterIds, is_truncated
-from ...bilm.static_vectors import RowIds
-from ...lm.vocabulary import UNK, UNKNOWN, Vocabulary
+from ..bilm.characters import CharacterIds, is_truncated
+from ..bilm.static_vectors import RowIds
+from ..lm.vocabulary import UNK, UNKNOWN, Vocabulary
 
 MAX_TYPES = 2_000_000  # distinct words that are counted: a few hundred MB
 MARKS = ".,;!?…،؛؟।。，、！？；"

@@ -1,4 +1,4 @@
-"""Configs of pretraining as spaCy reads them, their corpus readers and loggers."""
+"""What a config of pretraining names: corpus readers, loggers, code of one's own."""
 
 from __future__ import annotations
 
@@ -14,18 +14,14 @@ from spacy.tokens import Doc, DocBin
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
-from spacy_elmo.cli.pretrain_config import read_spacy_config
-from spacy_elmo.pretraining.config import CONFIG, PretrainConfig, read_config
-from spacy_elmo.pretraining.run.checkpoint import CHECKPOINT
-from spacy_elmo.pretraining.run.log import read_log
-from spacy_elmo.pretraining.run.prepare_run import find_reader
-from spacy_elmo.text.readers import Texts, blank_pipeline
+from spacy_elmo.pretraining.config import read_config
+from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.pretraining.prepare import find_reader
+from spacy_elmo.text.readers import Texts
 from spacy_elmo.text.shards import Shards
-from spacy_elmo.util.files import write_json
 from spacy_elmo.weights.find import find_weights
-from spacy_elmo.weights.layout import Card
 
-from ..pretraining.helpers import PROSE, config_text, make_config, same_weights
+from .helpers import PROSE, config_text, make_config, same_weights
 
 RECIPES = sorted((Path(__file__).parents[2] / "project" / "configs").glob("pretrain_*.cfg"))
 
@@ -59,87 +55,8 @@ def readers(train: str, dev: str, settings: str = "") -> str:
     return "\n[corpora]\n\n" + "\n".join(blocks)
 
 
-def without_spacy(path: Path) -> PretrainConfig:
-    """The config as JSON, read where there is no spaCy."""
-    write_json(path.with_suffix(".json"), read_spacy_config(path).to_dict())
-    return read_config(path.with_suffix(".json"))
-
-
 def texts(path: Path) -> str:
     return f'@readers = "spacy-elmo.Texts.v1"\npaths = {json.dumps(str(path))}\n'
-
-
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
-def test_a_recipe_as_json_without_spacy(recipe: Path, tmp_path: Path) -> None:
-    """The written config says the same, and gets the same overrides."""
-    arguments = ["--paths.train", "a b", "--training.max_steps=30000"]
-    assert run(recipe, tmp_path / "out", *arguments, "--config-only").exit_code == 0
-    config = read_spacy_config(recipe, [*arguments, "--training.seed", "7"])
-    assert config == read_config(tmp_path / "out" / CONFIG, {"training.seed": 7})
-    assert (config.paths.train, config.training.seed) == ("a b", 7)
-
-
-def test_blocks_are_written_and_read(write: Callable[..., Path], text: Path) -> None:
-    more = readers(texts(text), texts(text), 'lang = "en"\n')
-    path = write(more + '\n[training.logger]\n@loggers = "spacy.ConsoleLogger.v3"\n')
-    config = read_spacy_config(path)
-    assert config.training.logger == {"@loggers": "spacy.ConsoleLogger.v3"}
-    write_json(path.with_suffix(".json"), config.to_dict())
-    for read in (read_spacy_config, read_config):
-        assert read(path.with_suffix(".json")) == config
-
-
-def test_a_written_config_starts_a_run_and_does_not_touch_one(
-    write: Callable[..., Path], text: Path, tmp_path: Path
-) -> None:
-    path, out = write(readers(texts(text), texts(text)), training__max_steps=8), tmp_path / "out"
-    for _ in range(2):
-        result = run(path, out, "--config-only")
-        assert result.exit_code == 0, result.output
-    assert [file.name for file in out.iterdir()] == [CONFIG]
-    result = run(out / CONFIG, out)
-    assert result.exit_code == 0, result.output
-    before = (out / CONFIG).read_bytes()
-    result = run(path, out, "--config-only", "--training.seed", 5)
-    assert result.exit_code == 1
-    assert "has the checkpoint of another run" in " ".join(result.output.split())
-    assert (out / CONFIG).read_bytes() == before
-
-
-def test_variables_and_the_environment(
-    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write()
-    changed = path.read_text().replace("max_size = 50000", "max_size = ${training.max_steps}")
-    path.write_text(changed)
-    monkeypatch.setenv("SPACY_CONFIG_OVERRIDES", "--training.max_steps 77 --training.seed 5")
-    config = read_spacy_config(path, ["--training.seed", "6"])
-    assert (config.vocab.max_size, config.training.seed) == (77, 6)
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ("[corpora]\n[corpora.test]\n@readers = 'x'\n", r"unknown block \[corpora\.test\]"),
-        ("[corpora]\n[corpora.train]\npaths = 1\n", r"must be a block with @readers"),
-        ('[corpora]\n[corpora.dev]\n@readers = "nothing.v1"\n', r"corpora\.dev.*nothing\.v1"),
-        (
-            '[corpora]\n[corpora.dev]\n@readers = "spacy.JsonlCorpus.v1"\npath = "x"\n',
-            r"spacy\.JsonlCorpus\.v1.* does not read texts for pretraining",
-        ),
-        (
-            '[corpora]\n[corpora.dev]\n@readers = "spacy-elmo.Texts.v1"\npath = "x"\n',
-            r"(?s)corpora\.dev.*missing required argument: 'paths'",
-        ),
-        ("[speed]\n", r"unknown sections \['speed'\]"),
-        ("[vocab]\n", "Cannot read the config"),
-        ("[speed]\nx = ${a.b}\n", "Cannot read the config"),
-    ],
-)
-def test_wrong_configs_are_refused(write: Callable[..., Path], more: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        config = read_spacy_config(write("\n" + more))
-        find_reader(config, "dev", print)
 
 
 def test_raw_text_gives_what_its_shards_give(
@@ -168,7 +85,7 @@ def test_a_run_from_raw_text_is_resumed(
     assert run(path, tmp_path / "whole").exit_code == 0
     assert run(path, tmp_path / "parts", "--training.max_steps", 8).exit_code == 0
     # The checkpoint of a shorter schedule: the rate of the last steps was another.
-    result = run(tmp_path / "parts" / "pretrain.json", tmp_path / "parts", "--resume", "-q")
+    result = run(tmp_path / "parts" / "pretrain.cfg", tmp_path / "parts", "--resume", "-q")
     assert result.exit_code == 0, result.output
     text.write_text(PROSE)
     result = run(path, tmp_path / "parts", "--resume")
@@ -176,41 +93,18 @@ def test_a_run_from_raw_text_is_resumed(
     assert "Cannot resume: the training text is not the one" in " ".join(result.output.split())
 
 
-def test_without_spacy_readers_are_refused(write: Callable[..., Path], text: Path) -> None:
-    from spacy_elmo.pretraining.train import pretrain
-
-    config = without_spacy(write(readers(texts(text), texts(text))))
-    with pytest.raises(ValueError, match=r"\[corpora\.train\] is .*, which only spaCy can load"):
-        pretrain(config, text.parent / "out", quiet=True)
-    assert not (text.parent / "out" / CHECKPOINT).exists()
-
-
-def test_texts_of_all_forms(tmp_path: Path) -> None:
-    nlp = spacy.blank("en")
-    (tmp_path / "a.txt").write_text("One word. Two words.\n\nThree.\n")
-    (tmp_path / "b.jsonl").write_text('{"text": "Four."}\n')
-    DocBin(docs=[nlp("Five.")]).to_disk(tmp_path / "c.spacy")
-    (tmp_path / "d.csv").write_text("Six.")
-    source = Texts(str(tmp_path), "en")
-    assert [file.name for file in source.files()] == ["a.txt", "b.jsonl", "c.spacy"]
-    read = [" ".join(words) for words in source.sentences()]
-    assert read == ["One word .", "Two words .", "Three .", "Four .", "Five ."]
-    assert [f.name for f in Texts([tmp_path / "d.csv", tmp_path / "*.jsonl"], "en").files()] == [
-        "d.csv", "b.jsonl",
-    ]  # fmt: skip
-    with pytest.raises(ValueError, match=r"No texts at '.*nowhere'"):
-        Texts(tmp_path / "nowhere", "en").files()
-
-
-def test_a_tokenizer_by_name(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("나는 집에 간다. 너는?\n", encoding="utf-8")
-    source = Texts(tmp_path / "a.txt", "ko", "spacy.Tokenizer.v1")
-    assert [" ".join(words) for words in source.sentences()] == ["나는 집에 간다 .", "너는 ?"]
-    assert source.card() == {"lang": "ko", "tokenizer": "spacy.Tokenizer.v1"}
-    with pytest.raises(ValueError, match=r"nothing\.v1"):
-        list(Texts(tmp_path / "a.txt", "ko", "nothing.v1").sentences())
-    with pytest.raises(ValueError, match="E048"):
-        list(Texts(tmp_path / "a.txt", "qqq").sentences())
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ('"nothing.v1"', r"corpora\.dev.*nothing\.v1"),
+        ('"spacy.JsonlCorpus.v1"\npath = "x"', r"JsonlCorpus\.v1.* does not read texts"),
+        ('"spacy-elmo.Texts.v1"\npath = "x"', r"(?s)corpora\.dev.*missing required .*'paths'"),
+    ],
+)
+def test_readers_that_cannot_be_made(write: Callable[..., Path], block: str, message: str) -> None:
+    config = read_config(write(f"\n[corpora]\n[corpora.dev]\n@readers = {block}\n"))
+    with pytest.raises(ValueError, match=message):
+        find_reader(config, "dev")
 
 
 def test_a_registered_logger_sees_the_run(
@@ -265,28 +159,7 @@ def test_code_of_ones_own(write: Callable[..., Path], text: Path, tmp_path: Path
     assert "no such file" in run(path, tmp_path / "out", "--code", "gone.py").output.lower()
     result = run(path, tmp_path / "out", "--code", code)
     assert result.exit_code == 0, result.output
-    assert "a teacher of 100% of the sentences" in result.output
-
-
-def test_settings_that_would_be_ignored_are_refused(
-    write: Callable[..., Path], text: Path, tmp_path: Path
-) -> None:
-    from spacy_elmo.pretraining.train import pretrain
-
-    path = write(readers(texts(text), texts(text)))
-    for arguments, message in [
-        (["--paths.train", "x"], r"both \[corpora\.train\] and \[paths\] train are set"),
-        (
-            ["--paths.train.x", "3"],
-            r"^Config: 'train' of \[paths\.train\] is a setting, not a section",
-        ),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            read_spacy_config(path, arguments)
-    logger = '\n[training.logger]\n@loggers = "spacy.ConsoleLogger.v3"\n'
-    config = without_spacy(write(logger, paths__train=str(text), paths__dev=str(text)))
-    with pytest.raises(ValueError, match=r"\[training\.logger\] is .*, which only spaCy can load"):
-        pretrain(config, tmp_path / "out", quiet=True)
+    assert "A teacher of 100% of the sentences" in result.output
 
 
 def test_a_reader_that_has_changed_reads_another_text(
@@ -316,18 +189,6 @@ def test_words_of_docs_are_those_of_their_shards(
     source = texts(tmp_path / "a.spacy")
     result = run(write(readers(source, source), training__max_steps=8), tmp_path / "out")
     assert result.exit_code == 0, result.output
-
-
-def test_the_vocab_forgets_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for its first words, of which there are enough already."""
-    monkeypatch.setattr("spacy_elmo.text.split_text.KEPT_WORDS", 0)
-    (tmp_path / "a.txt").write_text("\n".join(f"word{i} other{i}" for i in range(1000)))
-    source = Texts(tmp_path / "a.txt", "en")
-    list(source.sentences())
-    n_strings = len(source.nlp.vocab.strings)
-    (tmp_path / "a.txt").write_text("\n".join(f"new{i} text{i}" for i in range(1000)))
-    assert len(list(source.sentences())) == 1000
-    assert len(source.nlp.vocab.strings) < n_strings + 100
 
 
 def test_a_logger_follows_a_resumed_run(
@@ -362,16 +223,3 @@ def test_a_logger_that_fails_leaves_nothing_behind(
     assert result.exit_code == 1
     assert "bogus" in result.output
     assert not (tmp_path / "out").exists()
-
-
-def test_the_tokenizer_of_the_weights_is_taken_for_their_language() -> None:
-    class Korean:
-        where = "somewhere"
-
-        def card(self) -> Card:
-            return Card({"lang": "ko", "tokenizer": "spacy.Tokenizer.v1"})
-
-    for lang in (None, "ko"):
-        nlp = blank_pipeline(Korean(), lang)  # type: ignore[arg-type]
-        assert [token.text for token in nlp("너는?")] == ["너는", "?"]
-    assert blank_pipeline(Korean(), "en").lang == "en"  # type: ignore[arg-type]

@@ -99,15 +99,3 @@ def keep_freed_memory() -> None:
         if hasattr(libc, "mallopt"):
             libc.mallopt(-3, 2**25)  # M_MMAP_THRESHOLD, the most that every glibc takes
             libc.mallopt(-1, 2**30)  # M_TRIM_THRESHOLD
-
-
-def peak_memory(device: torch.device) -> int | None:
-    """The most memory used so far in bytes, on the GPU or by this process; None if unknown."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_reserved(device)
-    try:
-        with open("/proc/self/status") as status:
-            lines = dict(line.split(":", 1) for line in status)
-        return int(lines["VmHWM"].split()[0]) * 1024
-    except (OSError, KeyError):
-        return None

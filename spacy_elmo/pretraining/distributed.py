@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 import signal
-import socket
 import sys
 import time
 import traceback
@@ -16,7 +14,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib import import_module
 from inspect import signature
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -24,10 +21,8 @@ from torch import distributed, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from ...util.files import write_text
 from .machine import find_device
 
-LAUNCH = "launch.json"
 # Ranks wait for each other while the first evaluates; torchrun notices those that are lost.
 TIMEOUT = timedelta(days=1)
 # After an error: the first rank has this long to report it before torchrun, seeing another rank
@@ -49,13 +44,11 @@ class ProcessGroup:
         device: where this process computes.
         rank: index of this process; rank 0 writes and prints for all.
         world_size: number of processes.
-        launchers: the torchrun agents that started them, one on each machine; () without torchrun.
     """
 
     device: torch.device
     rank: int = 0
     world_size: int = 1
-    launchers: tuple[str, ...] = ()
 
     @property
     def is_first(self) -> bool:
@@ -115,20 +108,6 @@ class ProcessGroup:
         settings: dict[str, Any] = {name: False, "gradient_as_bucket_view": True}
         return DistributedDataParallel(module, **settings)
 
-    def has_claimed(self, out: Path) -> bool:
-        """Tell if these processes, started earlier by the same torchrun, have written into a
-        directory: torchrun restarts all of them when one is lost."""
-        try:
-            return not set(self.launchers).isdisjoint(json.loads((out / LAUNCH).read_text()))
-        except (OSError, ValueError, TypeError):
-            return False
-
-    def claim(self, out: Path) -> None:
-        """Note in a directory that these processes write into it; see `has_claimed`."""
-        (out / LAUNCH).unlink(missing_ok=True)
-        if self.launchers:
-            write_text(out / LAUNCH, json.dumps(self.launchers))
-
 
 @contextmanager
 def process_group(device: str) -> Iterator[ProcessGroup]:
@@ -159,8 +138,7 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
         backend, timeout=TIMEOUT, store=store, rank=rank, world_size=world_size
     )
     try:
-        launchers = tuple(sorted(set(gather(launcher()))))
-        group = ProcessGroup(torch.device("cpu"), rank, world_size, launchers)
+        group = ProcessGroup(torch.device("cpu"), rank, world_size)
         yield replace(group, device=group.run_on_all_ranks(lambda: local_device(device)))
     except BaseException as error:
         # torchrun ends the others when this process has ended.
@@ -217,16 +195,6 @@ def gather(value: T) -> list[T]:
     values: list[Any] = [None] * distributed.get_world_size()
     distributed.all_gather_object(values, value)
     return values
-
-
-def launcher() -> str:
-    """Identifies the torchrun agent that started this process among all others, ever."""
-    parent = os.getppid()
-    try:  # its start time, for process ids are reused
-        start = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        start = ""
-    return f"{os.environ['TORCHELASTIC_RUN_ID']} {socket.gethostname()} {parent} {start}".strip()
 
 
 def is_connection_lost(error: BaseException) -> bool:

@@ -12,12 +12,12 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from ...lm.encoded_sentences import EncodedSentences, SentenceBatch, ToIds
-from ...lm.vocabulary import Vocabulary
-from ...text.corpus_reader import CorpusReader
-from ...util.settings import Settings, at_least
-from ..config import CorpusSettings, TrainingSettings
-from .teacher import Teacher, taught
+from ..lm.encoded_sentences import EncodedSentences, SentenceBatch, ToIds
+from ..lm.vocabulary import Vocabulary
+from ..text.corpus_reader import CorpusReader
+from ..util.settings import Settings, at_least
+from .config import CorpusSettings, TrainingSettings
+from .teacher import Teacher, add_targets
 
 N_AHEAD = 4  # batches that a thread makes while a GPU works
 
@@ -117,7 +117,7 @@ class TrainingCorpus:
         batch = buffer.batch(sentences, share)
         if self.teacher is None:
             return batch
-        return taught(batch, buffer.words(sentences, share), self.teacher)
+        return add_targets(batch, buffer.words(sentences, share), self.teacher)
 
 
 class Pass:

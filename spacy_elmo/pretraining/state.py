@@ -1,0 +1,244 @@
+"""The state of a run, all that its steps change; on disk it is a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import nn
+
+from ..bilm.model import BiLM
+from ..bilm.static_vectors import WordTable, WordVectors
+from ..lm.softmax import LogUniformSampler, SoftmaxHead
+from ..lm.stream_state import StreamState
+from ..util.files import atomic_file, reading
+from ..util.settings import Settings, at_least
+from ..weights.layout import Card
+from ..weights.native import check_tensors, write_tensors
+from .config import PretrainConfig
+from .corpus import CorpusPosition
+from .distributed import ProcessGroup
+from .loss import BiLMLoss
+
+CHECKPOINT, EARLIER = "checkpoint.safetensors", "checkpoint-?????????.safetensors"
+WORDS_OF_THREAD = 512  # of a batch, at least: each thread has gradients of its own
+
+
+@dataclass
+class Progress(Settings):
+    """How far a run has come: the numbers of its state.
+
+    Attributes:
+        step: optimizer steps taken; the random numbers of a step follow from it.
+        position: the next batch of the corpus.
+        words: words trained on, without boundaries.
+        seconds: time spent in training and evaluation.
+        best: lowest mean perplexity on the dev text so far; None before the first evaluation.
+        best_step: after which it was measured.
+        train_fingerprint: of the training text, to which alone ``position`` applies.
+        dev_fingerprint: of the held-out text, to which alone ``best`` applies.
+        n_steps: steps of the whole run.
+        head_first: the first steps, in which the biLM is frozen and only the head is trained.
+        before: perplexity of the dev text before the first step, if the run started from a biLM.
+        card: name, language, licence and sources of the biLM, see `weights.layout.Card`.
+    """
+
+    title = "Progress:"
+    step: int = at_least(0, 0)
+    position: CorpusPosition = field(default_factory=CorpusPosition)
+    words: int = at_least(0, 0)
+    seconds: float = 0.0
+    best: float | None = None
+    best_step: int = at_least(0, 0)
+    train_fingerprint: str = ""
+    dev_fingerprint: str = ""
+    n_steps: int = at_least(0, 0)
+    head_first: int = at_least(0, 0)
+    before: dict[str, Any] | None = None
+    card: dict[str, Any] = field(default_factory=dict)
+
+
+class State:
+    """The state of a run, at first its biLM and its head at random initialization.
+
+    Args:
+        config: all settings, with the model's shape.
+        n_words: size of the vocabulary.
+        group: the processes that train; None for this one on the CPU.
+        progress: how far the run has come.
+        table: the word vectors that the biLM reads instead of characters, or None.
+        teacher_size: of a teacher's vectors; 0 without a teacher.
+        n_threads: among which each batch is divided, if there is one process; None for as many as
+            PyTorch has, and as the batches are large enough for.
+    """
+
+    def __init__(
+        self,
+        config: PretrainConfig,
+        n_words: int,
+        group: ProcessGroup | None = None,
+        progress: Progress | None = None,
+        *,
+        table: WordTable | None = None,
+        teacher_size: int = 0,
+        n_threads: int | None = None,
+    ):
+        shape, settings = config.model, config.training
+        assert shape is not None
+        self.settings, self.progress = settings, progress or Progress()
+        self.group = group or ProcessGroup(torch.device("cpu"))
+        device = self.group.device
+        torch.manual_seed(settings.seed)
+        self.model = BiLM(shape, settings.dropout, settings.compiled_lstm).train()
+        if table is not None:
+            self.model.word_vectors.fill(table, trainable=settings.train_vectors)
+        self.head = SoftmaxHead(n_words, shape.projection_dim)
+        self.sampler: LogUniformSampler | None = None
+        self.streams: StreamState | None = None
+        self.student: nn.Linear | None = None
+        if config.softmax.kind == "sampled":
+            self.sampler = LogUniformSampler(n_words, config.softmax.n_candidates).to(device)
+        if settings.state == "carried":
+            self.streams = StreamState(shape, settings.n_streams)
+            self.model.set_warm_state(self.streams.first(1))
+        if teacher_size:
+            self.student = nn.Linear((shape.n_layers + 1) * shape.width, teacher_size)
+        extra = (self.streams, self.student, settings.teacher_weight)
+        self.loss = BiLMLoss(self.model, self.head, settings.dropout, *extra).to(device)
+        # By their names in a checkpoint. Streams have no parameters.
+        self.modules: dict[str, nn.Module] = {"bilm": self.model, "head": self.head}
+        if self.streams is not None:
+            self.modules["carried"] = self.streams
+        if self.student is not None:
+            self.modules["teacher"] = self.student
+        self.parameters = [p for module in self.modules.values() for p in module.parameters()]
+        self.optimizer = torch.optim.Adam(self.parameters, betas=(0.9, 0.99), fused=True)
+        if n_threads is None:
+            # Streams are carried in one module, and several ranks have one thread each.
+            alone = device.type == "cpu" and self.group.world_size == 1 and self.streams is None
+            most = settings.batch_words // WORDS_OF_THREAD if alone else 1
+            n_threads = max(1, min(torch.get_num_threads(), most))
+        self.n_threads = n_threads
+        self._module: nn.Module = self.loss
+        self._replicas: list[BiLMLoss] = []
+        self._trains_bilm: bool | None = None
+
+    def shares(self) -> list[tuple[int, int]]:
+        """The shares of a batch that are read here, one for each thread; see `train_step`."""
+        first, n = self.group.rank * self.n_threads, self.group.world_size * self.n_threads
+        return [(first + i, n) for i in range(self.n_threads)]
+
+    def modules_of_threads(self) -> tuple[nn.Module, list[BiLMLoss]]:
+        """The loss as a module, of which the ranks average the gradients, and a replica for each
+        further thread; with the biLM frozen in the steps in which only the head is trained."""
+        trains_bilm = self.progress.step >= self.progress.head_first
+        if trains_bilm != self._trains_bilm:
+            self._trains_bilm = trains_bilm
+            self.model.requires_grad_(trains_bilm)
+            self._module = self.group.wrap(self.loss)
+            self._replicas = [self.loss.replica() for _ in range(1, self.n_threads)]
+        return self._module, self._replicas
+
+    def is_finite(self) -> bool:
+        """Tell if no weight is infinite or NaN."""
+        return all(bool(parameter.isfinite().all()) for parameter in self.parameters)
+
+    # The checkpoint
+
+    def save(self, path: Path, config: PretrainConfig) -> None:
+        """Write a checkpoint, whole or not at all.
+
+        Args:
+            path: the file.
+            config: the run's settings, compared on resuming.
+        """
+        tensors = self._tensors()
+        for number, moments in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{number}.{key}": value for key, value in moments.items()}
+        facts = {"progress": asdict(self.progress), "config": config.to_dict()}
+        metadata = {key: json.dumps(value) for key, value in facts.items()}
+        with atomic_file(path) as temporary:
+            write_tensors(tensors, temporary, metadata)
+
+    def load(self, path: Path) -> None:
+        """Load the tensors of a checkpoint; its progress is that of `read_checkpoint`.
+
+        Raises:
+            ValueError: the checkpoint cannot be read, or its tensors have other names or shapes.
+        """
+        device = str(self.group.device)
+        with reading("the checkpoint", path), safe_open(path, "pt", device=device) as file:
+            # Copies: the file is memory-mapped, and will be replaced.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        adam = {name: tensors.pop(name) for name in [*tensors] if name.startswith("optimizer.")}
+        check_tensors(self._tensors(), tensors, f"The checkpoint {path}")
+        for name, module in self.modules.items():
+            own = {key: tensors[f"{name}.{key}"] for key in _state_to_save(module)}
+            module.load_state_dict(own, strict=False)
+        states = {}
+        for number, parameter in enumerate(self.parameters):
+            expected = {"step": torch.tensor(0.0), "exp_avg": parameter, "exp_avg_sq": parameter}
+            keys = {key: f"optimizer.{number}.{key}" for key in expected}
+            found = {key: adam[name] for key, name in keys.items() if name in adam}
+            if found:  # none for a parameter that has been frozen so far
+                check_tensors(expected, found, f"The checkpoint {path}, optimizer.{number}")
+                states[number] = found
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": states})
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        """The tensors of all modules by their names in a checkpoint."""
+        return {
+            f"{name}.{key}": tensor
+            for name, module in self.modules.items()
+            for key, tensor in _state_to_save(module).items()
+        }
+
+
+def _state_to_save(module: nn.Module) -> dict[str, torch.Tensor]:
+    """The state of a module without the buffers of word vectors: frozen ones never change."""
+    fixed = {
+        f"{path}.{name}"
+        for path, part in module.named_modules()
+        if isinstance(part, WordVectors)
+        for name, _ in part.named_buffers()
+    }
+    return {name: tensor for name, tensor in module.state_dict().items() if name not in fixed}
+
+
+def read_checkpoint(path: Path) -> tuple[Progress, PretrainConfig]:
+    """A checkpoint's progress, and its config without what the run started from.
+
+    Raises:
+        ValueError: there is no checkpoint, or it cannot be read.
+    """
+    with reading("the checkpoint", path):
+        with safe_open(path, "pt") as file:
+            facts = {key: json.loads(text) for key, text in file.metadata().items()}
+        data, config = facts["progress"], facts["config"]
+        progress = Progress(**{**data, "position": CorpusPosition(**data["position"])})
+        Card(**progress.card)
+        return progress, PretrainConfig.from_dict(config).without_start()
+
+
+def keep_latest(path: Path, step: int, number: int) -> None:
+    """Copy the checkpoint just written to a file named by its step, and delete old copies.
+
+    Args:
+        path: the checkpoint.
+        step: after which it was written.
+        number: how many copies to keep; with 1 there is only the checkpoint itself.
+    """
+    latest = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")
+    if number > 1:
+        with atomic_file(latest) as temporary:
+            shutil.copyfile(path, temporary)
+    copies = sorted(path.parent.glob(EARLIER))
+    # Those of later steps are from before the run was reset to an earlier step.
+    past = [copy for copy in copies if copy <= latest]
+    for copy in set(copies).difference(past[-number:] if number > 1 else []):
+        copy.unlink(missing_ok=True)
