@@ -118,6 +118,9 @@ class Console:
 
     Args:
         quiet: print nothing.
+
+    Attributes:
+        bar: of the steps, if they have begun.
     """
 
     def __init__(self, quiet: bool = False):
@@ -132,10 +135,3 @@ class Console:
             self.bar.write(text, file=sys.stderr)
         else:
             print(text, file=sys.stderr, flush=True)
-
-    @contextmanager
-    def steps(self, total: int, done: int) -> Iterator[ProgressBar]:
-        """The bar of the remaining steps; `done` of `total` are taken."""
-        with ProgressBar("steps", total, done, self.quiet) as self.bar:
-            yield self.bar
-        self.bar = None

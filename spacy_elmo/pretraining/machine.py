@@ -8,7 +8,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import current_thread, main_thread
 from types import FrameType
+from typing import Any
 
 import torch
 
@@ -21,6 +23,11 @@ def stop_on_signals(quiet: bool = False) -> Iterator[Callable[[], bool]]:
         quiet: print nothing on the first.
     """
     received: list[int] = []
+    previous: dict[int, Any] = {}
+
+    def restore() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
     def note(number: int, frame: FrameType | None) -> None:
         received.append(number)
@@ -28,15 +35,9 @@ def stop_on_signals(quiet: bool = False) -> Iterator[Callable[[], bool]]:
         if not quiet:  # past Python's buffers, which may be in use at this moment
             os.write(2, b"\nStopping after the current step; interrupt again to stop at once\n")
 
-    def restore() -> None:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    try:
-        previous = {number: signal.signal(number, note) for number in numbers}
-    except ValueError:  # only a main thread may set handlers
-        previous = {}
+    if current_thread() is main_thread():  # no other may set handlers
+        for number in (signal.SIGINT, signal.SIGTERM):
+            previous[number] = signal.signal(number, note)
     try:
         yield lambda: bool(received)
     finally:

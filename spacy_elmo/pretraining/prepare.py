@@ -13,7 +13,6 @@ from ..bilm.characters import CharacterIds
 from ..bilm.static_vectors import RowIds, WordTable
 from ..lm.encoded_sentences import EncodedSentences
 from ..lm.head import load_head
-from ..lm.perplexity import evaluate
 from ..lm.vocabulary import SPECIALS, Vocabulary
 from ..text.corpus_reader import CorpusReader
 from ..text.shards import Shards
@@ -24,7 +23,6 @@ from .config import CORPORA, PretrainConfig, make_block
 from .corpus import TrainingCorpus
 from .distributed import ProcessGroup
 from .log import LOG, Entries, read_log
-from .machine import matmul_precision
 from .schedule import Schedule
 from .state import CHECKPOINT, EARLIER, Progress, State, read_checkpoint
 from .stats import CorpusStats, count_corpus
@@ -35,7 +33,8 @@ BEST, LAST = "model-best", "model-last"
 # What may not change on resuming: it fixes the parameters' shapes or the order of the corpus, or is
 # of use only before the first step.
 TRAINING = "seed", "batch_words", "state", "n_streams", "train_vectors", "teacher", "head_first"
-FIXED = ("[model] ", "[corpus] ", "[vocab] ", *(f"[training] {name}:" for name in TRAINING))
+SECTIONS = "[model] ", "[corpus] ", "[vocab] ", "[paths] vocab:"
+FIXED = (*SECTIONS, *(f"[training] {name}:" for name in TRAINING))
 # A run that ends with its epochs could not tell how many steps these have.
 FIXED_BY_EPOCHS = (*FIXED, "[training] accumulate_gradient:")
 
@@ -134,11 +133,11 @@ def prepare(
         )
 
     # Where the run stands, and the words that are predicted
-    fingerprints = train.fingerprint(), dev.fingerprint()
+    fingerprints = train.fingerprint(), f"{dev.fingerprint()} {settings.eval_words}"
     log: Entries = []
     new_head = False
     if before is not None:
-        check_texts(progress, before, config, fingerprints, notify)
+        check_texts(progress, *fingerprints, notify)
         if not (out / BEST).exists():
             progress.best = None
         if schedule.has_ended(progress):
@@ -155,11 +154,12 @@ def prepare(
             # The final evaluation will be repeated.
             and not ("model" in entry and entry["step"] >= schedule.n_steps)
         ]
-        vocab = resumed_vocabulary(config, out)
+        vocab = Vocabulary.read(out / VOCAB)
     elif stats is not None:
         progress.train_fingerprint, progress.dev_fingerprint = fingerprints
         progress.card = asdict(starting_card(start, meta, notify))
         vocab, new_head = starting_vocabulary(config, start, stats, notify)
+        progress.is_adapted = start is not None and not new_head
         if start is not None and new_head:
             progress.head_first = schedule.settings.head_first
             if progress.head_first >= schedule.n_steps:
@@ -182,17 +182,12 @@ def prepare(
         notify(f"A teacher of {share:.0%} of the sentences")
     state = State(config, len(vocab), group, progress, table=table, teacher_size=teacher_size)
     corpus = TrainingCorpus(train, vocab, to_ids, config.corpus, settings, teacher)
-    with matmul_precision("highest"):
-        if is_resumed:
-            state.load(out / CHECKPOINT)
-        elif start is not None:
-            bilm = load_bilm(start).to(group.device)
-            copy_parameters(bilm, state.model)
-            if not new_head:
-                copy_parameters(load_head(start)[0], state.head)
-                if group.is_first:
-                    notify("Evaluating on the dev text before the first step …")
-                    progress.before = asdict(evaluate(bilm, state.head, held_out))
+    if is_resumed:
+        state.load(out / CHECKPOINT)
+    elif start is not None:
+        copy_parameters(load_bilm(start), state.model)
+        if not new_head:
+            copy_parameters(load_head(start)[0], state.head)
     return Run(out, config, schedule, vocab, table, corpus, held_out, log, is_resumed), state
 
 
@@ -253,20 +248,13 @@ def check_resumable(
         notify(f"Changed since the checkpoint: {line}")
 
 
-def check_texts(
-    progress: Progress,
-    before: PretrainConfig,
-    config: PretrainConfig,
-    fingerprints: tuple[str, str],
-    notify: Notify,
-) -> None:
-    """Compare the texts of a resumed run with those it was started with; another held-out text, or
+def check_texts(progress: Progress, train: str, dev: str, notify: Notify) -> None:
+    """Compare the fingerprints of the texts with those of a resumed run: another held-out text, or
     part of it, has another best model.
 
     Raises:
         ValueError: the training text has changed.
     """
-    train, dev = fingerprints
     if progress.train_fingerprint != train:
         raise ValueError(
             "Cannot resume: the training text is not the one that the run was started with. Its "
@@ -276,10 +264,6 @@ def check_texts(
     if progress.dev_fingerprint != dev:
         notify("The held-out text has changed: the best model is chosen again")
         progress.best, progress.dev_fingerprint = None, dev
-        progress.before = None  # the table would compare it with perplexities of another text
-    elif before.training.eval_words != config.training.eval_words:
-        notify("Evaluations read another part of the held-out text: the best model is chosen again")
-        progress.best = None
 
 
 def find_reader(config: PretrainConfig, name: str) -> CorpusReader:
@@ -340,22 +324,6 @@ def starting_vocabulary(
             f"times; lower it, or give more text."
         )
     return given, True
-
-
-def resumed_vocabulary(config: PretrainConfig, out: Path) -> Vocabulary:
-    """The vocabulary of a run to resume.
-
-    Raises:
-        ValueError: it cannot be read, or [paths] vocab is another one.
-    """
-    vocab = Vocabulary.read(out / VOCAB)
-    path = config.paths.vocab
-    if path is not None and Vocabulary.read(Path(path)).words != vocab.words:
-        raise ValueError(
-            f"Cannot resume: the words of [paths] vocab, '{path}', differ from those that the run "
-            f"was started with, '{out / VOCAB}'."
-        )
-    return vocab
 
 
 def starting_card(start: Weights | None, text: dict[str, str], notify: Notify) -> Card:

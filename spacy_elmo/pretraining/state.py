@@ -41,10 +41,11 @@ class Progress(Settings):
         best: lowest mean perplexity on the dev text so far; None before the first evaluation.
         best_step: after which it was measured.
         train_fingerprint: of the training text, to which alone ``position`` applies.
-        dev_fingerprint: of the held-out text, to which alone ``best`` applies.
+        dev_fingerprint: of the held-out text and its part that is read, to which alone ``best``
+            applies.
         n_steps: steps of the whole run.
         head_first: the first steps, in which the biLM is frozen and only the head is trained.
-        before: perplexity of the dev text before the first step, if the run started from a biLM.
+        is_adapted: the run starts from a biLM and its head, whose perplexity is measured first.
         card: name, language, licence and sources of the biLM, see `weights.layout.Card`.
     """
 
@@ -59,7 +60,7 @@ class Progress(Settings):
     dev_fingerprint: str = ""
     n_steps: int = at_least(0, 0)
     head_first: int = at_least(0, 0)
-    before: dict[str, Any] | None = None
+    is_adapted: bool = False
     card: dict[str, Any] = field(default_factory=dict)
 
 

@@ -87,26 +87,19 @@ def arrays_of(teacher: Teacher, sentences: list[list[str]]) -> list[np.ndarray |
     given = teacher(sentences)
     try:
         found = [vectors if vectors is None else _float_array(vectors) for vectors in given]
+        sizes = {array.shape[1:] for array in found if array is not None}
+        if len(found) != len(sentences) or len(sizes) > 1:
+            raise ValueError(f"it gave {len(found)} for {len(sentences)}, of the sizes {sizes}")
+        for words, array in zip(sentences, found, strict=True):
+            if array is not None and (array.ndim != 2 or len(array) != len(words)):
+                raise ValueError(f"it gave the shape {array.shape} for {len(words)} words")
+            if array is not None and not np.isfinite(array).all():
+                raise ValueError(f"those of {' '.join(words[:8])!r} are not finite")
     except (TypeError, ValueError) as error:
         raise ValueError(
-            "[training.teacher] must give a list with an array (n_words, D) for each sentence, "
-            f"or None; it gave a {type(given).__name__}: {error}"
+            f"[training.teacher] must give None or an array (n_words, D) of finite numbers for "
+            f"each sentence, D always the same. From this {type(given).__name__}: {error}."
         ) from error
-    if len(found) != len(sentences):
-        raise ValueError(
-            f"[training.teacher] gave the vectors of {len(found)} sentences for {len(sentences)}; "
-            f"it must give those of each, or None."
-        )
-    size = next((array.shape[1:] for array in found if array is not None), ())
-    for words, array in zip(sentences, found, strict=True):
-        if array is not None and (
-            len(size) != 1 or array.shape != (len(words), *size) or not np.isfinite(array).all()
-        ):
-            raise ValueError(
-                f"[training.teacher] gave an array {array.shape} for the {len(words)} words of "
-                f"{' '.join(words[:8])!r} …, or numbers that are not finite; it must give a vector "
-                f"of each, all of the same size."
-            )
     return found
 
 

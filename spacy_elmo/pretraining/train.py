@@ -17,6 +17,7 @@ from ..bilm.warm_state import compute_warm_state
 from ..lm.head import load_head, save_head
 from ..lm.perplexity import Perplexity, evaluate
 from ..util.files import atomic_directory, locked, write_bytes, write_text
+from ..util.progress import ProgressBar
 from ..util.threads import steady_threads, threads
 from ..weights.find import load_bilm
 from ..weights.layout import STATISTICS, VOCAB, Card
@@ -156,14 +157,12 @@ def take_steps(
         log.write(**where(progress), **numbers)
         log_step(log.last_evaluation())
 
-    if progress.step == 0 and progress.before is not None and not log.entries:
-        # Beside the evaluations to come, and so on the same part of the text.
-        is_same = not settings.eval_words
-        report("before", Perplexity(**progress.before) if is_same else measure(run, state))
+    if progress.step == 0 and progress.is_adapted and group.is_first and not log.entries:
+        report("before", measure(run, state))
     losses: list[torch.Tensor] = []  # on the device until they are logged
     shown_words, shown = progress.words, time.monotonic()
     last_checkpoint = time.monotonic()
-    with console.steps(schedule.n_steps, progress.step) as bar:
+    with ProgressBar("steps", schedule.n_steps, progress.step, console.quiet) as console.bar:
         while not schedule.has_ended(progress) and not group.sum(stopped()):
             parts = []
             for _ in range(settings.accumulate_gradient):
@@ -181,9 +180,9 @@ def take_steps(
                     check_finite(run, state, loss)
                 speed = (progress.words - shown_words) / max(time.monotonic() - shown, 1e-9)
                 shown_words, shown = progress.words, time.monotonic()
-                bar.set_postfix_str(f"loss {loss:.3f}, {speed:,.0f} words/s", refresh=False)
+                console.bar.set_postfix_str(f"loss {loss:.3f}, {speed:,.0f} words/s", refresh=False)
                 log.write(**where(progress), loss=loss, lr=rate)
-            bar.update()
+            console.bar.update()
             if not group.is_first:
                 continue  # to the next step, which waits for the first rank
             is_evaluation = progress.step % settings.eval_every == 0 or is_last
@@ -254,8 +253,6 @@ def write_results(run: Run, state: State, console: Console, log: Log) -> None:
     """Evaluate the models of a finished run on the whole held-out text, as they are on disk, and
     print a table; add statistics of the text to them, unless it has one distinct word only."""
     results: dict[str, Perplexity] = {}
-    if state.progress.before is not None:
-        results["before"] = Perplexity(**state.progress.before)
     for path in filter(Path.exists, (run.out / BEST, run.out / LAST)):
         device = state.group.device
         model, (head, _) = load_bilm(path).to(device), load_head(path)

@@ -72,46 +72,21 @@ def numbers(weights: Path) -> dict[str, torch.Tensor]:
     return load_bilm(str(weights)).state_dict()
 
 
+@pytest.mark.parametrize("eval_words", [0, 20])
 def test_it_starts_where_the_biLM_is(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], eval_words: int
 ) -> None:
+    """What is measured before the first step is comparable to the evaluations that follow."""
     text = write_text(tmp_path / "text.txt", prose() * 4)  # as it was trained on
-    config = going_on(text, trained, {"training.learning_rate": 1e-9})
-    pretrain(config, tmp_path / "out")
-    said = capsys.readouterr().err
-    log = read_log(tmp_path / "out" / "log.jsonl")
-    last_of_training = read_log(trained.parent / "log.jsonl")[-1]
-    assert log[0]["step"] == 0
-    assert log[0]["mean"] == pytest.approx(last_of_training["mean"], rel=1e-5)
-    assert said.index("Evaluating on the dev text before") < said.index("before: perplexity")
-    assert "\nbefore " in said  # and in the table at the end
-    assert (
-        load_head(str(tmp_path / "out" / "model-last"))[1].words == load_head(str(trained))[1].words
-    )
-    for name, value in numbers(trained).items():
-        assert torch.allclose(numbers(tmp_path / "out" / "model-last")[name], value, atol=1e-6)
-
-
-def test_before_is_of_the_text_that_evaluations_read(trained: Path, tmp_path: Path) -> None:
-    text = write_text(tmp_path / "text.txt", prose() * 4)
-    changes = {"training.learning_rate": 1e-9, "training.eval_words": 20}
-    progress = pretrain(going_on(text, trained, changes), tmp_path / "out", quiet=True)
+    changes = {"training.learning_rate": 1e-9, "training.eval_words": eval_words}
+    pretrain(going_on(text, trained, changes), tmp_path / "out")
+    assert "before: perplexity" in capsys.readouterr().err
     before, *steps = [e for e in read_log(tmp_path / "out" / "log.jsonl") if "mean" in e]
     assert before["step"] == 0 and before["mean"] == pytest.approx(steps[0]["mean"], rel=1e-4)
-    assert progress.before is not None  # of the whole text, for the table
-    assert before["mean"] != pytest.approx(steps[-1]["mean"], rel=1e-4)
-
-
-def test_before_is_not_of_a_held_out_text_of_before(
-    trained: Path, animals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pretrain(going_on(animals, trained), tmp_path / "out", quiet=True)
-    other = write_text(tmp_path / "other.txt", prose())
-    changes = {"paths.dev": str(other), "training.max_steps": 21}
-    progress = pretrain(going_on(animals, trained, changes), tmp_path / "out", resume=True)
-    assert progress.before is None
-    said = capsys.readouterr().err
-    assert "The held-out text has changed" in said and "\nbefore " not in said
+    same_text = before["mean"] == pytest.approx(steps[-1]["mean"], rel=1e-4)
+    assert same_text == (eval_words == 0)  # the last one is of the whole text
+    words = load_head(str(tmp_path / "out" / "model-last"))[1].words
+    assert words == load_head(str(trained))[1].words
 
 
 def test_it_adapts(trained: Path, tmp_path: Path) -> None:
@@ -161,7 +136,7 @@ def test_a_new_head_may_have_no_steps_of_its_own(
     for name, start in (("other", trained), ("none", without_head(trained, tmp_path / "start"))):
         settings["paths.vocab"] = str(tmp_path / "vocab.txt")
         progress = pretrain(going_on(animals, start, settings), tmp_path / name, quiet=True)
-        assert progress.head_first == 0 and progress.before is None
+        assert progress.head_first == 0 and not progress.is_adapted
         new, vocab = load_head(str(tmp_path / name / "model-last"))
         assert vocab.words == words
         assert not torch.allclose(new.weight, old.weight, atol=1e-3)
@@ -223,7 +198,7 @@ def test_what_a_run_of_before_has_written(trained: Path, animals: Path, tmp_path
     (start / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
     config = going_on(animals, start, {"training.learning_rate": 1e-9})
     progress = pretrain(config, tmp_path / "out", quiet=True)
-    assert progress.before is not None and progress.head_first == 0
+    assert progress.is_adapted and progress.head_first == 0
     after = numbers(tmp_path / "out" / "model-best")
     for name, value in made.state_dict().items():
         torch.testing.assert_close(after[name], value, rtol=1e-3, atol=1e-4)

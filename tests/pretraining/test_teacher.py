@@ -176,11 +176,11 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no vectors for the first 10 sentences"):
         vector_size(lambda sentences: [None for _ in sentences], reader, 100)
     for vector, message in (
-        (lambda n: np.ones((1, 3)), r"gave an array \(1, 3\) for the \d+ words of"),
-        (lambda n: np.ones(n), r"gave an array \(\d+,\) for"),
-        (lambda n: np.ones((n, 3, 2)), r"gave an array \(\d+, 3, 2\) for"),
-        (lambda n: np.ones((n, n)), "all of the same size"),
-        (lambda n: np.full((n, 3), np.nan), "not finite"),
+        (lambda n: np.ones((1, 3)), r"gave the shape \(1, 3\) for \d+ words"),
+        (lambda n: np.ones(n), r"gave the shape \(\d+,\) for"),
+        (lambda n: np.ones((n, 3, 2)), r"gave the shape \(\d+, 3, 2\) for"),
+        (lambda n: np.ones((n, n)), "D always the same"),
+        (lambda n: np.full((n, 3), np.nan), "are not finite"),
     ):
         with pytest.raises(ValueError, match=message):
             add_targets(
@@ -188,11 +188,11 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
             )
     ragged = [[[1.0], [1.0, 2.0]]] * len(ALL)
     for given, name in ((None, "NoneType"), (ragged, "list"), ([["a"]] * len(ALL), "list")):
-        with pytest.raises(ValueError, match=rf"array \(n_words, D\) .* it gave a {name}: "):
+        with pytest.raises(ValueError, match=rf"array \(n_words, D\) .* From this {name}: "):
             add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss, given=given: given)
-    with pytest.raises(ValueError, match="vectors of 9 sentences for 10"):
+    with pytest.raises(ValueError, match="gave 9 for 10"):
         add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: teach(ss)[1:])
-    with pytest.raises(ValueError, match=r"gave an array \(\d+,\) for"):
+    with pytest.raises(ValueError, match=r"gave the shape \(\d+,\) for"):
         vector_size(lambda sentences: [np.ones(len(s)) for s in sentences], reader, 100)
     np.save(tmp_path / "bad.npy", np.ones((3, 2)))
     (tmp_path / "bad.tokens.jsonl").write_text('{"id": 0, "tokens": ["a", "b"]}\n')

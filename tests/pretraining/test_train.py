@@ -604,7 +604,7 @@ def test_a_run_is_not_resumed_as_another(paths: tuple[Path, Path], tmp_path: Pat
         changes = {"model.dim": 24, "training.seed": 3}
         pretrain(small_run(paths, changes), out, resume=True, quiet=True)
     Vocabulary([*SPECIALS, "other"]).write(tmp_path / "vocab.txt")
-    with pytest.raises(ValueError, match=r"Cannot resume: the words of \[paths\] vocab"):
+    with pytest.raises(ValueError, match=r"Cannot resume, .*\[paths\] vocab: None → '"):
         config = small_run(paths, {"paths.vocab": str(tmp_path / "vocab.txt")})
         pretrain(config, out, resume=True, quiet=True)
     assert contents(out) == before
