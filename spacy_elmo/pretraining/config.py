@@ -32,7 +32,7 @@ class Paths(Settings):
     train: str | list[str] | None = None
     dev: str | list[str] | None = None
     vocab: str | None = None
-    weights: str | list[str] | None = None
+    weights: str | None = None
     vectors: str | None = None
 
 
