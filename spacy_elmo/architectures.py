@@ -1,6 +1,5 @@
 """Every registered name but the factories, a cheap constructor each."""
 
-from inspect import signature
 from typing import Any, List, Optional, Union
 
 from spacy.tokens import Doc
@@ -25,23 +24,26 @@ __all__ = [
 ]  # fmt: skip
 
 
-def takes_settings(constructor: Any) -> Any:
-    """Show spaCy the names, types and defaults of `BiLMSettings` for ``**settings``."""
-    shown, settings = signature(constructor), signature(BiLMSettings, eval_str=True)
-    own = [each for each in shown.parameters.values() if each.kind is each.KEYWORD_ONLY]
-    every = [each.replace(kind=each.KEYWORD_ONLY) for each in settings.parameters.values()]
-    constructor.__signature__ = shown.replace(parameters=[*every, *own])
-    return constructor
-
-
-@takes_settings
-def BiLM(**settings: Any) -> Model[List[Doc], List[Floats3d]]:
+def BiLM(
+    *,
+    weights: Any = "en_sm",
+    frozen: bool = True,
+    width: Optional[int] = None,
+    initial_state: str = "auto",
+    segments: str = "auto",
+    max_words: int = 400,
+    batch_words: int = 4096,
+    learn_rate_factor: float = 1.0,
+    cache_mb: int = 1024,
+    precision: str = "float32",
+    compiled: bool = False,
+    threads: Optional[int] = None,
+) -> Model[List[Doc], List[Floats3d]]:
     """``spacy-elmo.BiLM.v1``: all layers of a biLM (Peters et al. 2018), a PyTorchWrapper of thinc.
 
     Also a layer of thinc's registry, under the same name.
 
-    Args:
-        settings: see `spacy_elmo.pipeline.settings.BiLMSettings`.
+    Args: see `spacy_elmo.pipeline.settings.BiLMSettings`.
 
     Returns:
         ``List[Doc]`` to one array ``(L + 1, n_tokens, 2P)`` each, layer 0 being the token layer.
@@ -49,18 +51,30 @@ def BiLM(**settings: Any) -> Model[List[Doc], List[Floats3d]]:
     Raises:
         ValueError: a setting is out of range.
     """
-    return bilm_layer(BiLMSettings(**settings))
+    return bilm_layer(BiLMSettings(**locals()))
 
 
-@takes_settings
 def Elmo(
-    *, mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None, **settings: Any
+    *,
+    weights: Any = "en_sm",
+    frozen: bool = True,
+    width: Optional[int] = None,
+    initial_state: str = "auto",
+    segments: str = "auto",
+    max_words: int = 400,
+    batch_words: int = 4096,
+    learn_rate_factor: float = 1.0,
+    cache_mb: int = 1024,
+    precision: str = "float32",
+    compiled: bool = False,
+    threads: Optional[int] = None,
+    mix: Optional[Model[List[Floats3d], List[Floats2d]]] = None,
 ) -> Model[List[Doc], List[Floats2d]]:
     """``spacy-elmo.Elmo.v1``: a biLM and a mix of its layers (Peters et al. 2018).
 
     Args:
+        weights, …, threads: see `spacy_elmo.pipeline.settings.BiLMSettings`.
         mix: how the layers become one vector, `spacy-elmo.ScalarMix.v1`; None for its defaults.
-        settings: see `spacy_elmo.pipeline.settings.BiLMSettings`.
 
     Returns:
         ``List[Doc]`` to one array ``(n_tokens, 2P)`` each.
@@ -68,6 +82,7 @@ def Elmo(
     Raises:
         ValueError: a setting is out of range.
     """
+    settings = {name: value for name, value in locals().items() if name != "mix"}
     return elmo_model(BiLM(**settings), mix if mix is not None else ScalarMix())
 
 
