@@ -140,16 +140,22 @@ def Shards(paths: Union[str, List[str]]) -> Any:
     return shards.Shards(paths)
 
 
-def Texts(paths: Union[str, List[str]], lang: str = "en", tokenizer: Optional[str] = None) -> Any:
+def Texts(
+    paths: Union[str, List[str]],
+    lang: str = "en",
+    tokenizer: Optional[str] = None,
+    column: Optional[str] = None,
+) -> Any:
     """``spacy-elmo.Texts.v1``: raw text for pretraining, tokenized as it is read.
 
     Args:
-        paths: files of a paragraph a line (.txt), of JSON with a ``"text"`` a line (.jsonl), both
+        paths: files of a paragraph a line (.txt), of texts in a column (.jsonl, .csv, .tsv), all
             also .gz, .xz or .zst, or of Docs (.spacy); directories of them; or patterns.
         lang: code of the language whose tokenizer is used.
         tokenizer: registered name of another tokenizer, one that needs no settings, such as
             ``"spacy.Tokenizer.v1"``.
+        column: name of the column of the texts; None for ``"text"``.
     """
     from .text import readers
 
-    return readers.Texts(paths, lang, tokenizer)
+    return readers.Texts(paths, lang, tokenizer, column)

@@ -28,8 +28,8 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import IndexedSentences
 from spacy_elmo.bilm.static_vectors import WordTable
-from spacy_elmo.encoding.formats import WRITERS
-from spacy_elmo.encoding.rows import RowFiles
+from spacy_elmo.encoding import job as encoding_job
+from spacy_elmo.encoding.rows import RowFiles, make_docs
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
@@ -37,7 +37,7 @@ from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.pretraining.word_table import TABLE, read_table, write_table
-from spacy_elmo.text.readers import StoredDocs, tokenize_files
+from spacy_elmo.text.readers import tokenize_files
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.weights.convert.published import write_published
 from spacy_elmo.weights.convert.source import read_source
@@ -131,7 +131,7 @@ def make_targets(root: Path) -> dict[str, Target]:
         table = table.append_column("id", pyarrow.array(map(str, range(len(sentences)))))
         pyarrow.parquet.write_table(table, corpus / "with_ids" / "e.parquet")
     (job / "corpus.txt").write_text(TEXT)
-    interrupted = patch.dict(WRITERS, npy=lambda out, parts: sys.exit("before its end"))
+    interrupted = patch.object(encoding_job, "join", lambda *each: sys.exit("before its end"))
     with suppress(SystemExit), interrupted:
         encode(job / "corpus.txt", job / "out.npy", weights=str(own))
     return {
@@ -225,7 +225,7 @@ def read_run(text: Path, path: Path) -> torch.Tensor:
 def read_texts(nlp: Language, path: Path) -> torch.Tensor:
     shards = Shards(path)
     shards.card()
-    n = sum(len(words) for file in shards.files() for words in shards.read(file))
+    n = sum(len(words) for file in shards.files() for words in shards.sentences_in(file))
     texts = [path / "d.jsonl", path / "e.spacy"]
     return torch.tensor(float(n + sum(map(len, tokenize_files(nlp, texts, 1)))))
 
@@ -234,7 +234,7 @@ def read_corpus(nlp: Language, path: Path) -> torch.Tensor:
     n = 0
     folders = [path, *path.glob("with_ids")]
     for _, rows, _ in chain.from_iterable(RowFiles(str(f)).chunks(10) for f in folders):
-        n += len(list(rows.read(nlp.vocab)) if isinstance(rows, StoredDocs) else rows)
+        n += len(list(make_docs(nlp, rows)))
     return torch.tensor(float(n))
 
 

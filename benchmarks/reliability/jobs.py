@@ -11,7 +11,7 @@ from trials import Job
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli import app
-from spacy_elmo.encoding.formats import SUFFIXES, output_files
+from spacy_elmo.encoding.formats import output_files
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
@@ -83,12 +83,12 @@ def make_jobs(sound: Path) -> dict[str, Job]:
     def encode(out: Path, *more: str) -> None:
         elmo("encode", text, out, "-w", own, "--tokenized", "--quiet", *more)
 
-    def encoding(format: str, suffix: str) -> Job:
+    def encoding(suffix: str) -> Job:
         name = f"out{suffix}"
         return Job(
             lambda room: encode(room / name),
             lambda room: encode(room / name, "--resume"),
-            tuple(file.name for file in output_files(format, Path(name))),
+            tuple(file.name for file in output_files(Path(name))),
             resumable=True,
         )
 
@@ -111,7 +111,7 @@ def make_jobs(sound: Path) -> dict[str, Job]:
             ("weights",),
             before=lambda room: convert(room, "native", "--half"),
         ),
-        **{f"encode-{format}": encoding(format, suffix) for suffix, format in SUFFIXES.items()},
+        **{f"encode-{form}": encoding(f".{form}") for form in ("parquet", "npy", "hdf5")},
         "pretrain": Job(
             pretrain,
             lambda room: pretrain(room, *["--resume"] * (room / "run").exists()),

@@ -208,7 +208,6 @@ KINDS: dict[str, Callable[[bytes, random.Random], bytes]] = {
     ".safetensors": change_safetensors,
     ".hdf5": change_hdf5,
     ".zip": change_zip,
-    ".npz": change_zip,
     ".spacy": change_docbin,
     "model": change_msgpack,
 }

@@ -35,10 +35,9 @@ from inference import machine
 
 import spacy_elmo
 from spacy_elmo import Encoder
-from spacy_elmo.encoding.formats import WRITERS
 from spacy_elmo.encoding.job import CHUNK_TOKENS
-from spacy_elmo.encoding.rows import RowFiles
-from spacy_elmo.text.readers import read_texts
+from spacy_elmo.encoding.rows import RowFiles, make_docs
+from spacy_elmo.text.texts import texts_in
 
 SETTINGS: dict[str, Any] = {
     "level": "sentences",
@@ -56,7 +55,7 @@ def write_words(texts: list[Path], path: Path, most: int) -> int:
     """Write the first lines of some texts; the number of their words."""
     n_words = 0
     with path.open("w", encoding="utf-8") as out:
-        for line in itertools.chain.from_iterable(map(read_texts, texts)):
+        for line in itertools.chain.from_iterable(map(texts_in, texts)):
             if n_words >= most:
                 break
             n_words += len(line.split())
@@ -86,7 +85,7 @@ def watch(command: list[str], parts: Path, kill_at: float) -> Iterator[tuple[flo
     process = subprocess.Popen(command, start_new_session=True)
     while process.poll() is None:
         time.sleep(EVERY)
-        found = max(found, len(list(parts.glob("*.npz"))))
+        found = max(found, len(list(parts.glob("*.parquet"))))
         yield time.perf_counter() - start, found, memory(process.pid)
         if found >= kill_at:
             os.killpg(process.pid, signal.SIGKILL)
@@ -111,19 +110,16 @@ def stages(text: Path, room: Path) -> dict[str, float]:
         if chunk is None:
             break
         read = clock()
-        encoder.read(chunk.rows)
+        list(make_docs(encoder.nlp, chunk.rows))
         tokenized = clock()
-        block = encoder.encode(*chunk)
+        rows = encoder.encode(*chunk)
         encoded = clock()
-        block.save(room / f"{number:08d}.npz")
+        rows.save(room / f"{number:08d}.parquet")
         taken["reading"] += read - start
         taken["tokenizing"] += tokenized - read
         # `encode` tokenizes again, with all words in the vocab now: faster than it was here.
         taken["computing"] += (encoded - tokenized) - (tokenized - read)
         taken["writing"] += clock() - encoded
-    start = clock()
-    WRITERS["parquet"](room / "all.parquet", sorted(room.glob("*.npz")))
-    taken["writing"] += clock() - start
     total = sum(taken.values())
     return {name: round(100 * each / total, 1) for name, each in taken.items()}
 
@@ -200,7 +196,7 @@ def main() -> None:
             round(median(used[:quarter])),
             round(median(used[-quarter:])),
         ],
-        "GB of the file": round(file.stat().st_size / 1e9, 2),
+        "GB of the files": round(sum(f.stat().st_size for f in file.iterdir()) / 1e9, 2),
         "share of the processor time (%)": shares,
         "core-hours for a billion words": core_hours(n_words, finished, args.n_process),
     }

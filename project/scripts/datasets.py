@@ -383,9 +383,9 @@ def read_articles(path: Path) -> Iterator[str]:
         yield from read_novels(path)
         return
     if path.suffix != ".parquet":
-        from spacy_elmo.text.readers import read_texts
+        from spacy_elmo.text.texts import texts_in
 
-        yield from read_texts(path)
+        yield from texts_in(path)
         return
     from spacy_elmo.util.optional_imports import import_extra
 

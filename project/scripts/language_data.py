@@ -36,6 +36,7 @@ from wasabi import msg
 from spacy_elmo.cli.options import report_errors
 from spacy_elmo.text import readers
 from spacy_elmo.text.split_text import split_text
+from spacy_elmo.text.texts import paragraphs_in
 from spacy_elmo.util.files import reading
 
 SAMPLE = 5_000  # paragraphs whose facts are read
@@ -78,7 +79,7 @@ def main(
                 f"lines that have text, each a paragraph, every {HELD_OUT}th is held out."
             )
         msg.good(f"text: {n_words:,} words {split}")
-    sample = islice(readers.read_paragraphs(run / "text" / "train.txt"), SAMPLE)
+    sample = islice(paragraphs_in(run / "text" / "train.txt"), SAMPLE)
     facts = read_facts(split_text(nlp, sample))
     for line in remarks(facts, lang, tokenizer):
         msg.info(line)
@@ -113,7 +114,7 @@ def read_own_text(files: str, split: str) -> Iterator[str]:
     for path in paths:
         if not path.is_file():
             raise ValueError(f"There is no text file {path.resolve()} (--vars.text).")
-    every = itertools.chain.from_iterable(map(readers.read_paragraphs, paths))
+    every = itertools.chain.from_iterable(map(paragraphs_in, paths))
     for i, paragraph in enumerate(each for each in every if each.strip()):
         if (i % HELD_OUT == HELD_OUT - 1) == (split == "dev"):
             yield paragraph

@@ -5,8 +5,13 @@ Every ``spacy`` command imports it: what is heavy is imported inside the command
 
 from __future__ import annotations
 
+import os
+import sys
+from typing import Any
+
 import typer
 from spacy.cli import app as spacy_app
+from typer.core import TyperGroup
 
 from .add import add_cli
 from .convert import convert_cli
@@ -25,8 +30,26 @@ from .tokenize import tokenize_cli
 # For the settings of a config, as in `spacy train`.
 OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
 
+
+
+class Commands(TyperGroup):
+    """Ends in one line where the standard output is full, or a pipe that was closed."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
+        except OSError as error:  # others are reported by the commands
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's end
+            print(f"Cannot write the output: {error.strerror}", file=sys.stderr)
+            raise typer.Exit(1) from None
+
+
 app = typer.Typer(
     name="elmo",
+    cls=Commands,
     help="Commands for ELMo, contextual vectors from a bidirectional language model.",
     no_args_is_help=True,
 )

@@ -66,12 +66,12 @@ def _own_text(text: str | None, file: Path | None) -> str | None:
     Raises:
         ValueError: it is given twice, is empty, or cannot be read.
     """
-    from ..text.readers import read_paragraphs
+    from ..text.texts import paragraphs_in
 
     if file is not None:
         if text is not None:
             raise ValueError("Give --text or --file, not both.")
-        text = "\n".join(read_paragraphs(file))
+        text = "\n".join(paragraphs_in(file))
     if text is not None and not text.strip():
         raise ValueError("The text is empty; give a sentence or more.")
     if text is not None and len(text) > MAX_CHARACTERS:

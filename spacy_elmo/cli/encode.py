@@ -11,12 +11,11 @@ from . import options
 
 
 def encode_cli(
-    corpus: Annotated[str, typer.Argument(help='File, directory or pattern. Rows are the lines of a .txt file, the "text" of each line of a .jsonl file (either also .gz, .xz or .zst), the Docs of a .spacy file, the sentences of a .conllu file or of shards, or the "text" or "tokens" of a .parquet file', metavar="CORPUS")],
-    out: Annotated[Path, typer.Argument(help="File to write", metavar="OUT")],
+    corpus: Annotated[str, typer.Argument(help="File, directory or pattern. Rows are the lines of a .txt file, the texts of .jsonl, .csv and .tsv files (each also .gz, .xz or .zst) and of .parquet files, the Docs of a .spacy file, and the sentences of a .conllu file or of shards", metavar="CORPUS")],
+    out: Annotated[Path, typer.Argument(help="What to write: a directory of Parquet files, .parquet, or a file .npy, .hdf5 or .h5", metavar="OUT")],
     weights: options.BiLMName = "en_sm",
     pipeline: Annotated[str | None, typer.Option("--pipeline", "-p", help="Name or directory of a spaCy pipeline with an elmo component, to use instead of --weights. The components before it run too, for example to split sentences")] = None,
     component: Annotated[str | None, typer.Option("--component", help="Component of the pipeline whose mix is used: an elmo component (default: the last one), or one that listens to it, such as the tagger; of two mixes one, such as tagger.elmo or tagger.output_elmo")] = None,
-    format: Annotated[str | None, typer.Option("--format", "-f", help="parquet, hdf5, npy or docbin (default: by the suffix of OUT, .parquet, .hdf5, .h5, .npy or .spacy)")] = None,
     layers: Annotated[str, typer.Option("--layers", help="mix (of all layers, as in doc.tensor), top or all")] = "mix",
     level: Annotated[str, typer.Option("--level", help="tokens, sentences or documents: what a vector belongs to. The last two are means of the words")] = "tokens",
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or float16")] = "float32",
@@ -24,25 +23,26 @@ def encode_cli(
     compiled: options.Compiled = False,
     lang: options.TokenizerLang = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces. Shards that `elmo tokenize` has written are recognized without it")] = False,
-    n_process: Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes; each computes on one core")] = 1,
+    column: options.Column = None,
+    n_process: options.Processes = 1,
     resume: Annotated[bool, typer.Option("--resume", "-r", help="Continue an interrupted job. Without one, start from the beginning")] = False,
-    ray: Annotated[str | None, typer.Option("--ray", help="Run on the Ray cluster at this address, with --n-process actors; 'local' starts one on this machine. OUT is then a directory of Parquet files, on storage that all machines share", metavar="ADDRESS")] = None,
+    force: Annotated[bool, typer.Option("--force", "-F", help="Encode again what an earlier job has written to OUT")] = False,
+    ray: Annotated[str | None, typer.Option("--ray", help="Run --n-process calls at a time on the Ray cluster at this address; 'local' starts one on this machine. OUT is on storage that all machines share", metavar="ADDRESS")] = None,
     gpu_id: options.GpuId = -1,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:  # fmt: skip
     """
-    Write the vectors of a corpus to a file.
+    Write the vectors of a corpus.
 
     There is one row for each line, sentence or Doc of the corpus, in its order, empty ones too.
-    parquet has the columns id, tokens and vectors, with one vector for each of the tokens. hdf5 has
-    a dataset for each row, named 0, 1, …, as other ELMo tools write and read it. npy is one array
-    of all vectors, with the start of each row in a second file and its tokens in a third. docbin
-    has Docs with ._.elmo.
+    .parquet has the columns id, tokens and vectors, with one vector for each of the tokens. .hdf5
+    has a dataset for each row, named 0, 1, …, as other ELMo tools write and read it. .npy is one
+    array of all vectors, with the start of each row in a second file and its tokens in a third.
 
-    Finished parts are kept in OUT.parts until all are joined, so a job that was killed loses little
-    and --resume repeats or skips no row. OUT.json describes the vectors. The result does not depend
-    on --n-process.
+    Finished parts are in OUT.parts until all are there, so a job that was killed loses little and
+    --resume repeats or skips no row. OUT.json describes the vectors. The result does not depend on
+    --n-process.
     """
     from ..encoding.job import encode
 
@@ -55,9 +55,9 @@ def encode_cli(
             require_gpu(gpu_id)
         summary = encode(
             corpus, out,
-            weights=weights, pipeline=pipeline, component=component, format=format, layers=layers,
-            level=level, dtype=dtype, precision=precision, compiled=compiled, lang=lang,
-            tokenized=tokenized, n_process=n_process, resume=resume, ray=ray, quiet=quiet,
+            weights=weights, pipeline=pipeline, component=component, layers=layers, level=level,
+            dtype=dtype, precision=precision, compiled=compiled, lang=lang, tokenized=tokenized,
+            column=column, n_process=n_process, resume=resume, force=force, ray=ray, quiet=quiet,
         )  # fmt: skip
     text = f"{summary.n_vectors:,} vectors in {summary.n_rows:,} rows"
     data = {"output": str(out), "rows": summary.n_rows, "vectors": summary.n_vectors}

@@ -21,12 +21,14 @@ GpuId = Annotated[int, typer.Option("--gpu-id", "-g", help="GPU ID or -1 for CPU
 Code = Annotated[Path | None, typer.Option("--code", "-c", help="Python file with code of your own (registered functions) to be imported")]
 Precision = Annotated[str, typer.Option("--precision", help="float32, bfloat16: faster on some CPUs, with small rounding errors, or auto: bfloat16 on these")]
 Compiled = Annotated[bool, typer.Option("--compiled", help="Compute the LSTM layers with a kernel that is compiled for this CPU at its first use (needs the extra [compile] and AVX-512; without them a warning, and the usual operators)")]
+Column = Annotated[str | None, typer.Option("--column", help="Column of CSV, TSV and Parquet, or key of JSONL, that has the texts (default: text; of Parquet tokens, lists of words, if there are any)")]
+Processes = Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes, at most one for each processor; each computes on one core")]
 Json = Annotated[bool, typer.Option("--json", "-j", help="Output JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no messages")]
 
 # Of `neighbors`, `senses` and `plot-mix`
 Word = Annotated[str, typer.Argument(help="A word that is a single token; upper and lower case are the same", metavar="WORD")]
-CorpusIn = Annotated[str, typer.Option("--in", "-i", help="File, directory or pattern of a corpus: .txt, .jsonl (either also .gz, .xz or .zst), .spacy, .conllu, .parquet, or shards", metavar="CORPUS")]
+CorpusIn = Annotated[str, typer.Option("--in", "-i", help="File, directory or pattern of a corpus: .txt, .jsonl, .csv, .tsv (each also .gz, .xz or .zst), .spacy, .conllu, .parquet, or shards", metavar="CORPUS")]
 TokenizedText = Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces")]
 MostContexts = Annotated[int, typer.Option("--max-contexts", min=3, help="Stop reading the corpus after as many contexts")]
 NumberOfSenses = Annotated[int | None, typer.Option("--senses", "-s", min=1, help="Number of groups (default: the one with the best silhouette, at most 8)")]

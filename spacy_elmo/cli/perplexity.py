@@ -20,6 +20,7 @@ def perplexity_cli(
     weights: Annotated[str, typer.Argument(help="Name, directory or zip of a biLM with a language-model head", metavar="NAME")],
     text: Annotated[Path, typer.Argument(help="Raw text, a file or directory, in any format of `elmo tokenize`, or its output", metavar="TEXT")],
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="TEXT has one sentence per line, words separated by spaces")] = False,
+    column: options.Column = None,
     vocab: Annotated[Path | None, typer.Option("--vocab", help="File of words, one per line, to restrict the vocabulary of the head to. All other words count as <UNK>, with the sum of their probabilities. To compare heads with different vocabularies, give the words that both have", dir_okay=False)] = None,
     lang: options.TokenizerLang = None,
     precision: options.Precision = "float32",
@@ -54,7 +55,7 @@ def perplexity_cli(
             known = [word for word in read_words(vocab) if word]
             head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
         model = found.load().set_precision(precision, compiled)
-        sentences = options.count_words(read_text(found, text, tokenized, lang), quiet)
+        sentences = options.count_words(read_text(found, text, tokenized, lang, column), quiet)
         block = EncodedSentences(sentences, words, None, model.token_encoder.to_ids)
         if not len(block.lengths):
             raise ValueError(f"There are no words in the text '{text}'.")
@@ -87,13 +88,14 @@ def perplexity_cli(
 
 
 def read_text(
-    weights: Weights, text: Path, tokenized: bool, lang: str | None
+    weights: Weights, text: Path, tokenized: bool, lang: str | None, column: str | None
 ) -> Iterator[list[str]]:
     """The sentences of a text, raw or tokenized."""
-    from ..text.readers import FORMATS, TEXT_SUFFIXES, blank_pipeline, tokenize_files
+    from ..text.readers import blank_pipeline, tokenize_files
     from ..text.shards import META, Shards, find_files, is_shard
+    from ..text.texts import FORMATS, TEXT_SUFFIXES
 
     if tokenized or (text / META).is_file() or is_shard(text):
         return Shards(text).sentences()
     files = find_files(text, TEXT_SUFFIXES, "texts", FORMATS) if text.is_dir() else [text]
-    return tokenize_files(blank_pipeline(weights, lang), files, n_process=1)
+    return tokenize_files(blank_pipeline(weights, lang), files, n_process=1, column=column)

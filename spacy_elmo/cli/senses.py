@@ -19,6 +19,7 @@ def neighbors_cli(
     weights: options.BiLMName = "en_sm",
     lang: options.TokenizerLang = None,
     tokenized: options.TokenizedText = False,
+    column: options.Column = None,
     most_contexts: options.MostContexts = MOST_ITEMS,
     n_senses: options.NumberOfSenses = None,
     precision: options.Precision = "float32",
@@ -39,7 +40,7 @@ def neighbors_cli(
 
     with options.report_errors(f"Cannot find contexts of '{word}'", as_json=as_json):
         found = find_senses(
-            word, corpus, weights=weights, lang=lang, tokenized=tokenized,
+            word, corpus, weights=weights, lang=lang, tokenized=tokenized, column=column,
             most_contexts=most_contexts, n_senses=n_senses, precision=precision,
             compiled=compiled, quiet=quiet,
         )  # fmt: skip
@@ -63,6 +64,7 @@ def senses_cli(
     weights: options.BiLMName = "en_sm",
     lang: options.TokenizerLang = None,
     tokenized: options.TokenizedText = False,
+    column: options.Column = None,
     most_contexts: options.MostContexts = MOST_ITEMS,
     n_senses: options.NumberOfSenses = None,
     precision: options.Precision = "float32",
@@ -85,7 +87,7 @@ def senses_cli(
     with options.report_errors(f"Cannot draw the senses of '{word}'", as_json=as_json):
         check_output(output)
         found = find_senses(
-            word, corpus, weights=weights, lang=lang, tokenized=tokenized,
+            word, corpus, weights=weights, lang=lang, tokenized=tokenized, column=column,
             most_contexts=most_contexts, n_senses=n_senses, precision=precision,
             compiled=compiled, quiet=quiet,
         )  # fmt: skip

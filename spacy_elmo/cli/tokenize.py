@@ -7,16 +7,26 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, Quiet, TextLang, count_words, print_result, report_errors
+from .options import (
+    Column,
+    Json,
+    Processes,
+    Quiet,
+    TextLang,
+    count_words,
+    print_result,
+    report_errors,
+)
 
 
 def tokenize_cli(
-    paths: Annotated[list[Path], typer.Argument(help='Texts, then the directory to write. A text is a .txt file with one paragraph per line, a .jsonl file with a "text" per line (either also .gz, .xz or .zst), or a .spacy file of Docs', metavar="TEXT... OUT")],
+    paths: Annotated[list[Path], typer.Argument(help='Texts, then the directory to write. A text is a .txt file with one paragraph per line, a .jsonl, .csv or .tsv file (each also .gz, .xz or .zst), or a .spacy file of Docs', metavar="TEXT... OUT")],
     lang: TextLang = "en",
     tokenizer: Annotated[str | None, typer.Option("--tokenizer", "-t", help="Registered tokenizer (default: the tokenizer of the language). spacy.Tokenizer.v1 is spaCy's rule-based one, for languages whose own tokenizer needs another package")] = None,
     compression: Annotated[str, typer.Option("--compression", "-c", help="Compression of the shards: gz, xz, zst or none")] = "gz",
     words_per_shard: Annotated[int, typer.Option("--words-per-shard", "-w", min=1, help="Number of words per shard")] = 1_000_000,
-    n_process: Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes")] = 1,
+    column: Column = None,
+    n_process: Processes = 1,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
@@ -42,7 +52,8 @@ def tokenize_cli(
                 raise ValueError(f"There is no text file '{text}'.")
         if out.is_file() or (out.is_dir() and any(out.iterdir())):
             raise ValueError(f"The output '{out}' must be a directory, new or empty.")
-        sentences = count_words(tokenize_files(blank(lang, tokenizer), texts, n_process), quiet)
+        found = tokenize_files(blank(lang, tokenizer), texts, n_process, column)
+        sentences = count_words(found, quiet)
         with atomic_directory(out) as directory:
             n_sentences, n_words = write_shards(sentences, directory, compression, words_per_shard)
             if not n_words:

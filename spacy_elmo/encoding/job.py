@@ -1,10 +1,11 @@
-"""Encodes a corpus in parts, in one process or several, and joins them: a killed job can resume."""
+"""Encodes a corpus in parts, which a killed job resumes from, in several processes or on Ray."""
 
 from __future__ import annotations
 
-import json
+import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import lru_cache
 from itertools import starmap
@@ -12,15 +13,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..about import __version__
-from ..util.files import read_json, write_json
+from ..text.docbin import StoredDoc
+from ..text.split_text import memory_zone
+from ..util.files import locked, read_json, write_json
 from ..util.progress import ProgressBar
 from ..util.workers import map_in_processes
-from .block import Block
+from .encoded_rows import EncodedRows, count
 from .encoder import Encoder
-from .formats import WRITERS, check_format, output_files
+from .formats import PARQUET, WRITERS, check_suffix, output_files
+from .on_ray import map_on_ray
 from .rows import Chunk, RowFiles
 
 CHUNK_TOKENS = 16384  # of a part
+PARTS, LOCK = "part-*.parquet", ".lock"  # in the directory of parts
 
 
 class Summary(NamedTuple):
@@ -39,33 +44,32 @@ def encode(
     corpus: str | Path,
     out: str | Path,
     *,
-    weights: str | Sequence[str] = "en_sm",
+    weights: str | Path = "en_sm",
     pipeline: str | Path | None = None,
-    format: str | None = None,
     tokenized: bool = False,
+    column: str | None = None,
     n_process: int = 1,
-    resume: bool = False,
     ray: str | None = None,
+    resume: bool = False,
+    force: bool = False,
     quiet: bool = True,
     **settings: Any,
 ) -> Summary:
-    """Write the vectors of a corpus to a file, one row for each line or Doc, in order.
+    """Write the vectors of a corpus, one row for each line, sentence or Doc, in order.
 
     Each process computes on one thread. The result is the same to the last bit, whatever the number
-    of processes, and however often the job was killed and resumed. While it runs, finished parts
-    are in a directory beside the file (``OUT.parts``); a description with all settings stays
-    (``OUT.json``).
+    of processes, and however often the job was killed and resumed: finished parts are in
+    ``OUT.parts``, which becomes OUT when all of them are there, or is removed when they are joined.
+    ``OUT.json`` describes the job.
 
     Args:
-        corpus, tokenized: see `RowFiles`.
-        out: the file to write. With ``ray`` a directory, on storage that all machines share.
-        weights, pipeline, settings: see `Encoder`, all of whose settings but ``docs`` can be given.
-        format: ``"parquet"``, ``"hdf5"``, ``"npy"`` or ``"docbin"``; None for what the suffix of
-            the file says.
-        n_process: number of processes.
+        corpus, tokenized, column: see `RowFiles`.
+        out: ``….parquet``, a directory of Parquet files, or ``….npy``, ``….hdf5`` or ``….h5``.
+        weights, pipeline, settings: see `Encoder`, all of whose settings can be given.
+        n_process: number of processes, or of calls at a time on Ray.
+        ray: address of a Ray cluster whose machines share the storage; ``"local"`` starts one here.
         resume: continue a job that was interrupted, if there is one.
-        ray: address of a Ray cluster to run on, with ``n_process`` actors; ``"local"`` starts one
-            on this machine.
+        force: encode again what an earlier job has written.
         quiet: show no progress.
 
     Raises:
@@ -73,103 +77,116 @@ def encode(
             library are missing, or there is something else at ``out``.
     """
     out = Path(out)
-    format = check_format(format, out, default=None if ray is None else "parquet")  # a directory
-    encoder = Encoder(
-        str(weights),
-        pipeline if pipeline is None else str(pipeline),
-        docs=format == "docbin",
-        **settings,
-    )
-    read = RowFiles(str(corpus), tokenized)
-    read.id_type()  # an error here is clearer than one later
-    if ray is not None:
-        from .on_ray import encode_on_ray
-
-        if format != "parquet" or resume:
+    check_suffix(out)
+    encoder = Encoder(str(weights), pipeline if pipeline is None else str(pipeline), **settings)
+    files = RowFiles(str(corpus), tokenized, column)
+    files.id_type()  # an error here is clearer than one later
+    description, parts = Path(f"{out}.json"), Path(f"{out}.parts")
+    for path in (*output_files(out), description, parts):
+        if files.includes(path):
             raise ValueError(
-                "On Ray only --format parquet is written, and Ray itself retries what fails: drop "
-                "--resume and other formats."
+                f"'{path}' would be a part of the corpus '{corpus}', which it is written from. "
+                f"Choose a name elsewhere."
             )
-        return Summary(*encode_on_ray(read, out, encoder, ray, n_process))
-    files, description, parts = output_files(format, out), Path(f"{out}.json"), Path(f"{out}.parts")
-    refuse_corpus(read, files)
-    found = ", ".join(f"'{path}'" for path in (*files, description, parts) if path.exists())
-    if found and not (resume and description.exists()):
-        raise ValueError(
-            f"Already there: {found}. Give --resume to continue the interrupted job that "
-            f"'{description}' describes, or remove them to start again."
-        )
     job = {
         **asdict(encoder),
-        "format": format,
         "tokenized": tokenized,
-        "corpus": read.fingerprint(),
+        "column": column,
+        "corpus": files.fingerprint(),
         "checksum": encoder.checksum(),
         "version": __version__,
     }
-    state = read_description(description, job)
-    if "n_rows" not in state or not all(map(Path.exists, files)):
-        description.parent.mkdir(parents=True, exist_ok=True)
+    with own_directory(parts, out):
+        if finished := find_job(out, description, job, resume, force):
+            return finished
         write_json(description, {"settings": job})  # before any part: no part is without it
-        parts.mkdir(exist_ok=True)
         try:
-            summary = encode_parts(read, parts, encoder, n_process, quiet)
+            summary = encode_parts(files, parts, encoder, n_process, ray, quiet)
         except BaseException:
-            if not any(parts.glob("*.npz")):  # nothing to resume
-                shutil.rmtree(parts)
+            if not any(parts.glob(PARTS)):  # nothing to resume
                 description.unlink()
             raise
-        WRITERS[format](out, sorted(parts.glob("*.npz")))
-        state = summary._asdict()
-        write_json(description, {"settings": job, **state})
-    shutil.rmtree(parts, ignore_errors=True)
-    return Summary(state["n_rows"], state["n_vectors"])
+        write_json(description, {"settings": job, **summary._asdict()})
+        join(parts, out, encoder, summary)
+    return summary
 
 
-def refuse_corpus(corpus: RowFiles, paths: Sequence[Path]) -> None:
-    """Raise a ValueError if a file to write is one of the corpus."""
-    files = {file.resolve() for file in corpus.files()}
-    for path in paths:
-        if path.resolve() in files:
-            raise ValueError(f"'{path}' is a file of the corpus. Choose another name to write to.")
+@contextmanager
+def own_directory(path: Path, out: Path) -> Iterator[None]:
+    """A directory that no other job has; made if it is missing, and removed if it stays empty."""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / LOCK).touch()
+    with locked(path / LOCK, wait=False) as is_locked:
+        if is_locked is False:
+            raise ValueError(f"Another process is writing '{out}'. Wait until it has ended.")
+        try:
+            yield
+        finally:
+            if not any(path.glob(PARTS)):
+                shutil.rmtree(path, ignore_errors=True)
 
 
-def read_description(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Read what an earlier process has noted, empty if there was none.
+def find_job(
+    out: Path, description: Path, job: dict[str, Any], resume: bool, force: bool
+) -> Summary | None:
+    """What an earlier job has written at a path; it is removed if the new one is forced.
+
+    Returns:
+        The size of its result; None if there is something left to do.
 
     Raises:
-        ValueError: it is damaged, or had other settings.
+        ValueError: it is not to be replaced, or not by a job with these settings.
     """
-    if not path.exists():
-        return {}
-    state, now = read_json(path), json.loads(json.dumps(settings))
-    before = state.get("settings")
-    if before != now:
-        before = before if isinstance(before, dict) else {}
-        differing = [name for name in now if before.get(name) != now[name]]
+    parts = Path(f"{out}.parts")
+    found = [path for path in (*output_files(out), description) if path.exists()]
+    left = [*parts.glob(PARTS)]
+    state = read_json(description) if description.exists() else {}
+    before, is_finished = state.get("settings"), out.exists() and "n_rows" in state
+    if (found or left) and (not isinstance(before, dict) or out.exists() > is_finished):
+        names = ", ".join(f"'{path}'" for path in (*found, *[parts] * bool(left)))
+        raise ValueError(
+            f"Already there: {names}, which is not the result of a job that '{description}' "
+            f"describes. Choose another name to write to."
+        )
+    if force:
+        for path in (*found, *left):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if force or not isinstance(before, dict):
+        return None
+    if not resume:
+        how = "is finished" if is_finished else "was interrupted: continue it with --resume"
+        raise ValueError(f"The job of '{out}' {how}. Use --force to encode it again.")
+    if differing := [name for name in job if before.get(name) != job[name]]:
         changes = ", ".join(f"{name} = {before.get(name)!r}" for name in differing)
         raise ValueError(
-            f"Cannot resume: the job described in '{path}' has {changes}. Give it the same "
-            f"settings, corpus and weights, or remove it and what else the job has written."
+            f"Cannot resume: the job described in '{description}' has {changes}. Give it the same "
+            f"settings, corpus and weights, or --force to encode it again."
         )
-    return state
+    return Summary(state["n_rows"], state["n_vectors"]) if is_finished else None
 
 
 def encode_parts(
-    corpus: RowFiles, directory: Path, encoder: Encoder, n_process: int, quiet: bool
+    files: RowFiles,
+    directory: Path,
+    encoder: Encoder,
+    n_process: int,
+    ray: str | None,
+    quiet: bool,
 ) -> Summary:
     """Encode the parts that are not in a directory yet; the size of all of them."""
-    sizes = [measure(Block.load(path, with_vectors=False)) for path in directory.glob("*.npz")]
+    sizes = [Summary(*count(path)) for path in directory.glob(PARTS)]
     tasks = (
         (encoder, chunk, path)
-        for number, chunk in enumerate(corpus.chunks(CHUNK_TOKENS))
-        if not (path := directory / f"{number:08d}.npz").exists()
+        for number, chunk in enumerate(files.chunks(CHUNK_TOKENS))
+        if not (path := directory / f"part-{number:08d}.parquet").exists()
     )
-    loaded.cache_clear()  # of an earlier job, whose weights may have changed on the disk since
-    loaded(encoder)
     found: Iterator[Summary] = starmap(encode_part, tasks)
-    if n_process > 1:
+    if ray is not None:
+        found = map_on_ray(encode_part, tasks, ray, n_process)
+    elif n_process > 1:
         found = map_in_processes(encode_part, tasks, n_process)
+    keep.cache_clear()  # an earlier job, whose weights may have changed on the disk since
+    keep(encoder)
     done = sum(size.n_vectors for size in sizes)
     with ProgressBar(encoder.level, done=done, quiet=quiet) as progress:
         for size in found:
@@ -178,22 +195,35 @@ def encode_parts(
     return Summary(*map(sum, zip(*sizes, strict=True)))
 
 
-def measure(block: Block) -> Summary:
-    """The size of a part."""
-    return Summary(len(block.ids), sum(map(len, block.tokens)))
-
-
 def encode_part(encoder: Encoder, chunk: Chunk, path: Path) -> Summary:
-    """Encode a chunk and write it, whole or not at all."""
-    block = loaded(encoder).encode(*chunk)
-    block.save(path)
-    return measure(block)
+    """Encode a chunk and write it, whole or not at all; the same to the last bit, whatever this
+    process has encoded before."""
+    encoder = keep(encoder)
+    encoder.elmo.bilm.model.word_cache.clear()
+    texts = [row.text if isinstance(row, StoredDoc) else row for row in chunk.rows]
+    with memory_zone(encoder.nlp, texts):
+        encoded = encoder.encode(*chunk)
+    encoded.save(path)
+    return Summary(len(encoded.ids), len(encoded.vectors))
 
 
 @lru_cache(maxsize=1)
-def loaded(encoder: Encoder) -> Encoder:
+def keep(encoder: Encoder) -> Encoder:
     """The first encoder with these settings: others, as they come out of a queue, are not loaded.
 
     A forked process has it from its parent, whose memory it shares.
     """
     return encoder
+
+
+def join(parts: Path, out: Path, encoder: Encoder, size: Summary) -> None:
+    """Make the result of all parts."""
+    if out.suffix == PARQUET:
+        for other in set(parts.iterdir()) - set(parts.glob(PARTS)):
+            shutil.rmtree(other) if other.is_dir() else other.unlink()
+        os.replace(parts, out)
+        return
+    encoded = (EncodedRows.load(path, encoder.shape) for path in sorted(parts.glob(PARTS)))
+    shape = size.n_vectors, *encoder.shape
+    WRITERS[out.suffix](out, encoded, shape, encoder.dtype, size.n_rows)
+    shutil.rmtree(parts)

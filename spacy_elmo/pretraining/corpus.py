@@ -134,7 +134,7 @@ class Pass:
         self._sentences = (
             (f, s, words)
             for f in range(file, len(files))
-            for s, words in enumerate(reader.read(files[f]))
+            for s, words in enumerate(reader.sentences_in(files[f]))
             if f > file or s >= sentence
         )
         self._advance()

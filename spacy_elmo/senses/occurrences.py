@@ -16,7 +16,7 @@ from thinc.api import to_numpy
 from ..encoding.encoder import Encoder
 from ..encoding.rows import Row, RowFiles, make_docs, make_sentence
 from ..pipeline.similarity import compared_rows, occurrence_vector, unit
-from ..text.readers import StoredDocs
+from ..text.docbin import StoredDoc
 from ..text.segments import chunks, sentence_bounds
 from ..util.progress import ProgressBar
 from .clusters import MOST_ITEMS, center, divide
@@ -117,6 +117,7 @@ def find_senses(
     weights: str = "en_sm",
     lang: str | None = None,
     tokenized: bool = False,
+    column: str | None = None,
     most_contexts: int = MOST_ITEMS,
     n_senses: int | None = None,
     precision: str = "float32",
@@ -131,6 +132,7 @@ def find_senses(
         weights: name, directory or zip of a biLM.
         lang: language of the text, if not that of the weights.
         tokenized: text files have words separated by spaces, one sentence per line.
+        column: of the texts in JSONL, CSV, TSV and Parquet.
         most_contexts: end the search after as many.
         n_senses: number of groups; None: chosen by the silhouette, see `clusters.divide`.
         precision, compiled: see `BiLM.set_precision`.
@@ -143,7 +145,7 @@ def find_senses(
     """
     encoder = Encoder(weights, lang=lang, precision=precision, compiled=compiled)
     nlp, encoder.elmo.store = encoder.nlp, ["layers"]
-    rows = RowFiles(corpus, tokenized)
+    rows = RowFiles(corpus, tokenized, column)
     tokens = word.split()
     if not rows.has_words():
         tokens = [token.text for token in nlp.make_doc(word.strip())]
@@ -190,14 +192,13 @@ def contexts(nlp: Language, corpus: RowFiles, word: str, bar: ProgressBar) -> It
 
 
 def read_docs(
-    nlp: Language, ids: Sequence[Any], rows: Sequence[Row] | StoredDocs, word: str
+    nlp: Language, ids: Sequence[Any], rows: Sequence[Row], word: str
 ) -> Iterator[tuple[Any, Doc]]:
     """Docs of the rows that may contain a word; those without it are not tokenized."""
-    if not isinstance(rows, StoredDocs):
-        texts = (row if isinstance(row, str) else " ".join(row) for row in rows)
-        has_word = [word in text.lower() for text in texts]
-        ids, rows = list(compress(ids, has_word)), list(compress(rows, has_word))
-    return zip(ids, make_docs(nlp, rows), strict=True)
+    texts = (row.text if isinstance(row, StoredDoc) else row for row in rows)
+    has_word = [word in (t if isinstance(t, str) else " ".join(t)).lower() for t in texts]
+    chosen = make_docs(nlp, list(compress(rows, has_word)))
+    return zip(compress(ids, has_word), chosen, strict=True)
 
 
 def split_sentences(doc: Doc) -> Iterator[Doc]:

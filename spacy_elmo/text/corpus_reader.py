@@ -24,7 +24,7 @@ class CorpusReader(ABC):
         """
 
     @abstractmethod
-    def read(self, file: Path) -> Iterator[list[str]]:
+    def sentences_in(self, file: Path) -> Iterator[list[str]]:
         """The sentences of one file, as lists of words; none is empty.
 
         Raises:
@@ -45,4 +45,4 @@ class CorpusReader(ABC):
 
     def sentences(self) -> Iterator[list[str]]:
         """Yield the sentences of all files."""
-        return (words for file in self.files() for words in self.read(file))
+        return (words for file in self.files() for words in self.sentences_in(file))

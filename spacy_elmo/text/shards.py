@@ -28,12 +28,15 @@ SUFFIXES = {"gz": ".txt.gz", "xz": ".txt.xz", "zst": ".txt.zst", "none": ".txt"}
 def open_text(path: Path, mode: str = "rt") -> IO[str]:
     """Open UTF-8 text for reading (``"rt"``) or writing (``"wt"``), compressed by its suffix.
 
+    Lines that are read end in LF, CR LF, or in CR alone.
+
     Raises:
         ValueError: .zst needs a library that is not installed.
     """
     packers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
     packer = _import_zstd(path).open if path.suffix == ".zst" else packers.get(path.suffix, open)
-    file: IO[str] = packer(path, mode, encoding="utf-8", newline="\n")
+    newline = None if mode == "rt" else "\n"
+    file: IO[str] = packer(path, mode, encoding="utf-8", newline=newline)
     return file
 
 
@@ -98,14 +101,14 @@ class Shards(CorpusReader):
         )
         files = find_files(self.paths, tuple(SUFFIXES.values()), "shards", wanted)
         for file in files:
-            if has_suffix(file, (*NO_TEXT, *JSONL, ".json")):
+            if form(file) in (*NO_TEXT, *JSONL, ".json", ".csv", ".tsv"):
                 raise ValueError(
                     f"'{file}' is not tokenized text, a sentence per line with spaces between "
                     f"words: its format is another one."
                 )
         return files
 
-    def read(self, file: Path) -> Iterator[list[str]]:
+    def sentences_in(self, file: Path) -> Iterator[list[str]]:
         return filter(None, map(str.split, read_lines(file)))
 
     def card(self) -> dict[str, str]:
@@ -117,9 +120,10 @@ class Shards(CorpusReader):
         return dict(sorted(set.intersection(*facts)))
 
 
-def has_suffix(file: Path, suffixes: Iterable[str]) -> bool:
-    """Tell if a file has one of some suffixes, perhaps before that of its compression."""
-    return not {suffix.lower() for suffix in file.suffixes}.isdisjoint(suffixes)
+def form(file: Path) -> str:
+    """The suffix of a file, before that of its compression, in lower case."""
+    is_packed = file.suffix.lower() in COMPRESSIONS
+    return (file.with_suffix("") if is_packed else file).suffix.lower()
 
 
 def is_shard(file: Path) -> bool:

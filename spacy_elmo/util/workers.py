@@ -25,12 +25,13 @@ def map_in_processes(
     Args:
         function: defined at the top level of a module.
         tasks: the arguments of each call; a few at a time are read, so there may be any number.
-        n_process: how many processes.
+        n_process: how many processes, at most one for each processor.
 
     Raises:
         ValueError: a process was killed.
     """
     queue: deque[Future[T]] = deque()
+    n_process = min(n_process, os.cpu_count() or 1)
     with ProcessPoolExecutor(n_process, initializer=_start_worker) as pool:
         try:
             for task in tasks:

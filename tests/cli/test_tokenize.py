@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import lzma
@@ -102,7 +103,7 @@ def test_several_processes_write_the_same(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readers, "ZONE_SIZE", 2)  # paragraphs of a chunk
-    assert run(text, tmp_path / "out", "--n-process", "2").exit_code == 0
+    assert run(text, tmp_path / "out", "--n-process", "9999").exit_code == 0  # as many as there are
     assert read_all(tmp_path / "out") == expected(TEXT)
 
 
@@ -170,9 +171,23 @@ def test_json(text: Path, tmp_path: Path, ending: str) -> None:
     assert read_all(tmp_path / "out") == expected(TEXT)
 
 
+def test_tables(text: Path, tmp_path: Path) -> None:
+    """As what they hold, not as prose."""
+    with open(tmp_path / "a.tsv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file, "excel-tab").writerows([["id", "story"], [1, TEXT]])
+    assert run(tmp_path / "a.tsv", tmp_path / "out", "--column", "story").exit_code == 0
+    assert read_all(tmp_path / "out") == expected(TEXT)
+    result = run(tmp_path / "a.tsv", tmp_path / "other")
+    assert result.exit_code == 1 and "--column" in result.output
+    # Lines that end in CR alone are paragraphs, too.
+    text.write_text(TEXT.replace("\n", "\r"), encoding="utf-8", newline="")
+    assert run(text, tmp_path / "cr").exit_code == 0
+    assert read_all(tmp_path / "cr") == expected(TEXT)
+
+
 def test_json_without_a_text(tmp_path: Path) -> None:
     path = tmp_path / "text.jsonl"
-    for line in ('{"tokens": []}', "{", "[]", '{"text": 3}'):
+    for line in ('{"tokens": []}', "{", "[]", '{"text": 3}', '{"text": NaN}'):
         path.write_text(f'{{"text": "A word."}}\n{line}\n')
         result = run(path, tmp_path / "out")
         assert result.exit_code == 1

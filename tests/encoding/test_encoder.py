@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import os
 import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +16,11 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
-import spacy_elmo
 from spacy_elmo import Encoder
-from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.kernel import lstm as kernel
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.static_vectors import WordTable, pack_words
 from spacy_elmo.weights.native import save_bilm
 
 from ..pipeline.helpers import (
@@ -105,21 +106,12 @@ def test_the_checksum_changes_with_what_is_computed(tmp_path: Path) -> None:
     assert found[::2] == found[1::2] and len(set(found)) == 5
 
 
-def test_the_checksum_changes_with_word_vectors(tmp_path: Path) -> None:
-    found = []
-    for changed in (0, 1):
-        vectors = np.ones((2, 8), dtype="float32")
-        vectors[1, 1] = changed
-        table = WordTable(["a", "b"], np.arange(2), vectors)
-        torch.manual_seed(0)
-        settings = {"projection_dim": 8, "dim": 16, "n_layers": 2, **table.sizes()}
-        model = BiLM(BiLMConfig.from_dict({**settings, "token_encoder": "vectors"}))
-        model.word_vectors.table = torch.from_numpy(vectors)
-        model.word_vectors.rows = torch.arange(2, dtype=torch.int32)
-        model.word_vectors.words = pack_words(table.words)
-        save_bilm(model, tmp_path, CARD)
-        found += [checksum_of(weights=str(tmp_path)) for _ in range(2)]
-    assert found[0] == found[1] != found[2] == found[3]
+def test_the_checksum_of_another_process(trained: Path) -> None:
+    """The sentencizer's bytes have another order in each."""
+    code = f"from spacy_elmo import Encoder; print(Encoder(pipeline={str(trained)!r}).checksum())"
+    environments = [{**os.environ, "PYTHONHASHSEED": str(seed)} for seed in range(2)]
+    found = [subprocess.check_output([sys.executable, "-c", code], env=e) for e in environments]
+    assert found[0] == found[1]
 
 
 def test_a_trained_pipeline(trained: Path) -> None:
@@ -136,7 +128,6 @@ def test_a_trained_pipeline(trained: Path) -> None:
     tagger = Encoder(pipeline=str(trained), component="tagger")
     assert max_difference(tagger(texts), expected) <= TOLERANCE
     assert max_difference(tagger(texts), encoder(texts)) > 0.01
-    assert tagger.checksum() != encoder.checksum()
     for component in ("sentencizer", "parser"):
         with pytest.raises(ValueError, match=f"no component '{component}'"):
             Encoder(pipeline=str(trained), component=component)(texts)
@@ -170,15 +161,44 @@ def test_too_large_for_half_precision(weights: str, tmp_path: Path) -> None:
         Encoder(pipeline=str(tmp_path), dtype="float16")(["A bank"])
 
 
-def test_a_text_alone_is_refused(weights: str) -> None:
-    with pytest.raises(ValueError, match=r"Give a list of texts, .* found the text 'a b'"):
-        Encoder(weights)("a b")
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        ("a b", r"Give a list of texts, .* found the text 'a b'"),
+        (["a b", math.nan], r"found nan\. .*fillna\(''\)"),
+        ([b"x"], r"Give texts, or lists of words that are not empty; found b'x'"),
+        ([["a", None]], r"found \['a', None\]"),
+        ([["a", ""]], r"found \['a', ''\]"),
+        ([["a", b"b"]], r"found \['a', b'b'\]"),
+        ([3], "found 3"),
+    ],
+)
+def test_rows_that_are_no_texts(weights: str, rows: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Encoder(weights)(rows)
 
 
-def test_a_number_is_refused(weights: str) -> None:
-    """Which pandas has for a text that is missing."""
-    with pytest.raises(ValueError, match=r"found the number nan\. .*fillna\(''\)"):
-        Encoder(weights)(["a b", float("nan")])
+def test_strings_of_numpy(weights: str) -> None:
+    encoder = Encoder(weights)
+    [expected] = encoder(["a b"])
+    for rows in (np.array(["a b"]), [np.str_("a b")], [np.array(["a", "b"])], [("a", "b")]):
+        assert np.array_equal(encoder(rows)[0], expected)
+
+
+def test_threads_share_an_encoder(weights: str) -> None:
+    """Also of a pipeline with components before it, and for long words."""
+    encoder = Encoder(weights)
+    texts = [f"word{i} of {'long' * 40}{i}. More" for i in range(24)]
+    expected = [Encoder(weights)([text])[0] for text in texts]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda text: encoder([text])[0], texts))
+    finally:
+        sys.setswitchinterval(before)
+    assert max_difference(found, expected) <= TOLERANCE
+    assert encoder.nlp.pipe_names == ["elmo"]
 
 
 def test_a_null_is_an_empty_text(weights: str) -> None:
@@ -216,9 +236,7 @@ def test_words_are_one_sentence(weights: str) -> None:
 def test_nothing_is_left_of_rows_before(weights: str) -> None:
     fresh, used = Encoder(weights), Encoder(weights)
     used(["Other words, some of these: the bank raised."])
-    for a, b in zip(fresh(TEXTS), used(TEXTS), strict=True):
-        assert np.array_equal(a, b)
-    assert len(used.nlp.vocab.strings) < len(TEXTS) + len(spacy.blank("en").vocab.strings) + 500
+    assert max_difference(used(TEXTS), fresh(TEXTS)) <= TOLERANCE
 
 
 def test_pickled_as_its_settings(weights: str) -> None:
@@ -232,39 +250,6 @@ def test_pickled_as_its_settings(weights: str) -> None:
     assert vectors[0].dtype == np.float16
 
 
-def test_docs(weights: str) -> None:
-    nlp = make_nlp(weights, store=["layers"])
-    docs = list(nlp.pipe(TEXTS))
-    block = Encoder(weights, docs=True, dtype="float16").encode(range(len(TEXTS)), TEXTS)
-    read = list(DocBin().from_bytes(block.docs).get_docs(nlp.vocab))
-    assert [doc.text for doc in read] == TEXTS
-    difference = max_difference([d._.elmo for d in read], [d._.elmo for d in docs])
-    assert 0 < difference < 0.01
-    block = Encoder(weights, docs=True, layers="all").encode(range(len(TEXTS)), TEXTS)
-    read = list(DocBin().from_bytes(block.docs).get_docs(nlp.vocab))
-    ours, theirs = [d._.elmo_layers for d in read], [d._.elmo_layers for d in docs]
-    assert max_difference(ours, theirs) <= TOLERANCE
-
-
-def test_nothing_of_another_bilm_stays_on_docs(weights: str, tmp_path: Path) -> None:
-    other = str(write_weights(tmp_path / "other", seed=7))
-    nlp, path = make_nlp(weights, store=["layers"]), tmp_path / "docs.spacy"
-    DocBin(docs=[nlp("A bank")], store_user_data=True).to_disk(path)
-
-    def encoded(layers: str) -> Doc:
-        spacy_elmo.encode(path, tmp_path / f"{layers}.spacy", weights=other, layers=layers)
-        return next(DocBin().from_disk(tmp_path / f"{layers}.spacy").get_docs(nlp.vocab))
-
-    every, top = encoded("all"), encoded("top")
-    with pytest.raises(ValueError, match="no ELMo vectors"):
-        _ = every._.elmo
-    with pytest.raises(ValueError, match="no ELMo layers"):
-        _ = top._.elmo_layers
-    again = make_nlp(other)(nlp("A bank"))
-    with pytest.raises(ValueError, match="no ELMo layers"):
-        _ = again._.elmo_layers
-
-
 @pytest.mark.parametrize(
     "settings, message",
     [
@@ -274,7 +259,6 @@ def test_nothing_of_another_bilm_stays_on_docs(weights: str, tmp_path: Path) -> 
         ({"component": "elmo"}, "give --pipeline"),
         ({"pipeline": "p", "lang": "en"}, "drop --lang"),
         ({"pipeline": "p", "weights": "elmo_small"}, "drop --weights"),
-        ({"docs": True, "level": "documents"}, "choose another format"),
     ],
 )
 def test_settings_that_do_not_fit(settings: dict[str, Any], message: str) -> None:

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -20,7 +21,6 @@ from typer.testing import CliRunner
 import spacy_elmo
 from spacy_elmo.cli import app
 from spacy_elmo.encoding import job, rows
-from spacy_elmo.encoding.block import Block
 
 from ..pipeline.helpers import write_weights
 
@@ -41,6 +41,8 @@ def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def content(out: Path) -> list[bytes]:
     """Of all files of a finished job."""
     assert not Path(f"{out}.parts").exists()
+    if out.is_dir():
+        return [file.read_bytes() for file in sorted(out.iterdir())]
     files = [out, out.with_suffix(".offsets.npy"), out.with_suffix(".tokens.jsonl")]
     return [file.read_bytes() for file in files]
 
@@ -50,9 +52,12 @@ def run(*arguments: Any) -> Result:
 
 
 @pytest.mark.slow
-def test_a_killed_job_loses_and_doubles_nothing(many: Path, tmp_path: Path, weights: str) -> None:
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+def test_a_killed_job_loses_and_doubles_nothing(
+    many: Path, tmp_path: Path, weights: str, suffix: str
+) -> None:
     """SIGKILL for the process while others work for it, at several places; and it leaves none."""
-    whole, killed = tmp_path / "whole.npy", tmp_path / "killed.npy"
+    whole, killed = tmp_path / f"whole{suffix}", tmp_path / f"killed{suffix}"
     n_rows, _ = spacy_elmo.encode(many, whole, weights=weights)
     assert n_rows == N_ROWS
     parts = Path(f"{killed}.parts")
@@ -65,7 +70,7 @@ def test_a_killed_job_loses_and_doubles_nothing(many: Path, tmp_path: Path, weig
             kwargs={**settings, "n_process": n_process},
         )
         process.start()
-        while process.is_alive() and len(list(parts.glob("*.npz"))) < n_parts:
+        while process.is_alive() and len(list(parts.glob("part-*"))) < n_parts:
             time.sleep(0.01)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         workers = [int(pid) for pid in children.read_text().split()] if children.exists() else []
@@ -75,7 +80,7 @@ def test_a_killed_job_loses_and_doubles_nothing(many: Path, tmp_path: Path, weig
         assert not killed.exists()
         for worker in workers:
             wait_for_end(worker)
-    before = {path.name: path.stat().st_mtime_ns for path in parts.glob("*.npz")}
+    before = {path.name: path.stat().st_mtime_ns for path in parts.glob("part-*")}
     assert 9 <= len(before) < 20
     links = [tmp_path / name for name in before]
     for link in links:
@@ -113,20 +118,21 @@ def test_resume(text: Path, tmp_path: Path, weights: str) -> None:
     assert data == {"output": str(out), "rows": 6, "vectors": len(np.load(out))}
     assert (content(out), out.stat().st_mtime_ns) == before
     assert json.loads(Path(f"{out}.json").read_text())["settings"]["layers"] == "mix"
-    # Another job is not continued, nor is a file replaced.
-    for arguments, message in [
-        ([text, out, "-w", weights], "Already there"),
-        ([text, out, "-w", weights, "--resume", "--layers", "all"], "has layers = 'mix'"),
-        ([text, tmp_path / "a.npy", "-w", weights, "--resume"], "Already there"),
-        ([text, tmp_path / "b.npy", "-w", weights, "--resume"], "Already there"),
-        ([text, tmp_path / "c.npy", "-w", weights, "--resume"], "c.tokens.jsonl'. Give --resume"),
+    # Another job is not continued, nor is a file replaced that is not a result.
+    (tmp_path / "a.npy").touch()
+    (tmp_path / "c.tokens.jsonl").write_text("the user's own")
+    (tmp_path / "d.npy.json").write_text("{}")
+    for name, arguments, message in [
+        ("out.npy", [], "is finished. Use --force"),
+        ("out.npy", ["--resume", "--layers", "all"], "has layers = 'mix'"),
+        *(("a.npy", [each], "Already there: ") for each in ("--resume", "--force")),
+        ("c.npy", ["--force"], "c.tokens.jsonl', which is not the result"),
+        ("d.npy", ["--force"], "d.npy.json', which is not the result"),
     ]:
-        (tmp_path / "a.npy").touch()
-        (tmp_path / "c.tokens.jsonl").write_text("the user's own")
-        (tmp_path / "b.npy.parts").mkdir(exist_ok=True)  # perhaps of other weights or layers
-        result = run(*arguments)
+        result = run(text, tmp_path / name, "-w", weights, *arguments)
         assert result.exit_code == 1
         assert message.replace(" ", "") in "".join(result.output.split())
+    assert (tmp_path / "c.tokens.jsonl").read_text() == "the user's own"
     moved = out.rename(tmp_path / "moved.npy")
     assert run(text, out, "-w", weights, "--resume").exit_code == 0
     assert content(out) == before[0]
@@ -134,28 +140,98 @@ def test_resume(text: Path, tmp_path: Path, weights: str) -> None:
     text.write_text("Another text\n")
     assert "hascorpus=" in "".join(run(text, out, "-w", weights, "-r").output.split())
     assert (content(out), out.stat().st_mtime_ns) == before
+    assert run(text, out, "-w", weights, "--force").exit_code == 0
+    assert len(np.load(out)) == 2
 
 
-def test_a_tokenizer_that_has_changed(
-    text: Path, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": {"weights": weights}})
-    nlp.to_disk(tmp_path / "pipeline")
-    out, arguments = tmp_path / "out.npy", ("-p", tmp_path / "pipeline", "--resume")
-    with monkeypatch.context() as patch:
-        patch.setattr(job, "encode_parts", broken_off)
-        assert run(text, out, *arguments).exit_code == 1
-    assert Path(f"{out}.json").exists()
-    nlp.tokenizer.add_special_case("bank", [{"ORTH": "ba"}, {"ORTH": "nk"}])
-    nlp.to_disk(tmp_path / "pipeline")
-    assert "haschecksum=" in "".join(run(text, out, *arguments).output.split())
+@pytest.fixture
+def broken_off(text: Path, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The output of a job that has all parts and was killed before it joined them."""
+    out = tmp_path / "folder" / "out.npy"
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(job, "join", interrupt)
+        spacy_elmo.encode(text, out, weights=weights)
     assert not out.exists()
+    return out
 
 
-def broken_off(corpus: Any, parts: Path, *arguments: Any) -> None:
-    (parts / "00000000.npz").touch()
-    raise ValueError("broken off")
+def interrupt(*arguments: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_job_that_was_not_joined(broken_off: Path, text: Path, weights: str) -> None:
+    result = run(text, broken_off, "-w", weights)
+    assert "was interrupted: continue it with --resume" in " ".join(result.output.split())
+    spacy_elmo.encode(text, broken_off, weights=weights, resume=True)
+    result = content(broken_off)
+    # And one that was killed while it removed its parts.
+    Path(f"{broken_off}.parts").mkdir()
+    assert spacy_elmo.encode(text, broken_off, weights=weights, resume=True).n_rows == 6
+    assert content(broken_off) == result
+
+
+def test_a_job_whose_settings_have_changed(
+    broken_off: Path, text: Path, weights: str, tmp_path: Path
+) -> None:
+    part = next(Path(f"{broken_off}.parts").glob("part-*"))
+    with pytest.raises(ValueError, match="has level = 'tokens'"):
+        spacy_elmo.encode(text, broken_off, weights=weights, resume=True, level="sentences")
+    assert part.exists()
+    settings = {"weights": weights, "level": "documents", "force": True}
+    assert spacy_elmo.encode(text, broken_off, **settings) == (6, 6)
+
+
+def test_the_second_job_of_an_output_is_refused(
+    many: Path, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, encode_part = tmp_path / "out.parquet", job.encode_part
+    refused: list[Result] = []
+
+    def then_another(*arguments: Any) -> Any:
+        if not refused:
+            refused.append(run(many, out, "-w", weights, "--resume"))
+        return encode_part(*arguments)
+
+    monkeypatch.setattr(job, "encode_part", then_another)
+    assert spacy_elmo.encode(many, out, weights=weights).n_rows == N_ROWS
+    assert refused[0].exit_code == 1 and "Another process is writing" in refused[0].output
+    assert not Path(f"{out}.parts").exists()
+
+
+def test_an_output_in_its_corpus_is_refused(text: Path, weights: str) -> None:
+    """Its own output would be text."""
+    folder = text.parent
+    (folder / "link").symlink_to(folder)
+    for corpus, out in [
+        (folder, folder / "out.npy"),
+        (folder, folder / "link" / "out.parquet"),
+        (folder / "link", folder / "out.npy"),
+        (f"{folder}/*", folder / "out.npy"),
+        (f"{folder}/*.jsonl", folder / "out.npy"),
+        (folder / "a.npy", folder / "a.npy"),
+    ]:
+        (folder / "a.npy").write_text("A text\n")
+        (folder / "b.jsonl").write_text('{"text": "A"}\n')
+        with pytest.raises(ValueError, match="would be a part of the corpus"):
+            spacy_elmo.encode(corpus, out, weights=weights)
+    assert not list(folder.glob("out*"))
+    assert spacy_elmo.encode(f"{folder}/*.txt", folder / "out.npy", weights=weights).n_rows == 6
+
+
+def test_a_pipeline_with_sentences_resumes(text: Path, tmp_path: Path, weights: str) -> None:
+    """And not one whose tokenizer has changed."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("elmo", config={"model": {"weights": weights}})
+    nlp.to_disk(tmp_path / "nlp")
+    out, arguments = tmp_path / "out.npy", ("-p", tmp_path / "nlp", "--resume")
+    for seed in "123":  # of the order of sets
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-m", "spacy", "elmo", "encode", text, out, *arguments]
+        subprocess.run(list(map(str, command)), check=True, env=environment)
+    nlp.tokenizer.add_special_case("bank", [{"ORTH": "ba"}, {"ORTH": "nk"}])
+    nlp.to_disk(tmp_path / "nlp")
+    assert "haschecksum=" in "".join(run(text, out, *arguments).output.split())
 
 
 def test_the_weights_are_those_on_the_disk(text: Path, tmp_path: Path) -> None:
@@ -174,19 +250,15 @@ def test_an_error_leaves_the_parts(many: Path, tmp_path: Path, weights: str) -> 
     for n_process in (1, 2):
         result = run(many, out, "-w", weights, "-n", n_process, "--resume")
         assert result.exit_code == 1 and "UTF-8" in result.output
-        assert len(list(Path(f"{out}.parts").glob("*.npz"))) > 2
+        assert len(list(Path(f"{out}.parts").glob("part-*"))) > 2
     many.write_bytes(good)
-    part = next(Path(f"{out}.parts").glob("*.npz"))
+    part = next(Path(f"{out}.parts").glob("part-*"))
     sound = part.read_bytes()
-    not_finite, with_an_id_more = Block.load(part), Block.load(part)
-    not_finite.vectors[-1, -1] = np.nan
-    with_an_id_more.ids.append(0)
-    for block, message in [(not_finite, "not finite"), (with_an_id_more, "of the same rows")]:
-        block.save(part)
-        result = run(many, out, "-w", weights, "--resume")
-        assert result.exit_code == 1 and part.name in "".join(result.output.split())
-        assert message in " ".join(result.output.split()) and not out.exists()
-    part.write_bytes(sound)
+    part.write_bytes(sound[: len(sound) // 2])
+    result = run(many, out, "-w", weights, "--resume")
+    assert result.exit_code == 1 and part.name in "".join(result.output.split())
+    assert "which can be removed" in " ".join(result.output.split()) and not out.exists()
+    part.unlink()
     assert run(many, out, "-w", weights, "--resume").exit_code == 0
     spacy_elmo.encode(many, tmp_path / "whole.npy", weights=weights)
     assert content(out) == content(tmp_path / "whole.npy")
@@ -198,7 +270,7 @@ def test_a_process_that_is_killed(
     def die(*arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(job.Block, "save", die)
+    monkeypatch.setattr(job.EncodedRows, "save", die)
     with pytest.raises(ValueError, match="`elmo encode` with --resume"):
         spacy_elmo.encode(many, tmp_path / "out.npy", weights=weights, n_process=2)
 
@@ -206,14 +278,10 @@ def test_a_process_that_is_killed(
 def test_failures(text: Path, tmp_path: Path, weights: str) -> None:
     for arguments, message in [
         ([tmp_path / "gone.txt", "out.npy"], "No corpus at"),
-        ([text, "out.npy", "--format", "csv"], "The format is 'csv'; known are"),
-        ([text, "out.csv"], "out.csv' is unknown: end its name in .parquet, .hdf5, .h5, .npy,"),
-        ([text, "out"], "or give --format."),
-        ([text, "text.txt", "--format", "npy"], "text.txt' is a file of the corpus"),
-        ([text, "text.txt", "--format", "npy", "--resume"], "text.txt' is a file of the corpus"),
+        ([text, "out.csv"], "out.csv' is unknown: end its name in .parquet, .npy, .hdf5, .h5."),
+        ([text, "out"], "/out' is unknown"),
         ([text, "out.npy", "--weights", "gone"], "Cannot find the ELMo weights 'gone'"),
         ([text, "out.npy", "--pipeline", "gone"], "gone"),
-        ([text, "out.npy", "--ray", "local"], "On Ray only --format parquet"),
         ([text, "out.npy", "--gpu-id", "0", "-n", "2"], "drop --n-process"),
     ]:
         result = run(arguments[0], tmp_path / str(arguments[1]), *arguments[2:])

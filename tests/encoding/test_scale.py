@@ -18,8 +18,7 @@ from typer.testing import CliRunner
 import spacy_elmo
 from spacy_elmo import Encoder
 from spacy_elmo.cli import app
-from spacy_elmo.encoding import on_ray
-from spacy_elmo.encoding.rows import RowFiles
+from spacy_elmo.encoding import job
 
 from ..pipeline.helpers import TOLERANCE, WIDTH, max_difference
 
@@ -68,18 +67,6 @@ def test_page_on_one_machine(texts: list[str]) -> None:
     assert max_difference([vectors], [np.concatenate(Encoder()(texts))]) <= TOLERANCE
 
 
-def test_damaged_parquet_for_ray(tmp_path: Path, weights: str) -> None:
-    """What is wrong is named where the cluster itself reads the files, too."""
-    pa = pytest.importorskip("pyarrow")
-    actor = on_ray.EncodeTable(Encoder(weights))
-    with pytest.raises(ValueError, match=r"'tokens' has \['a', None\]; expected"):
-        actor(pa.table({"id": [0], "tokens": [["a", None]]}))
-    path = tmp_path / "a.parquet"
-    path.write_bytes(b"PAR1 but not really")
-    with pytest.raises(ValueError, match=r"Cannot read the Parquet file .*a\.parquet"):
-        on_ray.common_columns(RowFiles(str(path)))
-
-
 @pytest.mark.slow
 def test_page_on_ray(texts: list[str]) -> None:
     ray = pytest.importorskip("ray")
@@ -90,10 +77,10 @@ def test_page_on_ray(texts: list[str]) -> None:
         ray.shutdown()
     [expected] = Encoder(layers="top")(texts[:1])
     assert max_difference([flatten([row["vectors"]])], [expected]) <= TOLERANCE
-    table = parquet.read_table("vectors")
+    table = parquet.read_table("means.parquet")
     assert table["id"].to_pylist() == [0, 1, 2]
-    vectors = flatten(table["vectors"].to_pylist())
-    assert max_difference([vectors], [np.concatenate(Encoder()(texts))]) <= TOLERANCE
+    means = Encoder(level="documents")(texts)
+    assert np.array_equal(flatten(table["vectors"].to_pylist()), np.concatenate(means))
 
 
 @pytest.mark.slow
@@ -121,16 +108,15 @@ def test_ray_with_a_machine_that_is_killed(
     from ray.cluster_utils import Cluster
 
     lines = [" ".join(f"w{i * j % 97}" for j in range(i % 6)) for i in range(8000)]
-    corpus, out = tmp_path / "corpus.txt", tmp_path / "out"
+    corpus, out = tmp_path / "corpus.txt", tmp_path / "out.parquet"
     corpus.write_text("\n".join(lines) + "\n")
-    monkeypatch.setattr(on_ray, "BLOCK_TOKENS", 500)
-    assert len(on_ray.tables(RowFiles(str(corpus)))) > 20
+    monkeypatch.setattr(job, "CHUNK_TOKENS", 500)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
-    left: list[int] = []  # blocks written when one was killed
+    left: list[int] = []  # parts written when one was killed
 
     def kill() -> None:
-        while not (written := list(tmp_path.glob(".spacy-elmo-new-*/out/*.parquet"))):
+        while not (written := list(tmp_path.glob("out.parquet.parts/*.parquet"))):
             time.sleep(0.01)
         left.append(len(written))
         cluster.remove_node(nodes[1], allow_graceful=False)

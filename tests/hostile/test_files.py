@@ -20,8 +20,8 @@ from safetensors.torch import load_file, save_file
 from spacy_elmo.bilm.word_cache import WordCache
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.state import State, read_checkpoint
-from spacy_elmo.text.readers import read_paragraphs
 from spacy_elmo.text.shards import Shards
+from spacy_elmo.text.texts import texts_in
 from spacy_elmo.weights.convert.published import write_published
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import Card
@@ -94,7 +94,7 @@ def test_deeply_nested_json_of_a_run(tmp_path: Path) -> None:
         read_log(tmp_path / "log.jsonl")
     (tmp_path / "a.jsonl").write_text(NESTED + "\n")
     with pytest.raises(ValueError, match=r"Line 1 of .*a\.jsonl"):
-        list(read_paragraphs(tmp_path / "a.jsonl"))
+        list(texts_in(tmp_path / "a.jsonl"))
     (tmp_path / "meta.json").write_text(NESTED)
     (tmp_path / "a.txt").touch()
     with pytest.raises(ValueError, match=r"Cannot read .*meta\.json"):

@@ -59,7 +59,7 @@ def test_a_shard_ends_with_the_sentence_that_fills_it(tmp_path: Path) -> None:
         "shard-00002.txt",
     ]
     shards = Shards(tmp_path)
-    sizes = [sum(map(len, shards.read(file))) for file in shards.files()]
+    sizes = [sum(map(len, shards.sentences_in(file))) for file in shards.files()]
     assert sizes == [5, 9, 1]
 
 
