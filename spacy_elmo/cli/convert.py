@@ -148,8 +148,9 @@ def _read_text(source: Source, text: Path) -> list[list[str]]:
     """The sentences of a text, tokenized by the tokenizer of the card, or of its language."""
     from spacy.util import get_lang_class
 
-    from ..text.readers import blank, read_paragraphs
+    from ..text.readers import blank
     from ..text.split_text import split_text
+    from ..text.texts import paragraphs_in
 
     lang, tokenizer = source.card.meta.get("lang") or "xx", source.card.meta.get("tokenizer")
     try:
@@ -162,7 +163,7 @@ def _read_text(source: Source, text: Path) -> list[list[str]]:
         )
         lang = "xx"
     nlp = blank(lang, tokenizer)
-    return list(split_text(nlp, read_paragraphs(text)))
+    return list(split_text(nlp, paragraphs_in(text)))
 
 
 def _own_names(out: Path) -> set[str]:

@@ -70,6 +70,9 @@ class Encoder(Settings):
     compiled: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("weights", "pipeline"):
+            if isinstance(path := getattr(self, name), Path):
+                object.__setattr__(self, name, str(path))
         super().__post_init__()
         if self.pipeline is None and self.component is not None:
             raise ValueError(

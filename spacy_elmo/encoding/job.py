@@ -44,8 +44,6 @@ def encode(
     corpus: str | Path,
     out: str | Path,
     *,
-    weights: str | Path = "en_sm",
-    pipeline: str | Path | None = None,
     tokenized: bool = False,
     column: str | None = None,
     n_process: int = 1,
@@ -65,7 +63,7 @@ def encode(
     Args:
         corpus, tokenized, column: see `RowFiles`.
         out: ``….parquet``, a directory of Parquet files, or ``….npy``, ``….hdf5`` or ``….h5``.
-        weights, pipeline, settings: see `Encoder`, all of whose settings can be given.
+        settings: ``weights``, ``pipeline`` and all others of `Encoder`.
         n_process: number of processes, or of calls at a time on Ray.
         ray: address of a Ray cluster whose machines share the storage; ``"local"`` starts one here.
         resume: continue a job that was interrupted, if there is one.
@@ -78,7 +76,7 @@ def encode(
     """
     out = Path(out)
     check_suffix(out)
-    encoder = Encoder(str(weights), pipeline if pipeline is None else str(pipeline), **settings)
+    encoder = Encoder(**settings)
     files = RowFiles(str(corpus), tokenized, column)
     files.id_type()  # an error here is clearer than one later
     description, parts = Path(f"{out}.json"), Path(f"{out}.parts")

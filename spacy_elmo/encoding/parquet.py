@@ -5,28 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..util.files import reading
 from ..util.optional_imports import import_extra
 
 BATCH_ROWS = 4096  # read at once
 COLUMNS = ("tokens", "text")  # of which the first one counts
-
-
-class Columns(NamedTuple):
-    """What is read of a file.
-
-    Attributes:
-        texts: name of the column of texts or words.
-        has_words: it has lists of words.
-        id_type: name in Arrow of the type of the ids: ``"int64"``, ``"uint64"`` or ``"string"``;
-            None without a column ``id``.
-    """
-
-    texts: str
-    has_words: bool
-    id_type: str | None
 
 
 def import_parquet(file: str) -> Any:
@@ -38,12 +23,15 @@ def import_parquet(file: str) -> Any:
     return import_extra("pyarrow.parquet", "parquet", "Parquet needs pyarrow", file)
 
 
-def find_columns(file: Path, column: str | None = None) -> Columns:
-    """The columns of a file that are read.
+def find_columns(file: Path, column: str | None = None) -> tuple[str, str | None]:
+    """The column of texts or words of a file, and the type of its ids.
 
     Args:
         file: its path.
         column: of the texts or words; None for ``"tokens"`` or ``"text"``.
+
+    Returns:
+        Its name; and ``"int64"``, ``"uint64"`` or ``"string"``, None without a column ``id``.
 
     Raises:
         ValueError: there is no such column, the ids are neither integers nor text, or the file
@@ -59,10 +47,7 @@ def find_columns(file: Path, column: str | None = None) -> Columns:
                 f"there is no column {' or '.join(map(repr, wanted))} in {schema.names}; name one "
                 f"with --column"
             )
-        kind, id_type = schema.field(found[0]).type, None
-        if "id" in schema.names:
-            id_type = _id_type(schema.field("id").type)
-        return Columns(found[0], hasattr(kind, "value_field"), id_type)
+        return found[0], _id_type(schema.field("id").type) if "id" in schema.names else None
 
 
 def _id_type(kind: Any) -> str:
@@ -85,8 +70,8 @@ def parquet_rows_in(file: Path, column: str | None = None) -> Iterator[tuple[Any
     Raises:
         ValueError: see `find_columns`.
     """
-    parquet, columns = import_parquet(str(file)), find_columns(file, column)
-    names = [columns.texts, *["id"] * (columns.id_type is not None)]
+    parquet, (texts, id_type) = import_parquet(str(file)), find_columns(file, column)
+    names = [texts] if id_type is None else [texts, "id"]
     with parquet.ParquetFile(file) as opened:
         batches = opened.iter_batches(batch_size=BATCH_ROWS, columns=names)
         while True:
@@ -94,6 +79,6 @@ def parquet_rows_in(file: Path, column: str | None = None) -> Iterator[tuple[Any
                 batch = next(batches, None)
                 if batch is None:
                     return
-                lists = [batch[name].to_pylist() for name in names]
-            ids = lists[1] if columns.id_type else [None] * len(batch)
-            yield from zip(ids, lists[0], strict=True)
+                rows = batch[texts].to_pylist()
+                ids = [None] * len(rows) if id_type is None else batch["id"].to_pylist()
+            yield from zip(ids, rows, strict=True)

@@ -86,15 +86,6 @@ class RowFiles:
             pattern = escape(str(root.resolve())) + "/*" * root.is_dir()
         return fnmatch(str(path.resolve()), pattern) or fnmatch(abspath(path), pattern)
 
-    def has_words(self) -> bool:
-        """Tell whether rows of a file are words already, and no text to tokenize."""
-        return any(map(self._has_words, self.files()))
-
-    def _has_words(self, file: Path) -> bool:
-        if form(file) == PARQUET:
-            return find_columns(file, self.column).has_words
-        return self.tokenized or form(file) in (".spacy", *CONLLU) or is_shard(file)
-
     def id_type(self) -> str | None:
         """Name in Arrow of the type of the ids in files of Parquet.
 
@@ -108,7 +99,7 @@ class RowFiles:
         found: dict[str | None, Path] = {}
         for file in self.files():
             is_parquet = form(file) == PARQUET
-            found[find_columns(file, self.column).id_type if is_parquet else None] = file
+            found[find_columns(file, self.column)[1] if is_parquet else None] = file
         if len(found) > 1:
             kinds = [f"'{file}' has {kind or 'none'}" for kind, file in found.items()]
             raise ValueError(
@@ -187,12 +178,10 @@ def check_row(row: Any) -> Row:
         if all(isinstance(word, str) and word for word in row):
             return list(map(str, row))
         row = list(row)
-    hint = ""
+    what = f"Give texts, or lists of words that are not empty; found {shorten(row)}."
     if isinstance(row, float) and row != row:
-        hint = " Where pandas has nan for a text that is missing: texts.fillna('')."
-    raise ValueError(
-        f"Give texts, or lists of words that are not empty; found {shorten(row)}.{hint}"
-    )
+        what += " Where pandas has nan for a text that is missing: texts.fillna('')."
+    raise ValueError(what)
 
 
 def make_sentence(vocab: Vocab, words: list[str], spaces: list[bool] | None = None) -> Doc:

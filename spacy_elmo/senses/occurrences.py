@@ -147,7 +147,7 @@ def find_senses(
     nlp, encoder.elmo.store = encoder.nlp, ["layers"]
     rows = RowFiles(corpus, tokenized, column)
     tokens = word.split()
-    if not rows.has_words():
+    if all(isinstance(row, str) for row in next(rows.chunks(1)).rows):
         tokens = [token.text for token in nlp.make_doc(word.strip())]
     if len(tokens) != 1:
         raise ValueError(

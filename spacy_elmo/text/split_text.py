@@ -14,26 +14,25 @@ ZONE_SIZE, ZONE_CHARACTERS = 2000, 2**20  # in memory together: paragraphs, and 
 KEPT_WORDS, MOST_CHARACTERS = 50_000, 128  # in a vocab that reads a corpus, and of a word
 
 
-def memory_zone(
-    nlp: Language, texts: Iterable[str | list[str]] | None
-) -> AbstractContextManager[Any]:
+def memory_zone(nlp: Language, texts: Iterable[str | list[str]]) -> AbstractContextManager[Any]:
     """A context whose Docs are not used after it: a corpus of any size is read in flat memory.
 
     The first `KEPT_WORDS` words, among which the frequent ones are, stay in the vocab: spaCy's
     tokenizer caches nothing in a memory zone, and is slow without its cache.
 
     Args:
-        nlp: reads the texts.
-        texts: or lists of words; None if they are not known. Long words do not stay.
+        nlp: reads the texts; no other thread uses it.
+        texts: or lists of words. Long words do not stay.
     """
 
-    def longest(text: str | list[str]) -> int:
-        return max(map(len, text.split() if isinstance(text, str) else text), default=0)
-
-    is_full = texts is None or len(nlp.vocab) > KEPT_WORDS
-    if is_full or max(map(longest, texts or ()), default=0) > MOST_CHARACTERS:
+    if len(nlp.vocab) > KEPT_WORDS or any(map(_has_long_word, texts)):
         return nlp.memory_zone()
     return nullcontext()
+
+
+def _has_long_word(text: str | list[str]) -> bool:
+    words = text.split() if isinstance(text, str) else text
+    return any(len(word) > MOST_CHARACTERS for word in words)
 
 
 def split_text(nlp: Language, paragraphs: Iterable[str]) -> Iterator[list[str]]:

@@ -104,7 +104,6 @@ def test_parquet(parquet: Any) -> None:
     path = parquet(tokens=pairs, story=["One.", "Two."])
     assert rows(path) == ([0, 1], [["a", "b"], ["c", "d"]])
     assert rows(path, column="story") == ([0, 1], ["One.", "Two."])
-    assert RowFiles(str(path)).has_words() and not RowFiles(str(path), column="story").has_words()
     assert rows(parquet(id=pa.array([255, None], pa.uint8()), text=["a", "b"]))[0] == [255, None]
 
 
