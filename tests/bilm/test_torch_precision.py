@@ -83,10 +83,8 @@ def test_text_is_read_whatever_switch_is_set(switch: str) -> None:
     """PyTorch's function for the older switch raises then."""
     code = (
         "import spacy, torch\n"
-        "from spacy_elmo.pretraining.machine import matmul_precision
-"
-        "from spacy_elmo.bilm.torch_precision import without_tf32
-"
+        "from spacy_elmo.pretraining.machine import matmul_precision\n"
+        "from spacy_elmo.bilm.torch_precision import without_tf32\n"
         f"torch.backends.{switch}fp32_precision = 'tf32'\n"
         "before = torch.backends.cudnn.rnn.fp32_precision\n"
         "with without_tf32(torch.device('cuda')):\n"
