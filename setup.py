@@ -12,7 +12,7 @@ ADDRESS = ABOUT["__uri__"]
 HDF5 = ["h5py>=3.11"]
 PARQUET = ["pyarrow>=16"]
 RAY = ["ray[data]>=2.40", *PARQUET]
-VIZ = ["matplotlib>=3.8"]
+VIZ = ["matplotlib>=3.8", "scikit-learn>=1.3", "scipy>=1.11"]
 COMPILE = ["ninja>=1.11"]  # with a C++ compiler: `compiled_lstm` in pretraining
 ZST = ["backports.zstd>=1.0"]  # in the standard library from Python 3.14 on
 DOCS = ["mkdocs-material>=9.5"]

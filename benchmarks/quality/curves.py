@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import statistics
+from pathlib import Path
+from typing import Any
 
-from spacy_elmo.viz.figure import COLOURS, MARKERS, in_style, new_figure
-from spacy_elmo.viz.picture import Picture
+from spacy_elmo.viz.figure import COLOURS, MARKERS, finish, in_style, new_figure
 
 Points = dict[float, list[float]]  # scores of all seeds by the share in percent
 
 
 @in_style()
-def draw_curves(arms: dict[str, Points], title: str = "score") -> Picture:
+def draw_curves(arms: dict[str, Points], title: str = "score", output: Path | None = None) -> Any:
     """A line through the means of each arm, with the range of its seeds; shares on a log scale.
 
     Raises:
@@ -20,7 +21,7 @@ def draw_curves(arms: dict[str, Points], title: str = "score") -> Picture:
     shares = sorted({share for points in arms.values() for share in points})
     if len(shares) < 2:
         raise ValueError("Curves need results of two sizes or more, such as 10% and all.")
-    figure, axes = new_figure(4.2 + 0.26 * len(arms))
+    figure, axes = new_figure(title, 4.2 + 0.26 * len(arms))
     for number, (arm, points) in enumerate(arms.items()):
         own = sorted(points)
         means = [statistics.mean(points[share]) for share in own]
@@ -32,9 +33,9 @@ def draw_curves(arms: dict[str, Points], title: str = "score") -> Picture:
             own, means, ranges, color=COLOURS[number % len(COLOURS)],
             marker=MARKERS[number % len(MARKERS)], label=arm,
         )  # fmt: skip
-    axes.set(xscale="log", xlabel="share of the labels in percent", title=title)
+    axes.set(xscale="log", xlabel="share of the labels in percent")
     axes.set_xticks(shares, [f"{share:g}" for share in shares])
     axes.minorticks_off()
     axes.grid(True)
     figure.legend(loc="outside lower left", frameon=False)
-    return Picture("Learning curve", f"{title}, by the share of the labels.", figure)
+    return finish(figure, output)

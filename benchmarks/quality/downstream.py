@@ -61,7 +61,7 @@ from thinc.api import Adam
 
 from spacy_elmo import mixes
 from spacy_elmo.pipeline.mixes import Mix
-from spacy_elmo.viz.mixes import draw_mixes
+from spacy_elmo.viz import draw_mixes
 from spacy_elmo.weights.find import Setting
 
 PART = "tasks"  # of the results
@@ -242,7 +242,7 @@ def draw_learning(results: list[dict[str, Any]], task: str, picture: Path) -> No
         arm: {s: column[arm] for s, column in shares.items() if arm in column} for arm in ARMS
     }
     arms = {arm: points for arm, points in scores.items() if points}
-    draw_curves(arms, f"{task}: {TASKS[task].score}").save(picture)
+    draw_curves(arms, f"{task}: {TASKS[task].score}", picture)
 
 
 def learned(results: list[dict[str, Any]]) -> dict[str, list[Mix]]:
@@ -265,7 +265,7 @@ def draw_learned(found: dict[str, list[Mix]], picture: Path, name: str = "the ta
         )
         for task, each in found.items()
     ]
-    draw_mixes(means, name).save(picture)
+    draw_mixes(means, title=f"Mixes of {name}", output=picture)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from similarity import make_nlp
 from spacy.language import Language
 
-from spacy_elmo.cli.demo_contexts import accuracy, layer_cosines, read_sentences
+from spacy_elmo.cli.demo import accuracy, layer_cosines, read_sentences
 from spacy_elmo.senses.occurrences import make_context, similarities
 from spacy_elmo.text.segments import sentence_bounds
 

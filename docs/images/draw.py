@@ -13,13 +13,13 @@ import spacy
 from drawing import Drawing, Point, Shape
 
 import spacy_elmo.pipeline.component  # noqa: F401
-from spacy_elmo.cli.demo_contexts import read_sentences
+from spacy_elmo.cli.demo import read_sentences
 from spacy_elmo.senses.clusters import center, project
 from spacy_elmo.senses.occurrences import make_context
 from spacy_elmo.text.readers import blank_pipeline
 from spacy_elmo.text.segments import sentence_bounds
 from spacy_elmo.viz.figure import COLOURS
-from spacy_elmo.viz.page import FAINT, INK, PAPER
+from spacy_elmo.viz.html import FAINT, INK, PAPER
 from spacy_elmo.weights.find import find_weights
 
 HERE = Path(__file__).parent
@@ -82,7 +82,7 @@ def draw_senses() -> Drawing:
     nlp.add_pipe("elmo")
     docs = nlp.pipe(sentence for sentence, _ in SENTENCES)
     vectors = [next(t for t in doc if t.text == "bank").vector for doc in docs]
-    points, _ = project(center(np.stack(vectors)))
+    points = project(center(np.stack(vectors)))
     low, high = points.min(axis=0), points.max(axis=0)
     places = (points - low) / (high - low) * np.array([500, 250]) + np.array([90, 50])
     drawing = Drawing(680, 350)
@@ -132,7 +132,7 @@ def draw_layers() -> Drawing:
     drawing = Drawing(3 * side + 2 * gap, side + 110)
     for layer in range(3):
         left = layer * (side + gap)
-        points, _ = project(layers[:, layer] - layers[:, layer].mean(axis=0))
+        points = project(layers[:, layer] - layers[:, layer].mean(axis=0))
         places = left + side / 2 + points * 0.4 * side / max(np.abs(points).max(), 1e-6) * [1, 1]
         drawing.box(left + 1, 45, side - 2, side, "#ffffff", stroke="#b0b0b0")
         drawing.label(left + side / 2, 30, f"layer {layer}", size=20, anchor="middle", bold=True)
@@ -232,7 +232,7 @@ def draw_korean() -> Drawing:
         [tokens] = sentence_bounds(doc, "doc").tokens
         vectors.append(make_context(doc, tokens, i, sense).vector)
         labels.append(doc[max(i - 1, 0) : i + 2].text)
-    points, _ = project(center(np.stack(vectors)))
+    points = project(center(np.stack(vectors)))
     low, high = points.min(axis=0), points.max(axis=0)
     places = (points - low) / (high - low) * np.array([560, 360]) + np.array([40, 50])
     drawing = Drawing(760, 490)

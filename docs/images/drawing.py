@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from spacy_elmo.viz.page import FAINT, FONT, INK, PAPER, clean
+from spacy_elmo.viz.html import FAINT, FONT, INK, PAPER, clean
 
 Point = tuple[float, float]
 

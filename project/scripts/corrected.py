@@ -15,8 +15,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from wasabi import msg
 
-from spacy_elmo.viz.page import clean
-from spacy_elmo.viz.picture import Picture
+from spacy_elmo.viz.html import clean, html_page
 
 SHOWN = 15  # of each task
 
@@ -40,7 +39,8 @@ def main(run: Path, tasks: str = ",".join(TASKS), gpu_id: int = -1) -> None:
         "Errors on the test sets that only the pipeline without ELMo makes. "
         "In brackets: how many there are, and how many ELMo adds."
     )
-    Picture("Errors that ELMo corrects", caption, text=to_html(found)).save(run / "corrected.html")
+    page = html_page("Errors that ELMo corrects", f"<p>{caption}</p>", to_html(found))
+    (run / "corrected.html").write_text(page, encoding="utf-8")
     for task, errors in found.items():
         msg.good(f"{task}: {len(errors['corrected'])} corrected, {len(errors['added'])} added")
 

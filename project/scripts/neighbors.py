@@ -20,7 +20,7 @@ from spacy_elmo.senses.clusters import silhouette
 from spacy_elmo.senses.occurrences import MIN_CONTEXTS, Senses, find_senses, similarities
 from spacy_elmo.text.readers import blank_pipeline
 from spacy_elmo.text.shards import Shards
-from spacy_elmo.viz.contexts import draw_senses
+from spacy_elmo.viz import draw_senses
 from spacy_elmo.weights.find import find_weights
 
 CANDIDATES, SHOWN = 30, 3  # words whose contexts are read, and that are shown
@@ -45,7 +45,7 @@ def main(run: Path, word: str = "auto", top: int = SHOWN) -> None:
         msg.warn("There are no contexts to show", f"{which} enough of them.")
         return
     (run / "neighbors.md").write_text("\n".join(map(describe, found)), encoding="utf-8")
-    draw_senses(found[0]).save(run / "senses.html")
+    draw_senses(found[0], output=run / "senses.html")
     print("\n".join(map(describe, found)))
     msg.good(f"Contexts of {', '.join(each.word for each in found)}", str(run / "neighbors.md"))
 

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import typer
 from datasets import TASKS, present
 
-from spacy_elmo.viz.figure import COLOURS, in_style, new_figure
-from spacy_elmo.viz.picture import Picture
+from spacy_elmo.viz.figure import COLOURS, finish, in_style, new_figure
 
 # The score of a task in spaCy's metrics, and its name.
 MEASURES = {
@@ -41,7 +40,7 @@ def main(run: Path, tasks: str = ",".join(TASKS)) -> None:
     scores = [read_score(run, task) for task in present(run, tasks)]
     table = make_table(scores)
     (run / "scores.md").write_text(table, encoding="utf-8")
-    draw_scores(scores).save(run / "scores.svg")
+    draw_scores(scores, run / "scores.svg")
     print(table)
 
 
@@ -64,9 +63,9 @@ def make_table(scores: list[Score]) -> str:
 
 
 @in_style()
-def draw_scores(scores: list[Score]) -> Picture:
+def draw_scores(scores: list[Score], output: Path) -> None:
     """Two bars for each task."""
-    figure, axes = new_figure(0.8 + 0.8 * len(scores))
+    figure, axes = new_figure("Scores on the test sets", 1.2 + 0.8 * len(scores))
     for offset, name, colour in ((-BAR / 2, "without", COLOURS[4]), (BAR / 2, "ELMo", COLOURS[0])):
         values = [100 * (score.elmo if name == "ELMo" else score.plain) for score in scores]
         places = [number + offset for number in range(len(scores))]
@@ -78,7 +77,7 @@ def draw_scores(scores: list[Score]) -> Picture:
     axes.tick_params(length=0)
     axes.invert_yaxis()
     figure.legend(loc="outside upper left", frameon=False, ncols=2)
-    return Picture("With ELMo and without it", "Scores on the test sets, from 0 to 100.", figure)
+    finish(figure, output)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def annotated_docs(vocab: Vocab) -> Iterator[Doc]:
 
 def raw_text(split: str) -> Iterator[str]:
     """Sentences of the demo, some of which are held out, and in training those above."""
-    from spacy_elmo.cli.demo_contexts import read_sentences
+    from spacy_elmo.cli.demo import read_sentences
 
     for i, (_, _, sentence) in enumerate(read_sentences()):
         if (i % 10 == 9) == (split == "dev"):

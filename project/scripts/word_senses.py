@@ -8,7 +8,7 @@ import typer
 from wasabi import msg
 
 from spacy_elmo import find_senses
-from spacy_elmo.viz.contexts import draw_senses
+from spacy_elmo.viz import draw_senses
 
 WORDS = {"en": "bank", "ko": "말"}  # 말: horse, speech, end
 
@@ -24,9 +24,8 @@ def main(run: Path, word: str = "auto", lang: str = "en") -> None:
     except ValueError as error:  # other words may be there: no reason to end the run
         msg.warn("There is no picture of senses", str(error))
         return
-    picture = draw_senses(found)
     for suffix in ("html", "svg"):
-        picture.save(run / f"senses.{suffix}")
+        draw_senses(found, output=run / f"senses.{suffix}")
     for group in found.groups:
         print(f"{len(group.contexts):4}  {', '.join(group.keywords)}")
     msg.good(f"Drew {len(found.groups)} groups of contexts of '{word}'", str(run / "senses.html"))

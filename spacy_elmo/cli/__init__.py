@@ -24,7 +24,7 @@ from .perplexity import perplexity_cli
 from .plots import plot_mix_cli, plot_training_cli
 from .predict import predict_cli
 from .pretrain import pretrain_cli
-from .senses import neighbors_cli, senses_cli
+from .senses import senses_cli
 from .tokenize import tokenize_cli
 
 # For the settings of a config, as in `spacy train`.
@@ -65,7 +65,6 @@ app.command("pretrain", context_settings=OVERRIDES)(pretrain_cli)
 app.command("plot-training")(plot_training_cli)
 app.command("perplexity")(perplexity_cli)
 app.command("predict")(predict_cli)
-app.command("neighbors")(neighbors_cli)
 app.command("senses")(senses_cli)
 app.command("plot-mix")(plot_mix_cli)
 

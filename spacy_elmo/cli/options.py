@@ -26,12 +26,6 @@ Processes = Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number
 Json = Annotated[bool, typer.Option("--json", "-j", help="Output JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no messages")]
 
-# Of `neighbors`, `senses` and `plot-mix`
-Word = Annotated[str, typer.Argument(help="A word that is a single token; upper and lower case are the same", metavar="WORD")]
-CorpusIn = Annotated[str, typer.Option("--in", "-i", help="File, directory or pattern of a corpus: .txt, .jsonl, .csv, .tsv (each also .gz, .xz or .zst), .spacy, .conllu, .parquet, or shards", metavar="CORPUS")]
-TokenizedText = Annotated[bool, typer.Option("--tokenized", "-t", help="Text files have one sentence per line, words separated by spaces")]
-MostContexts = Annotated[int, typer.Option("--max-contexts", min=3, help="Stop reading the corpus after as many contexts")]
-NumberOfSenses = Annotated[int | None, typer.Option("--senses", "-s", min=1, help="Number of groups (default: the one with the best silhouette, at most 8)")]
 PictureFile = Annotated[Path, typer.Option("--output", "-o", help="File to write: .html, .svg, .png, .pdf or .jpg; needs the extra viz", dir_okay=False)]
 # fmt: on
 

@@ -12,7 +12,7 @@ from . import options
 
 def plot_training_cli(
     out: Annotated[list[Path], typer.Argument(help="Directory of a run of `elmo pretrain`, or its log; several are compared", metavar="OUT...")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", "--file", "-f", help="File to write: .html, .svg, .png, .pdf or .jpg; needs the extra viz (default: a .png beside the first log)", dir_okay=False)] = None,
+    output: options.PictureFile = Path("training.png"),
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
@@ -21,15 +21,11 @@ def plot_training_cli(
     These are the loss, the held-out perplexity and the learning rate by the words read. A run need
     not have finished. Several runs share the axes, with a line for each.
     """
-    from ..pretraining.log import find_log
-    from ..viz.picture import check_output
-    from ..viz.training import draw_training
+    from ..viz import draw_training
 
     with options.report_errors("Cannot draw the training", as_json=as_json):
-        picture = draw_training(out)
-        file = check_output(output or find_log(out[0]).with_suffix(".png"))
-        picture.save(file)
-    options.print_result("Drew the training", {"output": str(file)}, as_json)
+        draw_training(out, output=output)
+    options.print_result("Drew the training", {"output": str(output)}, as_json)
 
 
 def plot_mix_cli(
@@ -46,12 +42,10 @@ def plot_mix_cli(
     import spacy
 
     from ..pipeline.mixes import mixes
-    from ..viz.mixes import draw_mixes
-    from ..viz.picture import check_output
+    from ..viz import draw_mixes
 
     with options.report_errors("Cannot draw the mixes", as_json=as_json):
-        check_output(output)
         found = mixes(spacy.load(pipeline))
-        draw_mixes(found, Path(pipeline).name).save(output)
+        draw_mixes(found, title=f"Mixes of “{Path(pipeline).name}”", output=output)
     data = {"output": str(output), "mixes": [mix._asdict() for mix in found]}
     options.print_result("Drew the mixes", data, as_json)

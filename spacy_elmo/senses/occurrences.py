@@ -18,6 +18,7 @@ from ..encoding.rows import Row, RowFiles, make_docs, make_sentence
 from ..pipeline.similarity import compared_rows, occurrence_vector, unit
 from ..text.docbin import StoredDoc
 from ..text.segments import chunks, sentence_bounds
+from ..util.optional_imports import import_extra
 from ..util.progress import ProgressBar
 from .clusters import MOST_ITEMS, center, divide
 
@@ -143,6 +144,7 @@ def find_senses(
             contexts for the number of groups; that is below 1; or the corpus or the weights cannot
             be read.
     """
+    import_extra("sklearn", "viz", "senses are grouped by scikit-learn", f"'{word}'")
     encoder = Encoder(weights, lang=lang, precision=precision, compiled=compiled)
     nlp, encoder.elmo.store = encoder.nlp, ["layers"]
     rows = RowFiles(corpus, tokenized, column)

@@ -1,30 +1,20 @@
-"""Figures of matplotlib in one style, and their SVG in a page."""
+"""Figures of matplotlib in one style, and their files."""
 
 from __future__ import annotations
 
 import warnings
-import xml.etree.ElementTree as ET
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import StringIO
-from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unicodedata import east_asian_width
 
-import numpy as np
-
-from ..util.files import atomic_file
+from ..util.files import atomic_file, write_text
 from ..util.optional_imports import import_extra
-from .page import INK, PAPER, replace_controls
+from .html import PAPER, clean, html_page, replace_controls
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-PIXELS = 96  # to the inch, in browsers
+SUFFIXES = (".html", ".svg", ".png", ".pdf", ".jpg")
 WIDTH = 5.6  # inches: labels can be read on a phone
 # Okabe and Ito's colours for the colour-blind, in an order whose neighbours differ in lightness.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#1a1a1a", "#f0e442")
@@ -38,16 +28,18 @@ STYLE = {
     "figure.constrained_layout.use": True,
     "figure.constrained_layout.h_pad": 0.12,
     "figure.facecolor": PAPER,
+    "figure.titlesize": 14,
+    "figure.titleweight": "bold",
     "font.size": 12,
     "axes.titlesize": 12,
-    "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.grid.axis": "y",
+    "axes.prop_cycle": f"cycler(color={COLOURS}, marker={list(MARKERS)})",
     "grid.color": "#e4e4e4",
     "savefig.dpi": 200,
     "svg.fonttype": "none",  # text as text, in the fonts of the reader
+    "svg.hashsalt": "spacy-elmo",  # the same file each time
     "text.parse_math": False,  # $ is a dollar
 }
 
@@ -70,98 +62,92 @@ def in_style() -> Iterator[None]:
         yield
 
 
-def new_figure(height: float, **settings: Any) -> tuple[Figure, Any]:
+def new_figure(title: str, height: float, **settings: Any) -> tuple[Any, Any]:
     """A figure and its axes.
 
     Args:
+        title: above them.
         height: in inches; the width is `WIDTH`.
         settings: of ``Figure.subplots``, such as the number of rows.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height))
+    figure.suptitle(replace_controls(title))
     return figure, figure.subplots(**settings)
 
 
-def heat_map(
-    axes: Any, values: Any, low: float = 0.0, high: float = 1.0, numbers: bool = True
-) -> None:
-    """A matrix as shades of blue, the first row on top.
+def finish(
+    figure: Any, output: str | Path | None, tips: Mapping[str, str] | None = None, below: str = ""
+) -> Any:
+    """Write a figure, if there is an output, and let a notebook show it.
 
     Args:
-        axes: where to.
-        values: ``(n_rows, n_columns)``; NaN is left empty.
-        low, high: the values of the lightest and of the darkest shade.
-        numbers: write the value into each cell.
-    """
-    rows, columns = (np.arange(n + 1) - 0.5 for n in np.shape(values))  # edges of the cells
-    mesh = axes.pcolormesh(
-        columns, rows, values, cmap="Blues", vmin=low, vmax=high, edgecolors=PAPER, linewidth=1.5
-    )
-    axes.invert_yaxis()
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    for (i, j), value in np.ndenumerate(values):
-        if numbers and not np.isnan(value):
-            number = f"{round(value, 2) + 0.0:.2f}"  # never -0.00
-            colour = PAPER if mesh.norm(value) > 0.6 else INK
-            axes.text(j, i, number, ha="center", va="center", color=colour)
+        figure: from `new_figure`.
+        output: a file, whose suffix decides the format; see `check_output` for the errors.
+        tips: what is shown while the pointer is over a link of the figure, by the link's target.
+        below: HTML that follows the figure.
 
-
-@in_style()
-def to_svg(figure: Figure, title: str, titles: Mapping[str, str]) -> str:
-    """A figure as an SVG element that needs no other file; a page can have several.
-
-    Args:
-        figure: the figure.
-        title: names it to screen readers.
-        titles: what is shown while the pointer is over a link, by the link's target.
-    """
-    from matplotlib import rc_context
-
-    buffer = StringIO()
-    salt = replace_controls(title)  # names differ within a page
-    with rc_context({"svg.hashsalt": salt}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # browsers have fonts
-        figure.savefig(buffer, format="svg", metadata=NO_METADATA)
-    ET.register_namespace("", SVG)
-    ET.register_namespace("xlink", XLINK)
-    svg = ET.fromstring(buffer.getvalue())
-    for group in svg.iter(f"{{{SVG}}}g"):
-        group.attrib.pop("id", None)
-    for link in svg.iter(f"{{{SVG}}}a"):
-        add_title(link, titles.get(link.get(f"{{{XLINK}}}href", ""), ""))
-    add_title(svg, title)
-    width = figure.get_size_inches()[0] * PIXELS
-    style = f"width:100%;max-width:{width:.0f}px;height:auto;background:{PAPER}"
-    svg.attrib = {"role": "img", "style": style, "viewBox": svg.get("viewBox", "")}
-    return ET.tostring(svg, encoding="unicode")
-
-
-def add_title(element: ET.Element, text: str) -> None:
-    title = ET.Element(f"{{{SVG}}}title")
-    title.text = replace_controls(text)
-    element.insert(0, title)
-
-
-@in_style()
-def save_image(figure: Figure, file: Path) -> None:
-    """Write a figure as an image, whole or not at all; the suffix decides the format.
+    Returns:
+        The figure.
 
     Warns:
-        UserWarning: no installed font has some of its characters, for which boxes are drawn.
+        UserWarning: an image has boxes for characters that no installed font has.
     """
-    with atomic_file(file) as temporary:
-        figure.savefig(temporary, format=file.suffix[1:].lower())
+    svg = to_svg(figure, tips or {})
+    html = svg[svg.index("<svg") :] + below
+    figure._repr_html_ = lambda: html
+    if output is not None:
+        file = check_output(output)
+        suffix = file.suffix.lower()
+        if suffix in (".html", ".svg"):
+            page = html_page(figure.get_suptitle(), html)
+            write_text(file, svg if suffix == ".svg" else page)
+        else:
+            with in_style(), atomic_file(file) as temporary:
+                figure.savefig(temporary, format=suffix[1:])
+    return figure
+
+
+def check_output(file: str | Path) -> Path:
+    """The path of a picture to write, before the work begins.
+
+    Raises:
+        ValueError: the suffix is none of `SUFFIXES`, or the folder is missing.
+    """
+    file = Path(file)
+    if file.suffix.lower() not in SUFFIXES:
+        known = ", ".join(SUFFIXES)
+        raise ValueError(f"'{file}' has no suffix of a picture; known are {known}.")
+    if not file.parent.is_dir():
+        raise ValueError(f"There is no directory '{file.parent}' to write '{file.name}' to.")
+    return file
+
+
+@in_style()
+def to_svg(figure: Any, tips: Mapping[str, str]) -> str:
+    """A figure as SVG, as wide as its page allows; see `finish`."""
+    buffer = StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # browsers have fonts
+        figure.savefig(buffer, format="svg", metadata=nothing)
+    style = 'role="img" style="max-width:100%;height:auto"'
+    title = f"<title>{clean(figure.get_suptitle())}</title>"
+    svg = buffer.getvalue().replace('version="1.1">', f'version="1.1" {style}>{title}', 1)
+    for target, text in tips.items():
+        link = f'<a xlink:href="{target}">'
+        svg = svg.replace(link, f"{link}<title>{clean(text)}</title>")
+    return svg
 
 
 def cut(text: str, most: int) -> str:
     """A text for a label, as wide as so many Latin characters at most; those of Korean, Chinese and
     Japanese are as wide as two."""
-    text = replace_controls(text)
-    ends = list(accumulate(2 if east_asian_width(c) in "WF" else 1 for c in text))
-    fits = not ends or ends[-1] <= most
-    return text if fits else text[: bisect_left(ends, most)] + "…"
+    text = replace_controls(text)[: most + 1]
+    while sum(2 if east_asian_width(c) in "WF" else 1 for c in text) > most:
+        text = text.rstrip("…")[:-1] + "…"
+    return text
 
 
 def cut_start(text: str, most: int) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polysemy
 
-from spacy_elmo.cli.demo_contexts import read_sentences
+from spacy_elmo.cli.demo import read_sentences
 
 from .conftest import REVIEWS, Run
 from .test_perplexities import rows

@@ -13,12 +13,7 @@ from typer.testing import CliRunner
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli import app
-from spacy_elmo.cli.demo_contexts import (
-    accuracy,
-    built_in_contexts,
-    layer_cosines,
-    read_sentences,
-)
+from spacy_elmo.cli.demo import accuracy, built_in_contexts, layer_cosines, read_sentences
 from spacy_elmo.lm.head import save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
@@ -185,7 +180,7 @@ def test_text_with_nothing(weights: Path, text: str, tmp_path: Path) -> None:
     has_surprisal = text == "The bat read my letter"  # whose words the head knows
     assert code == (0 if has_surprisal else 1)
     assert (tmp_path / "demo.html").exists() == has_surprisal
-    assert ("Cannot write the page" in output) != has_surprisal
+    assert ("nothing to draw" in output.replace("\n", " ")) != has_surprisal
 
 
 def test_text_without_a_head(no_head: Path) -> None:
@@ -305,7 +300,7 @@ def test_importing_the_command_is_light() -> None:
     output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
     modules = output.decode().split()
     assert "spacy_elmo.cli.demo" in modules
-    assert not {"spacy_elmo.bilm.model", "spacy_elmo.cli.demo_views"} & set(modules)
+    assert "spacy_elmo.bilm.model" not in modules
 
 
 # The page of pictures
@@ -316,12 +311,12 @@ def test_page(weights: Path, tmp_path: Path) -> None:
     code, output = demo("-w", weights, "--output", page)
     assert code == 0 and str(page) in output.replace("\n", "")
     text = page.read_text(encoding="utf-8")
-    for title in ("Senses of “bank”", "Occurrences of “bank”", "Surprisal"):
-        assert f"<h1>{title}</h1>" in text
+    for part in (">Senses of “bank”</text>", ">Occurrences of “bank”</text>", "Surprisal"):
+        assert part in text
     n = sum(word == "bank" for word, _, _ in read_sentences())
     assert text.count('<li id="context-') == n
     assert "http" not in text.replace('"http://www.w3.org', "")
-    listed = re.findall(r">(money|river): [^<]*\[bank\][^<]*</li>", text)
+    listed = re.findall(r">(money|river): [^<]*\[bank\][^<]*</text>", text)
     assert listed == ["money"] * (n // 2) + ["river"] * (n // 2)
 
 
@@ -350,7 +345,7 @@ def test_page_of_own_text(no_head: Path, tmp_path: Path) -> None:
     code, _ = demo("-w", no_head, "-o", page, "--text", BANKS)
     text = page.read_text(encoding="utf-8")
     assert code == 0 and text.count('<li id="context-') == 4 and "Surprisal" not in text
-    assert "<h1>Occurrences of “bank”</h1>" in text and "same sense" not in text
+    assert "Occurrences of “bank”</text>" in text and "same sense" not in text
     code, output = demo("-w", no_head, "-o", page, "--text", "A single bank.")
     assert code == 1 and "nothing to draw" in output.replace("\n", " ")
     assert page.read_text(encoding="utf-8") == text

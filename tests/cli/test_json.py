@@ -45,7 +45,6 @@ COMMANDS = {
         "It#was -w {weights}",
         "left right forward backward both",
     ),
-    "neighbors": ("the --in {text} -w {weights}", "the --in gone", "word complete senses"),
     "senses": (
         "the --in {text} -o {out}.html -w {weights}",
         "the --in gone -o {out}.html",
@@ -97,8 +96,9 @@ def test_every_command_has_it_or_is_for_people() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_one_document_and_nothing_else(command: str, run: Any) -> None:
     arguments, _, names = COMMANDS[command]
-    if command == "plot-training":
+    if command in ("plot-training", "plot-mix", "senses"):
         pytest.importorskip("matplotlib")
+        pytest.importorskip("sklearn")
     result = run(command, arguments)
     assert result.exit_code == 0, result.output
     data = json.loads(result.stdout)

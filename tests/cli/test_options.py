@@ -21,7 +21,6 @@ COMMANDS = {
     "encode": ["TEXT", "OUT.npy", "-w", "WEIGHTS"],
     "perplexity": ["WEIGHTS", "TEXT"],
     "predict": ["The ___ flows.", "-w", "WEIGHTS"],
-    "neighbors": ["bank", "--in", "TEXT", "-w", "WEIGHTS"],
     "senses": ["bank", "--in", "TEXT", "-w", "WEIGHTS", "-o", "OUT.html"],
 }
 

@@ -1,21 +1,25 @@
-"""Pictures as HTML that refers to nothing outside itself."""
+"""HTML that refers to nothing outside itself."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from html import escape
 
 FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
 INK, FAINT, PAPER = "#1a1a1a", "#767676", "#ffffff"
 STYLE = f"""
-.elmo-viz {{ font-family: {FONT}; color: {INK}; background: {PAPER}; color-scheme: light;
+body {{ font-family: {FONT}; color: {INK}; background: {PAPER}; color-scheme: light;
   max-width: 60rem; margin: 0 auto; padding: 1rem; line-height: 1.5; overflow-wrap: anywhere; }}
-.elmo-viz h1 {{ font-size: 1.4rem; margin: 0 0 .5rem; }}
-.elmo-viz h2 {{ font-size: 1.1rem; margin: 1.5rem 0 .5rem; }}
-.elmo-viz li:target {{ background: #fff3c4; }}
+li:target {{ background: #fff3c4; }}
 """
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Html(str):
+    """HTML that a notebook shows."""
+
+    def _repr_html_(self) -> str:
+        return self
 
 
 def clean(text: str) -> str:
@@ -28,12 +32,12 @@ def replace_controls(text: str) -> str:
     return NOT_XML.sub("\ufffd", text)
 
 
-def html_page(title: str, elements: Iterable[str]) -> str:
-    """A page of several pictures."""
-    body = "\n".join(elements)
+def html_page(title: str, *elements: str) -> str:
+    """A page of several elements."""
     return (
         '<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8"/>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>\n'
-        f"<title>{clean(title)}</title>\n</head>\n"
-        f'<body style="margin:0">\n{body}\n</body>\n</html>\n'
+        f"<title>{clean(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(elements)
+        + "\n</body>\n</html>\n"
     )

@@ -1,0 +1,56 @@
+"""Bars of the words that fill the blanks of a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..lm.language_model import BLANK, LanguageModel, checked
+from .figure import COLOURS, cut, cut_start, finish, in_style, new_figure
+from .html import FAINT
+
+LINE = 0.26  # inches: the height of a bar
+WORD_CHARACTERS, CONTEXT_CHARACTERS = 17, 20
+SIDES = ("from the left", "from the right", "from both")  # as in `Filled`
+
+
+@in_style()
+def draw_blanks(
+    lm: LanguageModel, words: Sequence[str], n: int = 5, *, output: str | Path | None = None
+) -> Any:
+    """Draw the likeliest words for each blank, expected from the left, the right and from both.
+
+    Args:
+        lm: a language model.
+        words: a sentence, with `BLANK` for each word to predict.
+        n: how many words for each.
+        output: a file to write, too.
+
+    Returns:
+        A figure of matplotlib.
+
+    Raises:
+        ValueError: there is no blank, or n is below 1.
+    """
+    words = checked(words)
+    positions = [i for i, word in enumerate(words) if word == BLANK]
+    if not positions:
+        raise ValueError(f"The sentence has no blank: write {BLANK} for each word to predict.")
+    rows = 3 * len(positions)
+    figure, axes = new_figure("Filling the blanks", rows * (LINE * n + 0.45) + 0.8, nrows=rows)
+    for row, panel in enumerate(axes):
+        position, side = positions[row // 3], row % 3
+        guesses = lm.fill(words, position, n)[side]
+        places, values = range(len(guesses)), [p for _, p in guesses]
+        bars = panel.barh(places, values, color=COLOURS[side], height=0.8)
+        panel.bar_label(bars, [f"{p:.1%}" for p in values], padding=4, color=FAINT)
+        panel.set_yticks(places, [cut(word, WORD_CHARACTERS) for word, _ in guesses])
+        panel.invert_yaxis()
+        panel.set(xlim=(0, 1.25 * max(values, default=1)), xticks=[])
+        panel.tick_params(length=0)
+        panel.spines[:].set_visible(False)
+        left = cut_start(" ".join(words[:position]), CONTEXT_CHARACTERS)
+        right = cut(" ".join(words[position + 1 :]), CONTEXT_CHARACTERS)
+        panel.set_title(f"{left} {BLANK} {right}: {SIDES[side]}".strip())
+    return finish(figure, output)

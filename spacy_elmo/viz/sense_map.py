@@ -1,0 +1,70 @@
+"""The senses of a word: its contexts as points, each group with a colour and a shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+
+from ..senses.clusters import center, project
+from .figure import COLOURS, MARKERS, cut, finish, in_style, new_figure
+from .html import INK, clean
+
+if TYPE_CHECKING:
+    from ..senses.occurrences import Sense, Senses
+
+KEYWORD_CHARACTERS = 34
+
+
+@in_style()
+def draw_senses(found: Senses, *, output: str | Path | None = None) -> Any:
+    """Draw the contexts of a word, grouped by similarity.
+
+    Points near each other are contexts with similar vectors (their first two principal
+    components). In HTML, each shows its sentence to the pointer, and links to it in a list below.
+
+    Args:
+        found: from `spacy_elmo.find_senses`.
+        output: a file to write, too.
+
+    Returns:
+        A figure of matplotlib.
+    """
+    groups = found.groups
+    points = project(center(np.stack([c.vector for group in groups for c in group.contexts])))
+    figure, axes = new_figure(f"Senses of “{found.word}”", 5.6 + 0.26 * len(groups))
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(True)
+    axes.margins(0.08)
+    key = crc32(found.word.encode())  # a notebook has several pictures
+    tips: dict[str, str] = {}
+    below = []
+    for number, group in enumerate(groups):
+        own = slice(len(tips), len(tips) + len(group.contexts))
+        links = [f"#context-{key:x}-{i}" for i in range(own.start, own.stop)]
+        # From the ninth group on, colours and shapes form new pairs.
+        marker = MARKERS[(number + number // len(COLOURS)) % len(MARKERS)]
+        label = describe(number, group)
+        dots = axes.scatter(
+            *points[own].T, s=55, c=COLOURS[number % len(COLOURS)], marker=marker, edgecolors=INK,
+            linewidths=0.6, label=label,
+        )  # fmt: skip
+        dots.set_urls(links)
+        below += [f"<h2>{clean(label)}</h2>", "<ol>"]
+        for link, context in zip(links, group.contexts, strict=True):
+            tips[link] = "".join(context.text).strip()
+            left, word, right = map(clean, context.text)
+            below.append(f'<li id="{link[1:]}" dir="auto">{left}<b>{word}</b>{right}</li>')
+        below.append("</ol>")
+    figure.legend(loc="outside lower left", frameon=False)
+    return finish(figure, output, tips, "\n".join(below))
+
+
+def describe(number: int, group: Sense) -> str:
+    """The name of a group: its number, its size, its keywords."""
+    words = cut(", ".join(group.keywords), KEYWORD_CHARACTERS)
+    n = len(group.contexts)
+    name = f"{number + 1} · {n} {'context' if n == 1 else 'contexts'}"
+    return f"{name} · {words}" if words else name

@@ -1,0 +1,124 @@
+"""The contexts of a word, grouped: in Python and by the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from spacy_elmo import find_senses
+from spacy_elmo.cli import app
+from spacy_elmo.senses.clusters import center, divide, project
+
+from ..pipeline.helpers import make_nlp, write_language_model
+from ..threads import one_thread  # noqa: F401
+
+pytest.importorskip("sklearn")
+
+TEXT = """The bank lent money.
+A bank & <b>river</b>\x01 flows. No word here.
+Bank! The bank is shut.
+"""
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, ["senses", *map(str, arguments)], env={"COLUMNS": "200"})
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("weights") / "tiny"
+    return write_language_model(path, ["the", "The", "bank", "money", "."])
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def test_groups_that_are_far_apart() -> None:
+    vectors = np.random.default_rng(0).normal(size=(9, 6)) * 0.1
+    vectors[[0, 3, 4, 8]] += [5, 0, 0, 0, 0, 0]
+    distance = 1 - center(vectors) @ center(vectors).T
+    label = divide(distance, 8)
+    assert label.tolist() == [1, 0, 0, 1, 1, 0, 0, 0, 1]
+    assert len(set(divide(distance, 8, exactly=4).tolist())) == 4
+    points = project(vectors)
+    assert points.shape == (9, 2)
+    assert (points[label == 0, 0] > 0).all() != (points[label == 1, 0] > 0).all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_items_without_groups(n: int) -> None:
+    """With zeros for vectors; in a single place, up to rounding; and equally far apart."""
+    assert not divide(np.full((n, n), -1e-7), 8).any()
+    assert not divide(np.ones((n, n)), 8).any()
+    assert not divide(1 - np.eye(n), 8).any()
+
+
+def test_the_command(weights: Path, corpus: Path) -> None:
+    command = ["BANK", "--in", corpus, "-w", weights, "--senses", 2]
+    data = json.loads(run(*command, "--json").output)
+    assert len(data["senses"]) == 2 and data["complete"] and "output" not in data
+    contexts = [context for sense in data["senses"] for context in sense["contexts"]]
+    assert sorted(context["row"] for context in contexts) == [0, 1, 2, 2]
+    text = run(*command).output
+    assert text.count("[bank]") == 3 and text.count("[Bank]") == 1
+
+
+def test_a_picture_beside_the_groups(weights: Path, corpus: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    out, command = tmp_path / "out.html", ["bank", "--in", corpus, "-w", weights, "--json"]
+    data = json.loads(run(*command, "-o", out).stdout)
+    assert data.pop("output") == str(out)
+    assert data == json.loads(run(*command).stdout)
+    assert "The bank lent money." in out.read_text(encoding="utf-8")
+
+
+def test_the_vector_is_that_of_the_whole_text(weights: Path, corpus: Path) -> None:
+    doc = make_nlp(weights, store=["layers"])("Bank! The bank is shut.")
+    senses = find_senses("bank", str(corpus), weights=str(weights), n_senses=1, quiet=True)
+    [context] = [c for c in senses.groups[0].contexts if c.text[2] == " is shut."]
+    assert np.abs(context.vector - doc._.elmo_layers[-1, 3]).max() < 1e-5
+
+
+def test_a_word_of_a_tokenized_corpus(weights: Path, tmp_path: Path) -> None:
+    """The tokenizer would make two of it."""
+    (tmp_path / "words.txt").write_text("I don't know\nDon't go\nWe don't\n", encoding="utf-8")
+    lines = ["1\tI\t_", "2\tdon't\t_", ""] * 3
+    (tmp_path / "words.conllu").write_text("\n".join(lines), encoding="utf-8")
+    settings: dict[str, Any] = {"weights": str(weights), "quiet": True}
+    for name, tokenized in [("words.txt", True), ("words.conllu", False)]:
+        found = find_senses("don't", str(tmp_path / name), tokenized=tokenized, **settings)
+        assert sum(len(group.contexts) for group in found.groups) == 3
+    for word, name in [("don't", "words.txt"), ("two words", "words.conllu")]:
+        with pytest.raises(ValueError, match="is 2 tokens"):
+            find_senses(word, str(tmp_path / name), **settings)
+
+
+def test_failures(weights: Path, corpus: Path, tmp_path: Path) -> None:
+    for arguments, expected in [
+        (["lent", "--in", corpus], "occurs 1 times"),
+        (["crane", "--in", corpus], "does not occur in"),
+        (["two words", "--in", corpus], "is 2 tokens"),
+        (["bank", "--in", tmp_path / "gone"], "No corpus at"),
+        (["bank", "--in", corpus, "-o", "a.doc"], "no suffix of a picture"),
+        (["bank", "--in", corpus, "--senses", 9], "cannot be divided into 9"),
+    ]:
+        result = run(*arguments, "-w", weights)
+        assert (result.exit_code, expected in " ".join(result.output.split())) == (1, True)
+    with pytest.raises(ValueError, match="cannot be divided into 0 groups"):
+        find_senses("bank", str(corpus), weights=str(weights), n_senses=0, quiet=True)
+
+
+def test_without_scikit_learn(weights: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "sklearn", None)
+    result = run("bank", "--in", corpus, "-w", weights)
+    assert result.exit_code == 1 and "spacy-elmo[viz]" in " ".join(result.output.split())

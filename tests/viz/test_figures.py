@@ -1,0 +1,261 @@
+"""Figures, marked text, and their files."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import warnings
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from typer.testing import CliRunner
+
+from spacy_elmo import LanguageModel, viz
+from spacy_elmo.cli import app
+from spacy_elmo.pipeline.mixes import Mix
+from spacy_elmo.senses.occurrences import Context, group
+from spacy_elmo.viz.figure import cut, finish, in_style, new_figure
+from spacy_elmo.viz.heat_maps import draw_matrix
+from spacy_elmo.viz.marked_surprisal import colours
+
+from ..pipeline.helpers import make_nlp, write_language_model
+from ..threads import one_thread  # noqa: F401
+
+matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("sklearn")
+
+SVG = "{http://www.w3.org/2000/svg}"
+HREF = "{http://www.w3.org/1999/xlink}href"
+BEGINNINGS = {".png": b"\x89PNG", ".pdf": b"%PDF", ".jpg": b"\xff\xd8\xff"}
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("weights") / "tiny"
+    return write_language_model(path, ["the", "The", "bank", "money", "."])
+
+
+@in_style()
+def labelled(*texts: str, output: Path | None = None) -> Any:
+    figure, axes = new_figure("Labels & <more>", 2.0)
+    for number, text in enumerate(texts):
+        axes.text(0.1, number / len(texts), text)
+    return finish(figure, output)
+
+
+def labels(page: str) -> list[str | None]:
+    return [text.text for text in ET.fromstring(page).iter(f"{SVG}text")]
+
+
+# Files
+
+
+@pytest.mark.parametrize("suffix", BEGINNINGS)
+def test_formats(suffix: str, tmp_path: Path) -> None:
+    file = tmp_path / f"picture{suffix.upper()}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labelled("Money: $5 & $6", r"\alpha $x_1$", output=file)
+    assert file.read_bytes().startswith(BEGINNINGS[suffix])
+
+
+@pytest.mark.parametrize("suffix", ["svg", "html"])
+def test_labels_are_text(suffix: str, tmp_path: Path) -> None:
+    """In any script, whether or not this machine has its fonts; the same file each time, which
+    refers to no other."""
+    texts = ["Money: $5 & <b>$6</b>", "눈이 내렸다", "𒀀"]
+    one, two = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for file in (one, two):
+            labelled(*texts, output=file)
+    page = one.read_text(encoding="utf-8")
+    assert page == two.read_text(encoding="utf-8")
+    assert [label for label in labels(page) if label in texts] == texts
+    assert ET.fromstring(page).findtext(f".//{SVG}title") == "Labels & <more>"
+    outside = page.replace('"http://www.w3.org', "")
+    assert not any(part in outside for part in ("http:", "https:", "src="))
+
+
+def test_an_image_without_a_font(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="missing from"):
+        labelled("𒀀", output=tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").is_file()
+
+
+def test_styles_of_users_and_of_this_package_do_not_meet() -> None:
+    """On white paper, the white text of a dark style could not be read."""
+    before = dict(matplotlib.rcParams)
+    plain = labelled("a")._repr_html_()
+    assert dict(matplotlib.rcParams) == before
+    with matplotlib.rc_context({"text.color": "white", "text.usetex": True}):
+        assert labelled("a")._repr_html_() == plain
+
+
+def test_an_image_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "picture.png"
+    labelled("old", output=file)
+    before, savefig = file.read_bytes(), matplotlib.figure.Figure.savefig
+
+    def fail(self: Any, target: Any, **settings: Any) -> None:
+        savefig(self, target, **settings)
+        if isinstance(target, Path):
+            target.write_bytes(b"half of it")
+            raise OSError("No space left on device")
+
+    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", fail)
+    with pytest.raises(OSError, match="No space"):
+        labelled("new", output=file)
+    assert file.read_bytes() == before and list(tmp_path.iterdir()) == [file]
+
+
+def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ValueError, match=r"drawn by matplotlib.*spacy-elmo\[viz\]"):
+        labelled("a")
+
+
+def test_labels_are_shortened_to_their_width() -> None:
+    assert [cut("crane", most) for most in (5, 4, 1)] == ["crane", "cra…", "…"]
+    assert [cut("두루미", most) for most in (6, 5, 4)] == ["두루미", "두루…", "두…"]
+
+
+def test_a_notebook_shows_figures_and_marked_text(weights: Path) -> None:
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    format_ = interactive.InteractiveShell.instance().display_formatter.format
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
+    for shown, part in [(labelled("a"), "<svg"), (viz.mark_surprisal(nlp("bank")), "<mark")]:
+        assert part in format_(shown)[0]["text/html"]
+
+
+# Figures
+
+
+@pytest.mark.parametrize("name", ["mix.svg", "mix.png", "mix.html"])
+def test_plot_mix(name: str, weights: Path, tmp_path: Path) -> None:
+    nlp = make_nlp(weights)
+    nlp("Hello.")
+    nlp.to_disk(tmp_path / "nlp")
+    command = ["plot-mix", tmp_path / "nlp", "-o", tmp_path / name, "--json"]
+    data = json.loads(CliRunner().invoke(app, list(map(str, command))).stdout)
+    assert data["output"] == str(tmp_path / name)
+    assert [set(mix) for mix in data["mixes"]] == [{"component", "listener", "weights", "gamma"}]
+    if name != "mix.png":
+        page = (tmp_path / name).read_text(encoding="utf-8")
+        assert labels(page).count("0.33") == 3 and "Mixes of “nlp”" in labels(page)
+
+
+def test_names_of_mixes_are_not_cut() -> None:
+    """Nor do they lie outside of the picture."""
+    names = [("trainable_lemmatizer", "elmo"), ("my_entity_recognizer", "second_listener")]
+    figure = viz.draw_mixes([Mix(*name, (0.2, 0.8), 1.0) for name in names])
+    figure.draw_without_rendering()
+    found = {text.get_text().split("\n")[0]: text for text in figure.axes[0].get_yticklabels()}
+    assert set(found) == {"trainable_lemmatizer", "my_entity_recognizer: second_listener"}
+    assert all(text.get_window_extent().x0 >= 0 for text in found.values())
+    one = viz.draw_mixes([Mix("elmo", "doc.tensor", (0.2, 0.8), 1.0)])
+    assert one.axes[0].get_ylim() == (0.5, -0.5)
+    with pytest.raises(ValueError, match="no mix"):
+        viz.draw_mixes([])
+
+
+def test_senses(tmp_path: Path) -> None:
+    """Each mark shows its sentence, and links to it in the list."""
+    texts = [
+        ("The ", "bank", " lent"),
+        ("", "Bank", " & <b>\x01"),
+        ("A ", "bank", "."),
+        ("", "bank", ""),
+    ]
+    vectors = np.array([[1, 0.1], [1, 0], [-1, 0.1], [-1, 0]])
+    contexts = [Context(t, v, v[None]) for t, v in zip(texts, vectors, strict=True)]
+    found = group("bank", contexts, spacy.blank("en"))
+    figure = viz.draw_senses(found, output=tmp_path / "senses.html")
+    assert len(figure.axes[0].collections) == len(found.groups) == 2
+    tree = ET.fromstring((tmp_path / "senses.html").read_text(encoding="utf-8"))
+    links = {a.get(HREF, "")[1:]: a.findtext(f"{SVG}title") for a in tree.iter(f"{SVG}a")}
+    listed = {li.get("id"): "".join(li.itertext()).strip() for li in tree.iter("li")}
+    assert links == listed
+    assert set(listed.values()) == {"The bank lent", "Bank & <b>\ufffd", "A bank.", "bank"}
+    other = viz.draw_senses(group("Bank", contexts, spacy.blank("en")))
+    assert not any(f'"{name}"' in other._repr_html_() for name in listed)  # a notebook has both
+
+
+def test_similarity(weights: Path) -> None:
+    nlp = make_nlp(weights)
+    docs = [nlp("The bank."), nlp("money & bank"), nlp("The odd bank.")]
+    found = labels(viz.draw_similarity(iter(docs))._repr_html_())
+    assert found.count("1.00") >= 3
+    assert {"The bank.  1", "money & bank  2", "The odd bank.  3"} <= set(found)
+    viz.draw_similarity([docs[0][1:2], docs[2][2:3]])  # equal but for rounding
+    viz.draw_similarity([docs[0], docs[0]])
+    with pytest.raises(ValueError, match="2 to 30 Docs"):
+        viz.draw_similarity(docs[:1])
+
+
+def test_two_equal_texts_are_darker_than_two_others() -> None:
+    figure = draw_matrix(np.array([[1, 0.49], [0.49, 1]]), ["a", "b"], "Similarity")
+    mesh = figure.axes[0].collections[0]
+    assert mesh.norm(1.0) == 1 and mesh.norm(0.49) == 0
+
+
+def test_blanks(weights: Path) -> None:
+    """Each blank has its words and probabilities, from the left, from the right and from both."""
+    lm = LanguageModel.load(weights)
+    words = ["The", "___", "odd", "___", "."]
+    found = labels(viz.draw_blanks(lm, words, 2)._repr_html_())
+    assert found.count("The ___ odd ___ .: from both") == 2
+    filled = [lm.fill(words, position, 2) for position in (1, 3)]
+    expected = [guess for each in filled for side in each for guess in side]
+    names = {word for word, _ in expected}
+    assert [label for label in found if label in names] == [word for word, _ in expected]
+    assert [label for label in found if label and label.endswith("%")] == [
+        f"{probability:.1%}" for _, probability in expected
+    ]
+    for sentence, message in [(["The", "bank"], "no blank"), ("The ___ bank", "list of words")]:
+        with pytest.raises(ValueError, match=message):
+            viz.draw_blanks(lm, sentence)
+
+
+# Marked text
+
+
+def test_surprisal(weights: Path, tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
+    docs = [nlp("The bank."), nlp("money & bank"), nlp("The odd bank.")]
+    html = viz.mark_surprisal(docs, output=tmp_path / "page.html")
+    marks = [mark.text for mark in ET.fromstring(html).iter("mark")]
+    assert marks == ["The", "bank", ".", "money", "bank", "The", "bank", "."]
+    assert html in (tmp_path / "page.html").read_text(encoding="utf-8")
+    for text, name, message in [
+        (nlp.make_doc("The bank."), "page.html", "elmo_surprisal"),
+        (docs, "page.png", "written to an .html file"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            viz.mark_surprisal(text, output=tmp_path / name)
+
+
+@pytest.mark.parametrize("value", np.linspace(0, 1, 21).tolist())
+def test_words_on_a_shade_have_contrast(value: float) -> None:
+    """By the formula of the Web Content Accessibility Guidelines, where 3 is the least."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+    red, green, blue, percent, text = re.findall(r"\d+|#\w+", colours(value))
+    # The background is laid on white.
+    mixed = [255 - (255 - int(part)) * int(percent) / 100 for part in (red, green, blue)]
+    shade = "#" + "".join(f"{round(part):02x}" for part in mixed)
+    dark, light = sorted(map(luminance, (shade, text)))
+    assert (light + 0.05) / (dark + 0.05) > 4

@@ -1,0 +1,111 @@
+"""The curves of pretraining runs, and ``elmo plot-training``."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from spacy_elmo import viz
+from spacy_elmo.cli import app
+
+pytest.importorskip("matplotlib")
+
+
+def losses(steps: range, level: float) -> list[dict[str, Any]]:
+    return [{"step": step, "words": 400 * step, "loss": level + step, "lr": 0.1} for step in steps]
+
+
+def evaluation(step: int, mean: float) -> dict[str, Any]:
+    perplexities = {"forward": mean + 1, "backward": mean - 1, "mean": mean}
+    return {"step": step, "words": 400 * step, **perplexities}
+
+
+def write_run(path: Path, entries: Sequence[dict[str, Any]], end: str = "") -> Path:
+    path.mkdir()
+    text = "".join(json.dumps(entry) + "\n" for entry in entries) + end
+    (path / "log.jsonl").write_text(text, encoding="utf-8")
+    return path
+
+
+def drawn(runs: Path | Sequence[Path]) -> list[dict[str, list[list[float]]]]:
+    """The points of the lines of each panel, by the names in the legend."""
+    return [{line.get_label(): line.get_xydata().tolist() for line in panel.lines}
+            for panel in viz.draw_training(runs).axes]  # fmt: skip
+
+
+def test_a_resumed_run_is_one_line_of_what_can_be_drawn(tmp_path: Path) -> None:
+    entries = losses(range(1, 8), 0.0) + losses(range(4, 6), 100.0)
+    entries.insert(1, {"step": 1, "words": 400, "mean": 3.0, "loss": None})
+    entries.append({"step": 8, "words": 3200, "loss": math.nan})
+    entries.append({"step": 9, "words": 3600, "loss": math.inf, "mean": 1e300})
+    loss, perplexity, _ = drawn(write_run(tmp_path / "run", entries))
+    [[*points]] = loss.values()
+    assert [value for _, value in points] == [1.0, 2.0, 3.0, 104.0, 105.0]
+    assert next(iter(perplexity.values())) == [[400, 3.0]]
+
+
+@pytest.mark.parametrize("means", [[], [250.0, 131.0, 140.0], [20000.0, 300.0, 20.0], [1e9]])
+def test_a_run(means: list[float], tmp_path: Path) -> None:
+    entries = losses(range(100, 400, 100), 3.0)
+    entries += [evaluation(step, mean) for step, mean in zip((100, 200, 300), means, strict=False)]
+    entries.append({"step": 300, "model": "model-best", "forward": 1.0, "mean": 1.0})
+    run = write_run(tmp_path / "run", entries, end='{"step": 2, "lo')  # it is under way
+    page = viz.draw_training(str(run))._repr_html_()
+    for label in ("training loss (nats)", "held-out perplexity", "learning rate", "forward"):
+        assert page.count(f">{label}</text>") == 1
+    loss, perplexity, rate = drawn(run)
+    steps = (100, 200, 300)
+    assert list(loss.values()) == [[[400 * step, 3.0 + step] for step in steps]]
+    assert [each for _, each in next(iter(rate.values()))] == [0.1] * 3
+    # All evaluations but that of the finished model.
+    expected = [[400 * step, mean] for step, mean in zip(steps, means, strict=False)]
+    mean = next(iter(perplexity))
+    assert perplexity[mean] == expected
+    assert perplexity["forward"] == [[words, mean + 1] for words, mean in expected]
+    assert mean.endswith("/run")
+    if means:
+        words = 400 * steps[means.index(min(means))]
+        assert mean.startswith(f"best {min(means):,.1f} after {words:,} words: ")
+    else:
+        assert mean.startswith("no perplexity yet: ")
+
+
+def test_runs_are_compared(tmp_path: Path) -> None:
+    """By the ends of their paths; those of equal names, and logs themselves, too."""
+    one = [*losses(range(1, 40), 5.0), evaluation(20, 300.0), evaluation(39, 200.0)]
+    runs = [write_run(tmp_path / name, one[i:]) for i, name in enumerate(("small", "_large"))]
+    (tmp_path / "b").mkdir()
+    runs.append(write_run(tmp_path / "b" / "small", one) / "log.jsonl")
+    loss, perplexity, _ = drawn(runs)
+    assert [len(points) for points in loss.values()] == [39, 38, 39]
+    assert [len(points) for points in perplexity.values()] == [2, 2, 2]
+    [legend] = viz.draw_training(runs).legends
+    names = [text.get_text() for text in legend.get_texts()]
+    ends = ("/small", "/_large", "/b/small/log.jsonl")
+    assert all(name.endswith(end) for name, end in zip(names, ends, strict=True))
+
+
+def test_plot_training(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", losses(range(1, 4), 0.0))
+    empty = write_run(tmp_path / "empty", [])
+    for arguments, code, said in [
+        ([run, run, "-o", tmp_path / "two.svg"], 0, "Drew the training"),
+        ([run, "--json", "-o", tmp_path / "one.PNG"], 0, '"output"'),
+        ([tmp_path], 1, "There is no log"),
+        ([empty], 1, "has no losses yet"),
+        ([run, "-o", run / "plot.doc"], 1, "no suffix of a picture"),
+        ([run, "-o", tmp_path / "gone" / "plot.png"], 1, "gone"),
+    ]:
+        command = ["plot-training", *map(str, arguments)]
+        result = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
+        assert result.exit_code == code and said in " ".join(result.output.split()), arguments
+    assert "held-out perplexity" in (tmp_path / "two.svg").read_text(encoding="utf-8")
+    assert (tmp_path / "one.PNG").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match="no run to draw"):
+        viz.draw_training([])
