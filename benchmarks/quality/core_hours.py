@@ -37,7 +37,7 @@ from spacy_elmo.cli.perplexity import read_text
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.perplexity import evaluate
-from spacy_elmo.lm.restricted_head import restrict_head
+from spacy_elmo.lm.softmax import restrict_head
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.corpus import TrainingCorpus, pinned, read_ahead
 from spacy_elmo.pretraining.distributed import process_group

@@ -25,10 +25,9 @@ from kneser_ney import START, KneserNey, with_boundaries
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli.perplexity import read_text
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
-from spacy_elmo.lm.forward import Head
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
-from spacy_elmo.lm.restricted_head import restrict_head
+from spacy_elmo.lm.softmax import SoftmaxHead, restrict_head
 from spacy_elmo.lm.vocabulary import Vocabulary
 from spacy_elmo.weights.find import Setting, find_weights
 from spacy_elmo.weights.layout import read_words
@@ -85,7 +84,7 @@ class LM(NamedTuple):
 
     weights: Weights
     bilm: BiLM
-    head: Head
+    head: SoftmaxHead
     words: Vocabulary
 
     @classmethod
@@ -93,7 +92,6 @@ class LM(NamedTuple):
         """A biLM whose head is its own or that of other weights of it, restricted to the words of
         a file that it has."""
         found = find_weights(weights)
-        softmax: Head
         softmax, words = load_head(found if head is None else head)
         if vocab is not None:
             known = (word for word in read_words(vocab) if word in words.ids)

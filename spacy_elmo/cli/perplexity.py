@@ -12,7 +12,6 @@ from wasabi import msg
 from . import options
 
 if TYPE_CHECKING:
-    from ..lm.forward import Head
     from ..weights.native import Weights
 
 
@@ -40,7 +39,7 @@ def perplexity_cli(
     from ..lm.encoded_sentences import EncodedSentences
     from ..lm.head import load_head
     from ..lm.perplexity import evaluate
-    from ..lm.restricted_head import restrict_head
+    from ..lm.softmax import restrict_head
     from ..pretraining.machine import find_device
     from ..util.progress import ProgressBar
     from ..weights.find import find_weights
@@ -49,7 +48,6 @@ def perplexity_cli(
     with options.report_errors("Cannot measure the perplexity", as_json=as_json):
         device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
         found = find_weights(weights)
-        head: Head
         head, words = load_head(found)
         if vocab is not None:
             known = [word for word in read_words(vocab) if word]

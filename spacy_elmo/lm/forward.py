@@ -12,12 +12,9 @@ from ..bilm.model import BiLM, State
 from ..bilm.sentence_batches import to_device
 from ..util.threads import threads_for
 from .encoded_sentences import SentenceBatch
-from .restricted_head import RestrictedHead
 from .softmax import SoftmaxHead
 
 MOST_LOGITS = 2**22  # 16 MiB: memory of this size is used again, not asked for anew
-
-Head = SoftmaxHead | RestrictedHead
 
 
 class HiddenStates(NamedTuple):
@@ -64,7 +61,7 @@ def hidden_states(model: BiLM, batch: SentenceBatch, state: State | None = None)
     return HiddenStates(*hidden, state, layers)
 
 
-def losses(head: Head, read: HiddenStates) -> tuple[torch.Tensor, torch.Tensor]:
+def losses(head: SoftmaxHead, read: HiddenStates) -> tuple[torch.Tensor, torch.Tensor]:
     """Cross-entropies in nats of the full softmax, forward and backward ``(M,)``."""
     rows = max(1, MOST_LOGITS // len(head.weight))
 

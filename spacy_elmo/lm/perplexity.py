@@ -11,7 +11,8 @@ import numpy as np
 from ..bilm.model import BiLM
 from ..util.threads import threads_for
 from .encoded_sentences import EncodedSentences
-from .forward import Head, hidden_states, losses
+from .forward import hidden_states, losses
+from .softmax import SoftmaxHead
 from .vocabulary import UNKNOWN
 
 
@@ -47,7 +48,7 @@ class Perplexity:
 @threads_for(0)
 def evaluate(
     model: BiLM,
-    head: Head,
+    head: SoftmaxHead,
     block: EncodedSentences,
     batch_words: int = 4096,
     max_words: int = 0,

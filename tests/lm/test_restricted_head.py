@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from spacy_elmo.lm.perplexity import evaluate
-from spacy_elmo.lm.restricted_head import restrict_head
+from spacy_elmo.lm.softmax import restrict_head
 from spacy_elmo.lm.vocabulary import UNKNOWN
 
 from ..pretraining.helpers import log_probabilities, make_block, make_model, make_vocab, prose

@@ -11,7 +11,7 @@ import torch
 
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
-from spacy_elmo.lm.restricted_head import restrict_head
+from spacy_elmo.lm.softmax import restrict_head
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.weights.find import load_bilm
 
