@@ -59,6 +59,7 @@ def demo_cli(
     """
     from ..lm.language_model import LanguageModel
     from ..text.readers import blank_pipeline
+    from ..util.optional_imports import import_extra
     from ..viz.figure import check_output
     from ..weights.find import find_weights
 
@@ -66,6 +67,8 @@ def demo_cli(
         if output is not None and check_output(output).suffix.lower() != ".html":
             raise ValueError(f"The page is written to an .html file, not to '{output}'.")
         own = read_own(text, file)
+        if own is not None or output is not None:
+            import_extra("sklearn", "viz", "contexts are grouped by scikit-learn", "elmo demo")
         chosen = find_weights(weights)
         nlp = blank_pipeline(chosen, lang, default="en")
         if own is None and nlp.lang != "en":
@@ -89,7 +92,7 @@ def demo_cli(
             if not show_blanks(nlp, lm, own) and not repeated:
                 echo("Nothing to show: use a word twice in different senses, or write ___.")
             if repeated:
-                show_groups(repeated)
+                show_groups(nlp, repeated)
         if output is not None:
             write_page(output, nlp, docs, found)
             msg.good("Pictures of it", str(output.resolve()))
@@ -232,24 +235,21 @@ def show_scores(found: Found) -> None:
         echo(f"  {name:15}{share:4.0%}  {bar}")
 
 
-def show_groups(repeated: Found) -> None:
+def show_groups(nlp: Language, repeated: Found) -> None:
     """The contexts of repeated words, the first ones of many, grouped by similarity."""
-    from ..senses.clusters import divide
-    from ..senses.occurrences import MOST_SENSES, similarities
+    from ..senses.occurrences import group
 
     title(
         "Words that occur more than once",
         f"The {REPEATED} most frequent, with {CONTEXTS} occurrences at most, in similar groups.",
     )
     for word, every in list(repeated.items())[:REPEATED]:
-        contexts = every[:CONTEXTS]
-        label = divide(1 - similarities(contexts), MOST_SENSES)
         echo(f"\n  {style(word, bold=True)}, {len(every)} times")
-        for number in range(label.max() + 1):
+        for number, sense in enumerate(group(word, every[:CONTEXTS], nlp).groups):
             if number:
                 echo("  ─────")
-            for i in np.flatnonzero(label == number):
-                echo(f"  {marked(contexts[i])}")
+            for context in sense.contexts:
+                echo(f"  {marked(context)}")
 
 
 def show_blanks(nlp: Language, lm: LanguageModel | None, text: str) -> bool:

@@ -77,12 +77,10 @@ class Sense:
 
     Attributes:
         contexts: the most typical ones first.
-        typicality: the cosine of each with the group's mean.
         keywords: words that are more frequent in these contexts than in those of other groups.
     """
 
     contexts: list[Context]
-    typicality: list[float]
     keywords: list[str]
 
 
@@ -102,11 +100,9 @@ class Senses:
 
     def to_json(self) -> dict[str, Any]:
         """The groups and their contexts as plain JSON types, without vectors."""
-        names, senses = ("left", "word", "right", "row", "typicality"), []
+        names, senses = ("left", "word", "right", "row"), []
         for group in self.groups:
-            pairs = zip(group.contexts, group.typicality, strict=True)
-            values = [(*context.text, context.row, typicality) for context, typicality in pairs]
-            contexts = [dict(zip(names, each, strict=True)) for each in values]
+            contexts = [dict(zip(names, (*c.text, c.row), strict=True)) for c in group.contexts]
             senses.append({"keywords": group.keywords, "contexts": contexts})
         return {"word": self.word, "complete": self.complete, "senses": senses}
 
@@ -240,11 +236,9 @@ def group(
     groups = []
     for number in range(label.max() + 1):
         members = np.flatnonzero(label == number)
-        mean = vectors[members].mean(axis=0)
-        cosine = vectors[members] @ mean / max(float(np.linalg.norm(mean)), 1e-12)
-        order = np.argsort(-cosine, kind="stable")
-        chosen = [found[i] for i in members[order]]
-        groups.append(Sense(chosen, cosine[order].tolist(), keywords[number]))
+        typicality = vectors[members] @ vectors[members].mean(axis=0)
+        order = np.argsort(-typicality, kind="stable")
+        groups.append(Sense([found[i] for i in members[order]], keywords[number]))
     return Senses(word, groups, complete)
 
 

@@ -121,13 +121,6 @@ def test_tour_counts_every_sentence(weights: Path) -> None:
     assert found["layer 0"] == f"{100 * np.mean(chance):.0f}"
 
 
-def test_tour_without_a_head(no_head: Path) -> None:
-    code, output = demo("-w", no_head)
-    assert code == 0
-    assert "have no language-model head" in output.replace("\n", " ")
-    assert "left to right" not in output and "surroundings" in output
-
-
 def test_the_nearest_context_mostly_has_the_same_meaning() -> None:
     """With the embedded biLM: far more often than by any of its layers."""
     _, output = demo()
@@ -161,6 +154,13 @@ def test_many_repeated_words(weights: Path) -> None:
     assert output.count("[chair]") == 12
 
 
+def test_without_a_head(no_head: Path) -> None:
+    for arguments in [(), ("-t", "A bank and ___.")]:
+        code, output = demo("-w", no_head, *arguments)
+        assert code == 0 and "left to right" not in output
+        assert output.replace("\n", " ").count("have no language-model head") == 1
+
+
 def test_blanks(weights: Path) -> None:
     code, output = demo("-w", weights, "-t", "Let's ___ to it. Then ______, a bank, (___).")
     assert code == 0
@@ -181,12 +181,6 @@ def test_text_with_nothing(weights: Path, text: str, tmp_path: Path) -> None:
     assert code == (0 if has_surprisal else 1)
     assert (tmp_path / "demo.html").exists() == has_surprisal
     assert ("nothing to draw" in output.replace("\n", " ")) != has_surprisal
-
-
-def test_text_without_a_head(no_head: Path) -> None:
-    code, output = demo("-w", no_head, "-t", "A bank and ___.")
-    assert code == 0
-    assert output.replace("\n", " ").count("have no language-model head") == 1
 
 
 def test_file(weights: Path, tmp_path: Path) -> None:
@@ -334,10 +328,13 @@ def test_page_compares_the_word_and_not_its_sentences(tmp_path: Path) -> None:
     assert [float(number) for number in shown] == pytest.approx(cosines.ravel(), abs=0.0051)
 
 
-def test_page_without_matplotlib(no_head: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+@pytest.mark.parametrize("library", ["matplotlib", "sklearn"])
+def test_page_without_the_extra(
+    library: str, no_head: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
     code, output = demo("-w", no_head, "-t", BANKS, "-o", tmp_path / "demo.html")
-    assert code == 1 and "bank, 4 times" in output and "spacy-elmo[viz]" in output
+    assert code == 1 and "spacy-elmo[viz]" in output
 
 
 def test_page_of_own_text(no_head: Path, tmp_path: Path) -> None:

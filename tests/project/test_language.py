@@ -395,9 +395,7 @@ def test_clear_contexts_come_first() -> None:
 
     def senses(*vectors: tuple[float, float]) -> Senses:
         made = [Context(("a ", "seal", " b"), np.array(v), np.zeros((1, 2))) for v in vectors]
-        return Senses(
-            "seal", [Sense(made[:2], [1.0, 1.0], ["ice"]), Sense(made[2:], [1.0, 1.0], [])]
-        )
+        return Senses("seal", [Sense(made[:2], ["ice"]), Sense(made[2:], [])])
 
     clear = senses((1.0, 0.0), (1.0, 0.1), (-1.0, 0.0), (-1.0, 0.1))
     assert clearness(clear) > clearness(senses((1.0, 0.0), (-1.0, 0.1), (-1.0, 0.0), (1.0, 0.1)))
