@@ -79,16 +79,6 @@ def test_a_candidate_that_is_the_target_does_not_count(
     )
 
 
-def test_the_order_of_candidates_changes_nothing(
-    head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor
-) -> None:
-    candidates = draw(10)
-    turned = replace(candidates, words=candidates.words.flip(0))
-    torch.testing.assert_close(
-        head.sampled_loss(hidden, targets, candidates), head.sampled_loss(hidden, targets, turned)
-    )
-
-
 @pytest.mark.parametrize("n_candidates", [None, 10])
 def test_gradients_against_finite_differences(
     head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor, n_candidates: int | None
@@ -178,23 +168,6 @@ def test_words_are_drawn_by_their_probabilities() -> None:
     )
 
 
-def test_expected_counts_are_how_often_a_word_is_among_so_many_draws() -> None:
-    """The draws here are made one by one by NumPy's own sampler."""
-    candidates = draw(12)
-    p = np.exp(log_uniform(V))
-    expected = np.exp(candidates.log_expected(torch.arange(V)).numpy().astype(np.float64))
-    tries = np.log1p(-expected) / np.log1p(-p)
-    n_tries = candidates.tries
-    np.testing.assert_allclose(tries, n_tries, rtol=1e-4)
-    assert n_tries >= 12
-    rng, n_draws = np.random.default_rng(5), 20_000
-    drawn = rng.choice(V, size=(n_draws, n_tries), p=p)
-    included = np.zeros((n_draws, V), dtype=bool)
-    np.put_along_axis(included, drawn, True, axis=1)
-    deviations = (included.mean(axis=0) - expected) / np.sqrt(expected * (1 - expected) / n_draws)
-    assert np.abs(deviations).max() < 4
-
-
 @pytest.mark.parametrize("n_candidates", [5, 12, 25])
 def test_candidates_are_included_about_as_often_as_expected(n_candidates: int) -> None:
     """Only about: drawing stops when there are enough, so the number of tries is no constant."""
@@ -219,13 +192,6 @@ def test_expected_counts_are_those_of_double_precision(n_words: int, n_candidate
     ours = candidates.log_expected(torch.arange(n_words))
     assert ours.dtype == torch.float32
     np.testing.assert_allclose(ours, log_expected(candidates), rtol=5e-7, atol=3e-7)
-
-
-def test_candidates_share_the_table_of_their_sampler() -> None:
-    """Only the words are moved in a step."""
-    sampler = LogUniformSampler(V, 5).to(torch.device("cpu"))
-    candidates = sampler.sample(np.random.default_rng(0))
-    assert candidates.log_miss.data_ptr() == sampler.log_miss.data_ptr()
 
 
 def test_a_row_of_hits_alone_has_a_gradient(head: SoftmaxHead, hidden: torch.Tensor) -> None:

@@ -10,20 +10,15 @@ from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 COUNTS = Counter({"the": 9, "b": 4, "a": 4, "c": 4, "rare": 1, "<UNK>": 50, "</S>": 60})
 
 
-def test_order_is_by_count_then_by_alphabet() -> None:
-    vocab = Vocabulary.from_counts(COUNTS, max_size=100, min_count=1)
-    assert vocab.words == ["<S>", "</S>", "<UNK>", "the", "a", "b", "c", "rare"]
-
-
-def test_the_cap_includes_the_special_words() -> None:
-    vocab = Vocabulary.from_counts(COUNTS, max_size=5, min_count=1)
-    assert vocab.words == [*SPECIALS, "the", "a"]
-
-
-def test_rare_words_are_left_out() -> None:
-    assert "rare" in Vocabulary.from_counts(COUNTS, 100, 1).ids
-    assert Vocabulary.from_counts(COUNTS, 100, 2).words == [*SPECIALS, "the", "a", "b", "c"]
-    assert Vocabulary.from_counts(COUNTS, 100, 5).words == [*SPECIALS, "the"]
+@pytest.mark.parametrize(
+    ("max_size", "min_count", "words"),
+    [(100, 1, ["the", "a", "b", "c", "rare"]), (5, 1, ["the", "a"]), (100, 5, ["the"])],
+)
+def test_order_is_by_count_then_by_alphabet(
+    max_size: int, min_count: int, words: list[str]
+) -> None:
+    """The cap includes the special words."""
+    assert Vocabulary.from_counts(COUNTS, max_size, min_count).words == [*SPECIALS, *words]
 
 
 def test_places() -> None:
