@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -94,15 +95,15 @@ def finish(
     Warns:
         UserWarning: an image has boxes for characters that no installed font has.
     """
-    svg = to_svg(figure, tips or {})
-    html = svg[svg.index("<svg") :] + below
-    figure._repr_html_ = lambda: html
+    tips = tips or {}
+    figure._repr_html_ = partial(to_html, figure, tips, below)
     if output is not None:
         file = check_output(output)
         suffix = file.suffix.lower()
-        if suffix in (".html", ".svg"):
-            page = html_page(figure.get_suptitle(), html)
-            write_text(file, svg if suffix == ".svg" else page)
+        if suffix == ".html":
+            write_text(file, html_page(figure.get_suptitle(), to_html(figure, tips, below)))
+        elif suffix == ".svg":
+            write_text(file, to_svg(figure, tips))
         else:
             with in_style(), atomic_file(file) as temporary:
                 figure.savefig(temporary, format=suffix[1:])
@@ -139,6 +140,12 @@ def to_svg(figure: Any, tips: Mapping[str, str]) -> str:
         link = f'<a xlink:href="{target}">'
         svg = svg.replace(link, f"{link}<title>{clean(text)}</title>")
     return svg
+
+
+def to_html(figure: Any, tips: Mapping[str, str], below: str) -> str:
+    """A figure as an element of a page; see `finish`."""
+    svg = to_svg(figure, tips)
+    return svg[svg.index("<svg") :] + below
 
 
 def cut(text: str, most: int) -> str:

@@ -43,7 +43,7 @@ def draw_training(
     loss, perplexity, rate = panels
     for run in runs:
         entries = read_run(Path(run))
-        name = describe(str(run), make_curve(entries, "mean"))
+        name = describe(str(Path(run).resolve()), make_curve(entries, "mean"))
         for panel, kind in ((loss, "loss"), (perplexity, "mean"), (rate, "lr")):
             draw_curve(panel, entries, kind, name)
     if len(runs) == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import sys
 import warnings
@@ -133,7 +134,7 @@ def test_a_notebook_shows_figures_and_marked_text(weights: Path) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
     for shown, part in [(labelled("a"), "<svg"), (viz.mark_surprisal(nlp("bank")), "<mark")]:
-        assert part in format_(shown)[0]["text/html"]
+        assert part in format_(pickle.loads(pickle.dumps(shown)))[0]["text/html"]
 
 
 # Figures
