@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from spacy_elmo.viz.figure import COLOURS, MARKERS, finish, in_style, new_figure
+from spacy_elmo.viz.figure import COLOURS, MARKERS, in_style, new_figure, save_figure
 
 Points = dict[float, list[float]]  # scores of all seeds by the share in percent
 
@@ -38,4 +38,4 @@ def draw_curves(arms: dict[str, Points], title: str = "score", output: Path | No
     axes.minorticks_off()
     axes.grid(True)
     figure.legend(loc="outside lower left", frameon=False)
-    return finish(figure, output)
+    return save_figure(figure, output)

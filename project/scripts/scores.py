@@ -9,7 +9,7 @@ from typing import NamedTuple
 import typer
 from datasets import TASKS, present
 
-from spacy_elmo.viz.figure import COLOURS, finish, in_style, new_figure
+from spacy_elmo.viz.figure import COLOURS, in_style, new_figure, save_figure
 
 # The score of a task in spaCy's metrics, and its name.
 MEASURES = {
@@ -77,7 +77,7 @@ def draw_scores(scores: list[Score], output: Path) -> None:
     axes.tick_params(length=0)
     axes.invert_yaxis()
     figure.legend(loc="outside upper left", frameon=False, ncols=2)
-    finish(figure, output)
+    save_figure(figure, output)
 
 
 if __name__ == "__main__":

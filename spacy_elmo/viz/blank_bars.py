@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..lm.language_model import BLANK, LanguageModel, checked
-from .figure import COLOURS, cut, cut_start, finish, in_style, new_figure
+from .figure import COLOURS, cut, cut_start, in_style, new_figure, save_figure
 from .html import FAINT
 
 LINE = 0.26  # inches: the height of a bar
@@ -53,4 +53,4 @@ def draw_blanks(
         left = cut_start(" ".join(words[:position]), CONTEXT_CHARACTERS)
         right = cut(" ".join(words[position + 1 :]), CONTEXT_CHARACTERS)
         panel.set_title(f"{left} {BLANK} {right}: {SIDES[side]}".strip())
-    return finish(figure, output)
+    return save_figure(figure, output)

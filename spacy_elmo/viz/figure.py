@@ -78,7 +78,7 @@ def new_figure(title: str, height: float, **settings: Any) -> tuple[Any, Any]:
     return figure, figure.subplots(**settings)
 
 
-def finish(
+def save_figure(
     figure: Any, output: str | Path | None, tips: Mapping[str, str] | None = None, below: str = ""
 ) -> Any:
     """Write a figure, if there is an output, and let a notebook show it.
@@ -127,7 +127,7 @@ def check_output(file: str | Path) -> Path:
 
 @in_style()
 def to_svg(figure: Any, tips: Mapping[str, str]) -> str:
-    """A figure as SVG, as wide as its page allows; see `finish`."""
+    """A figure as SVG, as wide as its page allows; see `save_figure`."""
     buffer = StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with warnings.catch_warnings():
@@ -143,7 +143,7 @@ def to_svg(figure: Any, tips: Mapping[str, str]) -> str:
 
 
 def to_html(figure: Any, tips: Mapping[str, str], below: str) -> str:
-    """A figure as an element of a page; see `finish`."""
+    """A figure as an element of a page; see `save_figure`."""
     svg = to_svg(figure, tips)
     return svg[svg.index("<svg") :] + below
 

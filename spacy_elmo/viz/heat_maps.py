@@ -10,7 +10,7 @@ import numpy as np
 from spacy.tokens import Doc, Span
 
 from ..pipeline.mixes import Mix
-from .figure import cut, finish, in_style, new_figure
+from .figure import cut, in_style, new_figure, save_figure
 from .html import INK, PAPER
 
 MOST_TEXTS = 30
@@ -49,7 +49,7 @@ def draw_mixes(
     axes.set_xticks(range(values.shape[1]))
     axes.set_xlabel("layer")
     axes.set_yticks(range(len(mixes)), [f"{mix_name(mix)}\nγ = {mix.gamma:.2f}" for mix in mixes])
-    return finish(figure, output)
+    return save_figure(figure, output)
 
 
 def mix_name(mix: Mix) -> str:
@@ -104,7 +104,7 @@ def draw_matrix(
     axes.set_yticks(range(n), [f"{line}  {i}" for i, line in enumerate(lines, 1)])
     axes.xaxis.tick_top()
     axes.tick_params(labelsize=9)
-    return finish(figure, output)
+    return save_figure(figure, output)
 
 
 def heat_map(

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from ..senses.clusters import center, project
-from .figure import COLOURS, MARKERS, cut, finish, in_style, new_figure
+from .figure import COLOURS, MARKERS, cut, in_style, new_figure, save_figure
 from .html import INK, clean
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def draw_senses(found: Senses, *, output: str | Path | None = None) -> Any:
             below.append(f'<li id="{link[1:]}" dir="auto">{left}<b>{word}</b>{right}</li>')
         below.append("</ol>")
     figure.legend(loc="outside lower left", frameon=False)
-    return finish(figure, output, tips, "\n".join(below))
+    return save_figure(figure, output, tips, "\n".join(below))
 
 
 def describe(number: int, group: Sense) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..pretraining.log import find_log, read_log
-from .figure import cut_start, finish, in_style, new_figure
+from .figure import cut_start, in_style, new_figure, save_figure
 
 MOST_MARKS = 24  # on a line
 NAME_CHARACTERS = 24
@@ -58,7 +58,7 @@ def draw_training(
     rate.set(title="learning rate", xlabel="words read", xlim=(0, None))
     rate.xaxis.set_major_formatter(EngFormatter(sep=" "))
     figure.legend(handles=perplexity.get_lines(), loc="outside lower left", frameon=False)
-    return finish(figure, output)
+    return save_figure(figure, output)
 
 
 def describe(name: str, means: Entries) -> str:

@@ -20,7 +20,7 @@ from spacy_elmo import LanguageModel, viz
 from spacy_elmo.cli import app
 from spacy_elmo.pipeline.mixes import Mix
 from spacy_elmo.senses.occurrences import Context, group
-from spacy_elmo.viz.figure import cut, finish, in_style, new_figure
+from spacy_elmo.viz.figure import cut, in_style, new_figure, save_figure
 from spacy_elmo.viz.heat_maps import draw_matrix
 from spacy_elmo.viz.marked_surprisal import colours
 
@@ -46,7 +46,7 @@ def labelled(*texts: str, output: Path | None = None) -> Any:
     figure, axes = new_figure("Labels & <more>", 2.0)
     for number, text in enumerate(texts):
         axes.text(0.1, number / len(texts), text)
-    return finish(figure, output)
+    return save_figure(figure, output)
 
 
 def labels(page: str) -> list[str | None]:
