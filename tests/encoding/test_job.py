@@ -225,7 +225,7 @@ def test_a_pipeline_with_sentences_resumes(text: Path, tmp_path: Path, weights: 
     nlp.add_pipe("elmo", config={"model": {"weights": weights}})
     nlp.to_disk(tmp_path / "nlp")
     out, arguments = tmp_path / "out.npy", ("-p", tmp_path / "nlp", "--resume")
-    for seed in "123":  # of the order of sets
+    for seed in "12":  # of the order of sets
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         command = [sys.executable, "-m", "spacy", "elmo", "encode", text, out, *arguments]
         subprocess.run(list(map(str, command)), check=True, env=environment)
