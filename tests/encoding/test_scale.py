@@ -98,6 +98,10 @@ def test_page_on_spark(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> Non
     assert max_difference([vectors], [np.concatenate(expected)]) <= TOLERANCE
 
 
+def alive_nodes(ray: Any) -> list[Any]:
+    return [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+
+
 @pytest.mark.slow
 def test_ray_with_a_machine_that_is_killed(
     tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
@@ -128,7 +132,9 @@ def test_ray_with_a_machine_that_is_killed(
         settings = {"weights": weights, "n_process": 2}
         summary = spacy_elmo.encode(corpus, out, ray=cluster.address, **settings)
         thread.join(timeout=60)
-        alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+        deadline = time.monotonic() + 60  # until the cluster has noticed
+        while len(alive := alive_nodes(ray)) > 1 and time.monotonic() < deadline:
+            time.sleep(0.1)
     finally:
         ray.shutdown()
         cluster.shutdown()
