@@ -68,7 +68,7 @@ def other_format(setting: Any) -> ValueError:
     last = Path(next((path for path in paths if not path.endswith(".json")), "weights"))
     out = str(last.with_name(f"{last.stem}-converted"))
     return WeightsNotFoundError(
-        f"{' and '.join(map(repr, paths)) or setting!r} is no directory with {CONFIG} and "
+        f"{' and '.join(map(repr, paths)) or 'An empty list'} is no directory with {CONFIG} and "
         f"{WEIGHTS}. If it is a biLM in another format, convert it once with: python -m spacy "
         f'elmo convert {" ".join(map(quote, [*paths, out]))} and then set weights = "{out}".'
     )
