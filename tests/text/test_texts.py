@@ -17,14 +17,16 @@ def test_texts_of_all_forms(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("One word. Two words.\n\nThree.\n")
     (tmp_path / "b.jsonl").write_text('{"text": "Four."}\n')
     DocBin(docs=[nlp("Five.")]).to_disk(tmp_path / "c.spacy")
-    (tmp_path / "d.csv").write_text("Six.")
-    source = Texts(str(tmp_path), "en")
-    assert [file.name for file in source.files()] == ["a.txt", "b.jsonl", "c.spacy"]
+    (tmp_path / "d.csv").write_text("title,story\nSeven,Six.\n")
+    (tmp_path / "e.md").write_text("No text.")
+    assert [file.name for file in Texts(str(tmp_path), "en").files()] == [
+        "a.txt", "b.jsonl", "c.spacy", "d.csv",
+    ]  # fmt: skip
+    source = Texts([tmp_path / name for name in ("a.txt", "b.jsonl", "c.spacy")], "en")
     read = [" ".join(words) for words in source.sentences()]
     assert read == ["One word .", "Two words .", "Three .", "Four .", "Five ."]
-    assert [f.name for f in Texts([tmp_path / "d.csv", tmp_path / "*.jsonl"], "en").files()] == [
-        "d.csv", "b.jsonl",
-    ]  # fmt: skip
+    table = Texts(tmp_path / "*.csv", "en", column="story")
+    assert list(table.sentences()) == [["Six", "."]]
     with pytest.raises(ValueError, match=r"No texts at '.*nowhere'"):
         Texts(tmp_path / "nowhere", "en").files()
 
