@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import spacy
 from click.testing import Result
 from typer.testing import CliRunner
 
 from spacy_elmo import find_senses
 from spacy_elmo.cli import app
 from spacy_elmo.senses.clusters import center, divide, project
+from spacy_elmo.senses.occurrences import Context, group
 
 from ..pipeline.helpers import make_nlp, write_language_model
 from ..threads import one_thread  # noqa: F401
@@ -61,6 +63,18 @@ def test_items_without_groups(n: int) -> None:
     assert not divide(np.full((n, n), -1e-7), 8).any()
     assert not divide(np.ones((n, n)), 8).any()
     assert not divide(1 - np.eye(n), 8).any()
+
+
+def test_typical_contexts_come_first_and_keywords_tell_groups_apart() -> None:
+    """Of the first group the middle one; a word of both groups is no keyword."""
+    angles, words = np.radians([20, 0, -20, 175, 185]), ["money", "money", "loan", "mud", "mud"]
+    contexts = [
+        Context((f"boat {word} ", "bank", ""), np.array([np.cos(a), np.sin(a)]), np.zeros((1, 2)))
+        for a, word in zip(angles, words, strict=True)
+    ]
+    first, second = group("bank", contexts, spacy.blank("en")).groups
+    assert first.contexts[0] is contexts[1] and len(first.contexts) == 3
+    assert (first.keywords, second.keywords) == (["money"], ["mud"])
 
 
 def test_the_command(weights: Path, corpus: Path) -> None:
