@@ -86,7 +86,7 @@ def perplexity_cli(
 
 
 def read_text(
-    weights: Weights, text: Path, tokenized: bool, lang: str | None, column: str | None
+    weights: Weights, text: Path, tokenized: bool, lang: str | None, column: str | None = None
 ) -> Iterator[list[str]]:
     """The sentences of a text, raw or tokenized."""
     from ..text.readers import blank_pipeline, tokenize_files
