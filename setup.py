@@ -37,7 +37,6 @@ TEST_DOCS = [
     "ipykernel>=6.29",
     "nbclient>=0.10",
     "pandas>=2.1",
-    "uvicorn>=0.30",  # serves the recipes' web service in a benchmark
 ]
 # For the tests of what is published.
 RELEASE = ["build>=1.2", "twine>=6"]  # `spacy package` builds with `build` too

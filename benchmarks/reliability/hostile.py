@@ -1,113 +1,256 @@
 """Damaged and hostile files, each read in a child process of limited memory and time.
 
-    python benchmarks/reliability/hostile.py --inputs 100000
-    python benchmarks/reliability/hostile.py --only published zip --seed 7 --inputs 1000
+    python benchmarks/reliability/hostile.py --inputs 10000
+    python benchmarks/reliability/hostile.py --only weights --seed 7 --inputs 1000
 
-Each input is one of the files that the project reads, with a seeded fault. It must load and
-compute finite vectors, or end in one error of ours that names the file (or the setting of a
-config). Nothing may be written but where what was loaded is saved again. What fails is printed with
-its seed.
+Each input is one of the files that the package reads, with a seeded fault: in its bytes, or in what
+its JSON or msgpack says. It must load and compute finite vectors, or end in one error of ours that
+names the file (or the setting of a config), and nothing may be written elsewhere. What fails is
+printed with its seed.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import json
+import lzma
 import os
 import random
 import resource
 import shutil
 import signal
+import struct
 import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import spacy
+import srsly
 import torch
-from hostile_targets import Target, make_targets
-from mutations import mutate_data
+from spacy.tokens import DocBin
+
+import spacy_elmo
+from spacy_elmo.cli import app
 
 MEGABYTES, SECONDS, CHUNK = 700, 20, 50
 SOUND = -1  # the seed without damage
+TEXT = "The bank of the river .\nA bank with money .\nNobody answered .\n" * 5
+OUTSIDE = "../../outside"
+VALUES: list[Any] = [
+    None, True, 0, -1, 2, 2**31, 2**63 - 1, 0.5, 1e308, float("nan"), float("inf"), "", "a", "warm",
+    OUTSIDE, "/proc/self/cwd/outside", "a\0b", "\ud800", "x" * 10_000, [], {}, [[]], [None],
+    {"a": {"a": {}}}, [[2**40, 2**40]], [[1, 2**20]] * 50, ["F64", [0], [0, 0]],
+]  # fmt: skip
+FLOATS = [float("nan"), float("inf"), 3e38, -3e38]
+
+Read = Callable[[Path], np.ndarray]  # a copy of a folder; what must be finite
+Target = tuple[Path, str, Read]  # a folder, a pattern of the files that are damaged, how it is read
+
+
+def damage(data: bytes, rng: random.Random) -> bytes:
+    """Bytes with a flipped bit, cut, copied or overwritten somewhere, headers more often."""
+    out = bytearray(data)
+    at = min(rng.randrange(len(out) + 1), rng.choice((len(out), 16, 200)))
+    length = rng.choice((1, 2, 8, 100, 5_000))
+    fault = rng.randrange(6)
+    if fault == 0 and at < len(out):
+        out[at] ^= 1 << rng.randrange(8)
+    elif fault == 1:
+        del out[at:]
+    elif fault == 2:
+        del out[at : at + length]
+    elif fault == 3:
+        out[at:at] = out[at : at + length]
+    elif fault == 4:
+        out[at : at + length] = bytes([rng.choice((0, 10, 32, 255))]) * length
+    else:
+        out[at : at + 4] = struct.pack("<f", rng.choice(FLOATS))
+    return bytes(out)
+
+
+def change(value: Any, rng: random.Random) -> Any:
+    """JSON-like data with one value changed, removed or added; bytes are msgpack or safetensors."""
+    if isinstance(value, dict) and value and rng.random() < 0.9:
+        copy = dict(value)
+        key = rng.choice(sorted(copy, key=str))
+        if rng.random() < 0.1:
+            del copy[key]
+        elif rng.random() < 0.1:
+            copy[rng.choice(("unknown", OUTSIDE, ""))] = rng.choice(VALUES)
+        else:
+            copy[key] = change(copy[key], rng)
+        return copy
+    if isinstance(value, list) and value and rng.random() < 0.8:
+        items = list(value)
+        at = rng.randrange(len(items))
+        items[at : at + rng.randrange(2)] = [change(items[at], rng)] * rng.randrange(3)
+        return items
+    if isinstance(value, bytes):
+        for pack in (change_msgpack, change_safetensors):
+            with suppress(Exception):
+                return pack(value, rng)
+        return damage(value, rng)
+    return rng.choice(VALUES)
+
+
+def change_msgpack(data: bytes, rng: random.Random) -> bytes:
+    return srsly.msgpack_dumps(change(srsly.msgpack_loads(data), rng))
+
+
+def change_json(data: bytes, rng: random.Random) -> bytes:
+    lines = data.splitlines() if data.count(b"\n{") else [data]
+    at = rng.randrange(len(lines))
+    text = json.dumps(change(json.loads(lines[at]), rng)) if rng.random() < 0.95 else "[" * 200_000
+    lines[at] = text.encode("utf-8", "surrogatepass")
+    return b"\n".join(lines) + b"\n"
+
+
+def change_safetensors(data: bytes, rng: random.Random) -> bytes:
+    (size,) = struct.unpack("<Q", data[:8])
+    header = json.dumps(change(json.loads(data[8 : 8 + size]), rng)).encode()
+    return struct.pack("<Q", len(header)) + header + data[8 + size :]
+
+
+def change_config(data: bytes, rng: random.Random) -> bytes:
+    """Another value of one of our settings."""
+    lines = data.decode().split("\n")
+    start = next((i for i, line in enumerate(lines) if line.startswith("[components.elmo")), 0)
+    at = rng.choice([i for i in range(start, len(lines)) if " = " in lines[i]][:12])
+    name, _, value = lines[at].partition(" = ")
+    changed = json.dumps(change(json.loads(value), rng)).replace("\\ud800", "?")
+    lines[at] = f"{name} = {changed}"
+    return "\n".join(lines).encode()
+
+
+KINDS = {
+    ".json": change_json, ".jsonl": change_json, ".cfg": change_config, "model": change_msgpack,
+    ".safetensors": change_safetensors,
+}  # fmt: skip
+
+
+def mutate(path: Path, data: bytes, rng: random.Random) -> bytes:
+    kind = KINDS.get(path.suffix or path.name, damage)
+    if kind is change_config or rng.random() < 0.6:
+        with suppress(Exception):  # not every change can be written down
+            return kind(data, rng)
+    return damage(data, rng)
+
+
+def elmo(*arguments: object) -> None:
+    app([str(each) for each in arguments], standalone_mode=False)
+
+
+def make_targets(root: Path) -> dict[str, Target]:
+    """Every kind of file that the package reads."""
+    weights, published, texts, run = (root / n for n in ("weights", "published", "texts", "run"))
+    texts.mkdir(parents=True)
+    text = texts / "a.txt"
+    text.write_text(TEXT)
+    (texts / "b.txt.xz").write_bytes(lzma.compress(TEXT.encode()))
+    lines = TEXT.splitlines()
+    (texts / "c.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in lines))
+    DocBin(docs=[spacy.blank("en")(t) for t in lines]).to_disk(texts / "d.spacy")
+    config = root / "pretrain.cfg"
+    config.write_text(f"""[paths]\ntrain = "{text}"\ndev = "{text}"
+[model]\nfilters = [[1, 4], [2, 6]]\nprojection_dim = 6\ndim = 8\nchar_dim = 4
+[softmax]\nkind = "full"\n[vocab]\nmin_count = 1
+[training]\nmax_steps = 2\nwarmup_steps = 0\ndecay_steps = 0\nbatch_words = 40\n""")
+    elmo("pretrain", config, run, "--quiet")
+    shutil.copytree(run / "model-last", weights)
+    elmo("convert", weights, published, "--to", "published")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"weights": str(weights)}})
+    listener = {"@architectures": "spacy-elmo.ElmoListener.v1"}
+    nlp.add_pipe("tagger", config={"model": {"tok2vec": listener}}).add_label("X")
+    nlp.initialize()
+    nlp.to_disk(root / "pipeline")
+
+    def read_weights(folder: Path) -> np.ndarray:
+        nlp = spacy.blank("en")
+        nlp.add_pipe("elmo", config={"model": {"weights": str(folder)}})
+        return nlp("The bank é " + "x" * 60).tensor
+
+    def read_published(folder: Path) -> np.ndarray:
+        elmo("convert", folder, saved(folder), "--to", "native")
+        return read_weights(saved(folder))
+
+    def read_pipeline(folder: Path) -> np.ndarray:
+        nlp = spacy.load(folder)
+        nlp.to_disk(saved(folder))
+        return nlp("The bank .").tensor
+
+    def resume(folder: Path) -> np.ndarray:
+        shutil.copytree(folder, saved(folder))
+        elmo("pretrain", config, saved(folder), "--resume", "--training.max_steps", 4, "--quiet")
+        return read_weights(saved(folder) / "model-last")
+
+    def read_texts(folder: Path) -> np.ndarray:
+        files = sorted(folder.iterdir())
+        outs = [saved(folder) / f"{file.name}.npy" for file in files]
+        for file, out in zip(files, outs, strict=True):
+            out.parent.mkdir(exist_ok=True)
+            spacy_elmo.encode(file, out, weights=str(weights), lang="en")
+        return np.concatenate([np.load(out) for out in outs])
+
+    return {
+        "weights": (weights, "*", read_weights),
+        "published": (published, "*", read_published),
+        "pipeline": (root / "pipeline", "elmo/**/*", read_pipeline),
+        "config": (root / "pipeline", "config.cfg", read_pipeline),
+        "run": (run, "*", resume),
+        "texts": (texts, "*", read_texts),
+    }
+
+
+def saved(folder: Path) -> Path:
+    """Where what was read from a copy is written again."""
+    return folder.with_name("saved")
 
 
 def attack(target: Target, room: Path, seed: int) -> str:
     """One input; "loaded", "refused", or what went wrong."""
-    rng = random.Random(seed)
+    folder, pattern, read = target
+    rng, copy = random.Random(seed), room / "deep" / "copy"
     shutil.rmtree(room, ignore_errors=True)
-    folder = room / "deep" / "copy"
-    shutil.copytree(target.folder, folder)
+    shutil.copytree(folder, copy)
     (room / "outside").write_text("Names in damaged files point here.")
     os.chdir(room)
-    files = sorted({f for each in target.damaged for f in folder.glob(each) if f.is_file()})
-    file = rng.choice(files)
+    file = rng.choice(sorted(f for f in copy.glob(pattern) if f.is_file()))
     sound = file.read_bytes()
     if seed != SOUND:
-        file.write_bytes(mutate_data(file, sound, rng))
-    names = [
-        str(folder.parent), file.name, "Config: ", "Cannot resume",
-        "--training.learning_rate",  # of a training that diverged
-        *(changed_settings(sound, file.read_bytes()) if file.suffix == ".cfg" else []),
-    ]  # fmt: skip
-    before = contents(room)
+        file.write_bytes(mutate(file, sound, rng))
+    changed = {*sound.split(b"\n")} ^ {*file.read_bytes().split(b"\n")}
+    settings = [line.partition(b" = ")[0].decode("utf8", "replace") for line in changed]
+    names = [str(copy.parent), file.name, "Config: ", "Cannot resume", "learning_rate"]
+    names += ["has learned from"]  # another biLM, in a pipeline
+    names += settings if file.suffix == ".cfg" else []
+    before, printed = contents(room), StringIO()
     try:
-        result = target.read(folder)
-    except (ValueError, OSError) as error:
-        if is_out_of_memory(error):
-            outcome = f"more memory than {MEGABYTES} MB for {file.name}: {error}"
-        elif any(name in str(error) for name in names):
-            outcome = "refused"
-        else:
-            outcome = f"an error that does not name {file.name}: {error}"
+        with redirect_stdout(printed), redirect_stderr(printed):
+            found = read(copy)
+    except (ValueError, OSError, SystemExit) as error:
+        text = f"{error} {printed.getvalue()}"
+        outcome = "refused" if any(name in text for name in names) else f"{error!r} {text}"
     except BaseException as error:  # of any other kind: a fault of ours
-        outcome = f"{type(error).__name__} from {file.name}: {error}"
+        outcome = repr(error)
     else:
-        finite = bool(torch.isfinite(result).all())
-        outcome = "loaded" if finite else f"{file.name}: values that are not finite"
-    after = contents(room)
-    changed = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
-    return f"{file.name}: wrote {changed[0]}" if changed else outcome
+        outcome = "loaded" if np.isfinite(found).all() else "values that are not finite"
+    wrote = [path for path, data in contents(room).items() if before.get(path) != data]
+    return outcome if not wrote and outcome in ("loaded", "refused") else (
+        f"{file.name}: {outcome}, wrote {wrote}"
+    )  # fmt: skip
 
 
 def contents(room: Path) -> dict[str, bytes]:
-    """All names in a room, and what is in the files; without what is saved where it should be."""
-    paths = [
-        path for path in room.rglob("*") if room / "deep" / "saved" not in (path, *path.parents)
-    ]
-    return {str(path): path.read_bytes() if path.is_file() else b"" for path in paths}
-
-
-def changed_settings(old: bytes, new: bytes) -> set[str]:
-    """The names of the settings in which two config files differ."""
-    lines = {*old.split(b"\n")} ^ {*new.split(b"\n")}
-    return {
-        line.partition(b" = ")[0].decode("utf-8", "replace") for line in lines if b" = " in line
-    }
-
-
-def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether an error, or one that it was raised from, is for want of memory."""
-    signs = "t allocate", "to allocate", "memory allocation"  # of PyTorch and HDF5
-    while error is not None:
-        if isinstance(error, MemoryError) or any(sign in str(error) for sign in signs):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def run_child(target: Target, room: Path, seeds: Sequence[int], pipe: int) -> None:
-    """Some inputs in a forked process; a line for each on the pipe."""
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEGABYTES * 2**20,) * 2)
-    torch.set_num_threads(1)
-    for seed in seeds:
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of computing: the machine may be busy
-        signal.alarm(10 * SECONDS)
-        outcome = attack(target, room, seed)
-        os.write(pipe, (outcome.replace("\n", " ")[:500] + "\n").encode("utf-8", "replace"))
-    os._exit(0)
+    """All files of a room but those that are saved where they should be."""
+    files = (p for p in room.rglob("*") if p.is_file() and room / "deep" / "saved" not in p.parents)
+    return {str(path): path.read_bytes() for path in files}
 
 
 def run_inputs(target: Target, room: Path, seeds: Sequence[int]) -> Iterator[tuple[int, str]]:
@@ -118,49 +261,46 @@ def run_inputs(target: Target, room: Path, seeds: Sequence[int]) -> Iterator[tup
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
-            os.close(reading)
             devnull = os.open(os.devnull, os.O_WRONLY)
             os.dup2(devnull, 1), os.dup2(devnull, 2)
-            run_child(target, room, rest, writing)
+            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + MEGABYTES * 2**20,) * 2)
+            for seed in rest:
+                signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of computing: others may be busy
+                outcome = attack(target, room, seed).replace("\n", " ")[:500]
+                os.write(writing, f"{outcome}\n".encode("utf-8", "replace"))
+            os._exit(0)
         os.close(writing)
         with open(reading, encoding="utf-8") as lines:
             outcomes = [line.rstrip("\n") for line in lines]
         _, status = os.waitpid(child, 0)
         if len(outcomes) < len(rest):
-            signaled = os.WIFSIGNALED(status)
-            kind = signal.Signals(os.WTERMSIG(status)).name if signaled else f"exit {status}"
-            is_hang = kind in ("SIGALRM", "SIGPROF")
-            outcomes.append("a hang" if is_hang else f"a crash: {kind}")
+            outcomes.append(f"ended with {os.waitstatus_to_exitcode(status)}")
         yield from zip(rest, outcomes, strict=False)
         done += len(outcomes)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inputs", type=int, default=1000)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--inputs", type=int, default=1000, help="of each kind of file")
     parser.add_argument("--seed", type=int, default=0, help="of the first input")
     parser.add_argument("--only", nargs="+", metavar="KIND", help="of file")
     args = parser.parse_args()
     torch.set_num_threads(1)  # threads do not survive a fork
-    started, bad = time.monotonic(), 0
+    bad = 0
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        targets = make_targets(root / "sound")
-        chosen = args.only or list(targets)
-        each = math.ceil(args.inputs / len(chosen))
-        for name in chosen:
+        targets = make_targets(Path(folder, "sound"))
+        for name in args.only or targets:
             counts: Counter[str] = Counter()
-            seeds = [SOUND, *range(args.seed, args.seed + each)]
-            for seed, outcome in run_inputs(targets[name], root / "room", seeds):
-                if seed == SOUND and outcome == "loaded":
-                    continue
-                is_fine = seed != SOUND and outcome in ("loaded", "refused")
+            seeds = [SOUND, *range(args.seed, args.seed + args.inputs)]
+            for seed, outcome in run_inputs(targets[name], Path(folder, "room"), seeds):
+                is_fine = outcome == "loaded" or (seed != SOUND and outcome == "refused")
                 counts[outcome if is_fine else "failed"] += 1
                 if not is_fine:
                     bad += 1
                     print(f"{name}, seed {seed}: {outcome}", flush=True)
             print(f"{name}: {dict(counts)}", flush=True)
-    print(f"{each * len(chosen):,} inputs in {time.monotonic() - started:.0f} s, {bad} failed")
+    print(f"{bad} failed")
     sys.exit(bool(bad))
 
 

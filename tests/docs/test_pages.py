@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
@@ -181,8 +182,13 @@ def test_service(folder: Path) -> None:
     spec.loader.exec_module(service)
     texts = ["The bank raised its rates.", "Hello there."]
     n_words = len(service.nlp.vocab.strings)
-    with client(service.app) as web:
-        answers = [web.post("/vectors", json={"texts": texts}).json() for _ in range(2)]
+
+    def ask(number: int) -> list[list[float]]:
+        asked = [*texts, f"new{number} words{number}"]
+        return web.post("/vectors", json={"texts": asked}).json()[:2]
+
+    with client(service.app) as web, ThreadPoolExecutor(8) as clients:
+        answers = list(clients.map(ask, range(16)))
     assert len(service.nlp.vocab.strings) == n_words
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")

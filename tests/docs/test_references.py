@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from pkgutil import resolve_name
-from runpy import run_path
 
 from spacy.util import registry
 from typer.testing import CliRunner
@@ -43,8 +42,3 @@ def test_demo_of_the_quick_start() -> None:
     one, other = result.output.split("bank, 4 times")[1].split("─────")
     assert one.count("[bank]") == other.count("[bank]") == 2
     assert "river" in one and "money" in other
-
-
-def test_the_tests_with_other_versions_exist() -> None:
-    tests = run_path(str(ROOT / "benchmarks" / "reliability" / "versions.py"))["TESTS"]
-    assert not [name for name in tests if not (ROOT / "tests" / name).is_file()]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from runpy import run_path
 from threading import Event
 
 import pytest
@@ -34,7 +30,6 @@ from ..pipeline.helpers import (
     write_weights,
 )
 
-ROOT = Path(__file__).parents[2]
 N_THREADS = 8
 
 
@@ -138,42 +133,3 @@ def test_a_fork_does_not_wait_while_another_thread_loads(
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == 0
         assert isinstance(reading.exception(60), TimeoutError)
-
-
-def benchmark(name: str, *arguments: str) -> str:
-    command = [sys.executable, ROOT / "benchmarks" / "reliability" / name, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
-def test_a_web_service() -> None:
-    """A sample of `service.py`: vectors as alone, and an answer for everybody."""
-    pytest.importorskip("fastapi")
-    pytest.importorskip("uvicorn")
-    out = benchmark("service.py", "--clients", "200", "--seconds", "5")
-    assert "; 0 failures" in out
-
-
-def test_what_is_wrong_with_a_web_service() -> None:
-    find_faults = run_path(str(ROOT / "benchmarks" / "reliability" / "service.py"))["find_faults"]
-    answers, flat, grown = [(["A text."], [[0.0]])], [100.0] * 30, [100.0] * 20 + [111.0] * 10
-    assert not find_faults(answers, [], flat, 1e-6)
-    for wrong in (
-        ([], [], flat, 1e-6),
-        (answers, ["client 0: TimeoutError"], flat, 1e-6),
-        (answers, [], grown, 1e-6),
-        (answers, [], flat, 1e-4),
-        (answers, [], flat, math.nan),
-    ):
-        assert len(find_faults(*wrong)) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
-@pytest.mark.parametrize("cache_mb", ["0", "1"])
-def test_a_minute_of_mixed_use(cache_mb: str) -> None:
-    """A sample of `soak.py`; a minute has few rounds, so that noise gets some room."""
-    benchmark("soak.py", "--minutes", "1", "--cache-mb", cache_mb, "--most", "4")

@@ -15,7 +15,6 @@ from spacy_elmo.pretraining.state import CHECKPOINT, keep_latest
 
 from ..pipeline.helpers import write_weights
 
-ROOT = Path(__file__).parents[2]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 KILLED = """
 import os, signal, sys
@@ -66,15 +65,3 @@ def test_copies_of_checkpoints(tmp_path: Path) -> None:
         "checkpoint-000000009.safetensors",
         CHECKPOINT,
     ]
-
-
-@posix
-@pytest.mark.slow
-@pytest.mark.parametrize("benchmark", ["killed.py", "full_disk.py"])
-def test_every_command(benchmark: str) -> None:
-    """A sample of the benchmark."""
-    pytest.importorskip("h5py")
-    pytest.importorskip("pyarrow")
-    command = [sys.executable, ROOT / "benchmarks" / "reliability" / benchmark, "--times", "3"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
