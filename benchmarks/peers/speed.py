@@ -1,7 +1,7 @@
 """Words per second of other implementations and models, and of ours, over the same text.
 
     python benchmarks/peers/speed.py TEXT [--weights en_sm] [--words 10000] [--runs 5]
-        [--batch-sizes 8 32 128] [--threads 1] [--busy 0] [--out FILE.json]
+        [--batch-sizes 8 32 128] [--threads 1] [--out FILE.json]
 
 TEXT is any UTF-8 text, a paragraph a line, also .gz or .xz. Its sentences, sorted by length, are
 read in batches. The archived implementations read the same biLM, from what `python -m spacy elmo
@@ -10,14 +10,13 @@ tok2vec and floret's static vectors have weights of their own. Ours reads in flo
 each also with the compiled kernel; MiniLM by PyTorch in float32, bfloat16 and int8, and by ONNX
 Runtime in float32 and int8. For weights of a published size see `random_weights.py`.
 
-Each run is a process of its own, all sides in turn, beside as many others as `--busy` says, which
-do nothing but use a processor. Printed are medians of all runs: a table for each size of batches,
-one in which each side has the size that is best for it, and one of the fastest side of each, ours
-too. Words are spaCy's tokens, for all sides. How many times as fast ours is, is a median of ratios
-of the same turn: of processor time on one thread, where other work on the machine matters little,
-else by the clock on the wall. The start is that of Python with all imports, and loading from files
-to a model that can read, in seconds of processor time; memory is the most that the process had.
-`--out` writes the figures of all tables.
+Each run is a process of its own, all sides in turn. Printed is a table in which each side has the
+size of batches that is best for it; figures are medians of all runs. Words are spaCy's tokens, for
+all sides. How many times as fast our fastest form is, is a median of ratios of the same turn: of
+processor time on one thread, where other work on the machine matters little, else by the clock on
+the wall. The start is that of Python with all imports, and loading from files to a model that can
+read, in seconds of processor time; memory is the most that the process had. `--out` writes the
+table as JSON.
 """
 
 from __future__ import annotations
@@ -26,9 +25,7 @@ import argparse
 import json
 import os
 import platform
-import sys
 import tempfile
-from dataclasses import dataclass, field
 from itertools import product, takewhile
 from pathlib import Path
 from statistics import median
@@ -36,52 +33,33 @@ from typing import Any
 
 import spacy
 from exported import export
-from peers import CACHE, HERE, OURS, python_of, read, weights_of
+from peers import CACHE, OURS, python_of, read, weights_of
 
 from spacy_elmo.text.shards import read_lines
 from spacy_elmo.text.split_text import split_text
 
-sys.path.append(str(HERE.parent / "speed"))
-
-from busy import busy_processes
-
-
-@dataclass
-class Side:
-    """What is measured.
-
-    Attributes:
-        of: whose side it is.
-        reader: the peer that `read` starts.
-        options: of its reader.
-    """
-
-    of: str
-    reader: str
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-SETTINGS = {
-    "float32": Side(OURS, OURS),
-    "bfloat16": Side(OURS, OURS, {"precision": "bfloat16"}),
-    "compiled": Side(OURS, OURS, {"compiled": 1}),
-    "compiled, bfloat16": Side(OURS, OURS, {"precision": "bfloat16", "compiled": 1}),
+Side = tuple[str, dict[str, Any]]  # the peer that `read` starts, and options of its reader
+SETTINGS: dict[str, Side] = {
+    "float32": (OURS, {}),
+    "bfloat16": (OURS, {"precision": "bfloat16"}),
+    "compiled": (OURS, {"compiled": 1}),
+    "compiled, bfloat16": (OURS, {"precision": "bfloat16", "compiled": 1}),
 }
-PEERS = {
-    "allennlp": Side("allennlp", "allennlp"),
-    "simple_elmo": Side("simple_elmo", "simple_elmo"),
-    "bilm": Side("bilm", "bilm"),
-    "minilm": Side("minilm", "minilm"),
-    "minilm, bfloat16": Side("minilm", "minilm", {"form": "bfloat16"}),
-    "minilm, int8": Side("minilm", "minilm", {"form": "int8"}),
-    "minilm, onnx": Side("minilm", "minilm_onnx"),
-    "minilm, onnx int8": Side("minilm", "minilm_onnx", {"form": "int8"}),
-    "en_core_web_sm": Side("en_core_web_sm", "en_core_web_sm"),
-    "floret": Side("floret", "floret"),
+PEERS: dict[str, Side] = {
+    "allennlp": ("allennlp", {}),
+    "simple_elmo": ("simple_elmo", {}),
+    "bilm": ("bilm", {}),
+    "minilm": ("minilm", {}),
+    "minilm, bfloat16": ("minilm", {"form": "bfloat16"}),
+    "minilm, int8": ("minilm", {"form": "int8"}),
+    "minilm, onnx": ("minilm_onnx", {}),
+    "minilm, onnx int8": ("minilm_onnx", {"form": "int8"}),
+    "en_core_web_sm": ("en_core_web_sm", {}),
+    "floret": ("floret", {}),
 }
 SIDES = SETTINGS | PEERS
 Runs = list[dict[str, Any]]  # of one side: what `reader` prints, in turn with the other sides
-Table = dict[str, dict[str, Any]]  # rows: title, figures by their columns
+Table = dict[str, dict[str, Any]]  # rows: side, figures by their columns
 
 
 def read_sentences(path: Path, n_words: int) -> list[list[str]]:
@@ -103,78 +81,43 @@ def processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def figures(runs: Runs, ours: dict[str, Runs], n_words: int, clock: str) -> dict[str, Any]:
-    """The row of a side.
-
-    Args:
-        runs: of the side.
-        ours: those of ours that are compared with it, by the titles of their columns.
-        n_words: that each run has read.
-        clock: ``"reading"``, on the wall, or ``"processor"``.
-    """
-
-    def middle(*names: str) -> float:
-        return median(sum(run[name] for name in names) for run in runs)
-
-    row: dict[str, Any] = {
-        "version": runs[0]["version"],
-        "words/s": round(n_words / middle("reading")),
-        "words/s of the processor": round(n_words / middle("processor")),
-    }
-    for title, own_runs in ours.items():
-        pairs = zip(own_runs, runs, strict=True)
-        row[title] = round(median(run[clock] / own[clock] for own, run in pairs), 2)
-    return row | {
-        "start (s)": round(middle("importing", "loading"), 2),
-        "memory (MB)": round(middle("memory")),
-        "weights (MB)": round(middle("size"), 1),
-    }
-
-
-def tabulate(measured: dict[int, dict[str, Runs]], n_words: int, clock: str) -> dict[str, Table]:
-    """All tables by their titles.
+def tabulate(measured: dict[int, dict[str, Runs]], n_words: int, clock: str) -> Table:
+    """A row for each side, with the size of batches that is best for it.
 
     Args:
         measured: by the size of batches, the runs of each side.
         n_words: that each run has read.
-        clock: see `figures`.
+        clock: ``"reading"``, on the wall, or ``"processor"``.
     """
 
-    def rows(sides: dict[str, Runs]) -> Table:
-        ours = {name: runs for name, runs in sides.items() if name in SETTINGS}
-        return {name: figures(runs, ours, n_words, clock) for name, runs in sides.items()}
+    def middle(runs: Runs, *names: str) -> float:
+        return median(sum(run[name] for name in names) for run in runs)
 
-    def time(found: tuple[str, int]) -> float:
-        name, size = found
-        return median(run[clock] for run in measured[size][name])
-
-    tables = {f"batches of {size}": rows(sides) for size, sides in measured.items()}
-    names = list(next(iter(measured.values())))
-    best = {name: min(product([name], measured), key=time) for name in names}
-    if len(measured) > 1:
-        at_best = rows({name: measured[size][name] for name, size in best.values()})
-        tables["each at its best"] = {
-            name: {"batches of": best[name][1], **row} for name, row in at_best.items()
-        }
-    fastest: dict[str, tuple[str, int]] = {}
-    for name in sorted(names, key=lambda name: time(best[name])):
-        fastest.setdefault(SIDES[name].of, best[name])
-    own, own_size = fastest[OURS]
-    ours = {OURS: measured[own_size][own]}
-    tables["the fastest of each"] = {
-        of: {
-            "side": name,
-            "batches of": size,
-            **figures(measured[size][name], ours, n_words, clock),
-        }
-        for of, (name, size) in fastest.items()
+    best = {
+        name: min(measured, key=lambda size: middle(measured[size][name], clock))
+        for name in next(iter(measured.values()))
     }
-    return tables
+    ours = [measured[size][name] for name, size in best.items() if name in SETTINGS]
+    fastest = min(ours, key=lambda runs: middle(runs, clock))
+    table: Table = {}
+    for name, size in best.items():
+        runs = measured[size][name]
+        pairs = zip(fastest, runs, strict=True)
+        table[name] = {
+            "version": runs[0]["version"],
+            "batches of": size,
+            "words/s": round(n_words / middle(runs, "reading")),
+            "fastest over": round(median(run[clock] / own[clock] for own, run in pairs), 2),
+            "start (s)": round(middle(runs, "importing", "loading"), 2),
+            "memory (MB)": round(middle(runs, "memory")),
+            "weights (MB)": round(middle(runs, "size"), 1),
+        }
+    return table
 
 
-def print_table(title: str, table: Table) -> None:
+def print_table(table: Table) -> None:
     columns = list(next(iter(table.values())))
-    print(f"\n| {' | '.join([title, *columns])} |\n|{'---|' * (len(columns) + 1)}")
+    print(f"\n| | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
     for name, row in table.items():
         cells = [f"{x:,}" if isinstance(x, (int, float)) else x for x in row.values()]
         print(f"| {' | '.join([name, *cells])} |", flush=True)
@@ -192,7 +135,6 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
-    parser.add_argument("--busy", type=int, default=0, help="processes that keep processors busy")
     parser.add_argument("--out", type=Path, help="a .json for the figures")
     parser.add_argument("--cache", type=Path, default=CACHE, help="where environments are")
     arguments = parser.parse_args()
@@ -208,25 +150,17 @@ def main() -> None:
         file.write_text(json.dumps(sentences))
         export(arguments.weights, exported)
         weights = {OURS: arguments.weights}
-        for reader in {SIDES[name].reader for name in names} - {OURS}:
+        for reader in {SIDES[name][0] for name in names} - {OURS}:
             python_of(reader, arguments.cache)  # all are ready before any is measured
             weights[reader] = str(weights_of(reader, arguments.cache, file) or exported)
-        with busy_processes(arguments.busy):
-            for _, name, size in product(range(arguments.runs), names, arguments.batch_sizes):
-                side = SIDES[name]
-                shape = {"threads": arguments.threads, "batch_size": size}
-                found = read(
-                    side.reader,
-                    arguments.cache,
-                    weights[side.reader],
-                    file,
-                    **shape,
-                    **side.options,
-                )
-                measured[size][name].append(found)
+        for _, name, size in product(range(arguments.runs), names, arguments.batch_sizes):
+            reader, options = SIDES[name]
+            shape = {"threads": arguments.threads, "batch_size": size}
+            given = arguments.cache, weights[reader], file
+            measured[size][name].append(read(reader, *given, **shape, **options))
 
     clock = "processor" if arguments.threads == 1 else "reading"
-    tables = tabulate(measured, n_words, clock)
+    table = tabulate(measured, n_words, clock)
     facts = {
         "text": arguments.text.name,
         "words": n_words,
@@ -235,14 +169,12 @@ def main() -> None:
         "processor": processor(),
         "cores": os.cpu_count(),
         "threads": arguments.threads,
-        "busy processes": arguments.busy,
         "runs": arguments.runs,
     }
     print("; ".join(f"{name} {value}" for name, value in facts.items()))
-    for title, table in tables.items():
-        print_table(title, table)
+    print_table(table)
     if arguments.out:
-        text = json.dumps(facts | {"compared by": clock, "tables": tables}, indent=1)
+        text = json.dumps(facts | {"compared by": clock, "each at its best": table}, indent=1)
         arguments.out.write_text(text + "\n", encoding="utf8")
 
 

@@ -1,29 +1,25 @@
 """The senses of all words of a text, from those of SemCor by the nearest mean vector.
 
-    python benchmarks/quality/all_words.py DATA [--weights en_sm] [--most SENTENCES]
-
 As in Peters et al. 2018, section 5.3: the vectors of each WordNet sense are averaged over SemCor
 (brown1, brown2), and an instance of the Senseval and SemEval tasks that Raganato et al. 2017 have
-unified gets the sense of its lemma and part of speech whose mean is nearest. Printed are the
-percentages that are right: of all instances, where those whose lemma is not in SemCor are wrong
-(WordNet's first sense, the usual answer, is not in the data); and of those for which SemCor has two
-senses or more. The kinds of vectors are those of `similarity.py`. Of several words that are one
-lemma the vector is that of the last.
+unified gets the sense of its lemma and part of speech whose mean is nearest. Those whose lemma is
+not in SemCor are wrong (WordNet's first sense, the usual answer, is not in the data). The kinds of
+vectors are those of `similarity.py`. Of several words that are one lemma the vector is that of the
+last.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
-from similarity import Vectors, get_statistics, lines, make_nlp, token_vectors, unit
+from similarity import Vectors, lines, token_vectors, unit
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -88,26 +84,12 @@ def read(nlp: Language, sentences: list[Sentence]) -> Iterator[tuple[Instance, V
     docs = ((Doc(nlp.vocab, words=s.words), s.instances) for s in sentences if s.instances)
     for doc, instances in nlp.pipe(docs, as_tuples=True):
         tokens = [instance.token for instance in instances]
-        found = token_vectors(doc, tokens, get_statistics(nlp))
+        found = token_vectors(doc, tokens)
         yield from zip(instances, found, strict=True)
 
 
-class Found(NamedTuple):
-    """Percentages that are right, by the kind of vectors.
-
-    Attributes:
-        all, ambiguous: of all instances, and of those with two senses or more.
-        n, n_ambiguous: how many there are.
-    """
-
-    all: dict[str, float]
-    ambiguous: dict[str, float]
-    n: int
-    n_ambiguous: int
-
-
-def measure(nlp: Language, data: Path, most: int | None = None) -> Found:
-    """Give each instance the nearest sense.
+def measure(nlp: Language, data: Path, most: int | None = None) -> dict[str, Any]:
+    """Percentages of "all" instances that get the nearest sense, by the kind of vectors; their "n".
 
     Args:
         nlp: see `similarity.make_nlp`.
@@ -129,41 +111,15 @@ def measure(nlp: Language, data: Path, most: int | None = None) -> Found:
             total = sums.setdefault(sense, {})
             for kind, vector in vectors.items():
                 total[kind] = total.get(kind, 0) + vector
-    right: Counter[str] = Counter()
-    right_of_ambiguous: Counter[str] = Counter()
-    n = n_ambiguous = 0
+    right, n = Counter[str](), 0
     for instance, vectors in read(nlp, test):
+        n += 1
         senses = [sense for sense, _ in counts[instance.lemma].most_common()]
         answers = dict.fromkeys(("most frequent sense", *vectors), senses[0] if senses else "")
         if len(senses) > 1:
             for kind, vector in vectors.items():
                 means = unit(np.stack([sums[sense][kind] for sense in senses]))
                 answers[kind] = senses[(means @ vector).argmax()]
-        hits = [kind for kind, answer in answers.items() if answer in instance.senses]
-        n, n_ambiguous = n + 1, n_ambiguous + (len(senses) > 1)
-        right.update(hits)
-        right_of_ambiguous.update(hits if len(senses) > 1 else ())
-    kinds = list(answers)
-    return Found(
-        {kind: 100 * right[kind] / n for kind in kinds},
-        {kind: 100 * right_of_ambiguous[kind] / max(n_ambiguous, 1) for kind in kinds},
-        n,
-        n_ambiguous,
-    )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path, help="with wsd/semcor and wsd/raganato-all")
-    parser.add_argument("--weights", default="en_sm", help="with statistics (default: en_sm)")
-    parser.add_argument("--most", type=int, help="sentences of either to read")
-    arguments = parser.parse_args()
-    found = measure(make_nlp(arguments.weights), arguments.data, arguments.most)
-    n_ambiguous = f"{found.n_ambiguous:,} with two senses or more"
-    print(f"| | all {found.n:,} | {n_ambiguous} |\n|---|---|---|")
-    for kind, right in found.all.items():
-        print(f"| {kind} | {right:.1f} | {found.ambiguous[kind]:.1f} |")
-
-
-if __name__ == "__main__":
-    main()
+        right.update(dict.fromkeys(answers, 0))
+        right.update(kind for kind, answer in answers.items() if answer in instance.senses)
+    return {"all": {kind: 100 * hits / n for kind, hits in right.items()}, "n": n}

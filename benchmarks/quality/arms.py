@@ -129,15 +129,6 @@ def ensemble(tok2vec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def attention(tok2vec: dict[str, Any]) -> dict[str, Any]:
-    """A text classifier that pools with learned weights."""
-    return {
-        "@architectures": "spacy.TextCatParametricAttention.v1",
-        "exclusive_classes": True,
-        "tok2vec": tok2vec,
-    }
-
-
 def frozen(model: str) -> Arm:
     """Another model's vectors instead of ELMo's, with a mix of its layers."""
     vectors = {"@architectures": "benchmarks.Embedded.v1", "model": model, "path": None}
@@ -164,10 +155,26 @@ ARMS: dict[str, Arm] = {
     "ELMo, fine-tuned": Arm(with_elmo(listener()), {"frozen": False, "learn_rate_factor": 0.1}),
     "ELMo, adapted": Arm(with_elmo(listener()), {}, needs="adapted"),
     "ELMo, mix and static vectors": Arm(with_elmo(listener(), static=True), {}, needs="static"),
-    "HashEmbedCNN, attention": Arm(attention(cnn())),
-    "ELMo, attention": Arm(attention(with_elmo(listener())), {}),
     LINEAR: Arm(linear(listener()), {}),
     ENSEMBLE: Arm(ensemble(cnn())),
+}
+
+
+def tuned(width: int = WIDTH, learn_rate: float = 0.001, **settings: Any) -> Arm:
+    return Arm(with_elmo(listener(**settings), width=width), {}, learn_rate=learn_rate)
+
+
+SETTINGS: dict[str, Arm] = {  # of the listener, to compare on dev sets
+    "no ELMo": Arm(cnn()),
+    "dropout 0": tuned(),
+    "dropout 0.5": tuned(dropout=0.5),
+    "dropout 0, layer norm": tuned(layer_norm=True),
+    "dropout 0, λ = 0": tuned(mix_l2=0.0),
+    "dropout 0, λ = 1": tuned(mix_l2=1.0),
+    "dropout 0, γ = 0.1": tuned(gamma=0.1),
+    "dropout 0, γ = 10": tuned(gamma=10.0),
+    "dropout 0, width 192": tuned(width=192),
+    "dropout 0, learning rate 0.0003": tuned(learn_rate=0.0003),
 }
 
 MODELS: dict[str, dict[str, Any]] = {

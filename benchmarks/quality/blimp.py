@@ -1,20 +1,14 @@
 """Which sentence of a minimal pair is the likelier one? BLiMP (Warstadt et al. 2020).
 
-    python benchmarks/quality/blimp.py DATA [--weights en_sm] [--share 0.333] [--out FILE]
-
 A biLM is right about a pair if its head gives the grammatical sentence the higher probability: that
 of the words and the end by the forward language model, of the words and the start by the backward
 one, and of all these together (summed). The 67 paradigms have 1,000 pairs each; phenomena and
 fields are means of their paradigms. Pairs whose two sentences have as many `<UNK>`, whose cost is
-the same in both, are scored apart. Printed are percents, and for the mean of all paradigms half the
-width of its 95 % interval; the JSON of --out has the paradigms too. --share takes so many of each
-paradigm's pairs, always the same ones. --vocab restricts the head, to compare heads of different
-vocabularies.
+the same in both, are scored apart.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 from collections import defaultdict
@@ -141,44 +135,3 @@ def measure(lm: LM, data: Path, share: float = 1.0) -> dict[str, Any]:
         "all": means(right, rows, np.ones(len(rows), dtype=bool)),
         "equal `<UNK>`": means(right, rows, equal),
     }
-
-
-def table(found: dict[str, Any]) -> str:
-    """The means as a table in Markdown."""
-    every, equal = found.values()
-    lines = [f"| percent right | {' | '.join(DIRECTIONS)} | summed, equal `<UNK>` |"]
-    lines.append("|---|" + "---|" * (len(DIRECTIONS) + 1))
-
-    def row(name: str, a: dict[str, float], b: dict[str, float] | None) -> str:
-        cells = [f"{a[direction]:.1f}" for direction in DIRECTIONS]
-        cells.append(f"{b['summed']:.1f}" if b else "–")  # there may be no such pairs
-        return f"| {name} | {' | '.join(cells)} |"
-
-    n = len(every["paradigms"])
-    lines.append(row(f"mean of {n} paradigms", every["mean"], equal["mean"]))
-    lines.append(row("… ±", every["interval"], equal["interval"]))
-    lines += [row(f"… {x}", v, equal["fields"].get(x)) for x, v in every["fields"].items()]
-    phenomena = equal["phenomena"]
-    lines += [row(x.replace("_", " "), v, phenomena.get(x)) for x, v in every["phenomena"].items()]
-    return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path, help="with blimp/")
-    parser.add_argument("--weights", default="en_sm", help="with a head (default: en_sm)")
-    parser.add_argument("--share", type=float, default=1.0, help="of the pairs (default: 1, all)")
-    parser.add_argument("--vocab", type=Path, help="words that the head is restricted to")
-    parser.add_argument("--out", type=Path, help="JSON, with the paradigms")
-    arguments = parser.parse_args()
-    lm = LM.load(arguments.weights, vocab=arguments.vocab)
-    found = measure(lm, arguments.data, arguments.share)
-    print(table(found))
-    n_all, n_equal = (each["pairs"] for each in found.values())
-    print(f"\n{n_all:,} pairs, {n_equal:,} with equal numbers of <UNK>")
-    if arguments.out:
-        arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """What a tagger, a parser, NER and text classifiers gain from ELMo, and from its alternatives.
 
-    python benchmarks/quality/downstream.py run OUT --data DATA [--tasks …] [--arms …] [--sizes …]
-    python benchmarks/quality/downstream.py table OUT
+    python benchmarks/quality/downstream.py OUT --data DATA [--tasks …] [--arms …] [--sizes …]
+        [--split dev]
 
 Every arm of a task has the same architecture around it, the same sentences, seeds, batches and
 steps, unless its name says otherwise; nothing is selected by its scores, which are those of the
@@ -24,7 +24,8 @@ made from 23 million words by
 left out.
 
 OUT is a file of `results.py`, such as benchmarks/results/en_sm.jsonl, which has ours. Results that
-are there are not computed again; some with other steps or of another split are an error.
+are there are not computed again; some with other steps or of another split are an error. The tables
+and pictures of the page are those of `evidence.py`, which measures the same by part.
 """
 
 from __future__ import annotations
@@ -42,7 +43,6 @@ from typing import Any
 from arms import (
     ARMS,
     MIX,
-    WITHOUT,
     Arm,
     Files,
     add_file_options,
@@ -51,7 +51,7 @@ from arms import (
     load_pretrained,
     make_nlp,
 )
-from curves import draw_curves
+from curves import Points, draw_curves
 from results import Results, fingerprint
 from spacy.language import Language
 from spacy.training.loop import train_while_improving
@@ -61,13 +61,10 @@ from thinc.api import Adam
 
 from spacy_elmo import mixes
 from spacy_elmo.pipeline.mixes import Mix
-from spacy_elmo.viz import draw_mixes
-from spacy_elmo.weights.find import Setting
+from spacy_elmo.viz.mixes import draw_mixes
 
 PART = "tasks"  # of the results
 DROPOUT = 0.1  # of the task's own layers
-
-Scores = dict[str, list[float]]  # of each arm, one for each seed
 
 
 def train(
@@ -163,14 +160,14 @@ def run(arguments: argparse.Namespace) -> None:
         arm, files = ARMS[unit["arm"]], given_files(arguments, unit["task"])
         of = weights if arm.elmo is not None else None
         results.read()  # what other processes have added
-        if (found := results.find(PART, unit, of)) is not None:
-            check_the_same(arguments.out, unit, found, how)
-            continue
-        found = measure(
-            TASKS[unit["task"]], unit["size"], arm, unit["seed"], arguments.data, files,
-            arguments.weights, **how,
-        )  # fmt: skip
-        results.add(PART, unit, of, found | {name: value for name, value in how.items() if value})
+        if (found := results.find(PART, unit, of)) is None:
+            found = measure(
+                TASKS[unit["task"]], unit["size"], arm, unit["seed"], arguments.data, files,
+                arguments.weights, **how,
+            )  # fmt: skip
+            found |= {name: value for name, value in how.items() if value}
+            results.add(PART, unit, of, found)
+        check_the_same(arguments.out, unit, found, how)
         print(*unit.values(), f"{found['score']:.2f}", f"{found['seconds']:.0f} s", flush=True)
 
 
@@ -184,65 +181,14 @@ def check_the_same(path: Path, unit: Unit, found: dict[str, Any], how: dict[str,
             )
 
 
-def read_results(path: Path, weights: Setting) -> list[dict[str, Any]]:
-    """The results in a file with some weights, and with none."""
-    found = Results(path).of(PART, fingerprint(weights))
-    return [{**unit, **result} for unit, result in found]
-
-
-def by_column(results: list[dict[str, Any]]) -> dict[tuple[str, Size], Scores]:
-    """The scores of each task and size: tasks in their order, small samples first."""
-    found: dict[tuple[str, Size], Scores] = defaultdict(lambda: defaultdict(list))
-    for result in results:
-        found[result["task"], result["size"]][result["arm"]].append(result["score"])
-
-    def order(column: tuple[str, Size]) -> tuple[int, bool, float]:
-        name, size = column
-        is_share = isinstance(size, str)
-        number = 100.0 if size == "all" else float(str(size).rstrip("%"))
-        return list(TASKS).index(name), is_share, number
-
-    return {column: found[column] for column in sorted(found, key=order)}
-
-
-def table(arguments: argparse.Namespace) -> None:
-    """Means, the range of the seeds, and the share of HashEmbedCNN's errors that goes away."""
-    columns = by_column(read_results(arguments.out, arguments.weights))
-    print("| |", " | ".join(f"{name} {size}" for name, size in columns), "|")
-    print("|---|" + "---|" * len(columns))
-    for arm in ARMS:
-        if any(arm in column for column in columns.values()):
-            print(f"| {arm} |", " | ".join(cell(column, arm) for column in columns.values()), "|")
-
-
-def cell(column: Scores, arm: str) -> str:
-    if arm not in column:
-        return ""
-    mean, n = statistics.mean(column[arm]), len(column[arm])
-    text = f"{mean:.2f}"
-    if n > 1:
-        text += f" ± {(max(column[arm]) - min(column[arm])) / 2:.2f}"
-    if n != 3:
-        text += f" (n = {n})"
-    if arm != WITHOUT and WITHOUT in column:
-        base = statistics.mean(column[WITHOUT][:n])
-        text += f", {100 * (mean - base) / (100 - base):+.0f} %"
-    return text
-
-
 def draw_learning(results: list[dict[str, Any]], task: str, picture: Path) -> None:
     """The picture of a task's scores by the share of its labels, of what has several shares."""
-    columns = by_column(results)
-    shares = {
-        100.0 if size == "all" else float(str(size)[:-1]): scores
-        for (name, size), scores in columns.items()
-        if name == task and isinstance(size, str)
-    }
-    scores = {
-        arm: {s: column[arm] for s, column in shares.items() if arm in column} for arm in ARMS
-    }
-    arms = {arm: points for arm, points in scores.items() if points}
-    draw_curves(arms, f"{task}: {TASKS[task].score}", picture)
+    arms: dict[str, Points] = {}
+    for result in results:
+        if result["task"] == task and isinstance(size := result["size"], str):
+            share = 100.0 if size == "all" else float(size.rstrip("%"))
+            arms.setdefault(result["arm"], {}).setdefault(share, []).append(result["score"])
+    draw_curves(arms, f"{task}: {TASKS[task].score}").save(picture)
 
 
 def learned(results: list[dict[str, Any]]) -> dict[str, list[Mix]]:
@@ -265,31 +211,23 @@ def draw_learned(found: dict[str, list[Mix]], picture: Path, name: str = "the ta
         )
         for task, each in found.items()
     ]
-    draw_mixes(means, title=f"Mixes of {name}", output=picture)
+    draw_mixes(means, name).save(picture)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What ELMo and its alternatives give tasks.")
-    commands = parser.add_subparsers(required=True)
-    running = commands.add_parser("run", help="train and measure")
-    running.add_argument("out", type=Path)
-    running.add_argument("--data", type=Path, required=True)
-    running.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
-    add_file_options(running)
-    running.add_argument("--tasks", nargs="+", choices=TASKS, default=ENGLISH)
-    running.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
+    add_file_options(parser)
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=ENGLISH)
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     sizes = {"nargs": "+", "type": parse_size, "default": []}
-    running.add_argument("--sizes", **sizes, help="default: those of each task")
-    running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    running.add_argument("--max-steps", type=int, help="only try it, with so many steps")
-    running.add_argument("--split", choices=["dev", "test"], default="test")
-    running.set_defaults(command=run)
-    printing = commands.add_parser("table", help="print what there is")
-    printing.set_defaults(command=table)
-    printing.add_argument("out", type=Path)
-    printing.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
-    arguments = parser.parse_args()
-    arguments.command(arguments)
+    parser.add_argument("--sizes", **sizes, help="default: those of each task")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--max-steps", type=int, help="only try it, with so many steps")
+    parser.add_argument("--split", choices=["dev", "test"], default="test")
+    run(parser.parse_args())
 
 
 if __name__ == "__main__":

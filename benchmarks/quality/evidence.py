@@ -47,12 +47,12 @@ from arms import (
     ENSEMBLE,
     LINEAR,
     MIX,
+    SETTINGS,
     WITHOUT,
     Files,
     add_file_options,
     given_files,
 )
-from defaults import SETTINGS
 from results import Results, Unit, fingerprint
 from spacy.language import Language
 from tables import TAGGER_ONLY
@@ -135,8 +135,7 @@ class Setup:
             return []
         texts = perplexities.texts(self.data, "train").items()
         train = [file for name, file in texts if name not in perplexities.NEVER_TRAINED_ON]
-        *models, _ = self.lm(head, self.vocab).count(train, 200 if self.quick else 200_000)
-        return models
+        return [*self.lm(head, self.vocab).count(train, 200 if self.quick else 200_000)]
 
     def predict(self, head: str, text: Path, n_words: int) -> dict[str, float]:
         n_words = WORDS if self.quick else n_words
@@ -174,11 +173,14 @@ def layers(setup: Setup) -> Iterator[Job]:
         for seed, name in product(setup.seeds, probes.TASKS):
             measure = partial(one_seed, setup, name, seed)
             yield Job({"task": name, "seed": seed}, "bilm", measure)
+            if (embedded := setup.files().get("embedded")) is not None:
+                unit = {"task": name, "model": "MiniLM-L6", "seed": seed}
+                yield Job(unit, "", partial(one_seed, setup, name, seed, embedded))
 
 
-def one_seed(setup: Setup, name: str, seed: int) -> dict[str, float]:
-    features = probes.Elmo.features
-    found = probes.measure(setup.layers, setup.data, name, features, [seed])
+def one_seed(setup: Setup, name: str, seed: int, embedded: Path | None = None) -> dict[str, float]:
+    layers = setup.layers if embedded is None else probes.Embeddings(embedded, "minilm")
+    found = probes.measure(layers, setup.data, name, layers.features, [seed])
     return {feature: score for feature, [score] in found.items()}
 
 
@@ -231,8 +233,7 @@ def settings(setup: Setup) -> Iterator[Job]:
     """The listener's, on the dev set."""
     if setup.lang == "en":
         task, size = TASKS["tagger"], next(iter(TASKS["tagger"].steps))
-        for name in tables.SETTINGS:
-            arm = SETTINGS[name]
+        for name, arm in SETTINGS.items():
             measure = partial(
                 downstream.measure, task, size, arm, 0, setup.data, {}, setup.weights,
                 setup.max_steps, "dev",
@@ -245,9 +246,8 @@ def typos(setup: Setup) -> Iterator[Job]:
     if setup.lang == "en":
         for name in (WITHOUT, MIX):
             measure = partial(
-                noise.measure, setup.data, ARMS[name], 0, weights=setup.weights,
-                max_steps=setup.max_steps,
-            )  # fmt: skip
+                noise.measure, setup.data, ARMS[name], 0, setup.weights, setup.max_steps
+            )
             yield Job({"arm": name, "seed": 0}, "bilm" if name == MIX else "", measure)
 
 
@@ -255,7 +255,7 @@ def texts(setup: Setup) -> Iterator[Job]:
     """Logistic regressions on the means of texts, and on counted words; and spaCy's classifiers."""
     for name, seed in product(setup.tasks, setup.seeds):
         if TASKS[name].factory == "textcat":
-            measure = partial(text_means.measure, setup.weights, setup.data, name, [seed])
+            measure = partial(text_means.measure, setup.weights, setup.data, name, seed)
             yield Job({"task": name, "seed": seed}, "bilm", measure)
             if setup.lang == "en" and (embedded := setup.files().get("embedded")) is not None:
                 unit = {"task": name, "model": "MiniLM-L6", "seed": seed}
@@ -280,7 +280,7 @@ def senses(setup: Setup) -> Iterator[Job]:
         most = MOST if setup.quick else None
         yield Job(
             {"set": "all words"}, "bilm",
-            lambda: all_words.measure(setup.nlp, setup.data, most)._asdict(),
+            lambda: all_words.measure(setup.nlp, setup.data, most),
         )  # fmt: skip
     for lang, file in (("en", SENTENCES), ("ko", homonyms.KOREAN)):
         if lang == setup.lang:

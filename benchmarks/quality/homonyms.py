@@ -1,21 +1,17 @@
 """Is the nearest other sentence with a word one in which it has the same sense?
 
-    python benchmarks/quality/homonyms.py [SENTENCES] [--weights project/weights/ko_sm]
-
-SENTENCES, by default `korean_senses.txt`, has a line ``# WORD: SENSE`` before the sentences of each
-sense. A token of each sentence is the word, or begins with it: in Korean, its particles are part
-of it.
-Prints the share of sentences, in percent, for which the answer is yes: by the vectors that `elmo
+A file of sentences, such as `korean_senses.txt`, has a line ``# WORD: SENSE`` before those of each
+sense. A token of each sentence is the word, or begins with it: in Korean, its particles are part of
+it.
+Measures the share of sentences, in percent, for which the answer is yes: by the vectors that `elmo
 senses` groups, by `token.similarity`, by the cosine of each layer, and for a random choice.
 """
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
-from similarity import make_nlp
 from spacy.language import Language
 
 from spacy_elmo.cli.demo import accuracy, layer_cosines, read_sentences
@@ -23,7 +19,6 @@ from spacy_elmo.senses.occurrences import make_context, similarities
 from spacy_elmo.text.segments import sentence_bounds
 
 KOREAN = Path(__file__).with_name("korean_senses.txt")
-WEIGHTS = Path(__file__).parents[2] / "project" / "weights" / "ko_sm"
 
 
 def accuracies(nlp: Language, word: str, rows: list[tuple[str, str]]) -> dict[str, np.ndarray]:
@@ -60,20 +55,3 @@ def measure(nlp: Language, sentences: Path) -> dict[str, tuple[int, dict[str, fl
         word: (len(each["random"]), {name: 100 * float(each[name].mean()) for name in names})
         for word, each in found.items()
     }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("sentences", type=Path, nargs="?", default=KOREAN)
-    parser.add_argument("--weights", default=str(WEIGHTS), help="with statistics (default: ko_sm)")
-    arguments = parser.parse_args()
-    found = measure(make_nlp(arguments.weights), arguments.sentences)
-    names = found["all"][1]
-    print("| |", " | ".join(names), "|\n|---|" + "---|" * len(names))
-    for word, (n, shares) in found.items():
-        cells = " | ".join(f"{share:.0f}" for share in shares.values())
-        print(f"| {word}, {n} sentences | {cells} |")
-
-
-if __name__ == "__main__":
-    main()

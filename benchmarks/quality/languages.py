@@ -12,15 +12,13 @@ biLM and make the configs of the tasks, which have the same sentences, seed and 
     spacy pretrain   … whose tok2vec `spacy pretrain` has trained on it, for as long as the biLM
     ELMo             … after `elmo add`
 
-A seed is that of the tasks; the biLMs have the seed `--bilm-seed`. With `--weights` they are the
+A seed is that of the tasks. With `--weights` they are the
 released ones, WEIGHTS/LANG_sm, whose pretraining took about `--minutes`. The first three arms have
 the text that the project has for a language; ELMo also has the novels alone, modern text alone, and
-both (`--texts`), or the first words of one of these (`--words`), for a curve. To choose settings of
-the size `hour`, `--settings NAME:section.setting=value,… …` compares some on the dev sets; a NAME
-alone is the size as `elmo init-config` writes it. Results are lines of
+both (`--texts`), or the first words of one of these (`--words`), for a curve. Results are lines of
 OUT/results.jsonl: what is there is not computed again, a run that was stopped is continued, and
 several at once may share the work by language. An OUT has one `--size`, `--config` and `--steps`,
-and one `--weights` or none. The biLMs stay in OUT/LANG-TEXT-MINUTES-BILM_SEED.
+and one `--weights` or none. The biLMs stay in OUT/LANG-TEXT-MINUTES.
 """
 
 from __future__ import annotations
@@ -35,12 +33,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import pretrained  # noqa: F401  registers its reader
-from results import Results, parse_arm
+from results import Results
 from spacy.cli.evaluate import evaluate
 from spacy.cli.train import train
 from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
@@ -52,8 +49,6 @@ from tables import (
     LANGS,
     LANGUAGE_ARMS,
     Missing,
-    language_minutes,
-    language_settings,
     language_texts,
     language_words,
     languages,
@@ -61,11 +56,9 @@ from tables import (
 )
 from thinc.api import Config
 
-from spacy_elmo.cli.init_config import make_config as make_pretraining_config
-from spacy_elmo.pretraining.log import LOG, read_log
-from spacy_elmo.text.readers import BY_RULES, blank
+from spacy_elmo.pretraining.run.log import LOG, read_log
+from spacy_elmo.text.readers import BY_RULES, blank, read_paragraphs
 from spacy_elmo.text.shards import Shards
-from spacy_elmo.text.texts import paragraphs_in
 from spacy_elmo.util.files import write_text
 
 PROJECT = Path(__file__).parents[2] / "project"
@@ -96,15 +89,11 @@ def units(args: argparse.Namespace) -> Iterator[tuple[Unit, list[str]]]:
         texts = args.texts or list(TEXTS)
         if lang == "ko" or args.weights:
             texts = [own_text(lang)]
-        for text, words, changes in itertools.product(texts, args.words, args.settings):
+        for text, words in itertools.product(texts, args.words):
             unit = {"lang": lang, "text": text, "seed": seed, "minutes": args.minutes}
             if words:
                 unit["words"] = words
-            if changes:
-                unit["settings"] = changes
-            if args.bilm_seed:
-                unit["bilm_seed"] = args.bilm_seed
-            is_own = text == own_text(lang) and not (words or changes or args.bilm_seed)
+            is_own = text == own_text(lang) and not words
             yield unit, [arm for arm in args.arms if is_own or arm == ELMO]
 
 
@@ -126,10 +115,7 @@ def run(args: argparse.Namespace) -> None:
     results = Results(args.out / "results.jsonl")
     for unit, arms in units(args):
         parts = [str(unit[key]) for key in ("lang", "text", "words") if key in unit]
-        if "settings" in unit:
-            digest = blake2b(unit["settings"].encode(), digest_size=3).hexdigest()
-            parts += [unit["settings"].partition(":")[0], digest]
-        name = "-".join([*parts, f"{args.minutes:g}", str(args.bilm_seed)])
+        name = "-".join([*parts, f"{args.minutes:g}"])
         folder = (args.out / name).resolve()
         for arm in arms:
             measured = {**unit, "sentences": args.sentences, "steps": args.steps, "arm": arm}
@@ -187,7 +173,7 @@ def first_words(files: Sequence[Path], n_words: int, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     left, path = n_words, folder / "first.txt"
     with path.open("w", encoding="utf-8") as out:
-        for paragraph in itertools.chain.from_iterable(map(paragraphs_in, files)):
+        for paragraph in itertools.chain.from_iterable(map(read_paragraphs, files)):
             if left <= 0:
                 break
             left -= len(paragraph.split())
@@ -209,30 +195,19 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
     if arm == PRETRAINED:
         weights = folder / "tok2vec" / "model-last.bin"
         if not weights.exists():
-            lasts = {"minutes": args.tok2vec_minutes or args.minutes, "seed": args.bilm_seed}
+            lasts = {"minutes": args.tok2vec_minutes or args.minutes, "seed": 0}
             train_tok2vec(shards, weights.parent, {**unit, **lasts})
         return {"init_tok2vec": str(weights)}
     if arm == ELMO:
         if args.weights:
             return {"weights": str(args.weights.resolve() / f"{unit['lang']}_sm")}
         if not (folder / "bilm.txt").exists():
-            config = args.config
-            if "settings" in unit:
-                config = changed_config(unit["settings"], folder, unit["lang"])
             step(
                 "bilm", folder, bilm="pretrain", lang=unit["lang"], size=args.size,
-                minutes=unit["minutes"], steps=args.bilm_steps, seed=args.bilm_seed, config=config,
+                minutes=unit["minutes"], steps=args.bilm_steps, seed=0, config=args.config,
             )  # fmt: skip
         return {"weights": (folder / "bilm.txt").read_text(encoding="utf-8").strip()}
     return {}
-
-
-def changed_config(settings: str, folder: Path, lang: str) -> Path:
-    """A config of the size `hour` with other settings."""
-    path, (_, changes) = folder / "changed.cfg", parse_arm(settings)
-    write_text(path, make_pretraining_config("hour", lang, gpu=False))
-    load_config(path, overrides=changes).to_disk(path)
-    return path
 
 
 def train_floret(shards: Path, folder: Path, lang: str) -> None:
@@ -299,8 +274,7 @@ def measure(
         config.to_disk(out / "config.cfg")
         train(out / "config.cfg", out)
         # After the last step: nothing is selected.
-        split = "dev" if "settings" in unit else "test"
-        scores = evaluate(str(out / "model-last"), corpus / f"{split}.spacy", gold_preproc=True)
+        scores = evaluate(str(out / "model-last"), corpus / "test.spacy", gold_preproc=True)
         yield task, 100 * (scores[MEASURES[task][0]] or 0.0)
 
 
@@ -319,7 +293,6 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="see benchmarks/README.md")
     parser.add_argument("--langs", nargs="+", choices=LANGS, default=LANGS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of the tasks")
-    parser.add_argument("--bilm-seed", type=int, default=0, help="of their pretraining")
     parser.add_argument("--arms", nargs="+", choices=LANGUAGE_ARMS, default=LANGUAGE_ARMS)
     parser.add_argument("--weights", type=Path, help="a folder of released biLMs, LANG_sm")
     parser.add_argument(
@@ -329,7 +302,6 @@ def main() -> None:
     )
     parser.add_argument("--texts", nargs="+", choices=TEXTS, help="that ELMo reads (default: all)")
     parser.add_argument("--words", nargs="+", type=int, default=[0], help="of each text; 0: all")
-    parser.add_argument("--settings", nargs="+", default=[""], help="of the pretraining, see above")
     parser.add_argument(
         "--minutes", type=float, default=60, help="of one core for each pretraining"
     )
@@ -352,16 +324,10 @@ def main() -> None:
         for others in (language_texts, language_words):
             with suppress(Missing):
                 print("\n".join(["", *others(args.out / FILE, args.sentences, args.minutes)]))
-        with suppress(Missing):
-            print("\n".join(["", *language_minutes(args.out / FILE, args.sentences)]))
-        with suppress(Missing):
-            print("\n".join(["", *language_settings(args.out / FILE)]))
     elif args.data is None:
         parser.error("--data is required, unless a table is printed")
-    elif args.weights and (args.texts or any(args.words) or args.bilm_seed or any(args.settings)):
-        parser.error(
-            "--weights have read their own text: no --texts, --words, --settings or --bilm-seed"
-        )
+    elif args.weights and (args.texts or any(args.words)):
+        parser.error("--weights have read their own text: no --texts or --words")
     else:
         run(args)
 

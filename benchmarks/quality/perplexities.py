@@ -1,20 +1,14 @@
 """How well does the biLM predict text of each register, compared with counting n-grams?
 
-    python benchmarks/quality/perplexities.py DATA [--weights en_sm] [--words 20000]
-        [--train TEXT …]
-
-Prints the held-out perplexity of each register: of a unigram model, of a Kneser-Ney trigram
+Measures the held-out perplexity of each register: of a unigram model, of a Kneser-Ney trigram
 (`kneser_ney.py`), both from left to right, and of the biLM in both directions and as their mean.
 All of them predict the same words and the ends of the same sentences, over the same vocabulary:
-the words of DATA/eval_vocab.txt (or --vocab) that the head has, too; all others are <UNK>. The
-unigram and the trigram model count the first --train-words of each text given with --train, by
-default of the training texts in DATA/lm except MASC's, which no shipped biLM has read. A directory
-of shards, which `elmo tokenize` writes, counts as one text and is read much faster.
+the words of DATA/eval_vocab.txt that the head has, too; all others are <UNK>. The counted models
+have the first words of each training text in DATA/lm but MASC's, which no shipped biLM has read.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -75,8 +69,10 @@ def perplexity(model: Unigrams | KneserNey, tokens: np.ndarray) -> float:
     return float(np.exp(-model.log_probabilities(tokens).mean()))
 
 
-def read(weights: Weights, text: Path, n_words: int) -> Iterator[list[str]]:
-    return first_words(read_text(weights, text, False, None), n_words)
+def read(
+    weights: Weights, text: Path, n_words: int, lang: str | None = None
+) -> Iterator[list[str]]:
+    return first_words(read_text(weights, text, False, lang), n_words)
 
 
 class LM(NamedTuple):
@@ -101,18 +97,22 @@ class LM(NamedTuple):
     def ids(self, sentences: Iterable[list[str]]) -> np.ndarray:
         return with_boundaries([self.words[word] for word in sentence] for sentence in sentences)
 
-    def count(self, texts: Iterable[Path], n_words: int) -> tuple[Unigrams, KneserNey, int]:
-        """Unigrams and a trigram model of the first words of each text, and how many these are."""
+    def count(self, texts: Iterable[Path], n_words: int) -> tuple[Unigrams, KneserNey]:
+        """Unigrams and a trigram model of the first words of each text."""
         tokens = np.concatenate([self.ids(read(self.weights, text, n_words)) for text in texts])
-        n_read = int((tokens != START).sum())
-        return Unigrams(tokens, len(self.words)), KneserNey(tokens, len(self.words)), n_read
+        return Unigrams(tokens, len(self.words)), KneserNey(tokens, len(self.words))
 
     def measure(
-        self, text: Path, n_words: int = 0, counted: Iterable[Unigrams | KneserNey] = ()
+        self,
+        text: Path,
+        n_words: int = 0,
+        counted: Iterable[Unigrams | KneserNey] = (),
+        lang: str | None = None,
     ) -> dict[str, float]:
         """Perplexities of the first words of a text, 0 for all: "forward", "backward", "mean", and
-        of the counted models, by their class; "words", their share of "<UNK>", "vocabulary"."""
-        sentences = [s for s in read(self.weights, text, n_words) if s]
+        of the counted models, by their class; "words", their share of "<UNK>", "vocabulary". The
+        language of the text is that of the weights, if it is not given."""
+        sentences = [s for s in read(self.weights, text, n_words, lang) if s]
         block = EncodedSentences(sentences, self.words, None, self.bilm.token_encoder.to_ids)
         found = evaluate(self.bilm, self.head, block)
         tokens = self.ids(sentences)
@@ -125,37 +125,3 @@ class LM(NamedTuple):
             "mean": found.mean,
             "vocabulary": len(self.words),
         }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--weights", default="en_sm", help="with a head (default: en_sm)")
-    parser.add_argument("--vocab", type=Path, help="default: DATA/eval_vocab.txt")
-    parser.add_argument("--registers", nargs="+", help="default: all in DATA/lm")
-    parser.add_argument("--words", type=int, default=20_000, help="of each register; 0: all")
-    parser.add_argument("--train", type=Path, nargs="+", help="texts or directories of shards")
-    parser.add_argument("--train-words", type=int, default=200_000, help="of each; 0: all")
-    arguments = parser.parse_args()
-    train = arguments.train or [
-        file
-        for name, file in texts(arguments.data, "train").items()
-        if name not in NEVER_TRAINED_ON
-    ]
-    heldout = texts(arguments.data, "valid")
-    if unknown := set(arguments.registers or ()) - set(heldout):
-        parser.error(f"no such registers in {arguments.data}/lm: {', '.join(sorted(unknown))}")
-
-    lm = LM.load(arguments.weights, vocab=arguments.vocab or arguments.data / "eval_vocab.txt")
-    *counted, n_read = lm.count(train, arguments.train_words)
-    print(f"{arguments.weights}, {len(lm.words):,} words; counted: {n_read:,} words and ends\n")
-    columns = ("words", "`<UNK>`", "unigrams", "Kneser-Ney", "forward", "backward", "mean")
-    print("| register |", " | ".join(columns), "|\n|---|" + "---|" * len(columns))
-    for name in arguments.registers or heldout:
-        n_words, unknown, *values, _ = lm.measure(heldout[name], arguments.words, counted).values()
-        cells = " | ".join(f"{value:.1f}" for value in values)
-        print(f"| {name} | {n_words:,} | {unknown:.2%} | {cells} |", flush=True)
-
-
-if __name__ == "__main__":
-    main()

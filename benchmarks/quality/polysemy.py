@@ -1,26 +1,19 @@
 """Which contexts of real text are nearest to a word in each of its senses?
 
-    python benchmarks/quality/polysemy.py CORPUS [--weights en_sm] [--words play bank …]
-        [--nearest 3]
-
 The table of Peters et al. 2018 (table 4) for *play*, with its two sentences, and for six more
-words. Each sentence is compared with the first --contexts occurrences of its word in CORPUS (any
-corpus of `elmo senses`), by the vectors that `elmo senses` groups: the context and the topic of
-the sentence, not the word itself, less what all these occurrences have in common. The token layer,
-which knows no context, gives each word the same neighbours in every sentence: the first row.
+words. Each sentence is compared with the first occurrences of its word in a corpus, by the vectors
+that `elmo senses` groups: the context and the topic of the sentence, not the word itself, less what
+all these occurrences have in common.
 """
 
 from __future__ import annotations
 
-import argparse
 from itertools import islice
 
 import numpy as np
-from similarity import get_statistics, make_nlp
 from spacy.language import Language
 
 from spacy_elmo.encoding.rows import RowFiles
-from spacy_elmo.pipeline.similarity import unit
 from spacy_elmo.senses.clusters import center
 from spacy_elmo.senses.occurrences import Context, contexts, make_context
 from spacy_elmo.text.segments import sentence_bounds
@@ -77,21 +70,6 @@ def shown(context: Context, cosine: float | None = None) -> str:
     return f"{left} **{word}**{space}{right}{number}".strip()
 
 
-class TokenLayer:
-    """The frequent words of the statistics and those of the table, by the whitened token layer."""
-
-    def __init__(self, nlp: Language):
-        words = dict.fromkeys([*get_statistics(nlp).words, *SENTENCES])
-        docs = list(nlp.pipe(word for word in words if word.isalpha()))
-        vectors = np.stack([doc[0].vector for doc in docs])
-        self.words = [doc[0].text for doc in docs]
-        self.vectors = unit(vectors[:, : vectors.shape[1] // 3])  # the part of the word
-
-    def nearest(self, word: str, n: int) -> list[str]:
-        order = np.argsort(-self.vectors @ self.vectors[self.words.index(word)])
-        return [self.words[i] for i in order if self.words[i].lower() != word][:n]
-
-
 def nearest(nlp: Language, corpus: RowFiles, word: str, most: int, n: int) -> list[str]:
     """The rows of a word: each of its sentences with the n nearest contexts."""
     sources = []
@@ -108,24 +86,3 @@ def nearest(nlp: Language, corpus: RowFiles, word: str, most: int, n: int) -> li
         row(shown(source), [shown(found[i], near[i]) for i in np.argsort(-near)[:n]])
         for source, near in zip(sources, cosines, strict=True)
     ]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("corpus")
-    parser.add_argument("--weights", default="en_sm", help="with statistics (default: en_sm)")
-    parser.add_argument("--words", nargs="+", choices=SENTENCES, default=list(SENTENCES))
-    parser.add_argument("--nearest", type=int, default=3, help="contexts to show")
-    parser.add_argument("--contexts", type=int, default=300, help="of each word to compare with")
-    arguments = parser.parse_args()
-    nlp = make_nlp(arguments.weights)
-    corpus, token_layer = RowFiles(arguments.corpus), TokenLayer(nlp)
-    for word in arguments.words:
-        words = ", ".join(token_layer.nearest(word, 3 * arguments.nearest))
-        print(f"| {word} | nearest |\n|---|---|\n{row('the token layer alone', [words])}")
-        rows = nearest(nlp, corpus, word, arguments.contexts, arguments.nearest)
-        print("\n".join(rows) + "\n", flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,24 +1,16 @@
 """What each layer knows: logistic regressions on frozen layers.
 
-    python benchmarks/quality/probes.py DATA [--weights en_sm] [--tasks …] [--features …]
-        [--seeds …]
-    python benchmarks/quality/probes.py DATA --embedded OUT --model minilm
-
 A probe learns one linear map from a token's features to its label: universal and English
 part-of-speech tags, tense, dependency label (500 sentences of UD English-EWT), and entities (1,500
 sentences of WNUT-17, as BIO tags, scored by the F1 of whole entities). Features are standardised
 by the training tokens, and the regularization is chosen on the dev set; accuracies and F1 are
-those of the test set, unless `--split dev`. Several seeds draw several training samples: the mean
-is printed, with the lowest and the highest. With --embedded, the layers are those of another model,
-as `peers/embed.py` has written them; then only "all" and a layer's number are features.
+those of the test set. Seeds draw training samples. The layers can be those of another model, as
+`peers/embed.py` has written them; then only "all" and a layer's number are features.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
-import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -223,38 +215,3 @@ def measure(
             parts = [each.select(feature) for each in (train, dev, test)]
             scores[feature].append(probe(name, *parts))
     return scores
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--weights", default="en_sm")
-    parser.add_argument("--embedded", type=Path, help="output of benchmarks/peers/embed.py")
-    parser.add_argument("--model", default="minilm", help="whose layers there (default: minilm)")
-    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    parser.add_argument(
-        "--features", nargs="+", help="layers, all, forward, backward; default: each"
-    )
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--split", choices=["dev", "test"], default="test")
-    parser.add_argument("--json", action="store_true")
-    args = parser.parse_args()
-    read_layers = Embeddings(args.embedded, args.model) if args.embedded else Elmo(args.weights)
-    features = args.features or read_layers.features
-
-    if not args.json:
-        print("| |", " | ".join(features), "|\n|---|" + "---|" * len(features))
-    for name in args.tasks:
-        scores = measure(read_layers, args.data, name, features, args.seeds, args.split)
-        if args.json:
-            for feature, each in scores.items():
-                print(json.dumps({"task": name, "feature": feature, "scores": each}), flush=True)
-        else:
-            cells = (
-                f"{statistics.mean(s):.1f} ({min(s):.1f}–{max(s):.1f})" for s in scores.values()
-            )
-            print(f"| {name} |", " | ".join(cells), "|", flush=True)
-
-
-if __name__ == "__main__":
-    main()

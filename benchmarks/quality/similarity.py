@@ -1,11 +1,7 @@
 """How well do the compared vectors, and simpler ones, tell what is similar?
 
-    python benchmarks/quality/similarity.py DATA [--weights en_sm] [--most N]
-
-Prints three tables. ``compared`` are the vectors that ``similarity`` uses, ``word`` and
-``context`` their parts; the others are raw or standardized layers, their forward and backward
-halves, or counted words. ``occurrence`` is what `elmo senses` groups: context and topic.
-``sentence`` is the mean of the token layer over a word's sentence, which knows the topic alone.
+``compared`` are the vectors that ``similarity`` uses, ``occurrence`` what `elmo senses` groups; the
+others are raw layers and their mean, or counted words.
 
 - Sentences (STS benchmark, training part): Spearman correlation with human scores.
 - Word in context (WiC, training part): accuracy at the best threshold of two tokens' cosine.
@@ -15,7 +11,6 @@ halves, or counted words. ``occurrence`` is what `elmo senses` groups: context a
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 from collections import Counter, defaultdict
@@ -30,7 +25,6 @@ from spacy.tokens import Doc
 from spacy_elmo.pipeline.similarity import compared_rows, occurrence_vector
 from spacy_elmo.text.readers import blank_pipeline
 from spacy_elmo.weights.find import find_weights
-from spacy_elmo.weights.statistics import Statistics
 
 Vectors = dict[str, np.ndarray]  # by kind, each (n, dimensions)
 
@@ -48,10 +42,6 @@ def make_nlp(weights: str) -> Language:
     if nlp.get_pipe("elmo").bilm.statistics is None:
         raise SystemExit(f"'{weights}' has no statistics: elmo convert --statistics adds them")
     return nlp
-
-
-def get_statistics(nlp: Language) -> Statistics:
-    return nlp.get_pipe("elmo").bilm.statistics
 
 
 def lines(path: Path) -> Iterator[str]:
@@ -88,62 +78,31 @@ def best_threshold(cosine: np.ndarray, same: np.ndarray) -> float:
     return float(max(right.max(), (~same).sum()) / len(same))
 
 
-def layer_vectors(doc: Doc, layers: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Vectors:
-    """Of a Doc's tokens: each layer and the mean of all, raw and standardized."""
-    standard = (layers - mean[:, None]) / std[:, None]
-    found = {}
-    for name, each in (("raw", layers), ("standardized", standard)):
-        for number, layer in enumerate(each):
-            found[f"layer {number}, {name}"] = layer
-            if number and name == "raw":
-                forward, backward = np.split(layer, 2, axis=-1)
-                found |= {
-                    f"layer {number}, forward": forward,
-                    f"layer {number}, backward": backward,
-                }
-        found[f"mean of layers, {name}"] = each.mean(axis=0)
-    return found
+def layer_vectors(layers: np.ndarray) -> Vectors:
+    """Each layer, and the mean of all."""
+    found = {f"layer {number}, raw": layer for number, layer in enumerate(layers)}
+    return found | {"mean of layers, raw": layers.mean(axis=0)}
 
 
-def token_vectors(doc: Doc, tokens: list[int], statistics: Statistics) -> Iterator[Vectors]:
+def token_vectors(doc: Doc, tokens: list[int]) -> Iterator[Vectors]:
     """Of some tokens of a Doc that has been read."""
-    p = len(statistics.word_mean)
-    layers = layer_vectors(doc, doc._.elmo_layers, statistics.mean, statistics.std)
-    topic = doc._.elmo_layers[0].mean(axis=0)
-    rows = compared_rows(doc)
+    layers, rows = layer_vectors(doc._.elmo_layers), compared_rows(doc)
     for i in tokens:
-        vector = doc[i].vector
-        yield {name: vectors[i] for name, vectors in layers.items()} | {
-            "sentence, layer 0": topic,
-            "occurrence": occurrence_vector(rows, i),
-            "word": vector[:p],
-            "context": vector[p:],
-            "compared": vector,
-        }
-
-
-def doc_vectors(doc: Doc, statistics: Statistics) -> Vectors:
-    """Of a Doc that has been read, whose vector has no context."""
-    layers = layer_vectors(doc, doc._.elmo_layers, statistics.mean, statistics.std)
-    vector = doc.vector
-    return {name: vectors.mean(axis=0) for name, vectors in layers.items()} | {
-        "word": vector[: len(statistics.word_mean)],
-        "compared": vector,
-    }
+        found = {name: vectors[i] for name, vectors in layers.items()}
+        yield found | {"occurrence": occurrence_vector(rows, i), "compared": doc[i].vector}
 
 
 def read(nlp: Language, docs: list[Doc], tokens: list[int] | None) -> Vectors:
     """Vectors of Docs, or of one token of each."""
-    statistics = get_statistics(nlp)
-    rows = defaultdict(list)
+    found = defaultdict(list)
     for i, doc in enumerate(nlp.pipe(docs)):
         if tokens is None:
-            found = doc_vectors(doc, statistics)
+            vectors = layer_vectors(doc._.elmo_layers.mean(axis=1)) | {"compared": doc.vector}
         else:
-            [found] = token_vectors(doc, [tokens[i]], statistics)
-        for name, vector in found.items():
-            rows[name].append(vector.copy())
-    return {name: np.stack(vectors) for name, vectors in rows.items()}
+            [vectors] = token_vectors(doc, [tokens[i]])
+        for name, vector in vectors.items():
+            found[name].append(vector.copy())
+    return {name: np.stack(each) for name, each in found.items()}
 
 
 def counted(docs: list[Doc]) -> np.ndarray:
@@ -232,28 +191,3 @@ def senses(nlp: Language, data: Path, most: int | None) -> dict[str, float]:
             nearest = names[nearest_sense(x, sense, y, len(names))]
             scores[kind].append((gold[asked] == nearest).mean())
     return {kind: float(np.mean(values)) for kind, values in scores.items()}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path, help="with sim/ and wsd/")
-    parser.add_argument("--weights", default="en_sm", help="with statistics (default: en_sm)")
-    parser.add_argument("--only", default="", help="print tables with this in their title")
-    parser.add_argument("--most", type=int, help="pairs, and occurrences of each word, to read")
-    arguments = parser.parse_args()
-    nlp = make_nlp(arguments.weights)
-    tables = {
-        "sentences, Spearman": sentences,
-        "word in context, accuracy": in_context,
-        "word sense, accuracy": senses,
-    }
-    for title, measure in tables.items():
-        if arguments.only not in title:
-            continue
-        print(f"\n| {title} | |\n|---|---|")
-        for name, value in measure(nlp, arguments.data, arguments.most).items():
-            print(f"| {name} | {100 * value:.1f} |", flush=True)
-
-
-if __name__ == "__main__":
-    main()

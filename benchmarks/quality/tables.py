@@ -101,11 +101,6 @@ REGISTERS = {
     "novels of 1880–1920": "fiction-pd",
     "MASC: email, blogs, speech, news; never trained on": "masc",
 }
-SETTINGS = (  # of `defaults.py`, that the page names
-    *("no ELMo", "dropout 0", "dropout 0.5", "dropout 0, layer norm", "dropout 0, λ = 0"),
-    *("dropout 0, λ = 1", "dropout 0, γ = 0.1", "dropout 0, γ = 10", "dropout 0, width 192"),
-    "dropout 0, learning rate 0.0003",
-)
 TRAINED = {  # arms of `core_hours.py`
     "start": "the start",
     "base": "rate 0.002, 2,048 words a step",
@@ -117,7 +112,6 @@ TRAINED = {  # arms of `core_hours.py`
     "dropout": "dropout 0.1, not 0",
     "paragraphs": "paragraphs, not sentences",
     "order": "not shuffled",
-    "muon": "Muon (LSTM matrices), rate 0.001",
 }
 JUDGED = ("enwiki", "masc", "names", "blimp")
 
@@ -455,8 +449,7 @@ def language_results(
             unit["sentences"] != sentences
             or (seeds and unit["seed"] not in seeds)
             or (lasted and minutes not in (None, lasted))
-            or "bilm_seed" in unit
-            or "settings" in unit  # which are chosen on dev sets
+            or {"bilm_seed", "settings"} & set(unit)
         ):
             continue
         text = f"{unit['text']}, {unit['words']:,}{WORDS}" if "words" in unit else unit["text"]
@@ -516,55 +509,6 @@ def language_words(
     words = {text for _, text, _ in found if text.endswith(WORDS)}
     own = {text for _, text, _ in found if any(each.startswith(f"{text},") for each in words)}
     yield from by_text(found, [*sorted(words, key=lambda text: (len(text), text)), *sorted(own)])
-
-
-def language_settings(path: Path = LANGUAGES) -> Iterator[str]:
-    """Perplexity of the held-out text and scores on the dev sets, by the pretraining's settings."""
-    found: dict[str, dict[str, list[float]]] = {}
-    titles: dict[str, None] = {}  # in their order
-    for unit, value in Results(path).of("languages", ""):
-        if "settings" in unit:
-            scores = {"perplexity": value["perplexity"], **value["scores"]}
-            for name, score in scores.items():
-                title = f"{LANGS[unit['lang']]}, {LANGUAGE_TASKS.get(name, name)}"
-                titles[title] = None
-                known = found.setdefault(unit["settings"], {})
-                known.setdefault(title, []).append(score)
-    if not found:
-        raise Missing("no result of languages: settings")
-    yield from head("", *titles)
-    for name, each in found.items():
-        cells: list[Cell] = [mean(each[t]) if t in each else None for t in titles]
-        yield row(name.partition(":")[0], cells, None, 1)
-
-
-def language_minutes(path: Path = LANGUAGES, sentences: int = SENTENCES) -> Iterator[str]:
-    """ELMo's scores and error reductions, in the languages that have two pretrainings."""
-    steps: dict[str, dict[float, int]] = {}  # by language and minutes
-    for unit, value in Results(path).of("languages", ""):
-        is_whole = unit["text"] == own_text(unit["lang"]) and unit["sentences"] == sentences
-        if is_whole and unit["arm"] == ELMO and not {"words", "settings", "bilm_seed"} & set(unit):
-            known = steps.setdefault(unit["lang"], {})
-            known[unit["minutes"]] = value.get("bilm_steps", 0)
-    several = {lang: (min(each), max(each)) for lang, each in steps.items() if len(each) > 1}
-    if not several:
-        raise Missing("no result of languages: pretrainings of different length")
-    lengths = [{steps[lang][both[i]] for lang, both in several.items()} for i in (0, 1)]
-    titles = (" / ".join(f"{n:,}" for n in sorted(each)) + " steps" for each in lengths)
-    yield from head("", "task", *titles)
-    for lang, both in several.items():
-        lasted = [language_results(path, sentences, minutes) for minutes in both]
-        plain = lasted[0].get((lang, own_text(lang), NOTHING), {})
-        elmo = [found[lang, own_text(lang), ELMO] for found in lasted]
-        for task, label in LANGUAGE_TASKS.items():
-            cells = [
-                f"{mean(each[task]):.1f}, {reduction(plain.get(task, []), each[task])}"
-                if task in each
-                else NONE
-                for each in elmo
-            ]
-            if cells != [NONE, NONE]:
-                yield row(f"{LANGS[lang]} | {label}", cells, None, 1)
 
 
 def by_text(found: LanguageResults, texts: Sequence[str]) -> Iterator[str]:

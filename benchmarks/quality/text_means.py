@@ -1,33 +1,23 @@
 """Text classes by logistic regression on the means of frozen layers, and by counted words.
 
-    python benchmarks/quality/text_means.py DATA [--weights en_sm] [--tasks …] [--seeds …]
-        [--embedded DIR]
-
 The classifier that is simplest to build from frozen vectors: a text is the mean of its words'
-vectors, in one layer or in all, and the classes are learned by one linear map. Beside it, the words
-of the text by tf-idf, and both together; and with --embedded, the output of `peers/embed.py`, the
-means of MiniLM. Tasks, and the training texts of a seed, are those of `downstream.py`, with its
-smallest numbers of texts. Means are standardised by the training texts; the regularization of each
-row is chosen on the dev set.
-Printed are accuracies on the test set, means of the seeds with the lowest and the highest; and
-which row the dev set chooses, whose test score is the one to compare.
+vectors in all layers, and the classes are learned by one linear map. Beside it, the words of the
+text by tf-idf, and both together; or the means of MiniLM, from the output of `peers/embed.py`.
+Tasks, and the training texts of a seed, are those of `downstream.py`, with its smallest numbers of
+texts. Means are standardised by the training texts; the regularization is chosen on the dev set.
 
 spaCy users have `spacy-elmo.TextCatLinear.v1`, an arm of `downstream.py`.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
-from collections import defaultdict
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from arms import NEEDED
 from embedded import places
 from probes import regression
 from similarity import tf_idf
@@ -39,7 +29,6 @@ from spacy_elmo.text.readers import blank
 
 L2 = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # of the mean loss; rows have a length of about 1
 SPLITS = ("train", "dev", "test")
-CLASSIFICATION = [name for name, task in TASKS.items() if task.factory == "textcat"]
 
 Parts = tuple[np.ndarray, ...]  # features ``(n, D)`` of the texts of each split
 
@@ -72,21 +61,13 @@ def standardised(train: np.ndarray, *others: np.ndarray) -> Parts:
     return tuple((x - mean) / spread / train.shape[1] ** 0.5 for x in (train, *others))
 
 
-def by_layer(means: list[np.ndarray]) -> dict[str, Parts]:
-    """Of training, dev and test texts: each layer, and all of them."""
-    n_layers = means[0].shape[1]
-    found = {f"layer {i}": standardised(*(x[:, i] for x in means)) for i in range(n_layers)}
-    return found | {"all layers": standardised(*(x.reshape(len(x), -1) for x in means))}
-
-
 def features(means: list[np.ndarray], docs: list[list[Doc]]) -> dict[str, Parts]:
     """Of training, dev and test texts."""
-    found = by_layer(means)
+    layers = standardised(*(x.reshape(len(x), -1) for x in means))
     train, others = tf_idf(docs[0], docs[1] + docs[2])
-    found["tf-idf"] = (train, *np.split(others, [len(docs[1])]))
-    both = zip(found["all layers"], found["tf-idf"], strict=True)
-    found["all layers and tf-idf"] = tuple(np.concatenate(pair, axis=1) for pair in both)
-    return found
+    counted = (train, *np.split(others, [len(docs[1])]))
+    both = tuple(np.concatenate(pair, axis=1) for pair in zip(layers, counted, strict=True))
+    return {"all layers": layers, "tf-idf": counted, "all layers and tf-idf": both}
 
 
 def scores(parts: Parts, labels: list[list[str]]) -> tuple[float, float]:
@@ -112,60 +93,25 @@ def label(doc: Doc) -> str:
 
 
 def measure(
-    weights: str, data: Path, name: str, seeds: Sequence[int], embedded: Path | None = None
+    weights: str, data: Path, name: str, seed: int, embedded: Path | None = None
 ) -> dict[str, list[tuple[float, float]]]:
-    """Accuracies on the dev and the test set of each row, one pair for each seed.
+    """Accuracies on the dev and the test set of each row, as a list of one pair.
 
     Args:
         weights: of the biLM.
         data: see `tasks`.
-        name: of a task of `CLASSIFICATION`.
-        seeds: of the training texts.
-        embedded: output of `peers/embed.py`; MiniLM's rows then, instead of the biLM's.
+        name: of a task that classifies texts.
+        seed: of the training texts.
+        embedded: output of `peers/embed.py`; MiniLM's means then, instead of the biLM's.
     """
     task, size = TASKS[name], next(iter(TASKS[name].steps))
     nlp = make_nlp(weights, task.lang) if embedded is None else blank(task.lang)
     read = partial(layer_means, nlp) if embedded is None else partial(embedded_means, embedded)
-    splits = [examples_of(nlp, task, data, split) for split in SPLITS]
-    fixed = [[example.reference for example in split] for split in splits[1:]]
-    fixed_means = [read(docs) for docs in fixed]
-    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for seed in seeds:
-        chosen = sample(splits[0], size, random.Random(seed), task.by_label)
-        docs = [[example.reference for example in chosen], *fixed]
-        means = [read(docs[0]), *fixed_means]
-        labels = [[label(doc) for doc in split] for split in docs]
-        rows = by_layer(means) if embedded is not None else features(means, docs)
-        for row, parts in rows.items():
-            found[row].append(scores(parts, labels))
-    return found
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
-    english = [name for name in CLASSIFICATION if TASKS[name].lang == "en"]
-    parser.add_argument("--tasks", nargs="+", choices=CLASSIFICATION, default=english)
-    parser.add_argument("--embedded", type=Path, help=NEEDED["embedded"])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    args = parser.parse_args()
-    for name in args.tasks:
-        found = measure(args.weights, args.data, name, args.seeds)
-        if args.embedded is not None:
-            others = measure(args.weights, args.data, name, args.seeds, args.embedded)
-            found |= {f"MiniLM, {row}": pairs for row, pairs in others.items()}
-        size = next(iter(TASKS[name].steps))
-        print(f"\n| {name}, {size} texts | dev | test |\n|---|---|---|")
-        for row, pairs in found.items():
-            cells = (
-                f"{statistics.mean(s):.1f} ({min(s):.1f}–{max(s):.1f})"
-                for s in zip(*pairs, strict=True)
-            )
-            print(f"| {row} |", " | ".join(cells), "|", flush=True)
-        best = max(found, key=lambda row: statistics.mean(dev for dev, _ in found[row]))
-        print(f"\nBest on the dev set: {best}")
-
-
-if __name__ == "__main__":
-    main()
+    train, *fixed = (examples_of(nlp, task, data, split) for split in SPLITS)
+    chosen = sample(train, size, random.Random(seed), task.by_label)
+    docs = [[example.reference for example in split] for split in (chosen, *fixed)]
+    labels = [[label(doc) for doc in split] for split in docs]
+    rows = features([read(split) for split in docs], docs)
+    if embedded is not None:
+        rows = {"all layers": rows["all layers"]}
+    return {row: [scores(parts, labels)] for row, parts in rows.items()}

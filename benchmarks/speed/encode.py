@@ -21,9 +21,10 @@ from typing import Any
 import spacy_elmo
 
 
-def timed(jobs: list[tuple[Path, int]], room: Path, weights: str) -> float:
+def timed(jobs: list[tuple[Path, int]], weights: str) -> float:
     """Seconds for jobs (a text, and its number of processes) that run at the same time."""
     context: Any = multiprocessing.get_context("fork")
+    room = Path(tempfile.mkdtemp(dir=jobs[0][0].parent))
     processes = [
         context.Process(
             target=spacy_elmo.encode,
@@ -40,10 +41,6 @@ def timed(jobs: list[tuple[Path, int]], room: Path, weights: str) -> float:
         if process.exitcode:
             raise SystemExit("A job failed.")
     seconds = time.perf_counter() - start
-    for file in room.glob("*.npy*"):
-        file.unlink()
-    for file in room.glob("*.jsonl"):
-        file.unlink()
     return seconds
 
 
@@ -60,14 +57,12 @@ def main() -> None:
             (room / f"{name}.txt").write_text("".join(part), encoding="utf-8")
         first = room / "all.npy"
         n_words = spacy_elmo.encode(room / "both.txt", first, weights=arguments.weights).n_vectors
-        for file in room.glob("all.*"):
-            file.unlink()
         half, other, both = (room / f"{name}.txt" for name in ("a", "b", "both"))
         ratios = []
         for _ in range(arguments.repeat):
-            one = timed([(both, 1)], room, arguments.weights)
-            apart = timed([(half, 1), (other, 1)], room, arguments.weights)
-            two = timed([(both, 2)], room, arguments.weights)
+            one = timed([(both, 1)], arguments.weights)
+            apart = timed([(half, 1), (other, 1)], arguments.weights)
+            two = timed([(both, 2)], arguments.weights)
             speeds = ", ".join(f"{n_words / seconds:,.0f}" for seconds in (one, apart, two))
             print(f"words/s of one process, two independent ones, --n-process 2: {speeds}")
             ratios.append((one / two, apart / two))

@@ -14,9 +14,8 @@ step each in turn, on the same batches, with the same weights to begin with:
     plain, distinct words the same, but each distinct word of a batch is encoded once
 
 First their gradients are compared, in full precision; then come the medians, in the precision of
-the config, and where the time of ours goes. With mixed_precision the plain trainers run once under
-autocast, as one would have them, and once without. nn.LSTM has no clips, so a config with clips is
-refused. Settings may be overridden, as in --training.mixed_precision true.
+the config: with mixed_precision the plain trainers run under autocast. nn.LSTM has no clips, so a
+config with clips is refused. Settings may be overridden, as in --training.mixed_precision true.
 """
 
 from __future__ import annotations
@@ -153,49 +152,6 @@ def plain_loss(
     return head.sampled_loss(hidden, expected, sampler.sample(rng))
 
 
-def shares(
-    model: BiLM,
-    head: SoftmaxHead,
-    batch: SentenceBatch,
-    sampler: LogUniformSampler,
-    config: PretrainConfig,
-) -> dict[str, float]:
-    """Seconds of the parts of one step of ours, forward and backward together."""
-    seconds: dict[str, float] = {}
-
-    def timed(name: str, start: float) -> float:
-        now = time.perf_counter()
-        seconds[name] = seconds.get(name, 0.0) + now - start
-        return now
-
-    now = time.perf_counter()
-    types = model.char_cnn(batch.ids)
-    now = timed("encoder", now)
-    x = types.detach().requires_grad_()
-    layers, _ = model(x, batch.tokens, batch.lengths)
-    now = timed("LSTM", now)
-    top = layers[-1].detach().requires_grad_()
-    P = config.model.projection_dim
-    ends = torch.tensor(batch.lengths).cumsum(0) - 1
-    inner = torch.ones(len(batch.tokens), dtype=torch.bool)
-    inner[ends] = False
-    starts = inner.roll(1)
-    hidden = torch.cat([top[inner, :P], top[starts, P:]])
-    targets = torch.cat([batch.targets[starts], batch.targets[inner]])
-    loss = head.sampled_loss(hidden, targets, sampler.sample(np.random.default_rng(0)))
-    loss.backward()
-    now = timed("softmax", now)
-    layers[-1].backward(top.grad)
-    now = timed("LSTM", now)
-    types.backward(x.grad)
-    now = timed("encoder", now)
-    return seconds
-
-
-def autocast(enabled: bool) -> torch.autocast:
-    return torch.autocast("cpu", torch.bfloat16, enabled=enabled)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Words a second of pretraining.")
     parser.add_argument("config", type=Path)
@@ -225,10 +181,7 @@ def compare(arguments: argparse.Namespace, overrides: list[str]) -> None:
     ours.n_threads = arguments.threads
     trainers = {"ours": Trainer(ours, head, config)}
     mixed = config.training.mixed_precision
-    plain = {"plain": False, "plain, distinct words": True}
-    if mixed:
-        plain |= {f"{name}, float32": distinct for name, distinct in plain.items()}
-    for name, distinct in plain.items():
+    for name, distinct in {"plain": False, "plain, distinct words": True}.items():
         its_head = SoftmaxHead(len(vocab), config.model.projection_dim)
         its_head.load_state_dict(head.state_dict())
         trainers[name] = Trainer(PlainBiLM(ours, distinct), its_head, config)
@@ -259,22 +212,18 @@ def compare(arguments: argparse.Namespace, overrides: list[str]) -> None:
         apart = max(float((a - b).abs().max() / a.abs().max()) for a, b in pairs)
         print(f"gradients of {name}: {apart:.1e} from ours, relative to the largest")
 
-    n_words, data_seconds, parts = [], [], []
+    n_words = []
     with matmul_precision(config.training.matmul_precision):
         for step in range(arguments.steps + 1):
-            start = time.perf_counter()
             [batch], _ = next(batches)
-            data_seconds.append(time.perf_counter() - start)
             n_words.append(batch.n_words)
             parts_of_threads, _ = next(divided)
             start = time.perf_counter()
             train_step(state, parts_of_threads, config.training.learning_rate)
             trainers["ours"].seconds.append(time.perf_counter() - start)
             for name in list(trainers)[1:]:
-                with autocast(mixed and not name.endswith("float32")):
+                with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
                     trainers[name].step(partial(loss_of, name, batch, step))
-            with autocast(mixed):
-                parts.append(shares(ours, head, batch, sampler, config))
     for name, trainer in trainers.items():
         # The first step of each is not counted.
         rates = [n / s for n, s in zip(n_words[1:], trainer.seconds[1:], strict=True)]
@@ -284,13 +233,6 @@ def compare(arguments: argparse.Namespace, overrides: list[str]) -> None:
             f"{name:31} {statistics.median(rates):8,.0f} words/s"
             f"  ({statistics.median(ratios):.2f} × the time of ours)"
         )
-    step_seconds = statistics.median(trainers["ours"].seconds[1:])
-    print(f"a step of ours: {1000 * step_seconds:.0f} ms, of which")
-    part_seconds = {name: statistics.median(p[name] for p in parts[1:]) for name in parts[0]}
-    part_seconds["optimizer"] = max(0.0, step_seconds - sum(part_seconds.values()))
-    for name, seconds in part_seconds.items():
-        print(f"  {name:10} {seconds / step_seconds:5.0%}")
-    print(f"  data       {statistics.median(data_seconds[1:]) / step_seconds:5.0%} (beside it)")
 
 
 if __name__ == "__main__":

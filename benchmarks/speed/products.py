@@ -1,20 +1,14 @@
-"""The time of the LSTM layers beside that of their matrix products alone, and beside a roofline.
+"""The time of the LSTM layers beside that of their matrix products alone.
 
     python benchmarks/speed/products.py TEXT [--weights en_sm] [--sentences 64] [--threads 1]
-        [--train]
-        [--precision bfloat16] [--compiled] [--runs 9]
+        [--train] [--precision bfloat16] [--compiled] [--runs 9]
 
 The first sentences of TEXT (a paragraph a line) are one batch. Its LSTM part is `BiLM.forward`,
 which gets the words' vectors; with --train it is followed by the backward pass. The products are
 those that each step needs, at their shapes and of both directions at once, those that wait for no
 step as one for all steps; they take float32 operands, with --precision bfloat16 such ones (in
-training through ``torch.set_float32_matmul_precision("medium")``). Both are timed in turn; what is
-printed are medians: milliseconds, GFLOP/s (of the useful operations alone), and their ratio, by the
-clock of the processor on one thread, else on the wall.
-
-The roofline (Williams et al. 2009) is the rate that this machine cannot exceed: that of one large
-product, or that at which memory delivers the operands, whichever is lower. Both are measured.
-Operands count once for each product, weights once for all steps of a layer.
+training through ``torch.set_float32_matmul_precision("medium")``). Both, and one large product, are
+timed in turn; printed are medians: milliseconds and GFLOP/s of the useful operations alone.
 """
 
 from __future__ import annotations
@@ -38,6 +32,7 @@ from spacy_elmo.text.split_text import split_text
 from spacy_elmo.weights.find import load_bilm
 
 Shape = tuple[int, int, int]  # (m, k, n) of a product (m, k) · (k, n)
+LARGE = 2048
 
 
 def shapes(config: BiLMConfig, lengths: list[int], train: bool) -> list[Shape]:
@@ -62,7 +57,7 @@ def shapes(config: BiLMConfig, lengths: list[int], train: bool) -> list[Shape]:
     return found
 
 
-def make_products(found: list[Shape], n_layers: int, dtype: torch.dtype) -> Callable[[], None]:
+def make_products(found: list[Shape], n_layers: int, dtype: torch.dtype) -> Callable[[], object]:
     """Computes them all; the steps of a layer have their weights in common."""
     most: dict[tuple[int, int], int] = {}
     for m, k, n in found:
@@ -85,43 +80,9 @@ def make_products(found: list[Shape], n_layers: int, dtype: torch.dtype) -> Call
     return compute
 
 
-def roofline(found: list[Shape], n_layers: int, dtype: torch.dtype) -> str:
-    """What limits the products on this machine, in words."""
-    a, b = (torch.rand(2048, 2048).to(dtype) for _ in range(2))
-    rate = 2 * 2048**3 / best_time(lambda: torch.mm(a, b))
-    source = torch.rand(2**26)
-    target = torch.empty_like(source)
-    bandwidth = 2 * 4 * source.numel() / best_time(lambda: target.copy_(source))
-    weights = {(k, n): k * n for m, k, n in found}
-    numbers = sum(m * (k + n) for m, k, n in found) + sum(weights.values())
-    n_bytes = 2 * n_layers * numbers * a.element_size()
-    intensity = count_operations(found, n_layers) / n_bytes
-    limit = min(rate, intensity * bandwidth)
-    return (
-        f"a large product: {rate / 1e9:.0f} GFLOP/s; memory: {bandwidth / 1e9:.0f} GB/s, for "
-        f"{n_bytes / 1e6:.0f} MB, {intensity:.0f} operations a byte; so the roofline is "
-        f"{limit / 1e9:.0f} GFLOP/s"
-    )
-
-
-def best_time(compute: Callable[[], object]) -> float:
-    """Seconds on the wall, the least of some runs: nothing else disturbs them all."""
-    seconds = []
-    for _ in range(10):
-        start = time.perf_counter()
-        compute()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
-def count_operations(found: list[Shape], n_layers: int) -> int:
-    """Multiplications and additions, of both directions."""
-    return 4 * n_layers * sum(m * k * n for m, k, n in found)
-
-
 def make_lstm(
     bilm: BiLM, words: IndexedSentences, lengths: list[int], train: bool
-) -> Callable[[], None]:
+) -> Callable[[], object]:
     """Runs the LSTM layers, backward too in training."""
     types = torch.randn(len(words.types), bilm.config.projection_dim).requires_grad_(train)
     tokens, state = torch.from_numpy(words.tokens.astype("int64")), bilm.zero_state()
@@ -157,36 +118,29 @@ def main() -> None:
     lengths = words.lengths.tolist()
     bilm = load_bilm(arguments.weights).requires_grad_(train)
     bilm.set_precision(arguments.precision, arguments.compiled)
-    found = shapes(bilm.config, lengths, train)
+    found, n_layers = shapes(bilm.config, lengths, train), bilm.config.n_layers
     dtype = torch.bfloat16 if is_half else torch.float32
+    large = torch.rand(LARGE, LARGE).to(dtype)
+    operations = 4 * n_layers * sum(m * k * n for m, k, n in found)  # of both directions
     sides = {
-        "the LSTM layers": make_lstm(bilm, words, lengths, train),
-        "their products alone": make_products(found, bilm.config.n_layers, dtype),
+        "the LSTM layers": (make_lstm(bilm, words, lengths, train), operations),
+        "their products alone": (make_products(found, n_layers, dtype), operations),
+        "one large product": (lambda: torch.mm(large, large), 2 * LARGE**3),
     }
     clock = time.process_time if arguments.threads == 1 else time.perf_counter
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     for run in range(arguments.runs + 1):  # the first does what is done only once
-        for name, compute in sides.items():
+        for name, (compute, _) in sides.items():
             start = clock()
             compute()
             if run:
                 seconds[name].append(clock() - start)
-
-    operations = count_operations(found, bilm.config.n_layers)
     settings = f"{arguments.precision}{', compiled' * arguments.compiled}{', training' * train}"
-    print(
-        f"{len(lengths)} sentences, {sum(lengths):,} tokens; {arguments.weights}, {settings}; ",
-        end="",
-    )
+    print(f"{len(lengths)} sentences, {sum(lengths):,} tokens; {arguments.weights}, {settings}")
     print(f"{machine()}; medians of {arguments.runs} runs\n")
-    for name, taken in seconds.items():
-        print(
-            f"{name}: {1e3 * median(taken):.1f} ms, {operations / median(taken) / 1e9:.0f} GFLOP/s"
-        )
-    layers, products = seconds.values()
-    ratio = median(a / b for a, b in zip(layers, products, strict=True))
-    print(f"{ratio:.2f} × the time, {1 / ratio:.2f} of the rate")
-    print(roofline(found, bilm.config.n_layers, dtype))
+    for name, (_, n) in sides.items():
+        taken = median(seconds[name])
+        print(f"{name}: {1e3 * taken:.1f} ms, {n / taken / 1e9:.0f} GFLOP/s")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What trains components, at its smallest: downstream, defaults, noise and their parts."""
+"""What trains components, at its smallest: downstream, pretrained, adapted, training."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
-from arms import ARMS, NEEDED, fits, make_nlp
+from arms import ARMS, NEEDED, SETTINGS, fits, make_nlp
 from curves import draw_curves
-from defaults import SETTINGS
-from downstream import DROPOUT, draw_learned, draw_learning, learned, read_results, train
+from downstream import DROPOUT, PART, draw_learned, draw_learning, learned, train
+from results import Results, fingerprint
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import load_config
@@ -71,8 +71,9 @@ def test_results(run: Run, data: Path, files: dict[str, Path], tmp_path: Path) -
         "ELMo, input and output",
     ]
     few = ("--data", data, "--tasks", "tagger", "--seeds", 0, "--max-steps", 1, *options(files))
-    run("downstream", "run", out, *few, "--sizes", "all", "--arms", *chosen, "ELMo, adapted")
-    run("downstream", "run", out, *few, "--sizes", "50%", "--arms", MIX)
+    every = ("--sizes", "all", "--arms", *chosen)
+    first = run("downstream", out, *few, *every, "ELMo, adapted")
+    run("downstream", out, *few, "--sizes", "50%", "--arms", MIX)
     results = [json.loads(line) for line in out.read_text("utf8").splitlines()]
     assert len(results) == len(chosen) + 1
     by_arm = {result["unit"]["arm"]: result["found"]["mixes"] for result in results}
@@ -81,16 +82,10 @@ def test_results(run: Run, data: Path, files: dict[str, Path], tmp_path: Path) -
     assert by_arm["HashEmbedCNN, pretrained"] == []
     assert [len(mix[2]) for mix in by_arm["MiniLM-L6"]] == [2]  # layers
     assert {mix[1] for mix in by_arm["ELMo, input and output"]} == {"elmo", "output_elmo"}
-
-    again = run("downstream", "run", out, *few, "--sizes", "all", "--arms", *chosen)
-    assert again == ""  # all are there
-    dev = (*few, "--split", "dev", "--sizes", "all", "--arms", MIX)
+    assert run("downstream", out, *few, *every) == first  # all are there
     with pytest.raises(SystemExit, match="has split = 'test', not 'dev': choose another OUT"):
-        run("downstream", "run", out, *dev)
-    table = run("downstream", "table", out).splitlines()
-    assert table[0] == "| | tagger 50% | tagger all |"
-    assert [line.strip("| ").split(" | ")[0] for line in table[2:]] == chosen
-    found = read_results(out, "en_sm")
+        run("downstream", out, *few, "--split", "dev", "--sizes", "all", "--arms", MIX)
+    found = [{**unit, **each} for unit, each in Results(out).of(PART, fingerprint("en_sm"))]
     draw_learning(found, "tagger", tmp_path / "curves.svg")
     assert f">{MIX}</text>" in (tmp_path / "curves.svg").read_text("utf8")
     draw_learned(learned(found), tmp_path / "mixes.svg")
@@ -98,12 +93,14 @@ def test_results(run: Run, data: Path, files: dict[str, Path], tmp_path: Path) -
     assert ">tagger</text>" in svg and svg.count(">0.33</text>") == 3
 
 
-@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("arm", [*ARMS, *SETTINGS])
 def test_every_arm(files: dict[str, Path], arm: str) -> None:
     """Their configs are valid."""
-    task = "tagger" if fits(TASKS["tagger"], ARMS[arm]) else "textcat"
-    nlp = make_nlp(TASKS[task], ARMS[arm], {**files, "adapted": Path("my_weights")})
-    assert nlp.pipe_names == (["elmo"] if arm.startswith("ELMo") else []) + [task]
+    chosen = ARMS.get(arm) or SETTINGS[arm]
+    task = "tagger" if fits(TASKS["tagger"], chosen) else "textcat"
+    nlp = make_nlp(TASKS[task], chosen, {**files, "adapted": Path("my_weights")})
+    assert nlp.pipe_names == ["elmo"] * (chosen.elmo is not None) + [task]
+    assert {arm.needs for arm in ARMS.values()} == {"", *NEEDED}
 
 
 @pytest.mark.parametrize(("recipe", "component", "arm", "differences"), MEASURED)
@@ -141,11 +138,6 @@ def test_three_times_the_steps(data: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(steps) == 3 + 7  # spaCy counts from 0, to the last one
 
 
-def test_arms_that_do_not_fit_are_left_out(run: Run, data: Path, tmp_path: Path) -> None:
-    few = ("--data", data, "--tasks", "tagger", "--seeds", 0, "--max-steps", 1)
-    assert run("downstream", "run", tmp_path / "out", *few, "--arms", "ELMo, attention") == ""
-
-
 def test_adapted(run: Run, data: Path, tmp_path: Path) -> None:
     """The biLM of a task's own text is what the arm learns from."""
     adapted = tmp_path / "adapted"
@@ -159,9 +151,9 @@ def test_adapted(run: Run, data: Path, tmp_path: Path) -> None:
     assert weights.read_bytes() == before  # it is not trained again
     options = ("--data", data, "--tasks", "ner", "--arms", "ELMo, adapted", "--seeds", 0)
     with pytest.raises(ValueError, match=r"missing.ner.model-last"):
-        run("downstream", "run", tmp_path / "out", *options, "--adapted", tmp_path / "missing")
+        run("downstream", tmp_path / "out", *options, "--adapted", tmp_path / "missing")
     options += ("--max-steps", 1, "--adapted", adapted)
-    out = run("downstream", "run", tmp_path / "out", *options)
+    out = run("downstream", tmp_path / "out", *options)
     assert out.startswith("ner all ELMo, adapted 0 ")
 
 
@@ -171,7 +163,7 @@ def test_every_task(run: Run, data: Path, tmp_path: Path, task: str) -> None:
     arm = "ELMo, fine-tuned" if weights else "HashEmbedCNN"
     arms = ("--arms", arm, "--sizes", "all", "--seeds", 1, "--max-steps", 1)
     arms += ("--weights", weights or "en_sm")
-    out = run("downstream", "run", tmp_path / "out", "--data", data, "--tasks", task, *arms)
+    out = run("downstream", tmp_path / "out", "--data", data, "--tasks", task, *arms)
     assert out.startswith(f"{task} all {arm} 1 ")
 
 
@@ -211,10 +203,6 @@ def test_sentences_without_vectors(files: dict[str, Path]) -> None:
         tok2vec.predict([Doc(nlp.vocab, words=["Never", "seen"])])
 
 
-def test_arms_need_what_there_is() -> None:
-    assert {arm.needs for arm in ARMS.values()} == {"", *NEEDED}
-
-
 def test_sizes() -> None:
     assert [parse_size(text) for text in ("500", "3%", "all")] == [500, "3%", "all"]
     with pytest.raises(ValueError):
@@ -250,22 +238,3 @@ def test_curves() -> None:
     assert drawn == {"one": [[1, 62], [10, 80], [100, 90]], "other": [[1, 50]]}
     with pytest.raises(ValueError, match="two sizes"):
         draw_curves({"one": {1.0: [60.0]}})
-
-
-@pytest.mark.parametrize("task", ["tagger", "textcat"])
-def test_every_setting(task: str) -> None:
-    """Configs of what fits a task are valid, and its models predict."""
-    fitting = [setting for setting, arm in SETTINGS.items() if fits(TASKS[task], arm)]
-    assert len(fitting) == {"tagger": 24, "textcat": len(SETTINGS)}[task]
-    for setting in fitting:
-        nlp = make_nlp(TASKS[task], SETTINGS[setting], {})
-        assert nlp.pipe_names == ([] if "no ELMo" in setting else ["elmo"]) + [task]
-
-
-def test_defaults(run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = TASKS["tagger"]._replace(steps={"all": 1})
-    monkeypatch.setitem(TASKS, "tagger", few)
-    settings = ("--settings", "no ELMo", "dropout 0", "--seeds", 0)
-    out = run("defaults", tmp_path / "out.jsonl", "--data", data, *settings)
-    assert len((tmp_path / "out.jsonl").read_text("utf8").splitlines()) == 2
-    assert "| no ELMo | " in out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -84,62 +83,37 @@ def run_of(seconds: float) -> dict[str, object]:
     return {"version": "1.0", "reading": 2 * seconds, "processor": seconds, **costs}
 
 
-def test_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(PEERS)
+def test_table(monkeypatch: pytest.MonkeyPatch) -> None:
     names = list(dict.fromkeys(name for name, _ in SECONDS))
     measured = {
         size: {name: [run_of(x) for x in SECONDS[name, size]] for name in names} for size in (8, 32)
     }
-    tables = load_speed(monkeypatch).tabulate(measured, 100, "processor")
-    row = tables["batches of 8"]["minilm, onnx"]
-    assert row[FAST] == 1.0  # of 1, 1 and 1/3, each of the same turn
-    assert row["words/s"] == 50 and row["words/s of the processor"] == 100
-    assert row["start (s)"] == 1.5 and row["memory (MB)"] == 100 and row["weights (MB)"] == 8.4
-    sizes = {name: row["batches of"] for name, row in tables["each at its best"].items()}
+    table = load_speed(monkeypatch).tabulate(measured, 100, "processor")
+    sizes = {name: row["batches of"] for name, row in table.items()}
     assert sizes == {FAST: 32, "float32": 8, SLOW: 8, "minilm, onnx": 8}
-    fastest = tables["the fastest of each"]
-    found = {of: (row["side"], row["batches of"], row["ours"]) for of, row in fastest.items()}
-    assert found == {"ours": (FAST, 32, 1.0), "minilm": ("minilm, onnx", 8, 2.0)}
+    assert {name: row["fastest over"] for name, row in table.items()} == {
+        FAST: 1, "float32": 2, SLOW: 8, "minilm, onnx": 2
+    }  # fmt: skip
+    row = table["minilm, onnx"]
+    assert row["words/s"] == 50 and row["start (s)"] == 1.5
+    assert row["memory (MB)"] == 100 and row["weights (MB)"] == 8.4
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
 def test_speed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ours alone, beside a busy process; what is printed is what is written."""
+    """Ours alone; what is printed is what is written."""
     monkeypatch.syspath_prepend(PEERS)
     text, out = tmp_path / "text.txt", tmp_path / "speed.json"
     text.write_text("A bank is here. So it is!\n\nNo bank.\n", encoding="utf8")
-    options = ["--runs", "1", "--settings", "float32", "--batch-sizes", "2", "--busy", "1"]
+    options = ["--runs", "1", "--settings", "float32", "--batch-sizes", "2"]
     monkeypatch.setattr(sys, "argv", ["speed", str(text), "--peers", *options, "--out", str(out)])
     load_speed(monkeypatch).main()
     found = json.loads(out.read_text(encoding="utf8"))
-    assert found["words"] == 12 and found["busy processes"] == 1
-    row = found["tables"]["the fastest of each"]["ours"]
-    assert (
-        f"| ours | float32 | 2 | {row['version']} | {row['words/s']:,} |" in capsys.readouterr().out
-    )
-
-
-def test_busy_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are busy until the context ends."""
-    busy, started = import_module("busy"), []
-
-    def start(command: list[str]) -> subprocess.Popen[bytes]:
-        started.append(subprocess.Popen(command))
-        return started[-1]
-
-    monkeypatch.setattr(busy, "subprocess", type("Module", (), {"Popen": staticmethod(start)}))
-    with busy.busy_processes(2):
-        assert [process.poll() for process in started] == [None, None]
-    assert all(process.poll() for process in started) and len(started) == 2
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="a parent's end is seen there")
-def test_busy_processes_end_with_the_benchmark() -> None:
-    not_the_parent = 0
-    command = import_module("busy").BUSY.format(not_the_parent)
-    assert subprocess.run([sys.executable, "-c", command], timeout=30).returncode == 0
+    assert found["words"] == 12
+    row = found["each at its best"]["float32"]
+    assert f"| float32 | {row['version']} | 2 | {row['words/s']:,} |" in capsys.readouterr().out
 
 
 def test_weights_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

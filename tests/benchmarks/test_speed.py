@@ -24,7 +24,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
     "script, options, found",
     [
         ("inference", ["--words", "20", "--runs", "1"], "| warm |"),
-        ("products", ["--sentences", "5", "--runs", "1"], "of the rate"),
+        ("products", ["--sentences", "5", "--runs", "1"], "one large product"),
         ("products", ["--sentences", "5", "--runs", "1", "--train"], "training"),
     ],
 )

@@ -1,6 +1,6 @@
 """Models of ELMoForManyLangs: converted, they compute what the original computes.
 
-The golden vectors are the original package's, see benchmarks/peers/many_langs.py.
+The golden vectors are the original package's; benchmarks/peers/many_langs.py compares them anew.
 """
 
 from __future__ import annotations

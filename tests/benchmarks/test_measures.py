@@ -1,0 +1,176 @@
+"""What `evidence.py` measures with, on small data whose results are known."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+
+import all_words
+import blimp
+import homonyms
+import numpy as np
+import perplexities
+import polysemy
+import probes
+import pytest
+import similarity
+import text_means
+from noise import NOISE, UNSEEN, accuracies, with_typo
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_elmo.cli.demo_contexts import read_sentences
+from spacy_elmo.encoding.rows import RowFiles
+from spacy_elmo.lm.language_model import LanguageModel
+
+from .conftest import REVIEWS
+
+KOREAN = Path(__file__).parents[2] / "project" / "weights" / "ko_sm"
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Language:
+    return similarity.make_nlp("en_sm")
+
+
+def test_probes(data: Path, tmp_path: Path) -> None:
+    """Trained and tested on the same words, layers know everything, but not one of all zeros."""
+    for task in ("tense", "entities"):
+        found = probes.measure(probes.Elmo("en_sm"), data, task, probes.Elmo.features, [0])
+        assert set(map(tuple, found.values())) == {(100.0,)}
+    sentences = [["She", "sang", "."], ["Dogs", "bark", "at", "me"]]
+    (tmp_path / "sentences.json").write_text(json.dumps(sentences), encoding="utf8")
+    np.save(tmp_path / "other.npy", np.stack([np.zeros((7, 7)), np.eye(7)]).astype("float16"))
+    other = probes.Embeddings(tmp_path, "other")
+    found = probes.measure(other, data, "UPOS", other.features, [0])
+    assert [round(score) for [score] in found.values()] == [29, 100, 100]
+
+
+@pytest.mark.parametrize("task", ["textcat", "intents"])
+def test_text_means(data: Path, tmp_path: Path, task: str) -> None:
+    """Tested on the texts that it has learned from, everything knows the classes."""
+    sentences = [text.split() for _, text in REVIEWS]
+    (tmp_path / "sentences.json").write_text(json.dumps(sentences), encoding="utf8")
+    np.save(tmp_path / "minilm.npy", np.eye(sum(map(len, sentences)), dtype="float16")[None])
+    perfect = [(100.0, 100.0)]
+    ours = text_means.measure("en_sm", data, task, 0)
+    assert ours == dict.fromkeys(("all layers", "tf-idf", "all layers and tf-idf"), perfect)
+    assert text_means.measure("en_sm", data, task, 0, tmp_path) == {"all layers": perfect}
+
+
+def test_similarity(nlp: Language, data: Path) -> None:
+    assert similarity.sentences(nlp, data, None)["counted words"] == 1
+    assert "compared" in similarity.in_context(nlp, data, None)
+    senses = similarity.senses(nlp, data, None)
+    assert senses["most frequent sense"] == 0.6  # 3 of 5
+    assert senses["sentence, tf-idf"] == senses["occurrence"] == 1
+    assert similarity.senses(nlp, data, 3)["most frequent sense"] == 1  # all are of the river
+
+
+def test_all_words(nlp: Language, data: Path) -> None:
+    """Of three instances one is of a lemma that SemCor has not, and one has a single sense."""
+    found = all_words.measure(nlp, data)
+    assert found["n"] == 3 and round(found["all"]["most frequent sense"]) == 33
+    assert round(found["all"]["layer 2, raw"]) == round(found["all"]["occurrence"]) == 67
+
+
+def test_polysemy(nlp: Language, tmp_path: Path) -> None:
+    """The nearest contexts among the demo's sentences are of the same sense."""
+    senses = {sentence: sense for _, sense, sentence in read_sentences()}
+    mine = {text for sentences in polysemy.SENTENCES.values() for text in sentences}
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(set(senses) - mine), encoding="utf-8")
+    expected = {"stick": ["wood", "adhere"], "bat": ["sport", "animal"]}
+    for word, wanted in expected.items():
+        rows = polysemy.nearest(nlp, RowFiles(str(corpus)), word, 300, 1)
+        for row, sense in zip(rows, wanted, strict=True):
+            shown = re.sub(r"^… |\*\*| …$| \(0\.\d+\) \|$", "", row.split(" | ")[1])
+            assert [senses[text] for text in senses if shown in text] == [sense]
+    [row, _] = polysemy.nearest(nlp, RowFiles(str(corpus)), "read", 300, 1)
+    assert "does not occur in the corpus" in row
+
+
+def test_homonyms() -> None:
+    """The Korean biLM finds more than a random choice, and the token layer does not."""
+    found = homonyms.measure(similarity.make_nlp(str(KOREAN)), homonyms.KOREAN)
+    n, shares = found["all"]
+    assert n == 42 and len(found) == 4 and round(shares["random"]) == 33
+    assert shares["`elmo senses`"] > max(shares["random"] + 10, shares["layer 0"])
+
+
+def test_typos() -> None:
+    """One edit: the word is always another one, of a length that differs by at most one."""
+    rng = random.Random(0)
+    for word in ("bank", "Mississippi", "AAAA") * 30:
+        typo = with_typo(word, rng)
+        assert typo != word and abs(len(typo) - len(word)) <= 1
+    words = ["the", "bank", "was", "12345", "closed"] * 200
+    noised = [NOISE["typos in 10 %"](word, rng) for word in words]
+    changed = [a for a, b in zip(words, noised, strict=True) if a != b]
+    assert set(changed) == {"bank", "closed"} and 20 <= len(changed) <= 60
+
+
+class Tagger:
+    """Knows the words of one list, as they are written."""
+
+    def __init__(self, known: dict[str, str]):
+        self.vocab, self.known = Language().vocab, known
+
+    def pipe(self, docs: list[Doc]) -> list[Doc]:
+        docs = list(docs)
+        for token in (token for doc in docs for token in doc):
+            token.tag_ = self.known.get(token.text, "?")
+        return docs
+
+
+def test_accuracies() -> None:
+    nlp = Tagger({"Anna": "NNP", "sings": "VBZ", "anna": "NNP"})
+    gold = [(["Anna", "sings"], ["NNP", "VBZ"]), (["Bert", "sings"], ["NNP", "VBZ"])]
+    found = accuracies(nlp, gold, {"Anna", "sings"}, seed=0)
+    assert found["clean"] == 75 and found[UNSEEN] == 0
+    assert found["lower case"] == 75 and found["upper case"] == found["typos in all"] == 0
+
+
+def test_perplexities(data: Path) -> None:
+    """Trigrams have counted this very text."""
+    heldout = perplexities.texts(data, "valid")
+    assert list(heldout) == ["enwiki", "masc", "chat"]  # and no Korean
+    lm = perplexities.LM.load("en_sm", vocab=data / "eval_vocab.txt")
+    counted = lm.count(perplexities.texts(data, "train").values(), 0)
+    found = lm.measure(heldout["chat"], 100, counted)
+    assert found["words"] >= 100 and found["KneserNey"] < found["Unigrams"] / 2
+    assert abs(found["mean"] - (found["forward"] * found["backward"]) ** 0.5) < 0.1
+    assert 10 <= lm.measure(heldout["chat"], 10)["words"] < 60
+
+
+def test_minimal_pairs(data: Path) -> None:
+    found = blimp.measure(perplexities.LM.load("en_sm"), data)
+    every, equal = found["all"], found["equal `<UNK>`"]
+    assert (every["pairs"], equal["pairs"]) == (4, 3)  # only one has an unknown word
+    assert every["paradigms"]["agreement_1"]["pairs"] == 2
+    assert set(every["fields"]) == {"morphology", "syntax_semantics"}
+    assert every["paradigms"]["order_1"]["summed"] == 100  # no biLM takes words in any order
+    for direction, mean in every["mean"].items():
+        paradigms = [each[direction] for each in every["paradigms"].values()]
+        assert mean == pytest.approx(np.mean(paradigms))
+    first = blimp.read_pairs(data, 0.5)
+    assert [row["UID"] for row in first] == ["agreement_1", "agreement_2", "order_1"]
+    with pytest.raises(ValueError, match="share"):
+        blimp.read_pairs(data, 0.0)
+
+
+def test_nats_of_sentences() -> None:
+    """They are those of the words, which `surprisals` gives in bits, and of the end."""
+    sentences = ["The dogs are here.", "He sings.", "The xqzzy is here."]
+    nats, unknown = blimp.score(perplexities.LM.load("en_sm"), sentences)
+    assert unknown.tolist() == [0, 0, 1]
+    lm = LanguageModel.load("en_sm")
+    words = ["He", "sings", "."]
+    found = lm.surprisal(words)
+    ends = nats[1] - np.log(2) * np.array([found.forward.sum(), found.backward.sum()])
+    assert (ends > 0).all() and (ends < 8).all()
+    no_word = lm.surprisal([*words, "xqzzy"]).forward[-1]
+    no_end = sum(p for _, p in lm.next_words(words, len(lm.vocab))) + 2.0**-no_word
+    np.testing.assert_allclose(np.exp(-ends[0]), 1 - no_end, rtol=1e-4)
