@@ -22,7 +22,6 @@ ENVIRONMENTS = {  # of each peer; its packages are in requirements-ENVIRONMENT.t
     "minilm_onnx": "minilm",
     "en_core_web_sm": "spacy",
     "floret": "spacy",
-    "elmoformanylangs": "elmoformanylangs",
 }
 MADE = {"minilm": "minilm", "minilm_onnx": "minilm", "floret": "floret"}  # by make_….py
 

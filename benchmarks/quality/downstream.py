@@ -92,23 +92,28 @@ def train(
     chosen = sample(every, size, random.Random(seed), task.by_label)
     nlp.initialize(lambda: chosen)
     load_pretrained(nlp, arm, files)
-    steps = train_while_improving(
-        nlp,
-        Adam(arm.learn_rate, L2=0.01, grad_clip=1.0, L2_is_weight_decay=True, use_averages=False),
-        batches(chosen, task.batch_words, seed),
-        lambda: (0.0, {}),  # nothing is selected
-        dropout=DROPOUT,
-        eval_frequency=10**9,
-        accumulate_gradient=1,
-        patience=0,
-        max_steps=arm.times * task.n_steps(len(chosen), len(every)),
-        exclude=[],
-        annotating_components=[],
-        before_update=None,
+    optimizer = Adam(
+        arm.learn_rate, L2=0.01, grad_clip=1.0, L2_is_weight_decay=True, use_averages=False
     )
-    for _ in itertools.islice(steps, max_steps):
-        pass
+    steps = max_steps or arm.times * task.n_steps(len(chosen), len(every)) + 1
+    train_for(nlp, optimizer, batches(chosen, task.batch_words, seed), DROPOUT, steps)
     return nlp
+
+
+def train_for(
+    nlp: Language, optimizer: Any, batches: Iterable[Any], dropout: float, n_steps: int
+) -> None:
+    """Train an initialized pipeline for so many steps; nothing is selected.
+
+    spaCy counts from 0 to the last one: its ``max_steps`` are one fewer.
+    """
+    steps = train_while_improving(
+        nlp, optimizer, batches, lambda: (0.0, {}), dropout=dropout, eval_frequency=10**9,
+        accumulate_gradient=1, patience=0, max_steps=0, exclude=[],
+        annotating_components=[], before_update=None,
+    )  # fmt: skip
+    for _ in itertools.islice(steps, n_steps):
+        pass
 
 
 def measure(

@@ -35,7 +35,6 @@ import downstream
 import homonyms
 import noise
 import perplexities
-import polysemy
 import probes
 import similarity
 import six_tasks
@@ -58,8 +57,7 @@ from spacy.language import Language
 from tables import TAGGER_ONLY
 from tasks import TASKS
 
-from spacy_elmo.cli.demo import SENTENCES
-from spacy_elmo.encoding.rows import RowFiles
+from spacy_elmo.cli.demo_contexts import SENTENCES
 from spacy_elmo.weights.find import find_weights
 
 ROOT = Path(__file__).parents[2]
@@ -129,13 +127,13 @@ class Setup:
         return file if self.lang == "en" else None
 
     @cache  # noqa: B019
-    def counted(self, head: str) -> list[Any]:
-        """Unigrams and a trigram model over the words of a head; only English ones."""
+    def counted(self, head: str) -> Any:
+        """Unigrams of the words of a head; only English ones."""
         if self.lang != "en":
-            return []
+            return None
         texts = perplexities.texts(self.data, "train").items()
         train = [file for name, file in texts if name not in perplexities.NEVER_TRAINED_ON]
-        return [*self.lm(head, self.vocab).count(train, 200 if self.quick else 200_000)]
+        return self.lm(head, self.vocab).count(train, 200 if self.quick else 200_000)
 
     def predict(self, head: str, text: Path, n_words: int) -> dict[str, float]:
         n_words = WORDS if self.quick else n_words
@@ -287,19 +285,6 @@ def senses(setup: Setup) -> Iterator[Job]:
             yield Job({"set": "sentences"}, "bilm", lambda f=file: homonyms.measure(setup.nlp, f))
 
 
-def contexts(setup: Setup) -> Iterator[Job]:
-    """The nearest contexts of Wikipedia, as rows of a table."""
-    if setup.lang == "en":
-        corpus, most = str(setup.data / "lm/enwiki/train.txt.xz"), MOST if setup.quick else 300
-        for word in polysemy.SENTENCES:
-            measure = partial(nearest_contexts, setup, corpus, word, most)
-            yield Job({"word": word}, "bilm", measure)
-
-
-def nearest_contexts(setup: Setup, corpus: str, word: str, most: int) -> list[str]:
-    return polysemy.nearest(setup.nlp, RowFiles(corpus), word, most, 2)
-
-
 PARTS: dict[str, Callable[[Setup], Iterator[Job]]] = {  # the cheap ones first
     "perplexity": perplexity,
     "registers": registers,
@@ -307,7 +292,6 @@ PARTS: dict[str, Callable[[Setup], Iterator[Job]]] = {  # the cheap ones first
     "probes": layers,
     "similarity": similar,
     "senses": senses,
-    "contexts": contexts,
     "texts": texts,
     "noise": typos,
     "labels": labels,

@@ -2,7 +2,6 @@
 
     python benchmarks/quality/languages.py OUT --data DATA [--langs de pt] [--seeds 0 1 2]
         [--minutes 60] [--weights project/weights]
-    python benchmarks/quality/languages.py OUT --table
 
 The steps are those of the project's workflow `language`: its scripts read the data, pretrain the
 biLM and make the configs of the tasks, which have the same sentences, seed and steps in each arm:
@@ -32,7 +31,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +46,6 @@ from tables import (
     ELMO,
     LANGS,
     LANGUAGE_ARMS,
-    Missing,
-    language_texts,
-    language_words,
-    languages,
     own_text,
 )
 from thinc.api import Config
@@ -290,7 +284,7 @@ def facts(weights: Path) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("out", type=Path, help="a folder, to whose results.jsonl results are added")
-    parser.add_argument("--data", type=Path, help="see benchmarks/README.md")
+    parser.add_argument("--data", type=Path, required=True, help="see benchmarks/README.md")
     parser.add_argument("--langs", nargs="+", choices=LANGS, default=LANGS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of the tasks")
     parser.add_argument("--arms", nargs="+", choices=LANGUAGE_ARMS, default=LANGUAGE_ARMS)
@@ -315,21 +309,11 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1000, help="of each task")
     parser.add_argument("--size", default="full", help="of the project")
     parser.add_argument("--config", default="auto", help="of the pretraining, see the project")
-    parser.add_argument("--table", action="store_true", help="print what there is")
     args = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    if args.table:
-        with suppress(Missing):
-            print("\n".join(languages(args.out / FILE, args.sentences)))
-        for others in (language_texts, language_words):
-            with suppress(Missing):
-                print("\n".join(["", *others(args.out / FILE, args.sentences, args.minutes)]))
-    elif args.data is None:
-        parser.error("--data is required, unless a table is printed")
-    elif args.weights and (args.texts or any(args.words)):
+    if args.weights and (args.texts or any(args.words)):
         parser.error("--weights have read their own text: no --texts or --words")
-    else:
-        run(args)
+    run(args)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""How well does the biLM predict text of each register, compared with counting n-grams?
+"""How well does the biLM predict text of each register, compared with counted words?
 
-Measures the held-out perplexity of each register: of a unigram model, of a Kneser-Ney trigram
-(`kneser_ney.py`), both from left to right, and of the biLM in both directions and as their mean.
+The held-out perplexity of a unigram model and of the biLM, in both directions and as their mean.
 All of them predict the same words and the ends of the same sentences, over the same vocabulary:
-the words of DATA/eval_vocab.txt that the head has, too; all others are <UNK>. The counted models
-have the first words of each training text in DATA/lm but MASC's, which no shipped biLM has read.
+the words of DATA/eval_vocab.txt that the head has, too; all others are <UNK>. The counted words are
+the first of each training text in DATA/lm but MASC's, which no shipped biLM has read.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from kneser_ney import START, KneserNey, with_boundaries
 
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.cli.perplexity import read_text
@@ -27,6 +25,7 @@ from spacy_elmo.weights.find import Setting, find_weights
 from spacy_elmo.weights.layout import read_words
 from spacy_elmo.weights.native import Weights
 
+END = 1  # </S> in a vocabulary of the package
 KOREAN = ("kowiki", "nsmc-reviews")
 TOKENIZED = ("wikitext-2",)  # in another way, with <unk> in it
 NEVER_TRAINED_ON = ("masc",)
@@ -52,21 +51,6 @@ def first_words(sentences: Iterable[list[str]], n_words: int) -> Iterator[list[s
         n_read += len(sentence)
         if n_words and n_read >= n_words:
             return
-
-
-class Unigrams:
-    """Relative frequencies, each count plus one; see `KneserNey` for the arguments."""
-
-    def __init__(self, tokens: np.ndarray, n_words: int):
-        counts = np.bincount(tokens[tokens != START], minlength=n_words) + 1.0
-        self.logs = np.log(counts / counts[1:].sum())
-
-    def log_probabilities(self, tokens: np.ndarray) -> np.ndarray:
-        return self.logs[tokens[tokens != START]]
-
-
-def perplexity(model: Unigrams | KneserNey, tokens: np.ndarray) -> float:
-    return float(np.exp(-model.log_probabilities(tokens).mean()))
 
 
 def read(
@@ -95,31 +79,36 @@ class LM(NamedTuple):
         return cls(found, found.load(), softmax, words)
 
     def ids(self, sentences: Iterable[list[str]]) -> np.ndarray:
-        return with_boundaries([self.words[word] for word in sentence] for sentence in sentences)
+        """Of all words and the end of each sentence."""
+        return np.array([id for s in sentences for id in (*(self.words[w] for w in s), END)])
 
-    def count(self, texts: Iterable[Path], n_words: int) -> tuple[Unigrams, KneserNey]:
-        """Unigrams and a trigram model of the first words of each text."""
+    def count(self, texts: Iterable[Path], n_words: int) -> np.ndarray:
+        """Logarithms of the probabilities of words ``(V,)``, by their counts plus one in the first
+        words of each text."""
         tokens = np.concatenate([self.ids(read(self.weights, text, n_words)) for text in texts])
-        return Unigrams(tokens, len(self.words)), KneserNey(tokens, len(self.words))
+        counts = np.bincount(tokens, minlength=len(self.words)) + 1.0
+        return np.log(counts / counts[1:].sum())  # <S> is never predicted
 
     def measure(
         self,
         text: Path,
         n_words: int = 0,
-        counted: Iterable[Unigrams | KneserNey] = (),
+        counted: np.ndarray | None = None,
         lang: str | None = None,
     ) -> dict[str, float]:
         """Perplexities of the first words of a text, 0 for all: "forward", "backward", "mean", and
-        of the counted models, by their class; "words", their share of "<UNK>", "vocabulary". The
+        of the counted words, as "Unigrams"; "words", their share of "<UNK>", "vocabulary". The
         language of the text is that of the weights, if it is not given."""
         sentences = [s for s in read(self.weights, text, n_words, lang) if s]
         block = EncodedSentences(sentences, self.words, None, self.bilm.token_encoder.to_ids)
         found = evaluate(self.bilm, self.head, block)
-        tokens = self.ids(sentences)
+        unigrams = {}
+        if counted is not None:
+            unigrams["Unigrams"] = float(np.exp(-counted[self.ids(sentences)].mean()))
         return {
             "words": found.n_words,
             "<UNK>": found.unknown_rate,
-            **{type(model).__name__: perplexity(model, tokens) for model in counted},
+            **unigrams,
             "forward": found.forward,
             "backward": found.backward,
             "mean": found.mean,

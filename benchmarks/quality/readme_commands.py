@@ -1,7 +1,6 @@
 """What the README's commands give: a pipeline trained with ELMo and without it, and tested.
 
-    python benchmarks/quality/readme_commands.py run OUT --data DATA [--tasks tagger] [--sizes 500]
-    python benchmarks/quality/readme_commands.py table OUT
+    python benchmarks/quality/readme_commands.py OUT --data DATA [--tasks tagger] [--sizes 500]
 
 `COMMANDS` are those of the README, run as they are there, on files that this script makes: the
 training sentences that `downstream.py` draws for the same size and seed, and the dev and test sets.
@@ -18,12 +17,10 @@ import itertools
 import json
 import random
 import shlex
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -96,48 +93,24 @@ def run(arguments: argparse.Namespace) -> None:
         for size, arm in itertools.product(arguments.sizes or TASKS[name].steps, (WITHOUT, WITH)):
             unit = {"task": name, "size": size, "seed": seed, "max_steps": arguments.max_steps}
             results.read()  # what other processes have added
-            if results.find(arm, unit, of if arm == WITH else None) is None:
+            if (found := results.find(arm, unit, of if arm == WITH else None)) is None:
                 found = measure(
                     TASKS[name], size, arm, seed, arguments.data, weights, arguments.max_steps
                 )
                 results.add(arm, unit, of if arm == WITH else None, found)
-                print(*unit.values(), arm, f"{found['score']:.2f}", flush=True)
-
-
-def table(arguments: argparse.Namespace) -> None:
-    """Mean scores, and the share of the errors that ELMo takes away, of seeds that have both."""
-    results, of = Results(arguments.out), fingerprint(arguments.weights)
-    print("| task | sentences | steps | seeds | without ELMo | with ELMo | error reduction |")
-    print("|---|---|---|---|---|---|---|")
-    pairs: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
-    for unit, found in results.of(WITH, of):
-        if (plain := results.find(WITHOUT, unit, None)) is not None:
-            group = unit["task"], unit["size"], unit["max_steps"] or "all"
-            pairs[group].append((plain["score"], found["score"]))
-    for group, scores in pairs.items():
-        plain, elmo = map(statistics.mean, zip(*scores, strict=True))
-        gone = 100 * (elmo - plain) / (100 - plain)
-        print(f"| {' | '.join(map(str, group))} | {len(scores)} ", end="")
-        print(f"| {plain:.2f} | {elmo:.2f} | {gone:.0f} % |")
+            print(*unit.values(), arm, f"{found['score']:.2f}", flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What the README's commands give.")
-    subparsers = parser.add_subparsers(required=True)
-    running = subparsers.add_parser("run", help="train and measure")
-    running.add_argument("--data", type=Path, required=True)
-    running.add_argument("--tasks", nargs="+", choices=TASKS, default=["tagger", "parser", "ner"])
-    running.add_argument("--sizes", nargs="+", type=parse_size, help="default: those of each task")
-    running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    running.add_argument("--max-steps", type=int, help="end each training earlier")
-    running.set_defaults(command=run)
-    printing = subparsers.add_parser("table", help="print what there is")
-    printing.set_defaults(command=table)
-    for command in (running, printing):
-        command.add_argument("out", type=Path, help="a file, to which results are added")
-        command.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
-    arguments = parser.parse_args()
-    arguments.command(arguments)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("out", type=Path, help="a file, to which results are added")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=["tagger", "parser", "ner"])
+    parser.add_argument("--sizes", nargs="+", type=parse_size, help="default: those of each task")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--max-steps", type=int, help="end each training earlier")
+    run(parser.parse_args())
 
 
 if __name__ == "__main__":

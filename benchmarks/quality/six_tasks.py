@@ -1,11 +1,10 @@
 """The paper's table: six tasks without ELMo and with it, and GAP.
 
-    python benchmarks/quality/six_tasks.py run OUT --data DATA [--tasks …] [--arms …] [--shares …]
-    python benchmarks/quality/six_tasks.py table OUT [--split dev]
+    python benchmarks/quality/six_tasks.py OUT --data DATA [--tasks …] [--arms …] [--shares …]
 
 The components, data and configs are those of project/six_tasks. Every arm of a task has the same
 model, data, seed, batches and steps; nothing is selected, and the scores are those after the last
-step. `run` prints those of the dev set, by which settings are chosen, and stores both.
+step. Those of the dev set are printed, by which settings are chosen; both are stored.
 benchmarks/README.md has the layout of DATA, which is read into .spacy files once, in --corpora.
 
 OUT is a file of `results.py`: what is in it is not measured again, and several processes may share
@@ -27,13 +26,14 @@ from pathlib import Path
 from typing import Any
 
 import embedded  # noqa: F401  registers its architecture
+from downstream import train_for
 from results import Results, fingerprint
 from spacy.lang.en import English
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.training.loop import create_train_batches, train_while_improving
+from spacy.training.loop import create_train_batches
 from spacy.util import fix_random_seed, load_model_from_config, registry
 from thinc.api import Config
 
@@ -74,22 +74,9 @@ def train(config: Config, docs: list[Doc]) -> Language:
 
     examples = corpus(nlp)  # once for all components
     nlp.initialize(lambda: examples)
-    steps = train_while_improving(
-        nlp,
-        settings["optimizer"],
-        create_train_batches(nlp, corpus, settings["batcher"], 0),
-        lambda: (0.0, {}),  # nothing is selected
-        dropout=settings["dropout"],
-        eval_frequency=10**9,
-        accumulate_gradient=1,
-        patience=0,
-        max_steps=settings["max_steps"],
-        exclude=[],
-        annotating_components=[],
-        before_update=None,
-    )
-    for _ in steps:
-        pass
+    batches = create_train_batches(nlp, corpus, settings["batcher"], 0)
+    steps, dropout = settings["max_steps"] + 1, settings["dropout"]
+    train_for(nlp, settings["optimizer"], batches, dropout, steps)
     return nlp
 
 
@@ -166,44 +153,28 @@ def run(arguments: argparse.Namespace) -> None:
         print(*unit.values(), score, f"{found['seconds']:.0f} s", flush=True)
 
 
-def table(arguments: argparse.Namespace) -> None:
-    results, weights = Results(arguments.out), fingerprint(arguments.weights)
-    print(*lines(measured(results, weights, arguments.split)), sep="\n")
-
-
-def measured(results: Results, weights: str, split: str = "test") -> Measured:
-    """The scores of each task and share of the labels."""
+def measured(results: Results, weights: str) -> Measured:
+    """The scores of each task and share of the labels, on the test sets."""
     found: Measured = defaultdict(dict)
     for unit, result in results.of(PART, weights):
         column = found[unit["task"], unit["share"]]
-        column.setdefault(unit["arm"], {})[unit["seed"]] = result[split]["score"]
+        column.setdefault(unit["arm"], {})[unit["seed"]] = result["test"]["score"]
     return found
 
 
-def lines(found: Measured, arms: Sequence[str] = ()) -> Iterator[str]:
-    """A table with a row for each task and share of the labels.
+def lines(found: Measured, arms: Sequence[str]) -> Iterator[str]:
+    """A table with a row for each task where all arms are measured with all labels.
 
     A cell is the mean of the seeds, half their range, and the error reduction from the same seeds
     without ELMo; the last column is the paper's.
-
-    Args:
-        found: output of `measured`.
-        arms: the columns, with rows where all are measured; none: what there is.
     """
-    shown = arms or [arm for arm in ALL_ARMS if any(arm in column for column in found.values())]
-    rows = {
-        (task, share): found[task, share]
-        for task in TASKS
-        for share in sorted((share for each, share in found if each == task), reverse=True)
-        if found[task, share].keys() >= set(arms)
-    }
-    labels = any(share != 1 for _, share in rows)
-    yield "| | " + ("labels | " if labels else "") + " | ".join(shown) + " | paper |"
-    yield "|---" * (len(shown) + 2 + labels) + "|"
-    for (name, share), column in rows.items():
-        cells = [f"{share:.0%}"] if labels else []
-        cells += [*(cell(column, arm) for arm in shown), paper(name)]
-        yield f"| {TASKS[name].title} | " + " | ".join(cells) + " |"
+    yield "| | " + " | ".join(arms) + " | paper |"
+    yield "|---" * (len(arms) + 2) + "|"
+    for name, task in TASKS.items():
+        column = found.get((name, 1), {})
+        if column.keys() >= set(arms):
+            cells = [*(cell(column, arm) for arm in arms), paper(name)]
+            yield f"| {task.title} | " + " | ".join(cells) + " |"
 
 
 def side_by_side(found: Measured, arms: Sequence[str]) -> Iterator[str]:
@@ -284,28 +255,19 @@ def paper(name: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="The paper's six tasks.")
-    commands = parser.add_subparsers(required=True)
-    running = commands.add_parser("run", help="train and measure")
-    running.set_defaults(command=run)
-    running.add_argument("out", type=Path)
-    running.add_argument("--data", type=Path, required=True)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
     default = Path(tempfile.gettempdir()) / "six_tasks"
-    running.add_argument("--corpora", type=Path, default=default, help="folder of .spacy files")
-    running.add_argument("--embedded", type=Path, help="directory of MiniLM's vectors")
-    running.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    running.add_argument("--arms", nargs="+", choices=ALL_ARMS, help="default: all that can run")
-    running.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    running.add_argument("--shares", nargs="+", type=float, default=[1.0])
-    running.add_argument("--steps", type=int, default=0, help="0: those of each task")
-    printing = commands.add_parser("table", help="print what there is")
-    printing.set_defaults(command=table)
-    printing.add_argument("out", type=Path)
-    printing.add_argument("--split", choices=SPLITS, default="test")
-    for each in (running, printing):
-        each.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
-    arguments = parser.parse_args()
-    arguments.command(arguments)
+    parser.add_argument("--corpora", type=Path, default=default, help="folder of .spacy files")
+    parser.add_argument("--embedded", type=Path, help="directory of MiniLM's vectors")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
+    parser.add_argument("--arms", nargs="+", choices=ALL_ARMS, help="default: all that can run")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--shares", nargs="+", type=float, default=[1.0])
+    parser.add_argument("--steps", type=int, default=0, help="0: those of each task")
+    parser.add_argument("--weights", default="en_sm", help="of the biLM (default: en_sm)")
+    run(parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -438,7 +438,7 @@ def own_text(lang: str) -> str:
 
 
 def language_results(
-    path: Path, sentences: int, minutes: float | None = None, seeds: Collection[int] = ()
+    path: Path, minutes: float | None = None, seeds: Collection[int] = ()
 ) -> LanguageResults:
     """Scores of each task and some seeds, or all. Without minutes, of the shortest pretraining."""
     found: LanguageResults = {}
@@ -446,7 +446,7 @@ def language_results(
     for unit, value in Results(path).of("languages", ""):
         lasted = unit.get("minutes", 0.0)  # nothing, and vectors, are the same for any
         if (
-            unit["sentences"] != sentences
+            unit["sentences"] != SENTENCES
             or (seeds and unit["seed"] not in seeds)
             or (lasted and minutes not in (None, lasted))
             or {"bilm_seed", "settings"} & set(unit)
@@ -467,9 +467,9 @@ def language_results(
     return found
 
 
-def languages(path: Path = LANGUAGES, sentences: int = SENTENCES) -> Iterator[str]:
+def languages(path: Path = LANGUAGES) -> Iterator[str]:
     """All arms on the project's text; those that pretrain, after the shortest pretraining."""
-    yield from by_language(language_results(path, sentences), LANGUAGE_ARMS)
+    yield from by_language(language_results(path), LANGUAGE_ARMS)
 
 
 def by_language(found: LanguageResults, arms: Sequence[str]) -> Iterator[str]:
@@ -492,20 +492,14 @@ def with_deviation(cell: str, scores: list[float]) -> str:
     return f"{cell}±{stdev(scores):.1f}" if len(scores) > 1 else cell
 
 
-def language_texts(
-    path: Path = LANGUAGES, sentences: int = SENTENCES, minutes: float = MINUTES
-) -> Iterator[str]:
+def language_texts(path: Path = LANGUAGES) -> Iterator[str]:
     """The error reduction by ELMo, by the kind of the text that it has read."""
-    yield from by_text(
-        language_results(path, sentences, minutes, [0]), ["novels", "modern", "both"]
-    )
+    yield from by_text(language_results(path, MINUTES, [0]), ["novels", "modern", "both"])
 
 
-def language_words(
-    path: Path = LANGUAGES, sentences: int = SENTENCES, minutes: float = MINUTES
-) -> Iterator[str]:
+def language_words(path: Path = LANGUAGES) -> Iterator[str]:
     """The same, by how many words of its own text it has read."""
-    found = language_results(path, sentences, minutes, [0])
+    found = language_results(path, MINUTES, [0])
     words = {text for _, text, _ in found if text.endswith(WORDS)}
     own = {text for _, text, _ in found if any(each.startswith(f"{text},") for each in words)}
     yield from by_text(found, [*sorted(words, key=lambda text: (len(text), text)), *sorted(own)])

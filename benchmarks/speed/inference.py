@@ -1,12 +1,12 @@
-"""Words per second of the component over real sentences, and where the time goes.
+"""Words per second of the component over real sentences, and how long one short text takes.
 
     python benchmarks/speed/inference.py TEXT [--weights en_sm] [--words 50000]
         [--threads 1 2] [--runs 5] [--precision bfloat16] [--compiled]
 
 TEXT is any UTF-8 text, a paragraph a line, also .gz or .xz. It is tokenized first; then the
 component's `pipe` reads the Docs in each run once with an empty word cache ("first") and once more
-with the cache it has filled ("warm"), with each number of threads in turn. Printed are the medians
-of all runs, and for one thread where the time goes.
+with the cache it has filled ("warm"), with each number of threads in turn; then texts of 22 tokens,
+whose words are in the cache, one by one. Printed are the medians of all runs.
 """
 
 from __future__ import annotations
@@ -16,46 +16,17 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import spacy
 import torch
 from spacy.tokens import Doc
 
-from spacy_elmo.bilm.char_cnn import CharCNN
-from spacy_elmo.bilm.kernel.lstm import KernelLSTM
-from spacy_elmo.bilm.lstm_onednn import OneDNNLSTM
-from spacy_elmo.bilm.lstm_operators import OperatorLSTM
 from spacy_elmo.text.shards import read_lines
 
-METHODS = (
-    (CharCNN, "forward", "cnn"),
-    (OperatorLSTM, "__call__", "lstm"),
-    (KernelLSTM, "__call__", "lstm"),
-    (OneDNNLSTM, "__call__", "lstm"),
-)
-
-
-@contextmanager
-def timed(owner: Any, name: str, part: str, seconds: dict[str, float]) -> Iterator[None]:
-    """Add up the time spent in a method, under the name of the part that it is."""
-    original: Callable[..., Any] = getattr(owner, name)
-
-    def measured(*args: Any, **kwargs: Any) -> Any:
-        start = time.perf_counter()
-        try:
-            return original(*args, **kwargs)
-        finally:
-            seconds[part] += time.perf_counter() - start
-
-    setattr(owner, name, measured)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
+TOKENS = 22  # of a short text
 
 
 def read_docs(path: Path, n_words: int) -> list[Doc]:
@@ -69,6 +40,12 @@ def read_docs(path: Path, n_words: int) -> list[Doc]:
             if words >= n_words:
                 break
     return docs
+
+
+def seconds_of(read: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    read()
+    return time.perf_counter() - start
 
 
 def machine() -> str:
@@ -95,10 +72,12 @@ def main() -> None:
 
     docs = read_docs(arguments.text, arguments.words)
     n_words = sum(len(doc) for doc in docs)
+    short = [doc[:TOKENS].as_doc() for doc in docs if len(doc) >= TOKENS][:200]
     n_types = len({token.orth for doc in docs for token in doc})
     model = {name: getattr(arguments, name) for name in ("weights", "precision", "compiled")}
     components, bilms = {}, {}
-    rows: dict[tuple[str, int], list[dict[str, float]]] = {}
+    rows: dict[tuple[str, int], list[float]] = {}
+    latency: dict[int, list[float]] = {}
     for n in arguments.threads:
         elmo = spacy.blank("en").add_pipe("elmo", config={"model": {**model, "threads": n}})
         list(elmo.pipe(docs[:200]))  # PyTorch's own start
@@ -107,31 +86,18 @@ def main() -> None:
         for n, elmo in components.items():
             bilms[n].word_cache.clear()
             for name in ("first", "warm"):
-                seconds = {"cnn": 0.0, "lstm": 0.0}
-                with ExitStack() as stack:
-                    for owner, method, part in METHODS:
-                        stack.enter_context(timed(owner, method, part, seconds))
-                    start = time.perf_counter()
-                    for _ in elmo.pipe(docs, batch_size=1000):
-                        pass
-                    seconds["total"] = time.perf_counter() - start
+                seconds = seconds_of(partial(list, elmo.pipe(docs, batch_size=1000)))
                 rows.setdefault((name, n), []).append(seconds)
+            latency.setdefault(n, []).extend(seconds_of(partial(elmo, doc)) for doc in short)
 
     print(f"{arguments.text.name}: {n_words:,} words, {n_types:,} distinct, {len(docs):,} Docs")
     settings = ", ".join(f"{name} {value}" for name, value in model.items())
     print(f"{settings}; {machine()}; median of {arguments.runs} runs\n")
-    print("| pass | threads | words/s | char-CNN | LSTM | rest |")
-    print("|---|---|---|---|---|---|")
-    for (name, n), runs in rows.items():
-        total = statistics.median(run["total"] for run in runs)
-        shares = "| | |"
-        if n == 1:
-            cnn, lstm = (
-                statistics.median(run[part] / run["total"] for run in runs)
-                for part in ("cnn", "lstm")
-            )
-            shares = f"{cnn:.0%} | {lstm:.0%} | {1 - cnn - lstm:.0%} |"
-        print(f"| {name} | {n} | {n_words / total:,.0f} | {shares}")
+    print("| pass | threads | words/s |\n|---|---|---|")
+    for (name, n), seconds in rows.items():
+        print(f"| {name} | {n} | {n_words / statistics.median(seconds):,.0f} |")
+    for n, seconds in latency.items() if short else ():
+        print(f"a text of {TOKENS} tokens, threads {n}: {1000 * statistics.median(seconds):.2f} ms")
 
 
 if __name__ == "__main__":

@@ -4,14 +4,12 @@
 
 CONFIG is one of `python -m spacy elmo pretrain`, SHARD is tokenised text (ours had a million
 words), whose words are all predicted, up to the config's max_size. Steps alone are timed, without
-the reading of the text, evaluations and checkpoints. Three trainers take a
-step each in turn, on the same batches, with the same weights to begin with:
+the reading of the text, evaluations and checkpoints. Two trainers take a step
+each in turn, on the same batches, with the same weights to begin with:
 
     ours                  the package's model and sampled softmax
     plain                 PyTorch's modules put together: embedding, Conv1d, Linear, and for each
-                          layer and direction an nn.LSTM with projections over a PackedSequence;
-                          every token goes through the char-CNN
-    plain, distinct words the same, but each distinct word of a batch is encoded once
+                          layer and direction an nn.LSTM with projections over a PackedSequence
 
 First their gradients are compared, in full precision; then come the medians, in the precision of
 the config: with mixed_precision the plain trainers run under autocast. nn.LSTM has no clips, so a
@@ -58,13 +56,11 @@ class PlainBiLM(nn.Module):
 
     Args:
         ours: the biLM whose shape and weights it gets.
-        distinct: encode each distinct word of a batch once.
     """
 
-    def __init__(self, ours: BiLM, distinct: bool):
+    def __init__(self, ours: BiLM):
         super().__init__()
         config = ours.config
-        self.distinct = distinct
         self.skips = config.use_skip_connections
         self.chars = BiLM(config).char_cnn  # PyTorch's modules already
         self.chars.load_state_dict(ours.char_cnn.state_dict())
@@ -85,10 +81,7 @@ class PlainBiLM(nn.Module):
 
     def forward(self, batch: SentenceBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Outputs of the top layer, padded ``(B, T, P)``, of both directions."""
-        if self.distinct:
-            x = self.chars(batch.ids)[batch.tokens]
-        else:
-            x = self.chars(batch.ids[batch.tokens])
+        x = self.chars(batch.ids[batch.tokens])
         lengths = torch.tensor(batch.lengths)
         sentences = nn.utils.rnn.pad_sequence(list(x.split(batch.lengths)), batch_first=True)
         forward = backward = sentences
@@ -181,18 +174,18 @@ def compare(arguments: argparse.Namespace, overrides: list[str]) -> None:
     ours.n_threads = arguments.threads
     trainers = {"ours": Trainer(ours, head, config)}
     mixed = config.training.mixed_precision
-    for name, distinct in {"plain": False, "plain, distinct words": True}.items():
-        its_head = SoftmaxHead(len(vocab), config.model.projection_dim)
-        its_head.load_state_dict(head.state_dict())
-        trainers[name] = Trainer(PlainBiLM(ours, distinct), its_head, config)
+    plain_head = SoftmaxHead(len(vocab), config.model.projection_dim)
+    plain_head.load_state_dict(head.state_dict())
+    plain = PlainBiLM(ours)
+    trainers["plain"] = Trainer(plain, plain_head, config)
 
     our_loss = BiLMLoss(ours, head, config.training.dropout)
 
     def loss_of(name: str, batch: SentenceBatch, step: int) -> torch.Tensor:
-        trainer, rng = trainers[name], np.random.default_rng(step)
+        rng = np.random.default_rng(step)
         if name == "ours":
             return our_loss(batch, sampler.sample(rng))
-        return plain_loss(trainer.model, trainer.head, batch, sampler, rng)  # type: ignore[arg-type]
+        return plain_loss(plain, plain_head, batch, sampler, rng)
 
     batches = corpus.batches(CorpusPosition())
     divided = corpus.batches(CorpusPosition(), state.shares())
@@ -200,17 +193,12 @@ def compare(arguments: argparse.Namespace, overrides: list[str]) -> None:
     next(divided)
     for name in trainers:
         loss_of(name, first, 0).backward()
-    our_gradient = head.weight.grad
-    our_characters = ours.char_cnn.embedding.weight.grad
-    for name in list(trainers)[1:]:
-        model, its_head = trainers[name].model, trainers[name].head
-        pairs = [
-            (our_gradient, its_head.weight.grad),
-            (our_characters, model.chars.embedding.weight.grad),  # type: ignore[union-attr]
-            (ours.lstm[0].weight_hh.grad[1], model.lstm[0][1].weight_hh_l0.grad),  # type: ignore
-        ]
-        apart = max(float((a - b).abs().max() / a.abs().max()) for a, b in pairs)
-        print(f"gradients of {name}: {apart:.1e} from ours, relative to the largest")
+    pairs = [
+        (head.weight, plain_head.weight),
+        (ours.char_cnn.embedding.weight, plain.chars.embedding.weight),
+    ]
+    apart = max(float((a.grad - b.grad).abs().max() / a.grad.abs().max()) for a, b in pairs)
+    print(f"gradients of plain: {apart:.1e} from ours, relative to the largest")
 
     n_words = []
     with matmul_precision(config.training.matmul_precision):
@@ -221,9 +209,8 @@ def compare(arguments: argparse.Namespace, overrides: list[str]) -> None:
             start = time.perf_counter()
             train_step(state, parts_of_threads, config.training.learning_rate)
             trainers["ours"].seconds.append(time.perf_counter() - start)
-            for name in list(trainers)[1:]:
-                with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
-                    trainers[name].step(partial(loss_of, name, batch, step))
+            with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+                trainers["plain"].step(partial(loss_of, "plain", batch, step))
     for name, trainer in trainers.items():
         # The first step of each is not counted.
         rates = [n / s for n, s in zip(n_words[1:], trainer.seconds[1:], strict=True)]

@@ -24,21 +24,11 @@ SIZES = {  # cells, projection, highway layers
 }
 
 
-def published_config(size: str) -> BiLMConfig:
-    dim, projection_dim, n_highway = SIZES[size]
-    return BiLMConfig(
-        filters=FILTERS,  # type: ignore[arg-type]
-        projection_dim=projection_dim,
-        dim=dim,
-        n_layers=2,
-        n_highway=n_highway,
-        cell_clip=3,
-        proj_clip=3,
-    )
-
-
-def make_random(config: BiLMConfig, path: Path) -> None:
+def make_random(size: str, path: Path) -> None:
     """Weights with which layers are about as large as those of a trained biLM."""
+    dim, projection_dim, n_highway = SIZES[size]
+    sizes = {"filters": FILTERS, "projection_dim": projection_dim, "dim": dim, "n_layers": 2}
+    config = BiLMConfig(**sizes, n_highway=n_highway, cell_clip=3, proj_clip=3)  # type: ignore
     torch.manual_seed(0)
     bilm = BiLM(config)
     for parameter in bilm.parameters():
@@ -52,7 +42,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="directory to write")
     parser.add_argument("--size", choices=SIZES, default="original")
     arguments = parser.parse_args()
-    make_random(published_config(arguments.size), arguments.out)
+    make_random(arguments.size, arguments.out)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from .conftest import Run
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
 KOREAN = ROOT / "project" / "weights" / "ko_sm"
-CHEAP = ("perplexity", "registers", "blimp", "probes", "similarity", "senses", "contexts", "texts")
+CHEAP = ("perplexity", "registers", "blimp", "probes", "similarity", "senses", "texts")
 
 
 @pytest.mark.parametrize(("weights", "lang"), [("en_sm", "en"), (KOREAN, "ko")])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from contextlib import suppress
 from pathlib import Path
 
 import languages
 import pytest
+import tables as tables_of
 from languages import PART, TEXTS, TIMED, check_out, first_words, prepare, read_data, units
 from results import Results
 from tables import LANGUAGE_ARMS as ARMS
+from tables import MINUTES
 
 from ..pretraining.helpers import PROSE
 from .conftest import Run, pack
@@ -108,29 +111,37 @@ def test_a_stopped_spacy_pretrain(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert Path(found["init_tok2vec"]).exists()
 
 
-def test_table(tmp_path: Path, run: Run) -> None:
+def printed_tables(folder: Path) -> list[str]:
+    tables = []
+    for table in (tables_of.languages, tables_of.language_texts, tables_of.language_words):
+        with suppress(tables_of.Missing):
+            tables += table(folder / "results.jsonl")
+    return tables
+
+
+def test_tables(tmp_path: Path) -> None:
     results = Results(tmp_path / "results.jsonl")
     for arm, scores in zip(ARMS, ([80.0, 84.0], [85.0], [86.0], [90.0, 92.0]), strict=True):
         for seed, score in enumerate(scores):
             unit = {"lang": "de", "text": "novels", "seed": seed}
-            unit |= {"minutes": 60.0} if arm in TIMED else {}
+            unit |= {"minutes": MINUTES} if arm in TIMED else {}
             unit |= {"sentences": 400, "steps": 1000, "arm": arm}
             results.add(PART, unit, None, {"scores": {"tagger": score}, "perplexity": 100.0})
-    unit = {"lang": "de", "text": "modern", "seed": 0, "minutes": 60.0, "sentences": 400}
+    unit = {"lang": "de", "text": "modern", "seed": 0, "minutes": MINUTES, "sentences": 400}
     results.add(PART, {**unit, "arm": "ELMo"}, None, {"scores": {"tagger": 82.0}})
     longer = {**unit, "text": "novels", "minutes": 90.0, "arm": "ELMo"}
     another = {**unit, "text": "novels", "bilm_seed": 1, "arm": "ELMo"}
     for unit in (longer, another):  # are not among the means
         results.add(PART, unit, None, {"scores": {"tagger": 94.6}, "perplexity": 1.0})
-    printed = run("languages", tmp_path, "--table")
+    printed = printed_tables(tmp_path)
     assert "| German | tags | 82.0±2.8 | 85.0 | 86.0 | **91.0**±1.4 | 50 % |" in printed
     # Of the first seed alone, which all texts have.
     assert "| | task | novels | modern |" in printed
     assert "| German | tags | 50 % | 10 % |" in printed
-    unit = {"lang": "de", "text": "novels", "words": 100_000, "seed": 0, "minutes": 60.0}
+    unit = {"lang": "de", "text": "novels", "words": 100_000, "seed": 0, "minutes": MINUTES}
     unit |= {"sentences": 400, "arm": "ELMo"}
     results.add(PART, unit, None, {"scores": {"tagger": 85.0}})
-    printed = run("languages", tmp_path, "--table")
+    printed = printed_tables(tmp_path)
     assert "| | task | novels, 100,000 words | novels |" in printed
     assert "| German | tags | 25 % | 50 % |" in printed
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from pathlib import Path
 
 import all_words
@@ -12,7 +11,6 @@ import blimp
 import homonyms
 import numpy as np
 import perplexities
-import polysemy
 import probes
 import pytest
 import similarity
@@ -21,8 +19,6 @@ from noise import NOISE, UNSEEN, accuracies, with_typo
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_elmo.cli.demo_contexts import read_sentences
-from spacy_elmo.encoding.rows import RowFiles
 from spacy_elmo.lm.language_model import LanguageModel
 
 from .conftest import REVIEWS
@@ -76,22 +72,6 @@ def test_all_words(nlp: Language, data: Path) -> None:
     assert round(found["all"]["layer 2, raw"]) == round(found["all"]["occurrence"]) == 67
 
 
-def test_polysemy(nlp: Language, tmp_path: Path) -> None:
-    """The nearest contexts among the demo's sentences are of the same sense."""
-    senses = {sentence: sense for _, sense, sentence in read_sentences()}
-    mine = {text for sentences in polysemy.SENTENCES.values() for text in sentences}
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text("\n".join(set(senses) - mine), encoding="utf-8")
-    expected = {"stick": ["wood", "adhere"], "bat": ["sport", "animal"]}
-    for word, wanted in expected.items():
-        rows = polysemy.nearest(nlp, RowFiles(str(corpus)), word, 300, 1)
-        for row, sense in zip(rows, wanted, strict=True):
-            shown = re.sub(r"^… |\*\*| …$| \(0\.\d+\) \|$", "", row.split(" | ")[1])
-            assert [senses[text] for text in senses if shown in text] == [sense]
-    [row, _] = polysemy.nearest(nlp, RowFiles(str(corpus)), "read", 300, 1)
-    assert "does not occur in the corpus" in row
-
-
 def test_homonyms() -> None:
     """The Korean biLM finds more than a random choice, and the token layer does not."""
     found = homonyms.measure(similarity.make_nlp(str(KOREAN)), homonyms.KOREAN)
@@ -134,13 +114,12 @@ def test_accuracies() -> None:
 
 
 def test_perplexities(data: Path) -> None:
-    """Trigrams have counted this very text."""
     heldout = perplexities.texts(data, "valid")
     assert list(heldout) == ["enwiki", "masc", "chat"]  # and no Korean
     lm = perplexities.LM.load("en_sm", vocab=data / "eval_vocab.txt")
     counted = lm.count(perplexities.texts(data, "train").values(), 0)
     found = lm.measure(heldout["chat"], 100, counted)
-    assert found["words"] >= 100 and found["KneserNey"] < found["Unigrams"] / 2
+    assert found["words"] >= 100 and 1 < found["Unigrams"] < len(lm.words)
     assert abs(found["mean"] - (found["forward"] * found["backward"]) ** 0.5) < 0.1
     assert 10 <= lm.measure(heldout["chat"], 10)["words"] < 60
 

@@ -46,19 +46,6 @@ def test_scripts(
     assert found in capsys.readouterr().out
 
 
-def test_latency(
-    files: tuple[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text, weights = files
-    monkeypatch.setattr(
-        sys, "argv", ["latency", text, "--weights", weights, "--tokens", "3", "--runs", "1"]
-    )
-    module = import_module("latency")
-    monkeypatch.setattr(module, "SETTINGS", {"float32": {}})
-    module.main()
-    assert "| float32 |" in capsys.readouterr().out
-
-
 def test_products_are_those_of_the_layer(files: tuple[str, str]) -> None:
     """Operations by the definition: for each token those of inputs, state and projection."""
     products = import_module("products")
