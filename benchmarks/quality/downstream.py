@@ -61,7 +61,7 @@ from thinc.api import Adam
 
 from spacy_elmo import mixes
 from spacy_elmo.pipeline.mixes import Mix
-from spacy_elmo.viz.mixes import draw_mixes
+from spacy_elmo.viz import draw_mixes
 
 PART = "tasks"  # of the results
 DROPOUT = 0.1  # of the task's own layers
@@ -193,7 +193,7 @@ def draw_learning(results: list[dict[str, Any]], task: str, picture: Path) -> No
         if result["task"] == task and isinstance(size := result["size"], str):
             share = 100.0 if size == "all" else float(size.rstrip("%"))
             arms.setdefault(result["arm"], {}).setdefault(share, []).append(result["score"])
-    draw_curves(arms, f"{task}: {TASKS[task].score}").save(picture)
+    draw_curves(arms, f"{task}: {TASKS[task].score}", picture)
 
 
 def learned(results: list[dict[str, Any]]) -> dict[str, list[Mix]]:
@@ -216,7 +216,7 @@ def draw_learned(found: dict[str, list[Mix]], picture: Path, name: str = "the ta
         )
         for task, each in found.items()
     ]
-    draw_mixes(means, name).save(picture)
+    draw_mixes(means, title=f"Mixes of {name}", output=picture)
 
 
 def main() -> None:

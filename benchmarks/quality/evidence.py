@@ -57,7 +57,7 @@ from spacy.language import Language
 from tables import TAGGER_ONLY
 from tasks import TASKS
 
-from spacy_elmo.cli.demo_contexts import SENTENCES
+from spacy_elmo.cli.demo import SENTENCES
 from spacy_elmo.weights.find import find_weights
 
 ROOT = Path(__file__).parents[2]

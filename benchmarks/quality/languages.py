@@ -50,9 +50,10 @@ from tables import (
 )
 from thinc.api import Config
 
-from spacy_elmo.pretraining.run.log import LOG, read_log
-from spacy_elmo.text.readers import BY_RULES, blank, read_paragraphs
+from spacy_elmo.pretraining.log import LOG, read_log
+from spacy_elmo.text.readers import BY_RULES, blank
 from spacy_elmo.text.shards import Shards
+from spacy_elmo.text.texts import paragraphs_in
 from spacy_elmo.util.files import write_text
 
 PROJECT = Path(__file__).parents[2] / "project"
@@ -167,7 +168,7 @@ def first_words(files: Sequence[Path], n_words: int, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     left, path = n_words, folder / "first.txt"
     with path.open("w", encoding="utf-8") as out:
-        for paragraph in itertools.chain.from_iterable(map(read_paragraphs, files)):
+        for paragraph in itertools.chain.from_iterable(map(paragraphs_in, files)):
             if left <= 0:
                 break
             left -= len(paragraph.split())

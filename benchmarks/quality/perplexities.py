@@ -56,7 +56,7 @@ def first_words(sentences: Iterable[list[str]], n_words: int) -> Iterator[list[s
 def read(
     weights: Weights, text: Path, n_words: int, lang: str | None = None
 ) -> Iterator[list[str]]:
-    return first_words(read_text(weights, text, False, lang), n_words)
+    return first_words(read_text(weights, text, False, lang, None), n_words)
 
 
 class LM(NamedTuple):

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from inference import machine
 
-from spacy_elmo.text.readers import read_texts
+from spacy_elmo.text.texts import texts_in
 
 SETTINGS = ["--level=sentences", "--dtype=float16", "--precision=auto", "--compiled"]
 
@@ -33,7 +33,7 @@ def write_words(texts: list[Path], path: Path, most: int) -> int:
     """Write the first lines of some texts; the number of their words."""
     n_words = 0
     with path.open("w", encoding="utf-8") as out:
-        for line in itertools.chain.from_iterable(map(read_texts, texts)):
+        for line in itertools.chain.from_iterable(map(texts_in, texts)):
             if n_words >= most:
                 break
             n_words += len(line.split())

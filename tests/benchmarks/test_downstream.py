@@ -233,7 +233,7 @@ def test_samples_have_as_many_of_each_label() -> None:
 def test_curves() -> None:
     points = {1.0: [60.0, 64.0], 10.0: [80.0], 100.0: [90.0]}
     pytest.importorskip("matplotlib")
-    [axes] = draw_curves({"one": points, "other": {1.0: [50.0]}}).figure.axes
+    [axes] = draw_curves({"one": points, "other": {1.0: [50.0]}}).axes
     drawn = {bars.get_label(): bars.lines[0].get_xydata().tolist() for bars in axes.containers}
     assert drawn == {"one": [[1, 62], [10, 80], [100, 90]], "other": [[1, 50]]}
     with pytest.raises(ValueError, match="two sizes"):
