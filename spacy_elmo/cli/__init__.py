@@ -31,7 +31,6 @@ from .tokenize import tokenize_cli
 OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
-
 class Commands(TyperGroup):
     """Ends in one line where the standard output is full, or a pipe that was closed."""
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-import spacy
 import torch
 
 from spacy_elmo.bilm.model import BiLM, State
@@ -26,7 +25,6 @@ from ..pipeline.helpers import (
     make_nlp,
     max_difference,
     vectors_of,
-    write_language_model,
     write_weights,
 )
 
@@ -85,25 +83,6 @@ def test_the_first_warm_state_of_several_threads(
             assert max_difference(found, expected) <= TOLERANCE
     assert len(computed) == 1 and computed[0].precision == "bfloat16"
     assert all(map(torch.equal, computed[0].warm_state(), warm))
-
-
-def test_a_language_model_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = write_language_model(tmp_path / "weights", ["a"])
-    nlp, start = spacy.blank("en"), threading.Barrier(N_THREADS)
-    component = nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
-    loads: list[str] = []
-    load = Weights.load
-    monkeypatch.setattr(
-        Weights, "load", lambda self: (loads.append(self.where), load(self))[1]
-    )
-
-    def read(number: int) -> object:
-        start.wait()
-        return component.language_model
-
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        found = set(pool.map(read, range(N_THREADS)))
-    assert len(loads) == len(found) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks a process that has threads")
