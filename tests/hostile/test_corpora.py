@@ -14,7 +14,6 @@ from spacy.tokens import DocBin
 
 from spacy_elmo import encode
 from spacy_elmo.encoding.rows import RowFiles
-from spacy_elmo.senses.occurrences import find_senses
 from spacy_elmo.text import docbin, readers, shards
 from spacy_elmo.text.readers import tokenize_files
 from spacy_elmo.text.shards import read_lines
@@ -60,8 +59,6 @@ def test_a_damaged_docbin(tmp_path: Path) -> None:
         sentences(path)
     with pytest.raises(ValueError, match=damaged):
         list(RowFiles(str(path)).chunks(2))
-    with pytest.raises(ValueError, match=damaged):
-        find_senses("sound", str(path), quiet=True)
     for content in (b"other data", srsly.msgpack_dumps(stored | {"cats": 5})):
         path.write_bytes(zlib.compress(content))
         with pytest.raises(ValueError, match=r"Cannot read the DocBin .*docs\.spacy"):
