@@ -287,6 +287,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="KIND", help="of file")
     args = parser.parse_args()
     torch.set_num_threads(1)  # threads do not survive a fork
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # others reserve gigabytes of addresses
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         targets = make_targets(Path(folder, "sound"))

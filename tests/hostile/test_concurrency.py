@@ -39,9 +39,7 @@ def test_the_first_texts_of_several_threads(
     expected = vectors_of([make_nlp(weights)(text) for text in TEXTS])
     loads: list[str] = []
     load = Weights.load
-    monkeypatch.setattr(
-        Weights, "load", lambda self: (loads.append(self.where), load(self))[1]
-    )
+    monkeypatch.setattr(Weights, "load", lambda self: (loads.append(self.where), load(self))[1])
     for number in range(10):
         nlp, start = make_nlp(weights), threading.Barrier(N_THREADS)
 
