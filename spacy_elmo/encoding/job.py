@@ -96,6 +96,7 @@ def encode(
     }
     with own_directory(parts, out):
         if finished := find_job(out, description, job, resume, force):
+            shutil.rmtree(parts, ignore_errors=True)  # left if it was killed just before its end
             return finished
         write_json(description, {"settings": job})  # before any part: no part is without it
         try:

@@ -165,8 +165,11 @@ def test_a_job_that_was_not_joined(broken_off: Path, text: Path, weights: str) -
     spacy_elmo.encode(text, broken_off, weights=weights, resume=True)
     result = content(broken_off)
     # And one that was killed while it removed its parts.
-    Path(f"{broken_off}.parts").mkdir()
+    parts = Path(f"{broken_off}.parts")
+    parts.mkdir()
+    (parts / "part-00000000.parquet").touch()
     assert spacy_elmo.encode(text, broken_off, weights=weights, resume=True).n_rows == 6
+    assert not parts.exists()
     assert content(broken_off) == result
 
 
