@@ -174,17 +174,13 @@ def test_the_whole_way(
     assert run("elmo", "perplexity", best, tmp_path / "text.txt").exit_code == 0
     assert run("elmo", "predict", "The ___ is closed .", "--weights", best).exit_code == 0
 
-    result = run("elmo", "convert", best, tmp_path / "published")
+    result = run("elmo", "convert", best, tmp_path / "published", "--to", "published")
     assert result.exit_code == 1
     assert "token_encoder = 'vectors', which no other implementation reads" in said_by(result)
     assert not (tmp_path / "published").exists()
     result = run("elmo", "convert", best, tmp_path / "converted", "--to", "native", "--lang", "en")
     assert result.exit_code == 0, result.output
-    package = ["--name", "tiny_vectors", "--build", "none"]
-    result = run("elmo", "package", tmp_path / "converted", tmp_path / "packages", *package)
-    assert result.exit_code == 0, result.output
-    [packaged] = (tmp_path / "packages").rglob("config.json")
-    for copy in (tmp_path / "converted", packaged.parent, tmp_path / "next" / "model-last"):
+    for copy in (tmp_path / "converted", tmp_path / "next" / "model-last"):
         table = load_bilm(copy).word_vectors.contents()
         assert set(table.words) == set(WORDS)
         assert (table.vectors[table.rows[table.words.index("bank")]] == numbers[2]).all()

@@ -478,14 +478,14 @@ def test_weights_that_may_not_be_read(
     start(nlp)
     nlp.to_disk(tmp_path / "nlp")
     expected = nlp(TEXT).tensor
-    is_dir = Path.is_dir
+    is_file = Path.is_file
 
     def refused(path: Path) -> bool:
-        if path.name == "private":
-            raise PermissionError(13, "Permission denied")
-        return is_dir(path)
+        if path.parent.name == "private":
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_file(path)
 
-    monkeypatch.setattr(Path, "is_dir", refused)
+    monkeypatch.setattr(Path, "is_file", refused)
     assert max_difference([spacy.load(tmp_path / "nlp")(TEXT).tensor], [expected]) < 1e-6
     with pytest.raises(ValueError, match=r"Cannot read the ELMo weights.*private.*denied"):
         make_nlp(tmp_path / "private")("the bank")
