@@ -39,7 +39,8 @@ class Commands(TyperGroup):
             try:
                 return super().invoke(ctx)
             finally:
-                sys.stdout.flush()
+                if sys.stdout is not None:  # closed by `>&-`
+                    sys.stdout.flush()
         except OSError as error:  # others are reported by the commands
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's end
             print(f"Cannot write the output: {error.strerror}", file=sys.stderr)

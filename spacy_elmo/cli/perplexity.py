@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def perplexity_cli(
-    weights: Annotated[str, typer.Argument(help="Name, directory or zip of a biLM with a language-model head", metavar="NAME")],
+    weights: Annotated[str, typer.Argument(help="Name or directory of a biLM with a language-model head", metavar="NAME")],
     text: Annotated[Path, typer.Argument(help="Raw text, a file or directory, in any format of `elmo tokenize`, or its output", metavar="TEXT")],
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="TEXT has one sentence per line, words separated by spaces")] = False,
     column: options.Column = None,

@@ -49,7 +49,7 @@ def write_hdf5(
     h5py = import_extra("h5py", "hdf5", "HDF5 needs h5py", str(out))
     names: dict[str, str] = {}
     with atomic_file(out) as temporary:
-        if hasattr(os, "posix_fallocate"):  # HDF5 crashes where it cannot write
+        if hasattr(os, "posix_fallocate"):  # HDF5 crashes where it cannot write: checked before
             n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize + n_rows * HDF5_BYTES
             with open(temporary, "wb") as reserved:
                 os.posix_fallocate(reserved.fileno(), 0, n_bytes + HDF5_BYTES)

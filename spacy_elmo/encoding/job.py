@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from fnmatch import fnmatch
 from functools import lru_cache
 from itertools import starmap
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any, NamedTuple
 from ..about import __version__
 from ..text.docbin import StoredDoc
 from ..text.split_text import memory_zone
-from ..util.files import locked, read_json, write_json
+from ..util.files import WORKPLACE, locked, read_json, write_json
+from ..util.optional_imports import import_extra
 from ..util.progress import ProgressBar
 from ..util.workers import map_in_processes
 from .encoded_rows import EncodedRows, count
@@ -25,7 +27,8 @@ from .on_ray import map_on_ray
 from .rows import Chunk, RowFiles
 
 CHUNK_TOKENS = 16384  # of a part
-PARTS, LOCK = "part-*.parquet", ".lock"  # in the directory of parts
+# In the directory of parts. Readers of Parquet skip names that begin with a dot.
+PARTS, LOCK, JOB = "part-*.parquet", ".lock", ".job.json"
 
 
 class Summary(NamedTuple):
@@ -58,7 +61,7 @@ def encode(
     Each process computes on one thread. The result is the same to the last bit, whatever the number
     of processes, and however often the job was killed and resumed: finished parts are in
     ``OUT.parts``, which becomes OUT when all of them are there, or is removed when they are joined.
-    ``OUT.json`` describes the job.
+    Until then, what was at OUT stays. ``OUT.json`` describes the job.
 
     Args:
         corpus, tokenized, column: see `RowFiles`.
@@ -74,8 +77,10 @@ def encode(
         ValueError: a setting is unknown or does not fit the others, the corpus, the weights or a
             library are missing, or there is something else at ``out``.
     """
-    out = Path(out)
+    out = Path(os.path.abspath(out))  # the machines of a cluster have other working directories
     check_suffix(out)
+    if ray is not None:
+        import_extra("ray", "ray", "--ray needs ray", ray)
     encoder = Encoder(**settings)
     files = RowFiles(str(corpus), tokenized, column)
     files.id_type()  # an error here is clearer than one later
@@ -96,15 +101,10 @@ def encode(
     }
     with own_directory(parts, out):
         if finished := find_job(out, description, job, resume, force):
-            shutil.rmtree(parts, ignore_errors=True)  # left if it was killed just before its end
+            remove_parts(parts)  # of one that was killed just before its end
             return finished
-        write_json(description, {"settings": job})  # before any part: no part is without it
-        try:
-            summary = encode_parts(files, parts, encoder, n_process, ray, quiet)
-        except BaseException:
-            if not any(parts.glob(PARTS)):  # nothing to resume
-                description.unlink()
-            raise
+        write_json(parts / JOB, job)
+        summary = encode_parts(files, parts, encoder, n_process, ray, quiet)
         write_json(description, {"settings": job, **summary._asdict()})
         join(parts, out, encoder, summary)
     return summary
@@ -112,23 +112,44 @@ def encode(
 
 @contextmanager
 def own_directory(path: Path, out: Path) -> Iterator[None]:
-    """A directory that no other job has; made if it is missing, and removed if it stays empty."""
+    """A directory that no other job has; made if it is missing, and removed if a job fails before
+    its first part."""
     path.mkdir(parents=True, exist_ok=True)
+    check_names(path, LOCK, JOB, f"{WORKPLACE}*")
     (path / LOCK).touch()
     with locked(path / LOCK, wait=False) as is_locked:
         if is_locked is False:
             raise ValueError(f"Another process is writing '{out}'. Wait until it has ended.")
         try:
             yield
-        finally:
+        except BaseException:
             if not any(path.glob(PARTS)):
-                shutil.rmtree(path, ignore_errors=True)
+                remove_parts(path)
+            raise
+
+
+def check_names(directory: Path, *others: str) -> None:
+    """Raise a ValueError if a directory has anything but parts, and other names of ours."""
+    for path in directory.iterdir():
+        if not any(fnmatch(path.name, known) for known in (PARTS, *others)):
+            raise ValueError(
+                f"'{path}' is not of a job of `elmo encode`, which would remove it. Move it away, "
+                f"or choose another name to write to."
+            )
+
+
+def remove_parts(directory: Path) -> None:
+    """Remove the parts of a job, and their directory if nothing else is in it."""
+    for path in (directory / JOB, *directory.glob(PARTS), directory / LOCK):  # in this order
+        path.unlink(missing_ok=True)
+    with suppress(OSError):
+        directory.rmdir()
 
 
 def find_job(
     out: Path, description: Path, job: dict[str, Any], resume: bool, force: bool
 ) -> Summary | None:
-    """What an earlier job has written at a path; it is removed if the new one is forced.
+    """What an earlier job has written at a path; its parts are removed if the new one is forced.
 
     Returns:
         The size of its result; None if there is something left to do.
@@ -137,21 +158,25 @@ def find_job(
         ValueError: it is not to be replaced, or not by a job with these settings.
     """
     parts = Path(f"{out}.parts")
-    found = [path for path in (*output_files(out), description) if path.exists()]
-    left = [*parts.glob(PARTS)]
     state = read_json(description) if description.exists() else {}
-    before, is_finished = state.get("settings"), out.exists() and "n_rows" in state
-    if (found or left) and (not isinstance(before, dict) or out.exists() > is_finished):
-        names = ", ".join(f"'{path}'" for path in (*found, *[parts] * bool(left)))
+    begun = read_json(parts / JOB) if (parts / JOB).exists() else None
+    is_described = isinstance(state.get("settings"), dict) and "n_rows" in state
+    found = [path for path in (*output_files(out), description) if path.exists()]
+    if begun is None and (any(parts.glob(PARTS)) or found) and not is_described:
+        names = ", ".join(f"'{path}'" for path in found or [parts])
         raise ValueError(
             f"Already there: {names}, which is not the result of a job that '{description}' "
             f"describes. Choose another name to write to."
         )
+    if out.is_dir():
+        check_names(out, LOCK, JOB)
     if force:
-        for path in (*found, *left):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in parts.glob(PARTS):
+            path.unlink()
+    before = begun or state.get("settings")
     if force or not isinstance(before, dict):
         return None
+    is_finished = begun is None and out.exists()
     if not resume:
         how = "is finished" if is_finished else "was interrupted: continue it with --resume"
         raise ValueError(f"The job of '{out}' {how}. Use --force to encode it again.")
@@ -181,11 +206,11 @@ def encode_parts(
     )
     found: Iterator[Summary] = starmap(encode_part, tasks)
     if ray is not None:
-        found = map_on_ray(encode_part, tasks, ray, n_process)
+        found = map_on_ray(encode_in_worker, tasks, ray, n_process)
     elif n_process > 1:
-        found = map_in_processes(encode_part, tasks, n_process)
-    keep.cache_clear()  # an earlier job, whose weights may have changed on the disk since
-    keep(encoder)
+        keep.cache_clear()  # an earlier job, whose weights may have changed on the disk since
+        keep(encoder)
+        found = map_in_processes(encode_in_worker, tasks, n_process)
     done = sum(size.n_vectors for size in sizes)
     with ProgressBar(encoder.level, done=done, quiet=quiet) as progress:
         for size in found:
@@ -197,13 +222,17 @@ def encode_parts(
 def encode_part(encoder: Encoder, chunk: Chunk, path: Path) -> Summary:
     """Encode a chunk and write it, whole or not at all; the same to the last bit, whatever this
     process has encoded before."""
-    encoder = keep(encoder)
     encoder.elmo.bilm.model.word_cache.clear()
     texts = [row.text if isinstance(row, StoredDoc) else row for row in chunk.rows]
     with memory_zone(encoder.nlp, texts):
         encoded = encoder.encode(*chunk)
     encoded.save(path)
     return Summary(len(encoded.ids), len(encoded.vectors))
+
+
+def encode_in_worker(encoder: Encoder, chunk: Chunk, path: Path) -> Summary:
+    """The same with the first encoder of these settings that this process had."""
+    return encode_part(keep(encoder), chunk, path)
 
 
 @lru_cache(maxsize=1)
@@ -218,11 +247,13 @@ def keep(encoder: Encoder) -> Encoder:
 def join(parts: Path, out: Path, encoder: Encoder, size: Summary) -> None:
     """Make the result of all parts."""
     if out.suffix == PARQUET:
-        for other in set(parts.iterdir()) - set(parts.glob(PARTS)):
-            shutil.rmtree(other) if other.is_dir() else other.unlink()
+        if out.exists():
+            shutil.rmtree(out)
         os.replace(parts, out)
+        for name in (JOB, LOCK):
+            (out / name).unlink(missing_ok=True)
         return
     encoded = (EncodedRows.load(path, encoder.shape) for path in sorted(parts.glob(PARTS)))
     shape = size.n_vectors, *encoder.shape
     WRITERS[out.suffix](out, encoded, shape, encoder.dtype, size.n_rows)
-    shutil.rmtree(parts)
+    remove_parts(parts)

@@ -126,7 +126,7 @@ def find_senses(
     Args:
         word: one token of the corpus, in any case.
         corpus: a file, directory or pattern, see `encoding.rows.RowFiles`.
-        weights: name, directory or zip of a biLM.
+        weights: name or directory of a biLM.
         lang: language of the text, if not that of the weights.
         tokenized: text files have words separated by spaces, one sentence per line.
         column: of the texts in JSONL, CSV, TSV and Parquet.

@@ -34,7 +34,8 @@ def open_text(path: Path, mode: str = "rt") -> IO[str]:
         ValueError: .zst needs a library that is not installed.
     """
     packers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-    packer = _import_zstd(path).open if path.suffix == ".zst" else packers.get(path.suffix, open)
+    suffix = path.suffix.lower()
+    packer = _import_zstd(path).open if suffix == ".zst" else packers.get(suffix, open)
     newline = None if mode == "rt" else "\n"
     file: IO[str] = packer(path, mode, encoding="utf-8", newline=newline)
     return file
@@ -78,7 +79,8 @@ def find_files(paths: Paths, endings: tuple[str, ...], kind: str, wanted: str) -
         found = sorted(file for file in matches if file.is_file() and file.name != META)
     else:
         files = root.iterdir() if root.is_dir() else iter([])
-        found = sorted(f for f in files if f.name.endswith(endings) and f.name[0] != ".")
+        own = (f for f in files if f.name.endswith(endings) and f.name[0] != ".")
+        found = sorted(f for f in own if f.is_file())  # `elmo encode` writes directories .parquet
     if not found:
         raise ValueError(f"No {kind} at '{path}': expected {wanted}.")
     return found

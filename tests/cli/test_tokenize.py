@@ -173,11 +173,11 @@ def test_json(text: Path, tmp_path: Path, ending: str) -> None:
 
 def test_tables(text: Path, tmp_path: Path) -> None:
     """As what they hold, not as prose."""
-    with open(tmp_path / "a.tsv", "w", encoding="utf-8", newline="") as file:
-        csv.writer(file, "excel-tab").writerows([["id", "story"], [1, TEXT]])
-    assert run(tmp_path / "a.tsv", tmp_path / "out", "--column", "story").exit_code == 0
+    with open(tmp_path / "a.csv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["id", "story"], [1, TEXT]])
+    assert run(tmp_path / "a.csv", tmp_path / "out", "--column", "story").exit_code == 0
     assert read_all(tmp_path / "out") == expected(TEXT)
-    result = run(tmp_path / "a.tsv", tmp_path / "other")
+    result = run(tmp_path / "a.csv", tmp_path / "other")
     assert result.exit_code == 1 and "--column" in result.output
     # Lines that end in CR alone are paragraphs, too.
     text.write_text(TEXT.replace("\n", "\r"), encoding="utf-8", newline="")

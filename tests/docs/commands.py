@@ -21,7 +21,7 @@ help texts, which `--help` shows too; a test compares them.
 
 - Arguments come first, options after them, and what is written last (`OUT`) is the last argument or
   `--output`.
-- Options mean the same everywhere: `--weights` takes the name, directory or zip of a biLM, `--lang`
+- Options mean the same everywhere: `--weights` takes the name or directory of a biLM, `--lang`
   a language code of spaCy, `--gpu-id` a GPU (-1: the CPU), and `--quiet` leaves out all but errors.
 - `--json` is for other programs: the standard output is one JSON document, or nothing if there was
   an error; `output` in it is what was written. All but

@@ -144,6 +144,30 @@ def test_resume(text: Path, tmp_path: Path, weights: str) -> None:
     assert len(np.load(out)) == 2
 
 
+@pytest.mark.parametrize("name", ["out.npy", "out.parquet"])
+def test_what_was_there_stays_until_the_end(
+    name: str, text: Path, tmp_path: Path, weights: str
+) -> None:
+    """Also if the new job is forced and fails; and nothing of the user's is removed."""
+    out, parts = tmp_path / name, tmp_path / f"{name}.parts"
+    run(text, out, "-w", weights)
+    before = content(out)
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"text": "one"}\nno JSON\n')
+    assert run(broken, out, "-w", weights, "--force").exit_code == 1
+    assert content(out) == before
+    for directory in (parts, out) if out.is_dir() else (parts,):
+        directory.mkdir(exist_ok=True)
+        own = directory / "notes.txt"
+        own.write_text("mine")
+        result = run(text, out, "-w", weights, "--force")
+        assert result.exit_code == 1 and "notes.txt" in "".join(result.output.split())
+        assert own.read_text() == "mine"
+        own.unlink()
+    assert run(text, out, "-w", weights, "--force").exit_code == 0
+    assert content(out) == before
+
+
 @pytest.fixture
 def broken_off(text: Path, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The output of a job that has all parts and was killed before it joined them."""

@@ -27,6 +27,10 @@ def test_texts_of_all_forms(tmp_path: Path) -> None:
     assert read == ["One word .", "Two words .", "Three .", "Four .", "Five ."]
     table = Texts(tmp_path / "*.csv", "en", column="story")
     assert list(table.sentences()) == [["Six", "."]]
+    (tmp_path / "old.csv").mkdir()  # what `elmo encode` writes may be a directory, too
+    (tmp_path / "f.tsv").write_text('id\ttext\n1\t"Seven\n2\tEight"\n')  # without quoting
+    assert list(Texts(tmp_path / "f.tsv", "en").sentences()) == [['"', "Seven"], ["Eight", '"']]
+    assert len(Texts(str(tmp_path), "en").files()) == 5
     with pytest.raises(ValueError, match=r"No texts at '.*nowhere'"):
         Texts(tmp_path / "nowhere", "en").files()
 
