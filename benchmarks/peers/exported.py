@@ -40,9 +40,9 @@ Prices rose by 3.5 % in the second quarter , the ministry said on Tuesday ."""
 TRAPS = ["<S>", "", "x\ud83dy", "</S>", "<UNK>", "\xa0", "!!!MAXTERMID"]
 
 
-def export(weights: str, path: Path) -> None:
+def export(weights: str, path: Path, layout: str = "published") -> None:
     command = [sys.executable, "-m", "spacy", "elmo", "convert", weights, str(path)]
-    subprocess.run([*command, "--to", "published"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*command, "--to", layout], check=True, stdout=subprocess.DEVNULL)
 
 
 @torch.inference_mode()
@@ -76,7 +76,8 @@ def main() -> None:
         file, out = room / "sentences.json", room / "layers.npz"
         file.write_text(json.dumps(sentences))
         originals = {weights: weights for weights in arguments.weights}
-        originals["golden_tiny"] = str(FIXTURES / "golden_tiny")
+        golden = originals["golden_tiny"] = str(room / "golden_tiny")
+        export(str(FIXTURES / "golden_tiny"), Path(golden), "native")
         for i, (title, original) in enumerate(originals.items()):
             exported = room / f"exported{i}"
             export(original, exported)

@@ -82,7 +82,7 @@ def main() -> None:
     if args.ray_words:
         part = args.out / "part.txt"
         n_part = write_words([text], part, args.ray_words)
-        seconds = encode(part, args.out / "on-ray", processes, "--ray", "local")
+        seconds = encode(part, args.out / "on-ray.parquet", processes, "--ray", "local")
         found["on Ray"] = figures(n_part, seconds, args.n_process)
     print(json.dumps(found, indent=1))
 

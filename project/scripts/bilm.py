@@ -114,7 +114,7 @@ def main(
                 "--training.eval_every", max(1, min(steps // evaluations, most_between)),
                 "--training.log_every", max(1, min(steps // 20, 100)),
             ]  # fmt: skip
-        resume = ["--resume"] if (out / CHECKPOINT).exists() else []
+        resume = ["--resume"] if out.exists() else []
         elmo(
             "pretrain", settings, out, *resume, "--gpu-id", gpu_id, *start, *paths, *lengths,
         )  # fmt: skip

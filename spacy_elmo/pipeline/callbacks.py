@@ -148,9 +148,9 @@ def gradual_unfreezing(
 
 def _unfreezable(nlp: Language, component: str) -> List[LazyBiLM]:
     """The biLMs in a component that a training can unfreeze."""
-    bilms, problem = _bilms([nlp.get_pipe(component)]), ""
+    bilms, problem = _bilms([dict(nlp.components).get(component)]), ""
     if not bilms:
-        problem = "has no biLM; set the callback's component."
+        problem = "is not there or has no biLM; set the callback's component."
     elif all(bilm.settings.frozen for bilm in bilms):
         problem = "has a frozen biLM; set frozen = false in its model, or remove the callback."
     elif component in nlp.config["training"].get("frozen_components", ()):

@@ -53,7 +53,9 @@ def mixes(nlp: Language) -> list[Mix]:
 
 def name_in(model: Model, mix: Model) -> str:
     """The name that a component's model has for the smallest part of it that a mix is in."""
+    if mix in model.layers:  # an elmo component
+        return "doc.tensor"
     refs = ((name, node.maybe_get_ref(name)) for node in model.walk() for name in node.ref_names)
-    parts = [(len([*part.walk()]), name) for name, part in refs if part and mix in part.walk()]
-    name = min(parts, default=(0, "mix"))[1]
-    return "doc.tensor" if name == "mix" else name
+    nodes = [(name, [*part.walk()]) for name, part in refs if part is not None and part is not mix]
+    parts = [(len(inside), name) for name, inside in nodes if mix in inside]
+    return min(parts, default=(0, "mix"))[1]

@@ -65,8 +65,7 @@ def forward(
 ) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Floats3d]]]:
     if not X:
         return [], lambda dY, with_dX=True: []
-    if not model.has_param("w"):
-        set_up(model, X[0].shape[0], X[0].shape[2])
+    set_up(model, X[0].shape[0], X[0].shape[2])
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
     if model.ops.device_type == "cpu" or not is_train:  # each step would wait for the GPU

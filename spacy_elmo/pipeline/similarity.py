@@ -186,13 +186,13 @@ def similarity(obj: Doc | Span | Token, other: Any) -> float:
         ValueError: the other object's vector has another size, as a Lexeme's.
     """
     a, b = to_numpy(obj.vector), to_numpy(other.vector)
+    if not a.any() or not b.any():
+        return 0.0
     if a.shape != b.shape:
         raise ValueError(
             f"Cannot compare an ELMo vector of {a.shape[0]} dimensions with one of {b.shape[0]}. "
             f"Run both texts through the same pipeline, a lexeme's and a Doc's from bytes, too."
         )
-    if not a.any() or not b.any():
-        return 0.0
     p = len(a) // 3
     if not a[p:].any() or not b[p:].any():
         a, b = a[:p], b[:p]

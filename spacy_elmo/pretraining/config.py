@@ -25,8 +25,8 @@ class Paths(Settings):
     a file of one word per line, most frequent first; null to count the training shards, or to use
     the vocabulary of the head that training continues. ``weights``: a biLM to start from (see
     `find_weights`); null for random initialization. ``vectors``: the word vectors of a biLM whose
-    ``token_encoder`` is "vectors": name or directory of a spaCy pipeline, or a file that
-    `word_table.write_table` wrote; null where ``weights`` has its own."""
+    ``token_encoder`` is "vectors": name or directory of a spaCy pipeline; null where ``weights``
+    has its own."""
 
     title = "Config: [paths]"
     train: str | list[str] | None = None

@@ -19,7 +19,7 @@ from ..text.shards import Shards
 from ..weights.find import find_weights, load_bilm
 from ..weights.layout import HEAD, VOCAB, WEIGHTS, Card
 from ..weights.native import Weights
-from .config import CORPORA, PretrainConfig, make_block
+from .config import CONFIG, CORPORA, PretrainConfig, make_block
 from .corpus import TrainingCorpus
 from .distributed import ProcessGroup
 from .log import LOG, Entries, read_log
@@ -206,13 +206,14 @@ def check_new(out: Path, resume: bool) -> None:
             f"'{out}' has the checkpoint of another run; resume it with --resume, or choose "
             f"another directory."
         )
-    begun = () if resume else (VOCAB, TABLE)
+    begun = () if resume else (VOCAB, TABLE, CONFIG)
     later = (BEST, LAST, LOG, WEIGHTS, HEAD, *(path.name for path in out.glob(EARLIER)))
     found = [name for name in (*begun, *later) if lexists(out / name)]  # also a link to nowhere
     if found:
         raise ValueError(
             f"'{out}' has {', '.join(found)} already, but no checkpoint, and a run would "
-            f"overwrite them; choose another directory."
+            f"overwrite them. Choose another directory, or, if a run was killed there before its "
+            f"first checkpoint, begin it again with --resume."
         )
 
 

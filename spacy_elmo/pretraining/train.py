@@ -188,6 +188,7 @@ def take_steps(
             is_evaluation = progress.step % settings.eval_every == 0 or is_last
             if is_evaluation:
                 result = measure(run, state)
+                check_finite(run, state, result.mean)
                 report(f"step {progress.step:,}", result)
                 shown_words, shown = progress.words, time.monotonic()
                 if progress.best is None or result.mean < progress.best:

@@ -86,7 +86,7 @@ class Sense:
 
 @dataclass(frozen=True)
 class Senses:
-    """The contexts of a word in groups, the largest first; `viz.senses` draws them.
+    """The contexts of a word in groups, the largest first; `viz.draw_senses` draws them.
 
     Attributes:
         word: as it was looked for.

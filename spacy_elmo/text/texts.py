@@ -80,7 +80,7 @@ def _table_texts(path: Path, column: str, delimiter: str) -> Iterator[str]:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
     lines = (line + "\n" for line in read_lines(path))
     # TSV has no quoting (IANA's text/tab-separated-values): a field may begin with a quote.
-    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    quoting: Any = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     rows = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     try:
         header = next(rows, [])

@@ -33,7 +33,7 @@ def draw_blanks(
     Raises:
         ValueError: there is no blank, or n is below 1.
     """
-    words = checked(words)
+    words = checked(words, n)
     positions = [i for i, word in enumerate(words) if word == BLANK]
     if not positions:
         raise ValueError(f"The sentence has no blank: write {BLANK} for each word to predict.")

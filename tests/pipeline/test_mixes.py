@@ -85,6 +85,8 @@ def test_the_shared_mix_and_one_without_a_component(weights: Path) -> None:
     [shared] = spacy_elmo.mixes(nlp)
     assert (shared.component, shared.listener) == ("elmo", "doc.tensor")
     assert shared.gamma != 1.0
+    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
+    assert [mix.listener for mix in spacy_elmo.mixes(nlp)] == ["doc.tensor", "tok2vec"]
     inline = make_inline(weights)
     start(inline)
     [mix] = spacy_elmo.mixes(inline)

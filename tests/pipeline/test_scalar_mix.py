@@ -211,3 +211,15 @@ def test_a_gpu_is_not_waited_for_in_training(monkeypatch):
     loaded.from_bytes(mix.to_bytes())
     with pytest.raises(ValueError, match="expected 3 finite ones"):
         loaded.predict(LAYERS)
+
+
+def test_a_layer_that_is_not_there_after_the_weights_were_made():
+    """As where a saved pipeline is loaded with other settings."""
+    layers = [np.ones((3, 2, 4), dtype="float32")]
+    mix = ScalarMix()
+    mix.predict(layers)
+    other = ScalarMix(layers=7)
+    other.set_param("w", mix.get_param("w"))
+    other.set_param("gamma", mix.get_param("gamma"))
+    with pytest.raises(ValueError, match="layers is 7; this biLM has layers from 0"):
+        other.predict(layers)

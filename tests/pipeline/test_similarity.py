@@ -249,6 +249,13 @@ def test_every_pair_of_a_doc_a_span_and_a_token(compared_weights, tmp_path, has_
                 assert found == pytest.approx(compared_cosine(a.vector, b.vector), abs=1e-5)
 
 
+def test_an_empty_doc(compared_weights):
+    """Also if it was read before the weights were loaded."""
+    nlp = make_nlp(compared_weights)
+    empty = nlp("")
+    assert nlp(TEXT).similarity(empty) == empty.similarity(nlp(TEXT)) == 0.0
+
+
 def test_a_lexeme_has_no_context(nlp):
     """And Lexemes have no hooks: spaCy compares their static vectors, or the words."""
     doc = nlp(TEXT)
