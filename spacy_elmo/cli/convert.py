@@ -49,7 +49,8 @@ def convert_cli(
         if to == "published" and (half or warm_text is not None):
             raise ValueError("The published layout has no --half and no --warm-text: drop them.")
         source = read_source(sources, vocab, not no_head)
-        known = _own_names(out) | set(source.lists)
+        own = _own_names(out)
+        known = own | set(source.lists) if own else set()
         path, before = output_directory(out, force, known), source.statistics
         if lang:
             source.card.meta["lang"] = lang
@@ -111,6 +112,7 @@ def add_warm_state(source: Source, text: Path | None) -> None:
         source.statistics = None
     elif needs_one and model.warm_h is None:
         model.warm_state()
+        source.statistics = None
         if not lang.lower().startswith("en"):
             language = f"the language '{lang}'" if lang else "the biLM's language, and --lang"
             msg.warn(

@@ -319,6 +319,15 @@ def test_nothing_else_is_replaced(names: Sequence[str], own: Path, tmp_path: Pat
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_users_texts_are_not_replaced(own: Path, tmp_path: Path) -> None:
+    """Although files of the same names lie beside the source."""
+    (tmp_path / "out").mkdir()
+    for path in (own, tmp_path / "out"):
+        (path / "notes.txt").write_text(path.name)
+    refuses(own, tmp_path / "out", "--force", said="not write all of it: notes.txt")
+    assert (tmp_path / "out" / "notes.txt").read_text() == "out"
+
+
 @pytest.mark.parametrize("out", [".", "..", "../here", "/"])
 @pytest.mark.parametrize("force", [[], ["--force"]])
 def test_the_working_directory_stays(
@@ -432,6 +441,9 @@ def test_statistics_of_another_warm_state_are_left_out(
     assert find_weights(two).statistics() is None
     assert said not in joined(convert(one, three, *arguments, "--statistics", text))
     assert find_weights(three).statistics() is not None
+    convert(one, there := tmp_path / "there", "--to", "published")
+    assert said in joined(convert(there, tmp_path / "back"))
+    assert find_weights(tmp_path / "back").statistics() is None
 
 
 def test_statistics_stay_beside_weights_in_the_published_layout(own, text, tmp_path) -> None:
