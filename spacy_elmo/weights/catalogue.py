@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import about
+from ..util.files import present_directory
 from .layout import WEIGHTS
 
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
@@ -84,17 +85,13 @@ def published() -> dict[str, Published]:
     return own | PUBLISHED
 
 
-def in_repository(lang: str) -> str | None:
-    """The project's own weights of a language, as long as they have no address; else None."""
-    return None if about.__uri__ or lang not in OWN else f"project/weights/{lang}_sm"
-
-
 def has_no_address(name: str) -> str | None:
     """Advice where a name is of the project's own weights, and it has no address; else None."""
-    directory = in_repository(name.removesuffix("_sm"))
-    return directory and (
+    if about.__uri__ or name not in {f"{lang}_sm" for lang in OWN}:
+        return None
+    return (
         f"The ELMo weights '{name}' cannot be downloaded yet: spacy-elmo has no address. In a copy "
-        f"of its repository, set 'weights' to the directory {directory}."
+        f"of its repository, set 'weights' to the directory project/weights/{name}."
     )
 
 
@@ -111,7 +108,7 @@ def find_downloaded(name: str) -> Path | None:
     """The directory of downloaded weights, or None if there are none of this name."""
     if not NAME.fullmatch(name):
         return None
-    path = cache_folder() / name
+    path = present_directory(cache_folder() / name)
     return path if path.is_dir() else None
 
 

@@ -72,7 +72,7 @@ def download(
     with atomic_directory(folder) as new:
         source.save(new)
     for path in paths:
-        path.unlink()
+        path.unlink(missing_ok=True)  # another process may have downloaded the same
     return {"name": name, "path": str(folder), "files": files}
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -25,6 +26,7 @@ from typer.testing import CliRunner
 from spacy_elmo import about
 from spacy_elmo.cli import app
 from spacy_elmo.weights.catalogue import CACHE_VARIABLE, PUBLISHED, Published, cache_folder
+from spacy_elmo.weights.convert.source import Source
 from spacy_elmo.weights.find import WeightsNotFoundError, find_weights
 
 from ..bilm.helpers import same_weights
@@ -196,6 +198,25 @@ def test_no_second_download(server, cache, h5py) -> None:
     assert len(server.requests) == n_requests
     succeed(*urls, "--force")
     assert len(server.requests) == n_requests + 2
+
+
+def test_two_at_once(server, cache, monkeypatch, h5py) -> None:
+    """Another process downloads the same weights, and is done a little earlier."""
+    save = Source.save
+
+    def save_second(source: Source, path: Path) -> None:
+        save(source, path)
+        shutil.rmtree(cache / ".downloads")
+
+    monkeypatch.setattr(Source, "save", save_second)
+    succeed(*two_files(server))
+    assert same_weights(find_weights("tiny").load(), read(GOLDEN))
+
+
+def test_killed_while_replaced(server, cache, tmp_path) -> None:
+    """What was there before is found."""
+    write_weights(cache / "tiny").rename(cache / ".tiny.spacy-elmo-old")
+    assert find_weights("tiny").config() == find_weights(write_weights(tmp_path / "x")).config()
 
 
 def test_published_name(server, cache, monkeypatch, h5py) -> None:
