@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from ..bilm.model import BiLM
 from ..util.files import present_directory
 from .catalogue import download_hint, downloaded_names, find_downloaded
+from .convert.many_langs import is_many_langs
+from .convert.published import HDF5, OPTIONS
 from .layout import CONFIG, WEIGHTS
 from .native import Weights
 from .saved import CONFIG_FILE, installed_pipelines, weights_in
 
 EMBEDDED = Path(__file__).parent.parent / "models"
-MANY_LANGS = "token_embedder.pkl"  # a file of ELMoForManyLangs, beside another config.json
 
 Setting = str | Path | Weights
 
@@ -29,26 +31,31 @@ def find_weights(setting: Setting) -> Weights:
 
     Args:
         setting: the name of embedded or downloaded weights, or of an installed pipeline with an
-            elmo component; a directory of our format, or of a saved pipeline; or `Weights`, which
-            are returned as they are.
+            elmo component; a directory of our format, of a saved pipeline, or of its elmo
+            component; or `Weights`, which are returned as they are.
 
     Raises:
-        WeightsNotFoundError: there is none of these.
-        ValueError: it is of another format; the message has the command that converts it.
+        WeightsNotFoundError: there is none of these; of weights in another format, the message has
+            the command that converts them.
+        ValueError: it is no name or path, or is a damaged pipeline, or one with several biLMs.
     """
     if isinstance(setting, Weights):
         return setting
     if not isinstance(setting, str | Path):
-        raise other_format(setting)
+        raise (
+            other_format(setting)
+            if isinstance(setting, list | tuple)
+            else ValueError(f"The weights are {setting!r}. Give a name or a directory.")
+        )
     name = str(setting)
     try:
         if name in (embedded := _embedded()):
             return Weights(embedded[name])
-        path = present_directory(find_downloaded(name) or Path(setting))
-        if (path / CONFIG).is_file() and not (path / MANY_LANGS).exists():
+        path = find_downloaded(name) or present_directory(Path(setting))
+        has_file = any((path / file).is_file() for file in (CONFIG, WEIGHTS))
+        if has_file and not is_many_langs(path):
             return Weights(path)
-        pipeline = installed_pipelines().get(name, path)
-        if (pipeline / CONFIG_FILE).is_file() and (found := weights_in(pipeline)):
+        if found := weights_in(installed_pipelines().get(name, path)):
             return found
         if path.exists():
             raise other_format([setting])
@@ -62,30 +69,46 @@ def find_weights(setting: Setting) -> Weights:
     )
 
 
-def other_format(setting: Any) -> ValueError:
-    """The error for one or two paths that are no weights in our format."""
+def other_format(setting: Sequence[str | Path]) -> ValueError:
+    """The error for paths that are no weights in our format, with the command that converts them
+    if there is one."""
     paths = [str(path) for path in setting]
-    last = Path(next((path for path in paths if not path.endswith(".json")), "weights"))
-    out = str(last.with_name(f"{last.stem}-converted"))
+    others = [path for path in paths if not path.endswith(".json")]
+    path = Path([*others, *paths, ""][0])
+    is_pair = len(paths) == 2 and len(others) == 1
+    is_known = path.suffix == ".zip" or (path / OPTIONS).is_file() or is_many_langs(path)
+    advice = what_is_missing(path) or "Set 'weights' to a name or to such a directory."
+    if is_pair or (len(paths) == 1 and is_known):
+        name = Path(os.path.abspath(path)).stem or "weights"  # the working directory has one, too
+        out = str(path.parent / f"{name}-converted")
+        advice = (
+            f"Convert it once with: python -m spacy elmo convert "
+            f'{" ".join(map(quote, [*paths, out]))} and then set weights = "{out}".'
+        )
     return WeightsNotFoundError(
         f"{' and '.join(map(repr, paths)) or 'An empty list'} is no directory with {CONFIG} and "
-        f"{WEIGHTS}. If it is a biLM in another format, convert it once with: python -m spacy "
-        f'elmo convert {" ".join(map(quote, [*paths, out]))} and then set weights = "{out}".'
+        f"{WEIGHTS}. {advice}"
     )
 
 
-def known_names(lang: str | None = None) -> list[str]:
-    """The names of embedded, downloaded and installed weights, all or those of a language."""
-    installed = {name for name, path in installed_pipelines().items() if weights_in(path)}
-    names = sorted({*_embedded(), *downloaded_names(), *installed})
-    return names if lang is None else [name for name in names if _lang(name) == lang]
+def what_is_missing(path: Path) -> str:
+    """A sentence on what a path lacks to be a biLM, or nothing."""
+    if (path / CONFIG_FILE).is_file():
+        return f"Its {CONFIG_FILE} has no elmo component."
+    if path.suffix not in (".json", *HDF5):
+        return ""
+    partner = "the HDF5 file" if path.suffix == ".json" else f"the {OPTIONS}"
+    return f"Give {partner} that belongs to it, too: python -m spacy elmo convert JSON HDF5 OUT"
 
 
-def _lang(name: str) -> object:
-    """The language on the card of weights; None if it says none, or they are damaged."""
-    with suppress(ValueError):
-        return find_weights(name).card().meta.get("lang")
-    return None
+def known_names() -> list[str]:
+    """The names of embedded, downloaded and installed weights."""
+    names = {*_embedded(), *downloaded_names()}
+    for name, path in installed_pipelines().items():
+        with suppress(ValueError):  # a damaged one hides no others
+            if weights_in(path):
+                names.add(name)
+    return sorted(names)
 
 
 def _embedded() -> dict[str, Path]:

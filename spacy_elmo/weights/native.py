@@ -67,7 +67,7 @@ class Weights:
         Raises:
             ValueError: something is missing, damaged, or does not fit the config.
         """
-        shapes, config = self._shapes(WEIGHTS), self.config()
+        config, shapes = self.config(), self._shapes(WEIGHTS)
         check_shapes(_empty(config, shapes).state_dict(), shapes, str(self.path / WEIGHTS))
 
     def has_warm_state(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
 from importlib.metadata import entry_points
@@ -40,23 +40,22 @@ def from_bytes(data: bytes) -> tuple[BiLM, Card, Statistics | None]:
     Raises:
         ValueError: the bytes are damaged.
     """
+    weights, config, card, statistics = _decode(data)
+    return _model(weights, config, "The serialized biLM"), card, statistics
+
+
+def _decode(data: bytes) -> tuple[bytes, BiLMConfig, Card, Statistics | None]:
+    """What `to_bytes` wrote, with the weights as bytes."""
     state = srsly.msgpack_loads(data)
-    return _model(state, "The serialized biLM"), Card(**state["card"]), _statistics(state)
+    config, found = BiLMConfig.from_dict(state["config"]), state.get("statistics")
+    statistics = None if found is None else Statistics.from_bytes(found, config)
+    return state["weights"], config, Card(**state["card"]), statistics
 
 
-def _model(state: Mapping[str, Any], source: str) -> BiLM:
+def _model(weights: bytes, config: BiLMConfig, source: str) -> BiLM:
     with reading("the weights of", source):
-        tensors = load_tensors(state["weights"])
-    return build(BiLMConfig.from_dict(state["config"]), tensors, source)
-
-
-def _statistics(state: Mapping[str, Any]) -> Statistics | None:
-    data = state.get("statistics")
-    return None if data is None else Statistics.from_bytes(data, _config(state))
-
-
-def _config(state: Mapping[str, Any]) -> BiLMConfig:
-    return BiLMConfig.from_dict(state["config"])
+        tensors = load_tensors(weights)
+    return build(config, tensors, source)
 
 
 class SavedWeights(Weights):
@@ -67,10 +66,11 @@ class SavedWeights(Weights):
     """
 
     def config(self) -> BiLMConfig:
-        return _config(self._state)
+        return self._parts[1]
 
     def load(self) -> BiLM:
-        return _model(self._state, self.where)
+        weights, config, *_ = self._parts
+        return _model(weights, config, str(self.path / "model"))
 
     def check(self) -> None:
         self.load()
@@ -79,36 +79,45 @@ class SavedWeights(Weights):
         return self.load().warm_h is not None
 
     def statistics(self) -> Statistics | None:
-        return _statistics(self._state)
+        return self._parts[3]
 
     def card(self) -> Card:
-        return Card(**self._state["card"])
+        return self._parts[2]
 
     def files(self) -> list[Path]:
         return [self.path / "model"]
 
     @cached_property
-    def _state(self) -> Mapping[str, Any]:
+    def _parts(self) -> tuple[bytes, BiLMConfig, Card, Statistics | None]:
         """What `to_bytes` wrote, in the shim of a thinc model."""
         with reading("the elmo component", self.path / "model"):
             nodes = srsly.read_msgpack(self.path / "model")["shims"]
             [shim] = [shim for shims in nodes for shim in shims or () if shim]
-            return srsly.msgpack_loads(srsly.msgpack_loads(shim)["state"])
+            return _decode(srsly.msgpack_loads(shim)["state"])
 
 
 def weights_in(pipeline: Path) -> Weights | None:
-    """The biLM in the directory of a saved pipeline; None if it has none.
+    """The biLM in the directory of a saved pipeline, or of its elmo component; None without one.
 
     Raises:
-        ValueError: its config is damaged.
+        ValueError: its config is damaged, or it has several.
     """
+    if (pipeline / "model").is_file() and (pipeline.parent / CONFIG_FILE).is_file():
+        return SavedWeights(pipeline)
+    if not (pipeline / CONFIG_FILE).is_file():
+        return None
     with reading("the config", pipeline / CONFIG_FILE):
         config = Config().from_disk(pipeline / CONFIG_FILE, interpolate=False)
-        factories = {n: block.get("factory") for n, block in config["components"].items()}
+        factories = {n: block.get("factory") for n, block in config.get("components", {}).items()}
     for factory, kind in (("elmo", SavedWeights), ("elmo_surprisal", Weights)):
-        for name in factories:
-            if factories[name] == factory:
-                return kind(pipeline / name)
+        found = [pipeline / name for name in factories if factories[name] == factory]
+        if len(found) > 1:
+            raise ValueError(
+                f"The pipeline '{pipeline}' has several biLMs. Give the directory of one: "
+                f"{' or '.join(map(str, found))}."
+            )
+        if found:
+            return kind(found[0])
     return None
 
 
@@ -116,8 +125,9 @@ def installed_pipelines() -> dict[str, Path]:
     """The directories of installed pipelines, by name; no package is imported."""
     found = {}
     for point in entry_points(group="spacy_models"):
-        spec = find_spec(point.value)
-        if spec is not None and spec.origin is not None:
-            for file in Path(spec.origin).parent.glob(f"*/{CONFIG_FILE}"):
-                found[point.name] = file.parent
+        with suppress(ImportError, ValueError):  # others are no less there for it
+            spec = find_spec(point.value)
+            if spec is not None and spec.origin is not None:
+                for file in Path(spec.origin).parent.glob(f"*/{CONFIG_FILE}"):
+                    found[point.name] = file.parent
     return found

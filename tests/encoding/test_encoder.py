@@ -50,6 +50,11 @@ def trained(weights: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def test_weights_of_two_files() -> None:
+    with pytest.raises(ValueError, match=r"elmo convert options\.json w\.hdf5 w-converted"):
+        Encoder(weights=["options.json", "w.hdf5"])
+
+
 def test_vectors_of_the_pipeline(weights: str) -> None:
     docs = list(make_nlp(weights, store=["layers"]).pipe(TEXTS))
     assert any(len(doc) == 0 for doc in docs)

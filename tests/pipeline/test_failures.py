@@ -35,7 +35,7 @@ def test_missing_weights(name):
 
 
 def test_a_directory_of_something_else(tmp_path):
-    refuses(make_nlp(tmp_path), str(tmp_path), "config.json", "elmo convert")
+    refuses(make_nlp(tmp_path), str(tmp_path), "config.json", "Set 'weights' to a name")
 
 
 def test_no_weights_file(own_weights):

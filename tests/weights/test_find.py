@@ -9,6 +9,7 @@ import spacy
 import torch
 from safetensors.torch import save_file
 
+from spacy_elmo.weights.convert.source import read_source
 from spacy_elmo.weights.find import EMBEDDED, WeightsNotFoundError, find_weights, load_bilm
 from spacy_elmo.weights.layout import read_words
 
@@ -52,9 +53,44 @@ def test_nothing_of_that_name(setting):
     assert repr(str(setting)) in str(error.value) and "'en_sm'" in str(error.value)
 
 
+@pytest.mark.parametrize("setting", [None, 5, {"a": 1}])
+def test_neither_a_name_nor_a_path(setting):
+    with pytest.raises(ValueError, match="Give a name or a directory") as error:
+        find_weights(setting)
+    assert repr(setting) in str(error.value)
+
+
+@pytest.mark.parametrize("setting", [".", "", "..", "/", "empty", "damaged", ["x"], []])
+def test_a_directory_of_something_else(setting, tmp_path, monkeypatch):
+    (tmp_path / "here" / "empty").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    Path("damaged").write_text("")
+    with pytest.raises(WeightsNotFoundError, match="Set 'weights' to a name or to such"):
+        find_weights(setting)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("config.cfg", "has no elmo component"),
+        ("weights.safetensors", r"config\.json: there is no such file"),
+        ("model.hdf5", "Give the options.json that belongs to it"),
+        ("options.json", "Give the HDF5 file that belongs to it"),
+    ],
+)
+def test_what_is_missing(name, said, tmp_path):
+    """The same is said by `elmo convert`."""
+    (tmp_path / name).touch()
+    path = tmp_path / name if "belongs" in said else tmp_path
+    for use in (load_bilm, lambda setting: read_source([setting])):
+        with pytest.raises(ValueError, match=said):
+            use(path)
+
+
 @pytest.mark.parametrize(
     ("setting", "command"),
     [
+        (".", ". here-converted"),
         ("a model.zip", "'a model.zip' 'a model-converted'"),
         ("english", "english english-converted"),
         (
@@ -66,6 +102,9 @@ def test_nothing_of_that_name(setting):
 def test_other_formats_are_converted_first(setting, command, tmp_path, monkeypatch):
     """The error has the whole command, and what to set then; in a pipeline, too."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir("here")
+    Path("options.json").touch()
     Path("english").mkdir()
     Path("english/options.json").touch()
     Path("a model.zip").touch()

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spacy
+import srsly
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
@@ -12,6 +13,7 @@ from spacy_elmo.weights.find import find_weights, known_names, load_bilm
 
 from ..bilm.helpers import same_weights
 from ..pipeline.helpers import CARD, make_nlp, write_language_model, write_statistics
+from .helpers import read
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def pipeline(weights, tmp_path):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: en_tiny\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        "[spacy_models]\nen_tiny = en_tiny\nen_lost = en_lost\n"
+        "[spacy_models]\nen_tiny = en_tiny\nen_lost = en_lost\nen_dotted = en_lost.inner\n"
     )
     return saved
 
@@ -52,7 +54,7 @@ def test_a_name_of_an_installed_pipeline(weights, pipeline, tmp_path, monkeypatc
     assert found.statistics().words == statistics.words
     assert not found.has_head() and not found.has_warm_state()
     assert [file.is_file() for file in found.files()] == [True]
-    assert "en_tiny" in known_names("en") and "en_tiny" not in known_names("de")
+    assert "en_tiny" in known_names()
     nlp = make_nlp("en_tiny", initial_weights=[0.0, 1.0, 2.0])
     np.testing.assert_array_equal(nlp("A bank of words.").tensor, own)
     with pytest.raises(ValueError, match="without a language model's head"):
@@ -78,6 +80,41 @@ def test_a_pipeline_without_a_biLM(tmp_path):
     spacy.blank("en").to_disk(tmp_path / "nlp")
     with pytest.raises(ValueError, match=r"config\.json and weights\.safetensors"):
         find_weights(tmp_path / "nlp")
+
+
+def test_a_pipeline_with_two(pipeline, weights, tmp_path):
+    """One of them is weights by its directory."""
+    nlp = make_nlp(weights)
+    nlp.add_pipe("elmo", name="second", config={"model": {"weights": "en_sm"}})
+    nlp.to_disk(tmp_path / "nlp")
+    with pytest.raises(ValueError, match=r"several biLMs.*nlp/elmo or .*nlp/second"):
+        find_weights(tmp_path / "nlp")
+    assert same_weights(load_bilm(tmp_path / "nlp" / "elmo"), load_bilm(weights))
+    assert same_weights(read(tmp_path / "nlp" / "second"), load_bilm("en_sm"))
+
+
+def test_a_damaged_installed_pipeline(pipeline, tmp_path, monkeypatch):
+    """Others are found, and what names are known can be said."""
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    for content in ("damaged", '[nlp]\nlang = "en"'):
+        (pipeline / "config.cfg").write_text(content)
+        with pytest.raises(ValueError, match="'en_sm'"):
+            find_weights("nowhere")
+
+
+def test_a_component_without_a_part(pipeline):
+    file = pipeline / "elmo" / "model"
+    whole = srsly.read_msgpack(file)
+    [shim] = [shim for shims in whole["shims"] for shim in shims or () if shim]
+    for key in ("config", "card", "weights"):
+        outer = srsly.msgpack_loads(shim)
+        state = srsly.msgpack_loads(outer["state"])
+        del state[key]
+        outer["state"] = srsly.msgpack_dumps(state)
+        damaged = {**whole, "shims": [[srsly.msgpack_dumps(outer)]]}
+        srsly.write_msgpack(file, damaged)
+        with pytest.raises(ValueError, match=f"Cannot read the elmo component {file}"):
+            load_bilm(pipeline)
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x81\xa6shims\x90", None])

@@ -16,6 +16,7 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights.convert.options import from_options, to_options
 from spacy_elmo.weights.convert.published import write_published
 from spacy_elmo.weights.convert.source import read_source
+from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.native import save_bilm
 
 from ..bilm.helpers import make_options, same_weights, write
@@ -101,6 +102,18 @@ SOURCES = {
 @pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES.keys())
 def test_a_source_of_weights(make, files, model, tmp_path):
     assert same_weights(read(*make(tmp_path, files, model)), model)
+
+
+def test_beside_the_config_of_something_else(files, model, tmp_path):
+    (tmp_path / "many_langs").mkdir()
+    for file in MANY_LANGS.iterdir():
+        shutil.copy(file, tmp_path / "many_langs")
+    make_folder(tmp_path / "published", files)
+    for name in ("published", "many_langs"):
+        (tmp_path / name / "config.cfg").write_text("[training]\nseed = 0")
+        with pytest.raises(ValueError, match=r"elmo convert .*-converted"):
+            find_weights(tmp_path / name)
+        assert read_source([tmp_path / name]).layout == name
 
 
 @pytest.mark.parametrize("packed", [False, True])

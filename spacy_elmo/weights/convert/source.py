@@ -13,10 +13,10 @@ import torch
 
 from ...bilm.model import BiLM
 from ...util.files import read_json, read_whole, reading, write_bytes
-from ..find import find_weights, known_names
+from ..find import find_weights, what_is_missing
 from ..layout import CONFIG, DOCUMENTS, HEAD, STATISTICS, VOCAB, WEIGHTS, Card, read_words
 from ..native import Weights, compact, save_bilm, write_tensors
-from ..saved import CONFIG_FILE
+from ..saved import weights_in
 from ..statistics import Statistics
 from . import many_langs
 from .published import (
@@ -93,7 +93,7 @@ def read_source(
     """A biLM in any format.
 
     Args:
-        given: the name of weights, a directory or a zip; or two files.
+        given: a directory or a zip, or else the name of weights; or two files.
         vocab: the words of a published head, if they are in another file.
         with_head: read the language model's head, too.
 
@@ -101,7 +101,7 @@ def read_source(
         ValueError: there is no biLM, or it is damaged.
     """
     path = Path(given[0])
-    if len(given) > 1 or not path.is_file():
+    if len(given) > 1 or not path.is_file() or path.suffix in (".json", *HDF5):
         return _read(given, vocab, with_head)
     with TemporaryDirectory() as folder:
         unzip(path, Path(folder))
@@ -112,21 +112,25 @@ def read_source(
 
 
 def _read(given: Sequence[str | Path], vocab: Path | None, with_head: bool) -> Source:
-    path, is_name = Path(given[0]), given[0] in known_names()
+    path = Path(given[0])
     if len(given) > 1:
         options = [file for file in map(Path, given) if file.suffix == ".json" and file.is_file()]
         hdf5 = [file for file in map(Path, given) if file.suffix != ".json" and file.is_file()]
         if len(options) != 1 or len(hdf5) != 1 or len(given) != 2:
             raise ValueError(f"{list(map(str, given))} are no {OPTIONS} and HDF5 file. {ADVICE}")
         return _read_published(options[0], hdf5[0], None, vocab, with_head)
-    is_ours = any((path / name).is_file() for name in (WEIGHTS, CONFIG_FILE))
-    if is_name or is_ours or not path.exists():
+    if not path.exists():
         return _read_native(find_weights(given[0]), with_head)
+    if (path / WEIGHTS).is_file():
+        return _read_native(Weights(path), with_head)
     if many_langs.is_many_langs(path):
         return Source("many_langs", many_langs.ManyLangs(path).load())
     if (path / OPTIONS).is_file():
         return _read_published(path / OPTIONS, find_hdf5(path), path, vocab, with_head)
-    raise ValueError(f"'{path}' has no biLM of a known format. {ADVICE}")
+    if found := weights_in(path):
+        return _read_native(found, with_head)
+    missing = what_is_missing(path) or ADVICE
+    raise ValueError(f"'{path}' has no biLM of a known format. {missing}")
 
 
 def unzip(path: Path, folder: Path) -> None:
