@@ -180,12 +180,10 @@ class Elmo(Tok2Vec):
         component behind it, in order.
 
         An `ElmoListener` gets the shape of the layers here, from the config of the weights alone.
-        Weights that cannot be found are reported when they are needed: a saved pipeline contains
-        its own. A listener of spaCy's that would read another component's ``doc.tensor`` is warned
-        of: an error would leave a pipeline that is half changed.
-
-        Raises:
-            ValueError: the weights do not fit a setting, or their config is damaged.
+        Weights that cannot be found or read, or do not fit a setting, are reported when they are
+        needed: a saved pipeline contains its own. A listener of spaCy's that would read another
+        component's ``doc.tensor`` is warned of: an error would leave a pipeline that is half
+        changed.
         """
         name = getattr(component, "name", "")
         for listener in model_nodes(component, Tok2VecListener):
@@ -213,7 +211,7 @@ class Elmo(Tok2Vec):
         if isinstance(listener, ElmoListener):
             listener.link(self.key, component, source)
             self._has_own_listeners = True
-            with contextlib.suppress(WeightsNotFoundError):
+            with contextlib.suppress(ValueError):
                 listener.set_shape(self.bilm.config.depth, self.bilm.config.width)
 
     def remove_listener(self, listener: Any, component_name: str) -> bool:

@@ -279,11 +279,38 @@ def test_a_pickled_listener_brings_no_biLM(weights: Path) -> None:
         assert len(way(tagger)) < len(nlp.get_pipe("elmo").to_bytes())
 
 
-def test_a_wrong_width_is_reported_when_linking(weights: Path, tmp_path: Path) -> None:
-    """Missing weights are not: a saved pipeline does not need those it was made from."""
-    with pytest.raises(ValueError, match="width = 1024 does not fit"):
-        make_pipeline(weights, listening(), width=1024)
+def test_a_wrong_width_is_reported_when_weights_are_used(weights: Path, tmp_path: Path) -> None:
+    """Not before: a saved pipeline does not need the weights it was made from."""
     make_pipeline(tmp_path / "nowhere", listening(), width=1024)
+    nlp = make_pipeline(weights, listening(), width=1024)
+    for use in (lambda: nlp(TEXT), lambda: nlp.initialize(lambda: make_examples(nlp))):
+        with pytest.raises(ValueError, match="width = 1024 does not fit"):
+            use()
+
+
+@pytest.mark.parametrize("setting", [".", "place"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.json", '{"architectures": ["BertModel"]}'),
+        ("config.cfg", "[training]\nseed = 0"),
+        ("config.cfg", "damaged"),
+        ("notes.txt", ""),
+    ],
+)
+def test_other_files_where_the_weights_were(
+    setting: str, name: str, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A saved pipeline does not need them."""
+    place = write_weights(tmp_path / "place")
+    monkeypatch.chdir(place if setting == "." else tmp_path)
+    nlp = make_pipeline(setting, listening())
+    start(nlp)
+    nlp.to_disk(tmp_path / "nlp")
+    for file in place.iterdir():
+        file.unlink()
+    (place / name).write_text(content, encoding="utf-8")
+    assert spacy.load(tmp_path / "nlp")(TEXT).tensor.any()
 
 
 # spaCy's listeners read doc.tensor
