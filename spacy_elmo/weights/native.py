@@ -134,10 +134,14 @@ class Weights:
                 return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
 
     def _tensors(self, name: str) -> Tensors:
-        """The tensors of a file, copied from its memory map: it may be overwritten later."""
+        """The tensors of a file, copied from its memory map: it may be overwritten later. One map
+        for each, so that what was copied does not stay in memory."""
+        tensors = {}
         with reading("the weights", self.path / name):
-            with safe_open(self.path / name, "pt") as file:
-                return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+            for each in self._shapes(name):
+                with safe_open(self.path / name, "pt") as file:
+                    tensors[each] = file.get_tensor(each).clone()
+        return tensors
 
 
 def build(config: BiLMConfig, tensors: Tensors, source: str) -> BiLM:
