@@ -210,10 +210,11 @@ def check_new(out: Path, resume: bool) -> None:
     later = (BEST, LAST, LOG, WEIGHTS, HEAD, *(path.name for path in out.glob(EARLIER)))
     found = [name for name in (*begun, *later) if lexists(out / name)]  # also a link to nowhere
     if found:
+        is_begun = {*found} <= {*begun}
+        again = ", or begin a run that was killed again with --resume" if is_begun else ""
         raise ValueError(
             f"'{out}' has {', '.join(found)} already, but no checkpoint, and a run would "
-            f"overwrite them. Choose another directory, or, if a run was killed there before its "
-            f"first checkpoint, begin it again with --resume."
+            f"overwrite them; choose another directory{again}."
         )
 
 

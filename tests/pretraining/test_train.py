@@ -489,7 +489,7 @@ def test_another_run_is_not_written_over(paths: tuple[Path, Path], tmp_path: Pat
         pretrain(small_run(paths), out, quiet=True)
     assert contents(out) == before
     (out / CHECKPOINT).unlink()
-    found = "vocab.txt, model-best, model-last, log.jsonl"
+    found = "vocab.txt, pretrain.cfg, model-best, model-last, log.jsonl"
     with pytest.raises(ValueError, match=f"has {found} already, but no checkpoint"):
         pretrain(small_run(paths), out, quiet=True)
     for _ in range(2):  # with models that are there, or links to them
@@ -501,6 +501,11 @@ def test_another_run_is_not_written_over(paths: tuple[Path, Path], tmp_path: Pat
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="is a file; give a directory"):
         pretrain(small_run(paths), tmp_path / "file", quiet=True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "pretrain.cfg").write_text("# of the user")
+    with pytest.raises(ValueError, match=r"has pretrain\.cfg already, .* again with --resume"):
+        pretrain(small_run(paths), tmp_path / "mine", quiet=True)
+    assert (tmp_path / "mine" / "pretrain.cfg").read_text() == "# of the user"
 
 
 def test_a_model_is_not_resumed_as_a_run(paths: tuple[Path, Path], tmp_path: Path) -> None:
