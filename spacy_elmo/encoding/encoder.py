@@ -25,7 +25,7 @@ from ..text.readers import blank_pipeline
 from ..text.segments import chunks, sentence_bounds
 from ..util.settings import Settings, one_of
 from ..util.threads import threads
-from ..weights.find import find_weights, other_format
+from ..weights.find import find_weights, refuse_lists
 from .encoded_rows import EncodedRows
 from .rows import Row, check_row, make_docs
 
@@ -73,9 +73,7 @@ class Encoder(Settings):
         for name in ("weights", "pipeline"):
             if isinstance(path := getattr(self, name), Path):
                 object.__setattr__(self, name, str(path))
-        weights: Any = self.weights
-        if isinstance(weights, list | tuple):
-            raise other_format(weights)
+        refuse_lists(self.weights)
         super().__post_init__()
         if self.pipeline is None and self.component is not None:
             raise ValueError(

@@ -182,8 +182,9 @@ def find_job(
         raise ValueError(f"The job of '{out}' {how}. Use --force to encode it again.")
     if differing := [name for name in job if before.get(name) != job[name]]:
         changes = ", ".join(f"{name} = {before.get(name)!r}" for name in differing)
+        where = description if begun is None else parts / JOB
         raise ValueError(
-            f"Cannot resume: the job described in '{description}' has {changes}. Give it the same "
+            f"Cannot resume: the job described in '{where}' has {changes}. Give it the same "
             f"settings, corpus and weights, or --force to encode it again."
         )
     return Summary(state["n_rows"], state["n_vectors"]) if is_finished else None

@@ -279,14 +279,14 @@ class Elmo(Tok2Vec):
                     readings.append(self._new_reading(part))
                 readings[-1].take(part, own, vectors)
         self._check_listeners(Tok2VecListener)
-        if self.tokenizer is not None:
-            self._check_words()
+        self._check_words()
         return readings
 
     def _check_words(self) -> None:
         """Warn, once, of weights of another language or tokenizer."""
-        if self.bilm.is_loaded:
-            own, self.tokenizer = self.tokenizer or "", None
+        own = self.tokenizer
+        if own is not None and self.bilm.is_loaded:
+            self.tokenizer = None
             card, weights = self.bilm.card, self.bilm.settings.weights
             warn_of_language(self.vocab.lang, card, weights)
             warn_of_tokenizer(self.vocab.lang, own, card, weights)
@@ -380,8 +380,7 @@ class Elmo(Tok2Vec):
         self.batch.finish()
         docs = [example.predicted for example in examples]
         layers, backprop = self.model.get_ref("bilm").begin_update(docs)
-        if self.tokenizer is not None:
-            self._check_words()
+        self._check_words()
         self._check_listeners(Model)
         for listener in self.listeners:
             learn_from(listener, self._source(listener))

@@ -11,7 +11,7 @@ from pydantic import Field
 from ..bilm.config import INITIAL_STATES, PRECISIONS
 from ..text.segments import SEGMENTS
 from ..util.settings import Settings, above_zero, at_least, below_one, in_range, one_of, setting
-from ..weights.find import other_format
+from ..weights.find import refuse_lists
 
 MAX_GAMMA = 1e6  # of a mix; times a biLM's layers it stays finite
 
@@ -65,8 +65,7 @@ class BiLMSettings(Settings):
     threads: int | None = in_range(1, 1024, None)
 
     def __post_init__(self) -> None:
-        if isinstance(self.weights, list | tuple):
-            raise other_format(self.weights)
+        refuse_lists(self.weights)
         super().__post_init__()
         if self.frozen and self.learn_rate_factor != 1:
             raise self.error(

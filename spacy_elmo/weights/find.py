@@ -41,12 +41,9 @@ def find_weights(setting: Setting) -> Weights:
     """
     if isinstance(setting, Weights):
         return setting
+    refuse_lists(setting)
     if not isinstance(setting, str | Path):
-        raise (
-            other_format(setting)
-            if isinstance(setting, list | tuple)
-            else ValueError(f"The weights are {setting!r}. Give a name or a directory.")
-        )
+        raise ValueError(f"The weights are {setting!r}. Give a name or a directory.")
     name = str(setting)
     try:
         if name in (embedded := _embedded()):
@@ -67,6 +64,12 @@ def find_weights(setting: Setting) -> Weights:
         f"downloaded and installed ones are {known_names()}. Set 'weights' to one of these names, "
         f"or to a directory with {CONFIG} and {WEIGHTS}."
     )
+
+
+def refuse_lists(setting: object) -> None:
+    """Raise the error for several paths, as published weights have; see `other_format`."""
+    if isinstance(setting, list | tuple):
+        raise other_format(setting)
 
 
 def other_format(setting: Sequence[str | Path]) -> ValueError:
