@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from ..util.files import reading
 from .char_cnn import CharCNN
 from .characters import BOS, EOS, CharacterIds
 from .config import BiLMConfig
-from .static_vectors import unpack_words
 
 # Entries of both dictionaries, and of the one of characters alone.
 UNKNOWN, PADDING = "<oov>", "<pad>"
 SENTENCE_START, SENTENCE_END, WORD_START, WORD_END = "<bos>", "<eos>", "<bow>", "<eow>"
 SPECIAL_WORDS = (UNKNOWN, PADDING)
+END_OF_ENTRY = b"\xff"  # UTF-8 never has this byte, so an entry may have any character
 SPECIAL_CHARACTERS = (*SPECIAL_WORDS, SENTENCE_START, SENTENCE_END, WORD_START, WORD_END)
 
 
@@ -110,3 +111,20 @@ def _read_dictionaries(module: CharWordCNN, _: Any) -> None:
                 f"vectors."
             )
     module.to_ids = DictionaryIds(*module.sizes, characters, words)
+
+
+def pack_words(words: Iterable[str]) -> torch.Tensor:
+    """Words of any characters as one tensor of bytes."""
+    data = b"".join(word.encode("utf-8", "surrogatepass") + END_OF_ENTRY for word in words)
+    return torch.from_numpy(np.frombuffer(data, dtype=np.uint8).copy())
+
+
+def unpack_words(packed: torch.Tensor) -> list[str]:
+    """The words that `pack_words` has packed.
+
+    Raises:
+        ValueError: they are damaged.
+    """
+    parts = packed.cpu().numpy().tobytes().split(END_OF_ENTRY)[:-1]
+    with reading("the words of", "the dictionaries"):
+        return [part.decode("utf-8", "surrogatepass") for part in parts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -13,14 +13,7 @@ from ..util.settings import Settings, above_zero, in_range, one_of, setting
 
 INITIAL_STATES = ("zero", "warm")
 PRECISIONS = ("float32", "bfloat16", "auto")  # of what is computed without gradients
-# The token encoders, and the settings that are theirs alone.
-CHARACTERS = ("filters", "char_dim", "activation", "n_highway", "max_characters_per_token")
-TABLES = ("n_characters", "n_words", "n_vectors", "vector_dim")  # sizes
-TOKEN_ENCODERS = {
-    "char_cnn": CHARACTERS,
-    "vectors": ("n_words", "n_vectors", "vector_dim"),
-    "char_word_cnn": (*CHARACTERS, "n_characters", "n_words", "vector_dim"),
-}
+DICTIONARIES = ("n_characters", "n_words", "vector_dim")  # sizes, of a char_word_cnn alone
 # Larger values are mistakes, and would fill the memory or overflow before they are noticed.
 MAX_LAYERS = MAX_FILTERS = 1000
 MAX_UNITS = 2**20  # of any vector inside
@@ -51,12 +44,10 @@ class BiLMConfig(Settings):
         use_skip_connections: layers 2 and up add their input to their output.
         max_characters_per_token: positions of a word, including 2 for its markers.
         initial_state: the state every sentence starts from, ``"zero"`` or ``"warm"``.
-        token_encoder: computes x_k of a word: ``"char_cnn"`` from its bytes, ``"vectors"`` from a
-            table of static word vectors, ``"char_word_cnn"`` from characters and words of
-            dictionaries. Each has settings of its own (``TOKEN_ENCODERS``).
-        n_words, n_vectors, vector_dim: words of such a table, its rows, and their size. None until
-            there is one.
-        n_characters: of the dictionary.
+        token_encoder: computes x_k of a word: ``"char_cnn"`` from its bytes, ``"char_word_cnn"``
+            from characters and words of dictionaries, as in ELMoForManyLangs.
+        n_characters, n_words, vector_dim: entries of these dictionaries, and the size of a word's
+            vector; None for a char-CNN of bytes.
 
     Raises:
         ValueError: a setting is out of range; the message names it.
@@ -75,10 +66,9 @@ class BiLMConfig(Settings):
     use_skip_connections: bool = True
     max_characters_per_token: int = in_range(3, MAX_CHARACTERS, 50)
     initial_state: str = one_of(*INITIAL_STATES)
-    token_encoder: str = one_of(*TOKEN_ENCODERS)
+    token_encoder: str = one_of("char_cnn", "char_word_cnn")
     n_characters: int | None = in_range(1, MAX_WORDS, None)
     n_words: int | None = in_range(1, MAX_WORDS, None)
-    n_vectors: int | None = in_range(1, MAX_WORDS, None)
     vector_dim: int | None = in_range(1, MAX_UNITS, None)
 
     def __post_init__(self) -> None:
@@ -94,15 +84,13 @@ class BiLMConfig(Settings):
             )
         if not self.projects_cells:
             object.__setattr__(self, "proj_clip", None)
-        if self.token_encoder != "vectors":
-            self._check_filters()
-        defaults = {field.name: field.default for field in fields(self)} | {"filters": ()}
-        others = [n for n in _foreign(self.token_encoder) if getattr(self, n) != defaults[n]]
-        if others:
-            raise ValueError(
-                f"biLM config: the settings {sorted(others)} are not for token_encoder = "
-                f"{self.token_encoder!r}; remove them, or set another token_encoder (known are "
-                f"{', '.join(map(repr, TOKEN_ENCODERS))})."
+        self._check_filters()
+        given = [name for name in DICTIONARIES if getattr(self, name) is not None]
+        if len(given) != (len(DICTIONARIES) if self.token_encoder == "char_word_cnn" else 0):
+            raise self.error(
+                "token_encoder",
+                f"'char_word_cnn' needs all of {', '.join(DICTIONARIES)}, 'char_cnn' none; found "
+                f"{given}",
             )
 
     def _check_filters(self) -> None:
@@ -119,15 +107,6 @@ class BiLMConfig(Settings):
                 "filters",
                 f"together they need too much memory: give {MAX_UNITS:,} filters at most, and "
                 f"fewer or narrower ones, a smaller char_dim, or fewer max_characters_per_token",
-            )
-
-    def check_complete(self) -> None:
-        """Raise a ValueError if there is a table of word vectors of unknown size."""
-        own = TOKEN_ENCODERS[self.token_encoder]
-        if missing := [name for name in own if name in TABLES and getattr(self, name) is None]:
-            raise ValueError(
-                f"biLM config: token_encoder = {self.token_encoder!r} needs the size of its "
-                f"tables; the settings {missing} are missing."
             )
 
     @cached_property
@@ -172,13 +151,9 @@ class BiLMConfig(Settings):
         return self.layer_size > LARGE_LAYER
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types, for ``config.json``, without the settings of other token encoders.
-
-        ``token_encoder`` is left out for a char-CNN, as when there was no other.
-        """
-        left_out = set(_foreign(self.token_encoder))
-        if self.token_encoder == "char_cnn":
-            left_out.add("token_encoder")
+        """Plain JSON types, for ``config.json``; a char-CNN of bytes is not named."""
+        is_named = self.token_encoder != "char_cnn"
+        left_out = () if is_named else ("token_encoder", *DICTIONARIES)
         return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     @classmethod
@@ -189,15 +164,7 @@ class BiLMConfig(Settings):
             ValueError: a key is unknown, missing, or out of range.
         """
         cls.check_names(data)
-        if "filters" not in TOKEN_ENCODERS.get(data.get("token_encoder", "char_cnn"), ()):
-            data = {"filters": (), **data}
         missing = [name for name in ("filters", "projection_dim", "dim") if name not in data]
         if missing:
             raise ValueError(f"biLM config: settings {missing} are missing.")
         return cls(**data)
-
-
-def _foreign(token_encoder: str) -> list[str]:
-    """The settings that only other token encoders have."""
-    own = TOKEN_ENCODERS[token_encoder]
-    return [name for name in (*CHARACTERS, *TABLES) if name not in own]

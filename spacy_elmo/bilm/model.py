@@ -19,7 +19,6 @@ from .char_word_cnn import CharWordCNN
 from .config import PRECISIONS, BiLMConfig
 from .lstm_layer import LSTMLayer, Way, choose
 from .sentence_batches import IndexedSentences, Packing, id_tensor, to_device
-from .static_vectors import WordVectors
 from .torch_precision import has_fast_bfloat16, rounding
 from .warm_state import compute_warm_state
 from .word_cache import WordCache
@@ -61,11 +60,8 @@ class BiLM(nn.Module):
         self.n_threads: int | None = None
         self.generator: torch.Generator | None = None
         self._derived: dict[str, tuple[int, Any]] = {}
-        if config.token_encoder == "vectors":
-            self.word_vectors = WordVectors(config)
-        else:
-            has_words = config.token_encoder == "char_word_cnn"
-            self.char_cnn = CharWordCNN(config) if has_words else CharCNN(config)
+        has_words = config.token_encoder == "char_word_cnn"
+        self.char_cnn = CharWordCNN(config) if has_words else CharCNN(config)
         self.lstm = nn.ModuleList(LSTMLayer(config, compiled) for _ in range(config.n_layers))
         self._cnn_size = sum(p.numel() for p in self.token_encoder.parameters())
         self.register_buffer("warm_h", None)
@@ -160,8 +156,7 @@ class BiLM(nn.Module):
 
     def _convert(self) -> tuple[Encode, Sequence[Way]]:
         encoder, dtype = self.token_encoder, getattr(torch, self.precision)
-        if dtype == torch.bfloat16 and isinstance(encoder, CharCNN):
-            # Static word vectors stay in float32: there is little to compute with the table.
+        if dtype == torch.bfloat16:
             encoder = deepcopy(encoder).bfloat16()
 
         def encode(ids: torch.Tensor) -> torch.Tensor:
@@ -171,9 +166,9 @@ class BiLM(nn.Module):
         return encode, [choose(layer, dtype, is_kept=True) for layer in self.lstm]
 
     @property
-    def token_encoder(self) -> CharCNN | WordVectors:
+    def token_encoder(self) -> CharCNN:
         """The module that makes x_k of words: ``to_ids`` and ``forward``."""
-        return self.word_vectors if self.config.token_encoder == "vectors" else self.char_cnn
+        return self.char_cnn
 
     @property
     def device(self) -> torch.device:

@@ -12,7 +12,7 @@ from ..bilm.sentence_batches import IndexedSentences, id_tensor
 from .vocabulary import Vocabulary
 
 # Words to what a token encoder takes: ids (n_words, n_positions), and how many of these positions
-# each word needs (n_words,). See `CharacterIds` and `RowIds`.
+# each word needs (n_words,). See `CharacterIds`.
 ToIds = Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]]
 
 

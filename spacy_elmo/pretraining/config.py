@@ -10,7 +10,7 @@ from typing import Any
 from confection import Config
 from spacy.util import load_config, registry
 
-from ..bilm.config import TOKEN_ENCODERS, BiLMConfig
+from ..bilm.config import BiLMConfig
 from ..util.files import reading
 from ..util.settings import Settings, above_zero, at_least, below_one, one_of, shorten
 
@@ -24,16 +24,13 @@ class Paths(Settings):
     """``train``, ``dev``: a shard, a directory of shards, a pattern, or a list of these. ``vocab``:
     a file of one word per line, most frequent first; null to count the training shards, or to use
     the vocabulary of the head that training continues. ``weights``: a biLM to start from (see
-    `find_weights`); null for random initialization. ``vectors``: the word vectors of a biLM whose
-    ``token_encoder`` is "vectors": name or directory of a spaCy pipeline; null where ``weights``
-    has its own."""
+    `find_weights`); null for random initialization."""
 
     title = "Config: [paths]"
     train: str | list[str] | None = None
     dev: str | list[str] | None = None
     vocab: str | None = None
     weights: str | None = None
-    vectors: str | None = None
 
 
 @dataclass(frozen=True)
@@ -87,9 +84,6 @@ class TrainingSettings(Settings):
     is then one sentence of each stream, and ``batch_words`` is not used). The published models
     were trained like that.
 
-    ``train_vectors``: whether a table of word vectors is trained, all of it; false freezes it. The
-    rows of the boundaries and of the unknown word are always trained.
-
     ``compiled_lstm``: compute the LSTM layers on a CPU with a kernel that is compiled at the start
     of the run (extra ``compile``, and a C++ compiler); its products take bfloat16 operands where
     ``mixed_precision`` is on, or ``matmul_precision`` is "medium" and they are faster. Where the
@@ -125,7 +119,6 @@ class TrainingSettings(Settings):
     keep_checkpoints: int = at_least(1, 1)
     state: str = one_of(*STATES)
     n_streams: int = at_least(1, 64)
-    train_vectors: bool = False
     compiled_lstm: bool = False
     logger: dict[str, Any] | None = None
     teacher: dict[str, Any] | None = None
@@ -201,16 +194,6 @@ class PretrainConfig:
                 "ELMoForManyLangs, which cannot be pretrained; components can fine-tune them "
                 "(frozen = false)."
             )
-        if model.token_encoder == "vectors":
-            if self.paths.vectors is not None and self.paths.weights is not None:
-                advice = "the biLM of [paths] weights has its own; remove one of the two"
-                raise self.paths.error("vectors", advice)
-            return
-        advice = 'it is for word vectors: set [model] token_encoder = "vectors", or remove it'
-        if self.paths.vectors is not None:
-            raise self.paths.error("vectors", advice)
-        if self.training.train_vectors:
-            raise self.training.error("train_vectors", advice)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Sections of plain JSON types."""
@@ -242,9 +225,8 @@ class PretrainConfig:
         return cls(corpora=dict(data.get("corpora", {})), **sections)
 
     def without_start(self) -> PretrainConfig:
-        """The config without what matters at the start of a run only: a resumed one needs neither
-        the weights nor the vectors that it started from."""
-        return replace(self, paths=replace(self.paths, weights=None, vectors=None))
+        """The config without the weights that the run started from: a resumed one needs none."""
+        return replace(self, paths=replace(self.paths, weights=None))
 
     def with_model(self, started: BiLMConfig, where: str) -> PretrainConfig:
         """The config with the shape of the weights to start from.
@@ -261,7 +243,6 @@ class PretrainConfig:
             f"{name}: {value!r}, not {getattr(shape, name)!r}"
             for name, value in ({} if self.model is None else asdict(self.model)).items()
             if value != getattr(shape, name)
-            and not (value is None and name in TOKEN_ENCODERS["vectors"])  # sizes of the table
         ]
         if differences:
             raise ValueError(

@@ -10,7 +10,6 @@ from pathlib import Path
 from torch import nn
 
 from ..bilm.characters import CharacterIds
-from ..bilm.static_vectors import RowIds, WordTable
 from ..lm.encoded_sentences import EncodedSentences
 from ..lm.head import load_head
 from ..lm.vocabulary import SPECIALS, Vocabulary
@@ -27,12 +26,11 @@ from .schedule import Schedule
 from .state import CHECKPOINT, EARLIER, Progress, State, read_checkpoint
 from .stats import CorpusStats, count_corpus
 from .teacher import Teacher, vector_size
-from .word_table import TABLE, find_table
 
 BEST, LAST = "model-best", "model-last"
 # What may not change on resuming: it fixes the parameters' shapes or the order of the corpus, or is
 # of use only before the first step.
-TRAINING = "seed", "batch_words", "state", "n_streams", "train_vectors", "teacher", "head_first"
+TRAINING = "seed", "batch_words", "state", "n_streams", "teacher", "head_first"
 SECTIONS = "[model] ", "[corpus] ", "[vocab] ", "[paths] vocab:"
 FIXED = (*SECTIONS, *(f"[training] {name}:" for name in TRAINING))
 # A run that ends with its epochs could not tell how many steps these have.
@@ -47,10 +45,9 @@ class Run:
 
     Attributes:
         out: its directory.
-        config: all settings, with the shape of the weights or word vectors that they name.
+        config: all settings, with the shape of the weights that they name.
         schedule: its steps and learning rates.
         vocab: the words that are predicted.
-        table: the word vectors that the biLM reads instead of characters, or None.
         corpus: the training text.
         dev: the held-out text.
         log: the entries of the log up to the checkpoint.
@@ -61,7 +58,6 @@ class Run:
     config: PretrainConfig
     schedule: Schedule
     vocab: Vocabulary
-    table: WordTable | None
     corpus: TrainingCorpus
     dev: EncodedSentences
     log: Entries
@@ -97,7 +93,9 @@ def prepare(
     elif config.paths.weights is not None:
         start = find_weights(config.paths.weights)
         config = config.with_model(start.config(), start.where)
-    config, table = find_table(config, out / TABLE if is_resumed else start, notify)
+    shape = config.model
+    if shape is None:
+        raise ValueError("Config: there is no [model] section. Add one, or give weights (--from).")
     if before is not None:
         check_resumable(before, config, out, notify)
 
@@ -114,13 +112,7 @@ def prepare(
         notify("The language of the training text is unknown, so the card will not name it")
     elif dev.card() not in ({}, meta):
         notify(f"The held-out text is {dev.card()}, but the training text {meta}")
-    shape = config.model
-    assert shape is not None  # `find_table` has seen to it
-    to_ids: CharacterIds | RowIds
-    if table is None:
-        to_ids = CharacterIds(shape.max_width, shape.max_characters_per_token)
-    else:
-        to_ids = RowIds(table.words, table.rows)
+    to_ids = CharacterIds(shape.max_width, shape.max_characters_per_token)
     stats = None
     if not is_resumed or settings.max_epochs:
         stats = count_corpus(train.sentences(), max_words)
@@ -180,7 +172,7 @@ def prepare(
             raise settings.error("teacher", "it must name a function that makes a function")
         teacher_size, share = vector_size(teacher, train, max_words)
         notify(f"A teacher of {share:.0%} of the sentences")
-    state = State(config, len(vocab), group, progress, table=table, teacher_size=teacher_size)
+    state = State(config, len(vocab), group, progress, teacher_size=teacher_size)
     corpus = TrainingCorpus(train, vocab, to_ids, config.corpus, settings, teacher)
     if is_resumed:
         state.load(out / CHECKPOINT)
@@ -188,7 +180,7 @@ def prepare(
         copy_parameters(load_bilm(start), state.model)
         if not new_head:
             copy_parameters(load_head(start)[0], state.head)
-    return Run(out, config, schedule, vocab, table, corpus, held_out, log, is_resumed), state
+    return Run(out, config, schedule, vocab, corpus, held_out, log, is_resumed), state
 
 
 def check_new(out: Path, resume: bool) -> None:
@@ -206,7 +198,7 @@ def check_new(out: Path, resume: bool) -> None:
             f"'{out}' has the checkpoint of another run; resume it with --resume, or choose "
             f"another directory."
         )
-    begun = () if resume else (VOCAB, TABLE, CONFIG)
+    begun = () if resume else (VOCAB, CONFIG)
     later = (BEST, LAST, LOG, WEIGHTS, HEAD, *(path.name for path in out.glob(EARLIER)))
     found = [name for name in (*begun, *later) if lexists(out / name)]  # also a link to nowhere
     if found:
@@ -371,6 +363,6 @@ def check_words(name: str, reader: CorpusReader, stats: CorpusStats) -> None:
 
 def copy_parameters(source: nn.Module, target: nn.Module) -> None:
     """Copy the values of a module's parameters from another module of the same shape."""
-    values = source.state_dict()  # a parameter of the one may be a buffer of the other
+    values = source.state_dict()
     for name, parameter in target.named_parameters():
         parameter.data.copy_(values[name])

@@ -13,7 +13,6 @@ from safetensors import safe_open
 from torch import nn
 
 from ..bilm.model import BiLM
-from ..bilm.static_vectors import WordTable, WordVectors
 from ..lm.softmax import LogUniformSampler, SoftmaxHead
 from ..lm.stream_state import StreamState
 from ..util.files import atomic_file, reading
@@ -72,7 +71,6 @@ class State:
         n_words: size of the vocabulary.
         group: the processes that train; None for this one on the CPU.
         progress: how far the run has come.
-        table: the word vectors that the biLM reads instead of characters, or None.
         teacher_size: of a teacher's vectors; 0 without a teacher.
         n_threads: among which each batch is divided, if there is one process; None for as many as
             PyTorch has, and as the batches are large enough for.
@@ -85,7 +83,6 @@ class State:
         group: ProcessGroup | None = None,
         progress: Progress | None = None,
         *,
-        table: WordTable | None = None,
         teacher_size: int = 0,
         n_threads: int | None = None,
     ):
@@ -96,8 +93,6 @@ class State:
         device = self.group.device
         torch.manual_seed(settings.seed)
         self.model = BiLM(shape, settings.dropout, settings.compiled_lstm).train()
-        if table is not None:
-            self.model.word_vectors.fill(table, trainable=settings.train_vectors)
         self.head = SoftmaxHead(n_words, shape.projection_dim)
         self.sampler: LogUniformSampler | None = None
         self.streams: StreamState | None = None
@@ -179,8 +174,7 @@ class State:
         adam = {name: tensors.pop(name) for name in [*tensors] if name.startswith("optimizer.")}
         check_tensors(self._tensors(), tensors, f"The checkpoint {path}")
         for name, module in self.modules.items():
-            own = {key: tensors[f"{name}.{key}"] for key in _state_to_save(module)}
-            module.load_state_dict(own, strict=False)
+            module.load_state_dict({key: tensors[f"{name}.{key}"] for key in module.state_dict()})
         states = {}
         for number, parameter in enumerate(self.parameters):
             expected = {"step": torch.tensor(0.0), "exp_avg": parameter, "exp_avg_sq": parameter}
@@ -196,19 +190,8 @@ class State:
         return {
             f"{name}.{key}": tensor
             for name, module in self.modules.items()
-            for key, tensor in _state_to_save(module).items()
+            for key, tensor in module.state_dict().items()
         }
-
-
-def _state_to_save(module: nn.Module) -> dict[str, torch.Tensor]:
-    """The state of a module without the buffers of word vectors: frozen ones never change."""
-    fixed = {
-        f"{path}.{name}"
-        for path, part in module.named_modules()
-        if isinstance(part, WordVectors)
-        for name, _ in part.named_buffers()
-    }
-    return {name: tensor for name, tensor in module.state_dict().items() if name not in fixed}
 
 
 def read_checkpoint(path: Path) -> tuple[Progress, PretrainConfig]:

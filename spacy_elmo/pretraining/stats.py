@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from unicodedata import category
 
 from ..bilm.characters import CharacterIds, is_truncated
-from ..bilm.static_vectors import RowIds
 from ..lm.vocabulary import UNK, UNKNOWN, Vocabulary
 
 MAX_TYPES = 2_000_000  # distinct words that are counted: a few hundred MB
@@ -64,12 +63,12 @@ class CorpusStats:
         is_raw = len(found) > MOST_GLUED * len(self.counts) and found.total() > n_alone
         return [word for word, _ in found.most_common()] if is_raw else []
 
-    def describe(self, vocab: Vocabulary, to_ids: CharacterIds | RowIds) -> str:
+    def describe(self, vocab: Vocabulary, to_ids: CharacterIds) -> str:
         """One line: the size, the rate of unknown words, and what is split or truncated.
 
         Args:
             vocab: the words that are predicted.
-            to_ids: the ids that the biLM reads, of characters or word vectors.
+            to_ids: the ids that the biLM reads.
         """
         n_words = max(1, self.n_words)
         known = sum(n for word, n in self.counts.items() if vocab[word] != UNKNOWN)
@@ -77,16 +76,12 @@ class CorpusStats:
             f"{self.n_words:,} words in {self.n_sentences:,} sentences, "
             f"{1 - known / n_words:.2%} {UNK}"
         )
-        if isinstance(to_ids, RowIds):
-            missing = sum(n for word, n in self.counts.items() if word not in to_ids)
-            text += f", {missing / n_words:.2%} without a vector"
         if self.n_long:
             text += f"; {self.n_long:,} sentences of more than {self.max_words} words split"
-        if isinstance(to_ids, CharacterIds):
-            limit = to_ids.max_characters
-            if long := sum(n for word, n in self.counts.items() if is_truncated(word, limit)):
-                least = "at least " if self.is_truncated else ""
-                text += f"; {least}{long:,} words truncated to {limit - 2} bytes"
+        limit = to_ids.max_characters
+        if long := sum(n for word, n in self.counts.items() if is_truncated(word, limit)):
+            least = "at least " if self.is_truncated else ""
+            text += f"; {least}{long:,} words truncated to {limit - 2} bytes"
         if self.is_truncated:
             text += "; too many distinct words to count, the rarest are left out"
         return text

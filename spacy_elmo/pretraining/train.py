@@ -31,7 +31,6 @@ from .log import LOG, Console, Log, LogStep, open_logger
 from .prepare import BEST, LAST, Run, check_new, prepare
 from .state import CHECKPOINT, EARLIER, Progress, State, keep_latest, read_checkpoint
 from .train_step import train_step
-from .word_table import TABLE, write_table
 
 WARM_UP_SENTENCES = 64
 # Whatever the precision in training: evaluations are compared.
@@ -302,8 +301,6 @@ def write_start(run: Run, state: State, resume: bool, stack: ExitStack) -> None:
         lock(out, stack)
     write_text(out / CONFIG, Config(run.config.to_dict()).to_str() + "\n")
     if not run.is_resumed:
-        if run.table is not None:
-            write_table(run.table, out / TABLE)
         write_checkpoint(run, state)
     elif progress.step:  # the process may have been killed before it had copied it
         keep_latest(out / CHECKPOINT, progress.step, run.config.training.keep_checkpoints)

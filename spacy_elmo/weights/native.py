@@ -17,12 +17,12 @@ from safetensors.torch import save as save_tensors
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
-from ..bilm.static_vectors import TOO_LARGE
 from ..util.files import read_json, reading, write_json
 from .layout import CONFIG, FILES, HEAD, VOCAB, WEIGHTS, Card, read_words
 from .statistics import Statistics
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+TOO_LARGE = 1e18  # its square still is a float32
 Tensors = Mapping[str, torch.Tensor]
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -48,9 +48,7 @@ class Weights:
         """
         data = read_json(self.path / CONFIG)
         with reading("the config", self.path / CONFIG):
-            config = BiLMConfig.from_dict(data)
-            config.check_complete()
-        return config
+            return BiLMConfig.from_dict(data)
 
     def load(self) -> BiLM:
         """The biLM, in float32, in evaluation mode, on the CPU.
@@ -165,7 +163,7 @@ def build(config: BiLMConfig, tensors: Tensors, source: str) -> BiLM:
 
 def _empty(config: BiLMConfig, found: Shapes) -> BiLM:
     """A biLM without values, with the tensors that the config does not describe: a warm state if
-    there is one, and the words of a table, whose length in bytes it does not know."""
+    there is one, and the dictionaries, whose length in bytes it does not know."""
     with torch.device("meta"):
         model = BiLM(config)
         if "warm_h" in found:

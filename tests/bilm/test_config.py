@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_elmo.bilm.char_word_cnn import pack_words, unpack_words
 from spacy_elmo.bilm.config import MAX_CHARACTERS, MAX_UNITS, BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights.convert.options import from_options, to_options
@@ -108,6 +109,8 @@ BAD = {
     "proj_clip": [0],
     "activation": ["gelu", None],
     "initial_state": ["cold"],
+    "token_encoder": ["vectors", "char_word_cnn"],
+    "n_words": [0],
 }
 BAD["filters"] += [[[1, 2**31]], [[1, 10**30]], [[10**30, 1]], [[1, 1]] * 1001]
 
@@ -116,6 +119,19 @@ BAD["filters"] += [[[1, 2**31]], [[1, 10**30]], [[10**30, 1]], [[1, 1]] * 1001]
 def test_a_bad_value_is_named(name, value):
     with pytest.raises(ValueError, match=f"^biLM config: {name} is "):
         replace(SMALL, **{name: value})
+
+
+def test_dictionaries_are_of_another_token_encoder():
+    sizes = {"n_characters": 9, "n_words": 5, "vector_dim": 4}
+    config = replace(SMALL, token_encoder="char_word_cnn", **sizes)
+    assert BiLMConfig.from_dict(config.to_dict()) == config
+    with pytest.raises(ValueError, match="token_encoder is 'char_cnn'"):
+        replace(SMALL, **sizes)
+
+
+@given(st.lists(st.text(st.characters()), max_size=20))
+def test_entries_of_any_characters(words):
+    assert unpack_words(pack_words(words)) == words
 
 
 def test_unknown_settings_are_named():

@@ -171,9 +171,6 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("korean.txt").write_text("나는 집에 간다. 너는?\n", encoding="utf-8")
     Path("more").mkdir()
     Path("more", "a.jsonl").write_text('{"text": "Nobody came."}\n', encoding="utf-8")
-    words = sorted({word for line in PROSE.split("\n") for word in line.split()})
-    rows = [f"{word} {len(word)} {len(word) % 3}" for word in words]
-    Path("glove.txt").write_text("\n".join([f"{len(rows)} 2", *rows]), encoding="utf-8")
     found = blocks((ROOT / "docs" / "pretraining.md").read_text(encoding="utf-8"))
     assert {language for language, _ in found} == {"python", "bash", "ini", "console"}
     configs = [content for language, content in found if language == "ini"]
@@ -183,16 +180,11 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }  # fmt: skip
     few = [part for name, n in settings.items() for part in (f"--training.{name}", str(n))]
     few += ["--softmax.kind", "full", "--vocab.min_count", "1"]
-    on_vectors = next(config for config in configs if "token_encoder" in config)
-    Path("on_vectors.cfg").write_text(on_vectors, encoding="utf-8")
     names: dict[str, Any] = {}
     for language, content in found:
         if language == "python":
             exec(content, names)
         for command in content.splitlines() if language == "bash" else []:
-            if command.startswith("python -m spacy init vectors"):
-                run_spacy(command)
-                continue
             if command.startswith("cp "):
                 source, target = shlex.split(command)[1:]
                 shutil.copy(ROOT / source, target)
@@ -204,13 +196,13 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert result.exit_code == 0, f"{command}\n{result.output}"
     nlp = names["nlp"]
     assert [token.text for token in nlp("나는 집에 간다.")] == ["나는", "집에", "간다", "."]
-    for out in ("training", "adapted", "on_vectors"):
+    for out in ("training", "adapted"):
         model = {"@architectures": "spacy-elmo.Elmo.v1", "weights": f"{out}/model-best"}
         elmo = spacy.blank("en").add_pipe("elmo", config={"model": model})
         assert elmo is not None
     # The other configs, beside the rest of one.
     base = config_text(read_config(Path("training", "pretrain.cfg")))
-    for number, config in enumerate(c for c in configs if "token_encoder" not in c):
+    for number, config in enumerate(configs):
         config = config.replace("more/*.jsonl.xz", "more/*.jsonl")
         path = Path(f"config-{number}.cfg")
         path.write_text(f"{base}\n{config}", encoding="utf-8")

@@ -90,8 +90,6 @@ def test_recipes(recipe: Path) -> None:
             {"corpora.train": {"@readers": "x"}, "paths.train": "x"},
             r"both \[corpora\.train\] and \[paths\] train are set",
         ),
-        ({"paths.vectors": "en"}, "vectors is 'en'; it is for word vectors"),
-        ({"training.train_vectors": True}, "train_vectors is True; it is for word vectors"),
     ],
 )
 def test_wrong_settings_are_refused(changes: dict[str, Any], message: str) -> None:

@@ -17,10 +17,10 @@ from typing import Any
 
 import torch
 
+from ...bilm.char_word_cnn import pack_words
 from ...bilm.config import BiLMConfig
 from ...bilm.lstm_layer import FORGET_BIAS
 from ...bilm.model import BiLM
-from ...bilm.static_vectors import pack_words
 from ...util.files import read_json, reading
 from ..layout import CONFIG
 from ..native import build
