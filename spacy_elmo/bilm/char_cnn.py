@@ -42,7 +42,9 @@ class CharCNN(nn.Module):
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
-        self.to_ids = CharacterIds(config.max_width, config.max_characters_per_token)
+        self.to_ids = CharacterIds(
+            config.max_width, config.max_characters_per_token, config.unicode_normalization
+        )
         self.activation = torch.relu if config.activation == "relu" else torch.tanh
         # Ids start at 1, 0 is "no token": row 0 is not a parameter, so it is not here.
         # The published initialisation: bytes spread over [-1, 1].

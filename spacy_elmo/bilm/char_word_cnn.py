@@ -26,17 +26,15 @@ class DictionaryIds(CharacterIds):
     """The ids of words, as `CharWordCNN` takes them.
 
     Args:
-        max_width, max_characters: see `CharacterIds`; of characters, not bytes.
+        plain: the ids of a char-CNN of the same shape, whose characters are bytes.
         characters, words: the dictionaries, in the order of their ids.
 
     Raises:
         ValueError: a special entry is missing.
     """
 
-    def __init__(
-        self, max_width: int, max_characters: int, characters: list[str], words: list[str]
-    ):
-        super().__init__(max_width, max_characters)
+    def __init__(self, plain: CharacterIds, characters: list[str], words: list[str]):
+        super().__init__(plain.max_width, plain.max_characters, plain.form)
         self.characters = {character: i + 1 for i, character in enumerate(characters)}
         self.words = {word: i for i, word in enumerate(words)}
         for special, found in ((SPECIAL_CHARACTERS, self.characters), (SPECIAL_WORDS, self.words)):
@@ -59,7 +57,8 @@ class DictionaryIds(CharacterIds):
 
     def _read(self, word: str) -> str:
         """The part of a word that is read: its word vector is that of the truncated word, too."""
-        return {BOS: SENTENCE_START, EOS: SENTENCE_END}.get(word, word)[: self.max_characters - 2]
+        word = {BOS: SENTENCE_START, EOS: SENTENCE_END}.get(word, self.normalize(word))
+        return word[: self.max_characters - 2]
 
     def _encode(self, word: str) -> list[int]:
         ids, unknown = self.characters, self.characters[UNKNOWN]
@@ -82,12 +81,10 @@ class CharWordCNN(CharCNN):
 
     characters: torch.Tensor
     words: torch.Tensor
-    to_ids: Any  # DictionaryIds, as soon as there are dictionaries
 
     def __init__(self, config: BiLMConfig):
         super().__init__(config)
         assert config.n_words and config.vector_dim
-        self.sizes = config.max_width, config.max_characters_per_token
         self.register_buffer("characters", torch.zeros(0, dtype=torch.uint8))
         self.register_buffer("words", torch.zeros(0, dtype=torch.uint8))
         self.word_embedding = nn.Embedding(config.n_words, config.vector_dim)
@@ -110,7 +107,7 @@ def _read_dictionaries(module: CharWordCNN, _: Any) -> None:
                 f"The dictionary of {name} has {len(set(entries)):,} distinct entries for {n:,} "
                 f"vectors."
             )
-    module.to_ids = DictionaryIds(*module.sizes, characters, words)
+    module.to_ids = DictionaryIds(module.to_ids, characters, words)
 
 
 def pack_words(words: Iterable[str]) -> torch.Tensor:

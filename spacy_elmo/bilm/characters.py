@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -44,16 +45,22 @@ class CharacterIds:
     Args:
         max_width: the widest filter of the char-CNN.
         max_characters: positions of a word at most, its markers included.
+        form: the Unicode normalization form in which words are read; None for as they are.
     """
 
     padding = PADDING
 
-    def __init__(self, max_width: int, max_characters: int = 50):
-        self.max_width, self.max_characters = max_width, max_characters
+    def __init__(self, max_width: int, max_characters: int = 50, form: Any = None):
+        self.max_width, self.max_characters, self.form = max_width, max_characters, form
+
+    def normalize(self, word: str) -> str:
+        """A word as it is read, in the form in which vocabularies and statistics have it, too."""
+        is_ready = self.form is None or word.isascii()
+        return word if is_ready else unicodedata.normalize(self.form, word)
 
     def __call__(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Ids ``(n_words, n_positions)``, and how many positions each word needs ``(n_words,)``."""
-        encoded = [encode_word(word, self.max_characters) for word in words]
+        encoded = [encode_word(self.normalize(word), self.max_characters) for word in words]
         lengths = np.array([len(ids) for ids in encoded], dtype=np.int64)
         sizes = self.sizes(lengths)
         ids = np.full((len(words), sizes.max(initial=0)), PADDING, dtype=np.int16)

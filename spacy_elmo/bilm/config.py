@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from ..util.settings import Settings, above_zero, in_range, one_of, setting
 
 INITIAL_STATES = ("zero", "warm")
 PRECISIONS = ("float32", "bfloat16", "auto")  # of what is computed without gradients
+FORMS = ("NFC", "NFD", "NFKC", "NFKD")  # of Unicode normalization
 DICTIONARIES = ("n_characters", "n_words", "vector_dim")  # sizes, of a char_word_cnn alone
 # Larger values are mistakes, and would fill the memory or overflow before they are noticed.
 MAX_LAYERS = MAX_FILTERS = 1000
@@ -44,6 +45,7 @@ class BiLMConfig(Settings):
         use_skip_connections: layers 2 and up add their input to their output.
         max_characters_per_token: positions of a word, including 2 for its markers.
         initial_state: the state every sentence starts from, ``"zero"`` or ``"warm"``.
+        unicode_normalization: the form in which words are read; None for as they are.
         token_encoder: computes x_k of a word: ``"char_cnn"`` from its bytes, ``"char_word_cnn"``
             from characters and words of dictionaries, as in ELMoForManyLangs.
         n_characters, n_words, vector_dim: entries of these dictionaries, and the size of a word's
@@ -66,6 +68,7 @@ class BiLMConfig(Settings):
     use_skip_connections: bool = True
     max_characters_per_token: int = in_range(3, MAX_CHARACTERS, 50)
     initial_state: str = one_of(*INITIAL_STATES)
+    unicode_normalization: str | None = setting(None, kind=Literal[FORMS] | None)
     token_encoder: str = one_of("char_cnn", "char_word_cnn")
     n_characters: int | None = in_range(1, MAX_WORDS, None)
     n_words: int | None = in_range(1, MAX_WORDS, None)

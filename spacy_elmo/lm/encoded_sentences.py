@@ -8,12 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from ..bilm.characters import CharacterIds
 from ..bilm.sentence_batches import IndexedSentences, id_tensor
 from .vocabulary import Vocabulary
-
-# Words to what a token encoder takes: ids (n_words, n_positions), and how many of these positions
-# each word needs (n_words,). See `CharacterIds`.
-ToIds = Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass
@@ -78,10 +75,11 @@ class EncodedSentences(IndexedSentences):
         sentences: Iterable[Sequence[str]],
         vocab: Vocabulary,
         max_words: int | None,
-        to_ids: ToIds,
+        to_ids: CharacterIds,
     ):
         super().__init__((words for words in sentences if len(words)), max_words)
-        self.targets = np.array([vocab[word] for word in self.types], dtype=np.int64)  # by type
+        targets = [vocab[to_ids.normalize(word)] for word in self.types]
+        self.targets = np.array(targets, dtype=np.int64)  # by type
         self.ids, self.sizes = to_ids(self.types)
 
     def batch(self, sentences: np.ndarray, share: tuple[int, int] = (0, 1)) -> SentenceBatch:

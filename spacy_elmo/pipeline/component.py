@@ -297,12 +297,14 @@ class Elmo(Tok2Vec):
         with contextlib.suppress(WeightsNotFoundError):  # nobody misses them for an empty Doc
             depth, width = bilm.config.depth, bilm.config.width
         alloc, n_tokens = self.model.ops.alloc, len(part.doc)
+        statistics = bilm.statistics  # none before the biLM is loaded
+        normalize = bilm.model.token_encoder.to_ids.normalize if statistics else str
         keeps_layers = self._has_own_listeners or "layers" in self.store
         return Reading(
             token_ends(part.doc),
             vectors=alloc((n_tokens, width)),
             layers=alloc((depth, n_tokens, width)) if keeps_layers else None,
-            compared=None if bilm.statistics is None else ComparedRows(bilm.statistics, part),
+            compared=None if statistics is None else ComparedRows(statistics, part, normalize),
             bilm=ref(bilm),
         )
 

@@ -18,11 +18,13 @@ spaCy's hooks are at module level, because Docs that refer to them are pickled.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.attrs import ORTH
+from spacy.strings import get_string_id
 from spacy.tokens import Doc, Span, Token
 from thinc.api import to_numpy
 from thinc.types import Floats3d
@@ -42,11 +44,15 @@ class ComparedRows:
     Args:
         statistics: of the weights.
         part: the first of the Doc, or all of it.
+        normalize: words to the form in which the statistics have them.
     """
 
-    def __init__(self, statistics: Statistics, part: DocPart):
+    def __init__(self, statistics: Statistics, part: DocPart, normalize: Callable[[str], str]):
         self._statistics, self._sentences = statistics, part.sentences
         self._orths = part.doc.to_array([ORTH]).astype(np.uint64)
+        for token in part.doc:
+            if not token.is_ascii:
+                self._orths[token.i] = get_string_id(normalize(token.text))
         p = len(statistics.word_mean)
         self._words = np.zeros((len(part.doc), p), dtype="float32")
         self._top = np.zeros((len(part.doc), 2 * p), dtype="float16")

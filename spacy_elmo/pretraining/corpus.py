@@ -12,7 +12,8 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from ..lm.encoded_sentences import EncodedSentences, SentenceBatch, ToIds
+from ..bilm.characters import CharacterIds
+from ..lm.encoded_sentences import EncodedSentences, SentenceBatch
 from ..lm.vocabulary import Vocabulary
 from ..text.corpus_reader import CorpusReader
 from ..util.settings import Settings, at_least
@@ -68,7 +69,7 @@ class TrainingCorpus:
 
     reader: CorpusReader
     vocab: Vocabulary
-    to_ids: ToIds
+    to_ids: CharacterIds
     settings: CorpusSettings
     training: TrainingSettings
     teacher: Teacher | None = None

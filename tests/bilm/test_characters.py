@@ -1,3 +1,7 @@
+from dataclasses import replace
+from unicodedata import normalize
+
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -5,7 +9,9 @@ from hypothesis import strategies as st
 
 from spacy_elmo.bilm.char_cnn import CharCNN
 from spacy_elmo.bilm.characters import BOS, EOS, PADDING, CharacterIds, encode_word, is_truncated
-from spacy_elmo.bilm.config import BiLMConfig
+from spacy_elmo.bilm.config import FORMS, BiLMConfig
+from spacy_elmo.bilm.fingerprint import fingerprint
+from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import id_tensor
 
 from . import reference
@@ -51,6 +57,33 @@ def test_any_word_has_the_ids_of_the_reference(word, n):
 )
 def test_ids_of_known_words(word, ids):
     assert encode_word(word) == ids
+
+
+@given(st.lists(any_text, min_size=1, max_size=5), st.sampled_from(FORMS), st.sampled_from(FORMS))
+def test_words_are_read_in_one_form_of_unicode(words, form, other):
+    """Of compatibility forms, what is another character in one of them stays one in the others."""
+    read, plain = CharacterIds(4, 50, form), CharacterIds(4, 50)
+    normal = [normalize(form, word) for word in words]
+    assert np.array_equal(read(words)[0], plain(normal)[0])
+    if len(form) == len(other):
+        changed = [normalize(other, word) for word in words]
+        assert np.array_equal(read(changed)[0], read(words)[0])
+    assert [plain.normalize(word) for word in words] == words
+
+
+def test_a_bilm_of_a_form_has_the_same_vectors_for_all_forms():
+    sentences = [["Größe", "naïve", "안녕"], ["the", "ﬁrst"]]
+    config = BiLMConfig([(1, 4), (3, 4)], 4, 6)
+    torch.manual_seed(0)
+    plain = BiLM(config).eval()
+    model = BiLM(replace(config, unicode_normalization="NFC")).eval()
+    model.load_state_dict(plain.state_dict())
+    decomposed = [[normalize("NFD", word) for word in words] for words in sentences]
+    with torch.no_grad():
+        expected, found = plain.read(sentences)[0], model.read(decomposed)[0]
+        assert not torch.equal(plain.read(decomposed)[0][0], expected[0])
+    assert all(map(torch.equal, expected, found))
+    assert fingerprint(model) == fingerprint(plain)
 
 
 @given(any_text, max_characters)

@@ -109,6 +109,7 @@ BAD = {
     "proj_clip": [0],
     "activation": ["gelu", None],
     "initial_state": ["cold"],
+    "unicode_normalization": ["nfc"],
     "token_encoder": ["vectors", "char_word_cnn"],
     "n_words": [0],
 }

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -138,6 +139,16 @@ def test_surprisal_against_the_definition() -> None:
         expected = -rows[np.arange(len(SENTENCE)), places] / math.log(2)
         np.testing.assert_allclose(bits, expected, rtol=0, atol=TOLERANCE)
     assert found.known.tolist() == [word != "unheard" for word in SENTENCE]
+
+
+def test_the_vocabulary_has_the_form_in_which_words_are_read() -> None:
+    vocab = make_vocab(["Größe", "the"])
+    model, head = make_model(len(vocab), unicode_normalization="NFC")
+    lm = LanguageModel(model, head, vocab)
+    words = ["the", "Größe"]
+    found = lm.surprisal([normalize("NFD", word) for word in words])
+    assert found.known.all()
+    same_surprisals(found, lm.surprisal(words))
 
 
 @given(

@@ -3,6 +3,7 @@ import itertools
 import pickle
 import shutil
 import warnings
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.layout import STATISTICS
 from spacy_elmo.weights.statistics import Statistics
 
-from .helpers import TEXTS, WIDTH, make_nlp, write_statistics, write_weights
+from .helpers import CONFIG, TEXTS, WIDTH, make_nlp, write_statistics, write_weights
 
 P = WIDTH // 2
 TEXT = "The bank  raised its rates.\n\nThey sat on the bank!"
@@ -103,6 +104,20 @@ def test_the_sentence_alone_has_the_same_vectors(nlp):
     doc, alone = nlp(TEXT), nlp("They sat on the bank!")
     for a, b in zip(doc[8:], alone, strict=True):
         np.testing.assert_allclose(a.vector, b.vector, atol=2e-3)
+
+
+def test_statistics_have_the_form_in_which_words_are_read(tmp_path):
+    config = dataclasses.replace(CONFIG, unicode_normalization="NFC")
+    path, texts = write_weights(tmp_path / "nfc", config=config), {}
+    for form in ("NFC", "NFD"):
+        texts[form] = [[normalize(form, word) for word in ("the", "naïve", "Größe", "the")]]
+    write_statistics(path, texts["NFC"] + texts["NFD"] * 2)
+    nlp = make_nlp(path)
+    statistics = find_weights(path).statistics()
+    assert statistics.words == ["the", "naïve", "Größe"]
+    assert statistics.frequencies.tolist() == [0.5, 0.25, 0.25]
+    one, other = (compared_rows(nlp(Doc(nlp.vocab, *words))) for words in texts.values())
+    np.testing.assert_array_equal(one, other)
 
 
 def test_occurrences_of_a_word(nlp):

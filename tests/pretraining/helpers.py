@@ -111,9 +111,9 @@ def make_vocab(words: Iterable[str]) -> Vocabulary:
     return Vocabulary([*SPECIALS, *dict.fromkeys(words)])
 
 
-def make_model(n_words: int, seed: int = 0) -> tuple[BiLM, SoftmaxHead]:
+def make_model(n_words: int, seed: int = 0, **changes: Any) -> tuple[BiLM, SoftmaxHead]:
     torch.manual_seed(seed)
-    config = BiLMConfig.from_dict(MODEL)
+    config = BiLMConfig.from_dict({**MODEL, **changes})
     return BiLM(config).eval(), SoftmaxHead(n_words, config.projection_dim)
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from unicodedata import normalize
+
 import pytest
 import spacy
 
@@ -37,6 +39,12 @@ def test_rare_words_of_a_large_text_are_dropped_and_frequent_ones_are_not() -> N
     assert "20,000 words in 5,000 sentences, 50.00% <UNK>" in described
     assert "at least " in described
     assert "too many distinct words to count, the rarest are left out" in described
+
+
+def test_words_are_counted_in_the_form_in_which_they_are_read() -> None:
+    to_ids, words = CharacterIds(1, form="NFC"), ["Größe", normalize("NFD", "Größe"), "a"]
+    found = count_corpus([words], 4, normalize=to_ids.normalize)
+    assert found.counts == {"Größe": 2, "a": 1}
 
 
 def test_counting_passes_the_sentences_on() -> None:
