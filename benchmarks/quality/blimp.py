@@ -59,7 +59,7 @@ def score(lm: LM, sentences: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """
     nlp = blank_pipeline(lm.weights, default="en")
     tokens = [[token.text for token in nlp.make_doc(text)] for text in sentences]
-    block = EncodedSentences(tokens, lm.words, None, lm.bilm.token_encoder.to_ids)
+    block = EncodedSentences(tokens, lm.words, None, lm.bilm.char_cnn.to_ids)
     nats, unknown = np.zeros((len(tokens), 2)), np.zeros(len(tokens), dtype=int)
     for chosen in block.plan(BATCH_WORDS):
         batch = block.batch(chosen)

@@ -100,7 +100,7 @@ class LM(NamedTuple):
         of the counted words, as "Unigrams"; "words", their share of "<UNK>", "vocabulary". The
         language of the text is that of the weights, if it is not given."""
         sentences = [s for s in read(self.weights, text, n_words, lang) if s]
-        block = EncodedSentences(sentences, self.words, None, self.bilm.token_encoder.to_ids)
+        block = EncodedSentences(sentences, self.words, None, self.bilm.char_cnn.to_ids)
         found = evaluate(self.bilm, self.head, block)
         unigrams = {}
         if counted is not None:

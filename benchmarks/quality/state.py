@@ -70,7 +70,7 @@ def main() -> None:
     for state in ("carried", "zero"):
         path = train(arguments.out, state, arguments)
         model, (head, vocab) = load_bilm(path), load_head(path)
-        sentences, to_ids = list(Shards(arguments.dev).sentences()), model.token_encoder.to_ids
+        sentences, to_ids = list(Shards(arguments.dev).sentences()), model.char_cnn.to_ids
         block, config, found = EncodedSentences(sentences, vocab, 100, to_ids), model.config, []
         for initial_state in ("zero", "warm"):
             model.config = replace(config, initial_state=initial_state)

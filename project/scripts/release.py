@@ -135,7 +135,7 @@ def fit_unknown(
     corpus = TrainingCorpus(
         Shards(shards),
         vocab,
-        model.token_encoder.to_ids,
+        model.char_cnn.to_ids,
         replace(config.corpus, buffer_words=1_000_000),
         TrainingSettings(batch_words=1024, seed=1),
     )
@@ -173,7 +173,7 @@ def rescale(model: BiLM, head: SoftmaxHead | None, tokens: float, outputs: float
     Raises:
         ValueError: the biLM clips its states, or has no projections; nothing is changed then.
     """
-    projection = getattr(model.token_encoder, "projection", None)
+    projection = getattr(model.char_cnn, "projection", None)
     clips = model.config.cell_clip is not None or model.config.proj_clip is not None
     if clips or projection is None or any(layer.weight_hr is None for layer in model.lstm):
         raise ValueError("--scale is for a biLM with projections and without clips.")

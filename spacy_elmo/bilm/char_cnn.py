@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 from .characters import N_CHARACTERS, CharacterIds
 from .config import BiLMConfig
-from .product_rows import in_rows
 from .sentence_batches import to_device
+from .torch_precision import in_rows
 
 FEATURES_AT_ONCE = 2**21  # 8 MiB of them in float32, near what a core's cache holds
 ON_GPU = 64  # times as many there

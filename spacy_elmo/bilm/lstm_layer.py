@@ -32,7 +32,7 @@ from .kernel.lstm import BLOCK, KernelLSTM, load_kernel
 from .lstm_onednn import OneDNNLSTM
 from .lstm_operators import CuDNNLSTM, OperatorLSTM
 from .sentence_batches import Packing
-from .torch_precision import autocast_type, float32_precision, has_fast_bfloat16
+from .torch_precision import has_fast_bfloat16, rounding
 
 FORGET_BIAS = 1.0  # added to f's bias, which the weights do not contain
 Way = Callable[
@@ -78,7 +78,7 @@ class LSTMLayer(nn.Module):
         Returns:
             Outputs ``(2, N, P)``, and the state each sentence ended in, as ``h0`` and ``c0``.
         """
-        way = choose(self, autocast_type(x.device) or x.dtype)
+        way = choose(self, rounding(x.device)[0] or x.dtype)
         with torch.autocast(x.device.type, enabled=False):  # it is for the products alone
             return way(x, packing, h0, c0)
 
@@ -103,24 +103,17 @@ def choose(layer: LSTMLayer, dtype: torch.dtype, is_kept: bool = False) -> Way:
         # Under autocast cuDNN would take half precision, in which small gradients vanish.
         has_clips = config.cell_clip is not None or config.proj_clip is not None
         is_there = torch.version.cuda and torch.backends.cudnn.enabled
-        return (
-            CuDNNLSTM(layer)
-            if is_there and is_plain and not has_clips
-            else OperatorLSTM(layer, dtype)
-        )
+        runs = is_there and is_plain and not has_clips
+        return CuDNNLSTM(layer) if runs else OperatorLSTM(layer, dtype)
     fits = config.dim % BLOCK == 0 and config.projection_dim % 2 == 0  # bfloat16 comes in pairs
     if layer.compiled and fits and weight.device.type == "cpu" and weight.dtype == torch.float32:
-        is_medium = is_plain and float32_precision(weight.device) == "medium"
+        is_medium = is_plain and rounding(weight.device)[1] == "medium"
         is_rounded = is_bfloat16 or (is_medium and has_fast_bfloat16())
         if kernel := load_kernel(is_rounded):
             return KernelLSTM(layer, kernel, is_rounded, is_kept)
     if is_kept and torch.backends.mkldnn.is_available():
         # Packed weights take as much memory again, which is much in float32 for large layers.
-        runs = (
-            torch.ops.mkldnn._is_mkldnn_bf16_supported()
-            if is_bfloat16
-            else not config.has_large_layers
-        )
-        if runs:
+        has_bfloat16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        if has_bfloat16 if is_bfloat16 else not config.has_large_layers:
             return OneDNNLSTM(layer, dtype)
     return OperatorLSTM(layer, dtype)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .product_rows import round_up
 from .sentence_batches import Packing
+from .torch_precision import round_up
 
 if TYPE_CHECKING:
     from .lstm_layer import LSTMLayer
@@ -48,48 +48,35 @@ class OneDNNLSTM:
         self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Read a packed batch; see `LSTMLayer.forward`."""
+        (_, N, P), (_, B, D) = x.shape, c0.shape
         out, h_n, c_n = torch.empty_like(x), torch.empty_like(h0), c0.clone()
-        for d in range(2):
-            self._read(d, x[d], packing.steps, h0[d], c_n[d], out[d], h_n[d])
-        return out, h_n, c_n
-
-    def _read(
-        self,
-        d: int,
-        x: torch.Tensor,
-        steps: list[tuple[int, int]],
-        h0: torch.Tensor,
-        c_n: torch.Tensor,
-        out: torch.Tensor,
-        h_n: torch.Tensor,
-    ) -> None:
-        """One direction, into ``out``, ``c_n`` (which has the cells at the start) and ``h_n``."""
-        (N, P), (B, D) = x.shape, c_n.shape
         times = torch.ops.mkldnn._linear_pointwise
         plain: Any = (None, "none", [], "")
         # Products take the rows of later tokens, too, see `round_up`; what they make is not used.
         inputs = x.new_zeros(N + B, 2 * P, dtype=self.dtype)  # [x_t; h_{t-1}] of each token
-        inputs[:N, :P] = x
-        inputs[:B, P:] = h0
         all_gates, sigmoids = x.new_empty(B, 4 * D), x.new_empty(B, D)
         outputs = x.new_zeros(round_up(B, self.fewest_rows), D, dtype=self.dtype)
-        for (start, size), (after, remaining) in pairwise([*steps, (N, 0)]):
-            gates, n_rows = all_gates[:size], round_up(size, self.fewest_rows)  # (size, 4D)
-            product = times(inputs[start : start + n_rows], self.weight[d], *plain)
-            torch.add(product[:size], self.bias[d], out=gates)
-            i, f, g, o = gates.sigmoid_().split(D, dim=1)
-            c = c_n[:size].mul_(f).addcmul_(i, g, value=2).sub_(i)
-            if self.cell_clip is not None:
-                c.clamp_(-self.cell_clip, self.cell_clip)
-            s = torch.mul(c, 2, out=sigmoids[:size]).sigmoid_()
-            m = torch.addcmul(o, o, s, value=-2)  # -σ(o) · tanh(c)
-            h = out[start : start + size]
-            if self.weight_hr is None:
-                torch.neg(m, out=h)
-            else:
-                outputs[:size] = m
-                h.copy_(times(outputs[:n_rows], self.weight_hr[d], *plain)[:size])
-                if self.proj_clip is not None:
-                    h.clamp_(-self.proj_clip, self.proj_clip)
-            inputs[after : after + remaining, P:] = h[:remaining]
-            h_n[remaining:size] = h[remaining:]  # sentences that have ended
+        for d in range(2):
+            inputs[:N, :P] = x[d]
+            inputs[:B, P:] = h0[d]
+            for (start, size), (after, remaining) in pairwise([*packing.steps, (N, 0)]):
+                gates, n_rows = all_gates[:size], round_up(size, self.fewest_rows)  # (size, 4D)
+                product = times(inputs[start : start + n_rows], self.weight[d], *plain)
+                torch.add(product[:size], self.bias[d], out=gates)
+                i, f, g, o = gates.sigmoid_().split(D, dim=1)
+                c = c_n[d, :size].mul_(f).addcmul_(i, g, value=2).sub_(i)
+                if self.cell_clip is not None:
+                    c.clamp_(-self.cell_clip, self.cell_clip)
+                s = torch.mul(c, 2, out=sigmoids[:size]).sigmoid_()
+                m = torch.addcmul(o, o, s, value=-2)  # -σ(o) · tanh(c)
+                h = out[d, start : start + size]
+                if self.weight_hr is None:
+                    torch.neg(m, out=h)
+                else:
+                    outputs[:size] = m
+                    h.copy_(times(outputs[:n_rows], self.weight_hr[d], *plain)[:size])
+                    if self.proj_clip is not None:
+                        h.clamp_(-self.proj_clip, self.proj_clip)
+                inputs[after : after + remaining, P:] = h[:remaining]
+                h_n[d, remaining:size] = h[remaining:]  # sentences that have ended
+        return out, h_n, c_n

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from threading import RLock
@@ -55,18 +55,17 @@ class BiLM(nn.Module):
     def __init__(self, config: BiLMConfig, dropout: float = 0.0, compiled: bool = False):
         super().__init__()
         self.config, self.dropout = config, dropout
-        self.word_cache = WordCache()
         self.precision = PRECISIONS[0]
         self.n_threads: int | None = None
         self.generator: torch.Generator | None = None
-        self._derived: dict[str, tuple[int, Any]] = {}
+        self._derived: dict[Hashable, tuple[int, Any]] = {}
         has_words = config.token_encoder == "char_word_cnn"
         self.char_cnn = CharWordCNN(config) if has_words else CharCNN(config)
         self.lstm = nn.ModuleList(LSTMLayer(config, compiled) for _ in range(config.n_layers))
-        self._cnn_size = sum(p.numel() for p in self.token_encoder.parameters())
+        self._cnn_size = sum(p.numel() for p in self.char_cnn.parameters())
         self.register_buffer("warm_h", None)
         self.register_buffer("warm_c", None)
-        self.register_load_state_dict_post_hook(_clear_caches)
+        self.register_load_state_dict_post_hook(BiLM.clear_caches)
 
     def _apply(self, fn: Any, recurse: bool = True) -> BiLM:
         super()._apply(fn, recurse)
@@ -89,12 +88,11 @@ class BiLM(nn.Module):
         finally:
             self.train(was_training)
 
-    def clear_caches(self) -> None:
-        """Drop what was computed from the weights: words' vectors, and all that is `derived`."""
+    def clear_caches(self, *_: Any) -> None:
+        """Drop what was computed from the weights, see `derived`; words' vectors among them."""
         self._derived = {}
-        self.word_cache.clear()
 
-    def derived(self, name: str, compute: Callable[[], Derived]) -> Derived:
+    def derived(self, name: Hashable, compute: Callable[[], Derived]) -> Derived:
         """Return what is computed from the weights once, and again when they have changed.
 
         Args:
@@ -115,8 +113,7 @@ class BiLM(nn.Module):
 
     def share_weights(self) -> BiLM:
         """A copy with the same weights in memory, which can be cast and moved by itself."""
-        memo: dict[int, Any] = {id(self.word_cache): self.word_cache}
-        memo |= {id(p): nn.Parameter(p.detach(), False) for p in self.parameters()}
+        memo: dict[int, Any] = {id(p): nn.Parameter(p.detach(), False) for p in self.parameters()}
         memo |= {id(buffer): buffer.detach() for buffer in self.buffers()}
         return deepcopy(self, memo)
 
@@ -145,17 +142,17 @@ class BiLM(nn.Module):
 
     def parts(self) -> tuple[Encode, Sequence[Way]]:
         """Token encoder and LSTM layers as they compute now, converted where that helps."""
-        is_plain = self.training or torch.is_grad_enabled() or self.device.type != "cpu"
-        # Where PyTorch's own settings round products, the layers choose their operands themselves.
         autocast, float32 = rounding(self.device)
-        is_rounded = autocast is not None or float32 == "medium"
-        is_plain |= is_rounded and self.precision == "float32"
+        is_plain = self.training or torch.is_grad_enabled() or self.device.type != "cpu"
+        if self.precision == "float32":
+            # Where PyTorch's own settings round products, the layers choose their operands.
+            is_plain |= autocast is not None or float32 == "medium"
         if is_plain or self.lstm[0].bias.dtype != torch.float32:
-            return self.token_encoder, list(self.lstm)
+            return self.char_cnn, list(self.lstm)
         return self.derived("parts", self._convert)
 
     def _convert(self) -> tuple[Encode, Sequence[Way]]:
-        encoder, dtype = self.token_encoder, getattr(torch, self.precision)
+        encoder, dtype = self.char_cnn, getattr(torch, self.precision)
         if dtype == torch.bfloat16:
             encoder = deepcopy(encoder).bfloat16()
 
@@ -166,9 +163,9 @@ class BiLM(nn.Module):
         return encode, [choose(layer, dtype, is_kept=True) for layer in self.lstm]
 
     @property
-    def token_encoder(self) -> CharCNN:
-        """The module that makes x_k of words: ``to_ids`` and ``forward``."""
-        return self.char_cnn
+    def word_cache(self) -> WordCache:
+        """Vectors of words seen before, as products are rounded now."""
+        return self.derived(("words", rounding(self.device)), WordCache)
 
     @property
     def device(self) -> torch.device:
@@ -245,7 +242,7 @@ class BiLM(nn.Module):
 
     def encode(self, words: Sequence[str]) -> torch.Tensor:
         """Vectors x ``(n_words, P)`` of words, without the word cache."""
-        return self.encode_ids(id_tensor(*self.token_encoder.to_ids(words)).to(self.device))
+        return self.encode_ids(id_tensor(*self.char_cnn.to_ids(words)).to(self.device))
 
     def encode_ids(self, ids: torch.Tensor) -> torch.Tensor:
         """Vectors x ``(n_words, P)`` of words by their ids, ``(n_words, n_positions)``."""
@@ -283,17 +280,12 @@ class BiLM(nn.Module):
         if are_copies_equal and len(rows) < len(keys):
             layers, (h, c) = self.read(list(rows), (h, c), batch_words)
             index = [rows[words] for words in keys]
-            first = {row: i for i, row in reversed(list(enumerate(index)))}
-            parts = ((i, first[row], layers[row]) for i, row in enumerate(index))
-            found = [part if i == j else part.clone() for i, j, part in parts]
-            return found, (h[:, :, index], c[:, :, index])
+            return [layers[row].clone() for row in index], (h[:, :, index], c[:, :, index])
         indexed = IndexedSentences(sentences)
         if torch.is_grad_enabled() or self.training:
             types = self.encode(indexed.types)
         else:
-            weights, dtype = weights_version(self.token_encoder), self.lstm[0].bias.dtype
-            version = (weights, self.precision, self.device, dtype, rounding(self.device))
-            types = self.word_cache.lookup(indexed.types, self.encode, version)
+            types = self.word_cache.lookup(indexed.types, self.encode)
         h, c = (s.expand(-1, -1, len(sentences), -1) for s in (h, c))
         results, ends = [types] * len(sentences), (torch.empty_like(h), torch.empty_like(c))
         # The same for all batches, and by this thread, which may hold the lock.
@@ -333,10 +325,6 @@ def drop_out(x: torch.Tensor, rate: float, generator: torch.Generator | None) ->
     if not rate:
         return x
     return x * torch.empty_like(x).bernoulli_(1 - rate, generator=generator).div_(1 - rate)
-
-
-def _clear_caches(bilm: BiLM, _: Any) -> None:
-    bilm.clear_caches()
 
 
 def weights_version(module: nn.Module) -> int:

@@ -1,15 +1,19 @@
-"""PyTorch's own settings of precision: TensorFloat-32, autocast, matrix products in float32.
+"""How PyTorch rounds: TensorFloat-32, autocast, products in float32 and their numbers of rows.
 
 PyTorch lets cuDNN compute in TensorFloat-32 by default, which has the 10-bit mantissa of half
 precision: layers would differ from a CPU's by 1e-3. Around our own passes cuDNN's LSTM therefore
 computes in float32. Plain matrix products do so by default; whether they may be faster is the
 user's choice (``torch.set_float32_matmul_precision``, ``matmul_precision`` in a pretraining
 config), and so is mixed precision.
+
+MKL rounds products of fewer than four float32 rows otherwise than others: a word that is read alone
+would differ from the same word among others. And oneDNN compiles a product for each number of rows
+and keeps 1,024 of them: the memory of a long job would grow by a gigabyte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -17,7 +21,9 @@ from threading import Lock
 from typing import Any
 
 import torch
+from torch.nn import functional as F
 
+FEWEST_ROWS = 8  # of a product; twice as many as needed here, for other CPUs
 _lock = Lock()  # nobody waits for it in a forked process, where CUDA cannot be used
 _open: list[Any] = []  # for each context that is open, what the user has set
 
@@ -49,25 +55,22 @@ def without_tf32(device: torch.device) -> Iterator[None]:
                 setattr(switch, name, before)
 
 
-def autocast_type(device: torch.device) -> torch.dtype | None:
-    """The type of products under autocast; None outside it."""
-    is_enabled = torch.is_autocast_enabled(device.type)
-    return torch.get_autocast_dtype(device.type) if is_enabled else None
+def rounding(device: torch.device) -> tuple[torch.dtype | None, str]:
+    """Return PyTorch's rounding of products; in caches, part of the key of what they hold.
 
-
-def float32_precision(device: torch.device) -> str:
-    """Return the precision of float32 products on a device: ``"highest"``, ``"high"`` or
-    ``"medium"``. PyTorch's own function raises where one of its newer switches was set."""
+    Returns:
+        Their type under autocast, None outside it; and the precision of float32 products,
+        ``"highest"``, ``"high"`` or ``"medium"``. PyTorch's own function for that raises where one
+        of its newer switches was set.
+    """
+    is_autocast = torch.is_autocast_enabled(device.type)
     backend: Any = torch.backends.cuda if device.type == "cuda" else torch.backends.mkldnn
     switch = getattr(getattr(backend, "matmul", None), "fp32_precision", None)
     if switch is None:  # an older PyTorch
-        return torch.get_float32_matmul_precision()
-    return {"tf32": "high", "bf16": "medium"}.get(switch, "highest")
-
-
-def rounding(device: torch.device) -> tuple[torch.dtype | None, str]:
-    """Return PyTorch's rounding of products; in caches, part of the key of what they hold."""
-    return autocast_type(device), float32_precision(device)
+        precision = torch.get_float32_matmul_precision()
+    else:
+        precision = {"tf32": "high", "bf16": "medium"}.get(switch, "highest")
+    return torch.get_autocast_dtype(device.type) if is_autocast else None, precision
 
 
 @cache
@@ -78,3 +81,15 @@ def has_fast_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     words = set(text.split())
     avx512 = "avx512_bf16" in words and "GenuineIntel" not in words
     return avx512 or not words.isdisjoint({"amx_bf16", "bf16"})
+
+
+def round_up(n_rows: int, fewest: int = 0) -> int:
+    """One of sixteen numbers in an octave, by a sixteenth larger at most, or the fewest."""
+    return max(fewest, n_rows + -n_rows % (1 << max(0, n_rows.bit_length() - 5)))
+
+
+def in_rows(layer: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    """The output of a layer for the rows of ``x``, computed on a CPU with some rows more."""
+    n_rows = len(x)
+    n_more = 0 if x.is_cuda else round_up(n_rows, FEWEST_ROWS) - n_rows
+    return layer(F.pad(x, (0, 0, 0, n_more)))[:n_rows]

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .word_cache import WordCache
-
 if TYPE_CHECKING:
     from .model import BiLM, State
 
@@ -40,7 +38,7 @@ def compute_warm_state(model: BiLM, sentences: Sequence[Sequence[str]] | None = 
     # Exact, as it may be saved with the weights. Other threads may read with the model meanwhile:
     # the copy shares its weights, but has settings of its own.
     model = copy(model)
-    model.training, model.precision, model.word_cache = False, "float32", WordCache()
+    model.training, model.precision = False, "float32"
     h, c = model.zero_state(n_streams)
     with torch.autocast(model.device.type, enabled=False):
         for start in range(0, len(sentences), n_streams):

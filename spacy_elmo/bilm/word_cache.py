@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from sys import getsizeof
 from threading import RLock
 
@@ -15,10 +15,9 @@ ENTRY_BYTES = MAX_WORD_BYTES + 80
 
 
 class WordCache:
-    """A table of words' vectors that begins anew when it is full.
+    """A table of words' vectors of unchanged weights, which begins anew when it is full.
 
-    Threads may share it. Copies and pickles start empty. Words of more than `MAX_WORD_BYTES`
-    are not stored.
+    Threads may share it. Words of more than `MAX_WORD_BYTES` are not stored.
 
     Args:
         max_bytes: of the table, the words included.
@@ -26,15 +25,11 @@ class WordCache:
 
     def __init__(self, max_bytes: int = 44 * 2**20):
         self.max_bytes = max_bytes
-        self._version: Hashable = None
         self._lock = RLock()  # while entries are read or changed, not while they are computed
         self.clear()
 
     def clear(self) -> None:
-        """Drop all vectors; call it when the weights have changed.
-
-        What another thread has begun to compute before is not stored after.
-        """
+        """Drop all vectors."""
         with self._lock:
             self._rows: dict[str, int] = {}
             self._table = torch.empty(0, 0)
@@ -42,33 +37,22 @@ class WordCache:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __reduce__(self) -> tuple[type[WordCache], tuple[int]]:
-        return WordCache, (self.max_bytes,)
-
     def lookup(
-        self,
-        words: Sequence[str],
-        encode: Callable[[Sequence[str]], torch.Tensor],
-        version: Hashable = None,
+        self, words: Sequence[str], encode: Callable[[Sequence[str]], torch.Tensor]
     ) -> torch.Tensor:
         """Vectors of words, from the cache where they are in it.
 
         Args:
             words: distinct words.
             encode: computes the vectors ``(n, P)`` of the words that are missing.
-            version: of the weights; vectors of another version are dropped.
 
         Returns:
             ``(n_words, P)``.
         """
         with self._lock:
-            if version != self._version:
-                self.clear()
-                self._version = version
-            rows = self._rows
-            known = [i for i, word in enumerate(words) if word in rows]
-            missing = [i for i, word in enumerate(words) if word not in rows]
-            found = self._table[[rows[words[i]] for i in known]]  # a copy
+            known = [i for i, word in enumerate(words) if word in self._rows]
+            missing = [i for i, word in enumerate(words) if word not in self._rows]
+            found = self._table[[self._rows[words[i]] for i in known]]  # a copy
         if not missing:
             return found
         fresh = encode([words[i] for i in missing])
@@ -77,8 +61,7 @@ class WordCache:
         if known:
             vectors[known] = found
         with self._lock:
-            if self._rows is rows:  # no other thread has cleared it
-                self._store([words[i] for i in missing], fresh)
+            self._store([words[i] for i in missing], fresh)
         return vectors
 
     def _store(self, words: list[str], vectors: torch.Tensor) -> None:

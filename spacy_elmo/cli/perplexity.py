@@ -54,7 +54,7 @@ def perplexity_cli(
             head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
         model = found.load().set_precision(precision, compiled)
         sentences = options.count_words(read_text(found, text, tokenized, lang, column), quiet)
-        block = EncodedSentences(sentences, words, None, model.token_encoder.to_ids)
+        block = EncodedSentences(sentences, words, None, model.char_cnn.to_ids)
         if not len(block.lengths):
             raise ValueError(f"There are no words in the text '{text}'.")
         n_words = int(block.lengths.sum()) - 2 * len(block.lengths)

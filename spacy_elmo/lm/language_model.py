@@ -21,10 +21,10 @@ import numpy as np
 import torch
 
 from ..bilm.model import BiLM
-from ..util.files import atomic_directory
+from ..util.settings import shorten
 from ..util.threads import threads_for
 from ..weights.find import Setting, find_weights
-from ..weights.layout import CONFIG, DOCUMENTS, HEAD, META, VOCAB, WEIGHTS, Card
+from ..weights.layout import Card
 from ..weights.native import save_bilm
 from .encoded_sentences import EncodedSentences
 from .forward import hidden_states, losses
@@ -33,7 +33,6 @@ from .softmax import SoftmaxHead, log_uniform
 from .vocabulary import SPECIALS, Vocabulary
 
 BATCH_WORDS = 4096  # tokens read at once
-WRITTEN = {CONFIG, WEIGHTS, HEAD, VOCAB, META, *DOCUMENTS}  # by `LanguageModel.save`
 BLANK = "___"  # stands for a word to predict; the biLM does not see it
 
 Guesses = list[tuple[str, float]]  # words and their probabilities, the likeliest first
@@ -101,23 +100,12 @@ class LanguageModel:
         return cls(found.load().set_precision(precision, compiled), head, vocab, found.card())
 
     def save(self, path: str | Path) -> None:
-        """Write a directory that `load` reads, whole or not at all.
-
-        Raises:
-            ValueError: there is a directory with other files, which would be lost.
-        """
+        """Write what `load` reads into a directory, which is made if it is not there."""
         path = Path(path)
-        found = {file.name for file in path.iterdir()} if path.is_dir() else set()
-        others = sorted(found - WRITTEN if {CONFIG, WEIGHTS} <= found else found)
-        if others:
-            raise ValueError(
-                f"'{path}' is not replaced, because it has files that a language model does not "
-                f"write: {', '.join(others[:3])}. Move them, or choose a new directory."
-            )
+        path.mkdir(parents=True, exist_ok=True)
         self.model.initial_state()  # a warm state is saved, too, not computed again after loading
-        with atomic_directory(path) as directory:
-            save_bilm(self.model, directory, self.card)
-            save_head(self.head, self.vocab, directory)
+        save_bilm(self.model, path, self.card)
+        save_head(self.head, self.vocab, path)
 
     def next_words(self, words: Sequence[str], n: int = 10) -> Guesses:
         """The likeliest words after some words, by the forward language model.
@@ -234,7 +222,7 @@ class LanguageModel:
         return read.hidden_f[:-1], read.hidden_b[1:]  # without the sentence's end and start
 
     def _encode(self, sentences: Sequence[Sequence[str]]) -> EncodedSentences:
-        return EncodedSentences(sentences, self.vocab, None, self.model.token_encoder.to_ids)
+        return EncodedSentences(sentences, self.vocab, None, self.model.char_cnn.to_ids)
 
     @torch.no_grad()
     @threads_for(0)
@@ -252,18 +240,12 @@ class LanguageModel:
 
 
 def checked(words: Sequence[str], n: int = 1) -> list[str]:
-    """A sentence as a list."""
-    if isinstance(words, str):
+    """A sentence as a list, and n, of at least 1; else a ValueError."""
+    if isinstance(words, str) or not all(isinstance(word, str) for word in words):
         raise ValueError(
-            f"A sentence is a list of words, as in {words.split()[:5]}; found the string {words!r}."
-        )
-    words = list(words)
-    others = {type(word).__name__ for word in words if not isinstance(word, str)}
-    if others:
-        raise ValueError(
-            f"A sentence is a list of strings, as in [token.text for token in doc]; found "
-            f"{' and '.join(sorted(others))} in it."
+            f"A sentence is a list of words, as in [token.text for token in doc]; found "
+            f"{shorten(words)}."
         )
     if n < 1:
         raise ValueError(f"n is {n}; give at least 1.")
-    return words
+    return list(words)

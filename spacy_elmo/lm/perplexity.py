@@ -73,19 +73,14 @@ def evaluate(
     if max_words:
         sizes = np.cumsum([block.lengths[sentences].sum() for sentences in plan])
         plan = plan[: max(1, int((sizes <= max_words).sum()))]
-    forward = backward = 0.0
-    n_predicted = n_words = n_unknown = 0
+    nats, counts = np.zeros(2), np.zeros(3, dtype=np.int64)
     with model.evaluating():
         for sentences in plan:
             batch = block.batch(sentences).to(model.device)
             read = hidden_states(model, batch)
-            nats = losses(head, read)
-            forward += float(nats[0].sum())
-            backward += float(nats[1].sum())
-            n_predicted += len(read.targets_f)
-            n_words += batch.n_words
-            n_unknown += int((read.targets_f == UNKNOWN).sum())
+            nats += [float(each.sum()) for each in losses(head, read)]
+            n_unknown = int((read.targets_f == UNKNOWN).sum())
+            counts += [batch.n_predicted, batch.n_words, n_unknown]
             on_batch(batch.n_words)
     with np.errstate(over="ignore"):
-        means = np.exp([forward / n_predicted, backward / n_predicted])
-    return Perplexity(float(means[0]), float(means[1]), n_predicted, n_words, n_unknown)
+        return Perplexity(*np.exp(nats / counts[0]).tolist(), *counts.tolist())

@@ -18,12 +18,12 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from ..bilm.sentence_batches import to_device
-from ..bilm.torch_precision import autocast_type
+from ..bilm.torch_precision import rounding
+from ..util.settings import shorten
 from .vocabulary import SPECIALS, UNKNOWN, Vocabulary
 
 NEVER = -1e30  # a logit without effect; infinite ones have no gradient where all are
 LOGITS_AT_ONCE = 2**20  # 4 MiB of them in float32, which a cache holds
-NAMED = 5  # missing words in a message
 
 
 class SoftmaxHead(nn.Module):
@@ -48,7 +48,7 @@ class SoftmaxHead(nn.Module):
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits ``(M, V)`` of hidden vectors ``(M, P)``, ``(M, n_known)`` of a restricted head; in
         mixed precision the product alone is rounded."""
-        if autocast_type(hidden.device) is not None:
+        if rounding(hidden.device)[0] is not None:
             logits = F.linear(hidden, self.weight).to(self.bias.dtype).add_(self.bias)
         else:
             logits = F.linear(hidden, self.weight, self.bias)
@@ -60,7 +60,7 @@ class SoftmaxHead(nn.Module):
 
     def loss(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Mean cross-entropy in nats of the full softmax, ``(M, P)`` against ``(M,)``."""
-        positives = (hidden * self._rows(targets)).sum(dim=1) + self.bias[targets]
+        positives = (hidden * F.embedding(targets, self.weight)).sum(dim=1) + self.bias[targets]
         return _CrossEntropy.apply(hidden, self.weight, self.bias, positives, targets)
 
     def sampled_loss(
@@ -79,7 +79,7 @@ class SoftmaxHead(nn.Module):
         """
         words = candidates.words
         # One gather for candidates and targets: its gradient is as large as the whole table.
-        weight = self._rows(torch.cat([words, targets]))
+        weight = F.embedding(torch.cat([words, targets]), self.weight)
         candidate_weight, target_weight = weight.split([len(words), len(targets)])
         bias = self.bias[words] - candidates.log_expected(words)
         positives = (hidden * target_weight).sum(dim=1) + self.bias[targets]
@@ -87,9 +87,6 @@ class SoftmaxHead(nn.Module):
         index = torch.full((len(self.weight),), -1, device=hidden.device)
         index[words] = torch.arange(len(words), device=hidden.device)
         return _CrossEntropy.apply(hidden, candidate_weight, bias, positives, index[targets])
-
-    def _rows(self, words: torch.Tensor) -> torch.Tensor:
-        return F.embedding(words, self.weight)
 
 
 class _CrossEntropy(torch.autograd.Function):
@@ -108,7 +105,7 @@ class _CrossEntropy(torch.autograd.Function):
         positives: torch.Tensor,  # (M,) the targets' logits
         hits: torch.Tensor,  # (M,) each target's row in `weight`, which is left out; -1: none
     ) -> torch.Tensor:
-        product_type = autocast_type(hidden.device) or hidden.dtype
+        product_type = rounding(hidden.device)[0] or hidden.dtype
         at_once = LOGITS_AT_ONCE * (16 if hidden.is_cuda else 1)
         rows = max(1, at_once // len(weight))
         # 0 is added where no target is hit, so that the CPU need not wait for the GPU to know.
@@ -170,10 +167,9 @@ def restrict_head(
     chosen = dict.fromkeys([*SPECIALS, *words])
     missing = [word for word in chosen if word not in vocab.ids]
     if missing:
-        some = ", ".join(map(repr, missing[:NAMED])) + (", …" if len(missing) > NAMED else "")
         raise ValueError(
             f"{source} has {len(missing):,} words that are not among the {len(vocab):,} of the "
-            f"head: {some}. Give only words that every head of the comparison has."
+            f"head: {shorten(missing)}. Give only words that every head of the comparison has."
         )
     if len(chosen) == len(SPECIALS):
         raise ValueError(f"{source} has no words; give a file of one word per line.")

@@ -196,7 +196,7 @@ class LazyBiLM(nn.Module):
             n_parts: how many: LSTM layers from the top, then the token encoder. None for all.
         """
         self.model.requires_grad_(False)
-        parts = [*reversed(self.model.lstm), self.model.token_encoder]
+        parts = [*reversed(self.model.lstm), self.model.char_cnn]
         for part in () if self.settings.frozen else parts[:n_parts]:
             part.requires_grad_(True)
         for parameter in self.model.parameters():

@@ -298,7 +298,7 @@ class Elmo(Tok2Vec):
             depth, width = bilm.config.depth, bilm.config.width
         alloc, n_tokens = self.model.ops.alloc, len(part.doc)
         statistics = bilm.statistics  # none before the biLM is loaded
-        normalize = bilm.model.token_encoder.to_ids.normalize if statistics else str
+        normalize = bilm.model.char_cnn.to_ids.normalize if statistics else str
         keeps_layers = self._has_own_listeners or "layers" in self.store
         return Reading(
             token_ends(part.doc),

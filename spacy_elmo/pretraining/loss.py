@@ -90,9 +90,7 @@ class BiLMLoss(nn.Module):
         memo: dict[int, Any] = {
             id(p): nn.Parameter(p.detach(), p.requires_grad) for p in self.parameters()
         }
-        memo |= {
-            id(shared): shared for shared in (*self.buffers(), self.model.token_encoder.to_ids)
-        }
+        memo |= {id(shared): shared for shared in (*self.buffers(), self.model.char_cnn.to_ids)}
         copy = deepcopy(self, memo)
         copy.generator = copy.model.generator = torch.Generator()
         return copy

@@ -167,7 +167,7 @@ def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics:
         raise ValueError("Statistics need a text of more than one word.")
     counts: Counter[str] = Counter()
     for word, n in zip(text.types, word_counts(text).tolist(), strict=True):
-        counts[model.token_encoder.to_ids.normalize(word)] += n
+        counts[model.char_cnn.to_ids.normalize(word)] += n
     order = [(word, n) for word, n in counts.most_common() if n]
     least, total = MIN_FREQUENCY * counts.total(), counts.total()
     words = {word: n / total for word, n in order if n > 1 and n >= least}

@@ -48,7 +48,7 @@ def run_bilm(
     rows: dict[str, int] = {}
     tokens = [rows.setdefault(word, len(rows)) for words in bounded for word in words]
     lengths = [len(words) for words in bounded]
-    ids = id_tensor(*model.token_encoder.to_ids(list(rows)))
+    ids = id_tensor(*model.char_cnn.to_ids(list(rows)))
     if state is None:
         state = model.zero_state(len(sentences))
     with torch.no_grad():

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import shutil
-import time
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +16,6 @@ from spacy_elmo.bilm.kernel.lstm import load_kernel
 from spacy_elmo.bilm.lstm_layer import LSTMLayer
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.sentence_batches import Packing
-from spacy_elmo.util.files import locked
 
 from .test_model import check_autocast
 
@@ -153,23 +149,3 @@ def test_a_build_that_was_killed_is_not_waited_for(bfloat16: bool) -> None:
     load_kernel.cache_clear()
     assert load_kernel(bfloat16) is not None
     assert not lock.exists()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
-def test_a_process_forked_during_a_build_holds_nothing_up(
-    tmp_path: Path,
-) -> None:
-    import fcntl
-
-    lock = tmp_path / "process.lock"
-    lock.touch()
-    with locked(lock):
-        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
-        child.start()  # it has the open file, too
-    try:
-        with open(lock, "w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error if anybody has it
-        assert child.is_alive()
-    finally:
-        child.kill()
-        child.join()

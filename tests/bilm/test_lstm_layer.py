@@ -190,19 +190,9 @@ def test_when_the_kernel_rounds_to_bfloat16(dtype, precision, is_fast, expected,
     load_kernel = Mock()
     monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.load_kernel", load_kernel)
     monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.has_fast_bfloat16", lambda: is_fast)
-    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.float32_precision", lambda device: precision)
+    monkeypatch.setattr("spacy_elmo.bilm.lstm_layer.rounding", lambda device: (None, precision))
     choose(LSTMLayer(BiLMConfig([(1, 8)], 32, 64), compiled=True), dtype)
     load_kernel.assert_called_once_with(expected)
-
-
-def test_cudnn_gets_contiguous_states(monkeypatch):
-    """It refuses others, such as one state that stands for those of all sentences."""
-    layer = make_layer(True, None, None).requires_grad_(False)
-    x, h0, c0 = (tensor.detach() for tensor in make_inputs(layer))
-    given, lstm = [], torch.lstm
-    monkeypatch.setattr(torch, "lstm", lambda *args: given.extend(args[2]) or lstm(*args))
-    CuDNNLSTM(layer)(x, Packing(LENGTHS), *(s[:, :1].expand(-1, 4, -1) for s in (h0, c0)))
-    assert len(given) == 4 and all(state.is_contiguous() for state in given)
 
 
 def test_frozen_weights_still_pass_gradients_to_the_input():

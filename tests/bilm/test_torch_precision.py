@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.lstm_layer import LSTMLayer
-from spacy_elmo.bilm.lstm_operators import CuDNNLSTM
-from spacy_elmo.bilm.sentence_batches import Packing
-from spacy_elmo.bilm.torch_precision import has_fast_bfloat16, without_tf32
+from spacy_elmo.bilm.torch_precision import (
+    has_fast_bfloat16,
+    in_rows,
+    round_up,
+    without_tf32,
+)
 
 cudnn = torch.backends.cudnn
 
@@ -56,25 +59,6 @@ def test_it_is_off_until_the_last_thread_has_ended() -> None:
     assert is_on()
 
 
-def test_on_a_cpu_nothing_is_switched() -> None:
-    with without_tf32(torch.device("cpu")):
-        assert is_on()
-    layer = LSTMLayer(BiLMConfig(((1, 4),), 4, 8))
-    layer(torch.zeros(2, 3, 4), Packing([3]), torch.zeros(2, 1, 4), torch.zeros(2, 1, 8))
-    assert is_on()
-
-
-def test_the_lstm_of_cudnn_runs_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a GPU: its tensors only say that they are on one."""
-    seen: list[bool] = []
-    lstm = torch.lstm
-    monkeypatch.setattr(torch, "lstm", lambda *given: seen.append(is_on()) or lstm(*given))
-    monkeypatch.setattr("spacy_elmo.bilm.lstm_operators.without_tf32", lambda _: without_tf32(GPU))
-    way = CuDNNLSTM(LSTMLayer(BiLMConfig(((1, 4),), 4, 8)))
-    way(torch.zeros(2, 3, 4), Packing([3]), torch.zeros(2, 1, 4), torch.zeros(2, 1, 8))
-    assert seen == [False, False] and is_on()
-
-
 @pytest.mark.skipif(
     not hasattr(torch.backends, "fp32_precision"), reason="this PyTorch has one switch for all"
 )
@@ -114,3 +98,22 @@ def test_CPUs_on_which_bfloat16_is_faster(tmp_path: Path, listed: str, found: bo
     path.write_text(f"processor: 0\nvendor_id: {listed}\n", encoding="utf-8")
     assert has_fast_bfloat16(path) == found
     assert not has_fast_bfloat16(tmp_path / "none")
+
+
+@given(st.integers(0, 2**20))
+def test_numbers_are_rounded_up_by_little(n: int) -> None:
+    assert n <= round_up(n) <= n * 17 / 16
+    assert round_up(round_up(n)) == round_up(n)
+
+
+def test_there_are_few_numbers() -> None:
+    assert len({round_up(n) for n in range(4096)}) <= 160
+
+
+@pytest.mark.parametrize(("n_in", "n_out"), [(96, 512), (512, 128), (2048, 32)])
+def test_a_row_is_the_same_among_any_number(n_in: int, n_out: int) -> None:
+    torch.manual_seed(0)
+    layer, x = torch.nn.Linear(n_in, n_out), torch.randn(500, n_in)
+    expected = in_rows(layer, x)
+    for n in (*range(1, 40), 64, 100, 257):
+        assert torch.equal(in_rows(layer, x[:n]), expected[:n])

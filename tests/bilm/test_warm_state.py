@@ -11,9 +11,9 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM, State
-from spacy_elmo.bilm.warm_state import N_STREAMS, PASSAGE, compute_warm_state
+from spacy_elmo.bilm.warm_state import N_STREAMS, compute_warm_state
 from spacy_elmo.weights.find import find_weights, load_bilm
-from spacy_elmo.weights.native import WEIGHTS, save_bilm
+from spacy_elmo.weights.native import save_bilm
 
 from .helpers import max_difference, run_bilm
 
@@ -39,12 +39,6 @@ def same(one: State, other: State) -> bool:
 
 def close(one: State, other: State) -> bool:
     return all(torch.allclose(a, b, atol=1e-6) for a, b in zip(one, other, strict=True))
-
-
-def test_the_passage_fills_its_streams_with_plain_sentences() -> None:
-    sentences = [line.split() for line in PASSAGE.read_text("utf-8").splitlines()]
-    assert len(sentences) % N_STREAMS == 0 and len(sentences) >= 4 * N_STREAMS
-    assert all(5 <= len(words) <= 25 and words[-1] in {".", "?", '"'} for words in sentences)
 
 
 def test_one_sentence_leaves_its_last_state(model: BiLM) -> None:
@@ -110,10 +104,3 @@ def test_weights_without_one_get_that_of_the_passage(model: BiLM, tmp_path: Path
     loaded = load_bilm(tmp_path)
     assert same(loaded.initial_state(), compute_warm_state(model))
     assert "warm_h" in loaded.state_dict()  # and will be saved
-
-
-def test_a_state_of_another_shape(model: BiLM, tmp_path: Path) -> None:
-    model.set_warm_state((torch.zeros(2, 2, 1, 5), torch.zeros(2, 2, 1, 12)))
-    save_bilm(model, tmp_path)
-    with pytest.raises(ValueError, match=rf"{WEIGHTS}.*'warm_h' has the shape \(2, 2, 1, 5\)"):
-        load_bilm(tmp_path)

@@ -17,7 +17,7 @@ from spacy_elmo.lm import language_model
 from spacy_elmo.lm.language_model import LanguageModel, Surprisal
 from spacy_elmo.lm.softmax import log_uniform
 from spacy_elmo.lm.vocabulary import SPECIALS
-from spacy_elmo.weights.layout import STATISTICS, Card
+from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import save_bilm
 
 from ..pretraining.helpers import log_probabilities, make_model, make_vocab
@@ -49,19 +49,6 @@ def same_surprisals(ours: Surprisal, theirs: Surprisal) -> None:
     np.testing.assert_allclose(ours.forward, theirs.forward, rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(ours.backward, theirs.backward, rtol=0, atol=TOLERANCE)
     assert ours.known.tolist() == theirs.known.tolist()
-
-
-def test_a_directory_of_other_files_is_not_replaced(tmp_path: Path) -> None:
-    LM.save(tmp_path / "weights")
-    LM.save(str(tmp_path / "weights"))  # its own
-    # Files of the user, of weights that a language model has not, and without weights beside them.
-    for folder, name in (("weights", "notes.txt"), ("weights", STATISTICS), ("own", "README.md")):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (file := tmp_path / folder / name).write_text("mine")
-        with pytest.raises(ValueError, match=rf"{folder}' is not replaced, .*: {name}"):
-            LM.save(tmp_path / folder)
-        assert file.read_text() == "mine"
-        file.unlink()
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -191,14 +178,9 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 
 def test_failures(tmp_path: Path) -> None:
     for call in (LM.next_words, LM.previous_words, LM.surprisal, lambda x: LM.fill(x, 0)):
-        with pytest.raises(ValueError, match=r"list of words, as in \['the', 'sea'\]; found the"):
-            call("the sea")
-    with pytest.raises(ValueError, match="list of words"):
-        LM.surprisals(["the sea"])
-    doc = Doc(Vocab(), words=["the", "sea"])
-    for call in (LM.next_words, LM.surprisal, lambda x: LM.fill(x, 0)):
-        with pytest.raises(ValueError, match=r"list of strings, .* found Token in it"):
-            call(doc)
+        for words in ("the sea", Doc(Vocab(), words=["the", "sea"])):
+            with pytest.raises(ValueError, match=r"list of words, .* found '?the sea"):
+                call(words)
     for place in (-1, 2):
         with pytest.raises(ValueError, match=f"position is {place}, but the sentence has 2 words"):
             LM.substitutes(["the", "sea"], place)

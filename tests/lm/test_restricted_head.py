@@ -47,10 +47,10 @@ def test_all_words_change_nothing() -> None:
 
 def test_failures() -> None:
     _, head = make_model(len(VOCAB))
-    said = r"The file x has 2 words that .*: 'Zug', 'Bahn'\. Give only"
+    said = r"The file x has 2 words that .*: \['Zug', 'Bahn'\]\. Give only"
     with pytest.raises(ValueError, match=said):
         restrict_head(head, VOCAB, ["Zug", "the", "Bahn", "Zug"], "The file x")
-    with pytest.raises(ValueError, match=r"7 words .*'4', …\."):
+    with pytest.raises(ValueError, match=r"7 words .*'0', "):
         restrict_head(head, VOCAB, map(str, range(7)), "The file x")
     for words in ([], ["<S>", "<UNK>"]):
         with pytest.raises(ValueError, match="The file x has no words"):

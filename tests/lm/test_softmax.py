@@ -194,21 +194,6 @@ def test_expected_counts_are_those_of_double_precision(n_words: int, n_candidate
     np.testing.assert_allclose(ours, log_expected(candidates), rtol=5e-7, atol=3e-7)
 
 
-def test_a_row_of_hits_alone_has_a_gradient(head: SoftmaxHead, hidden: torch.Tensor) -> None:
-    """One candidate, which is the target: nothing is left to compare it with."""
-    candidates = replace(draw(10), words=torch.tensor([7]))
-    hidden.requires_grad_()
-    loss = head.sampled_loss(hidden, torch.full((M,), 7), candidates)
-    loss.backward()
-    assert loss.item() == 0
-    assert hidden.grad is not None and not hidden.grad.any()
-
-
-def test_a_draw_follows_from_its_random_numbers() -> None:
-    assert torch.equal(draw(10, seed=3).words, draw(10, seed=3).words)
-    assert not torch.equal(draw(10, seed=3).words, draw(10, seed=4).words)
-
-
 @pytest.mark.parametrize(("n_candidates", "n"), [(V - 1, V - 1), (V, V // 2), (V + 1, V // 2)])
 def test_a_small_vocabulary_has_fewer_candidates(n_candidates: int, n: int) -> None:
     assert len(draw(n_candidates).words) == n

@@ -121,22 +121,3 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
     assert pretrain(config, tmp_path / "parts", resume=True, quiet=True).step == 20
     for name in (CHECKPOINT, "model-last/weights.safetensors", "model-last/head.safetensors"):
         assert same_weights(tmp_path / "whole" / name, tmp_path / "parts" / name)
-
-
-def test_the_streams_of_a_run_cannot_be_changed(tmp_path: Path) -> None:
-    pretrain(carried_run(tmp_path), tmp_path / "out", quiet=True)
-    with pytest.raises(ValueError, match=r"Cannot resume.*\[training\] n_streams: 4 → 5"):
-        pretrain(carried_run(tmp_path, 5), tmp_path / "out", resume=True, quiet=True)
-
-
-@pytest.mark.parametrize(
-    ("state", "initial_state", "said"),
-    [
-        ("carried", "zero", r'initial_state is .zero., but .* "carried" requires "warm"'),
-        ("zero", "warm", r'initial_state is .warm., but .* "zero" requires "zero"'),
-        ("kept", "zero", r"state is .kept.; it must be .zero. or .carried."),
-    ],
-)
-def test_settings(state: str, initial_state: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        make_config(changes={"training.state": state, "model.initial_state": initial_state})

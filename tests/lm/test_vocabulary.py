@@ -54,8 +54,3 @@ def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> Non
     (tmp_path / "words.txt").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=rf"words\.txt .*{message}"):
         Vocabulary.read(tmp_path / "words.txt")
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"Cannot read the vocabulary .*words\.txt"):
-        Vocabulary.read(tmp_path / "words.txt")

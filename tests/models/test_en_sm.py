@@ -30,7 +30,7 @@ def perplexity(model: BiLM, paragraphs: list[str]) -> Perplexity:
         split_text(spacy.blank("en"), paragraphs),
         vocab,
         max_words=400,
-        to_ids=model.token_encoder.to_ids,
+        to_ids=model.char_cnn.to_ids,
     )
     return evaluate(model, head, block)
 

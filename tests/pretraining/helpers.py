@@ -118,10 +118,11 @@ def make_model(n_words: int, seed: int = 0, **changes: Any) -> tuple[BiLM, Softm
 
 
 def log_probabilities(
-    model: BiLM, head: SoftmaxHead, words: Sequence[str]
+    model: BiLM, head: SoftmaxHead, words: Sequence[str], ends: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """From the definition, in double precision: for each word of a sentence what the forward and
-    the backward language model expect there, ``(n_words, V)`` each, in nats."""
+    the backward language model expect there, ``(n_words, V)`` each, in nats; with the sentence's
+    end, and its start, if ``ends``."""
     weight, bias = (p.detach().numpy().astype(np.float64) for p in (head.weight, head.bias))
     tokens = [BOS, *words, EOS]
     with torch.no_grad():
@@ -129,7 +130,8 @@ def log_probabilities(
         layers, _ = model(x, torch.arange(len(tokens)), [len(tokens)])
     top = layers[-1].numpy().astype(np.float64)
     half = top.shape[1] // 2
-    logits = top[:-2, :half] @ weight.T + bias, top[2:, half:] @ weight.T + bias
+    n = len(words) + ends
+    logits = top[:n, :half] @ weight.T + bias, top[len(top) - n :, half:] @ weight.T + bias
     forward, backward = (x - np.log(np.exp(x).sum(axis=1, keepdims=True)) for x in logits)
     return forward, backward
 

@@ -96,7 +96,7 @@ def test_words_and_characters_are_fine_tuned(converted: Path) -> None:
     bilm = load_bilm(converted).train()
     layers, _ = bilm.read(SENTENCES)
     sum(x.square().sum() for x in layers).backward()
-    encoder = bilm.token_encoder
+    encoder = bilm.char_cnn
     for table in (encoder.word_embedding, encoder.embedding):
         assert table.weight.grad.abs().sum() > 0
 

@@ -11,7 +11,7 @@ import os
 import platform
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -55,7 +55,9 @@ def load_kernel(bfloat16: bool) -> Any:
     paths = str(SOURCE), torch.__file__
     facts = (SOURCE.read_text("utf-8"), FLAGS, torch.__version__, _cpu(), *paths)
     name = f"spacy_elmo_lstm_{blake2b(repr(facts).encode(), digest_size=6).hexdigest()}"
-    folder = _cache_folder() / name
+    chosen = os.environ.get("TORCH_EXTENSIONS_DIR")  # by default it is in PyTorch's cache
+    cache = Path(chosen) if chosen else Path(torch.hub.get_dir()).with_name("spacy_elmo")
+    folder = cache / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "process.lock").touch()
@@ -82,31 +84,22 @@ def load_kernel(bfloat16: bool) -> Any:
 def _ninja_on_path() -> Iterator[None]:
     """Let PyTorch find the ninja of the extra, which is beside a Python that is not activated."""
     path = os.environ.get("PATH", "")
-    try:
+    with suppress(ImportError):  # there may be one of the system's
         from ninja import BIN_DIR
-    except ImportError:  # there may be one of the system's
-        yield
-        return
-    os.environ["PATH"] = os.pathsep.join([str(BIN_DIR), path])
+
+        os.environ["PATH"] = os.pathsep.join([str(BIN_DIR), path])
     try:
         yield
     finally:
         os.environ["PATH"] = path
 
 
-def _cache_folder() -> Path:
-    """The folder of built extensions, by default in PyTorch's cache."""
-    chosen = os.environ.get("TORCH_EXTENSIONS_DIR")
-    return Path(chosen) if chosen else Path(torch.hub.get_dir()).with_name("spacy_elmo")
-
-
 def _cpu() -> str:
     """Features of the CPU, which differ where its instruction set does."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text("utf-8").splitlines() if cpuinfo.exists() else []
+    features = (line for line in lines if line.startswith(("flags", "Features")))
+    return next(features, platform.processor())
 
 
 class KernelLSTM(AutogradLSTM):
