@@ -25,7 +25,7 @@ from spacy.util import load_config, registry
 from tasks import TASKS
 from thinc.api import Config
 
-from spacy_elmo.encoding.rows import RowFiles
+from spacy_elmo.encoding.row_files import RowFiles
 
 CHUNK_TOKENS = 20_000
 

@@ -21,7 +21,7 @@ def add_cli(
     frozen: Annotated[bool | None, typer.Option("--frozen/--fine-tune", help="Whether to keep the biLM as it is or to train it too, at a tenth of the learning rate (default: as in the config, or frozen)", show_default=False)] = None,
     light: Annotated[bool, typer.Option("--light", help="Let components read ELMo alone, without an embedding and an encoder of their own: smaller, and less accurate")] = False,
     code: options.Code = None,
-    force: Annotated[bool, typer.Option("--force", "-F", help="Overwrite an existing file")] = False,
+    force: options.Force = False,
 ) -> None:  # fmt: skip
     """
     Put ELMo into a config: all components that can learn from it do so.

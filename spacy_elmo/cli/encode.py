@@ -26,7 +26,7 @@ def encode_cli(
     column: options.Column = None,
     n_process: options.Processes = 1,
     resume: Annotated[bool, typer.Option("--resume", "-r", help="Continue an interrupted job. Without one, start from the beginning")] = False,
-    force: Annotated[bool, typer.Option("--force", "-F", help="Encode again what an earlier job has written to OUT")] = False,
+    force: options.Force = False,
     ray: Annotated[str | None, typer.Option("--ray", help="Run --n-process calls at a time on the Ray cluster at this address; 'local' starts one on this machine. OUT is on storage that all machines share", metavar="ADDRESS")] = None,
     gpu_id: options.GpuId = -1,
     as_json: options.Json = False,

@@ -25,8 +25,11 @@ Column = Annotated[str | None, typer.Option("--column", help="Column of CSV, TSV
 Processes = Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes, at most one for each processor; each computes on one core")]
 Json = Annotated[bool, typer.Option("--json", "-j", help="Output JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no messages")]
+Force = Annotated[bool, typer.Option("--force", "-F", help="Replace what an earlier command has written to OUT")]
 
-PictureFile = Annotated[Path, typer.Option("--output", "-o", help="File to write: .html, .svg, .png, .pdf or .jpg; needs the extra viz", dir_okay=False)]
+_output = typer.Option("--output", "-o", help="Picture to write: .html, .svg, .png, .pdf or .jpg; needs the extra viz", dir_okay=False)
+Picture = Annotated[Path | None, _output]
+PictureFile = Annotated[Path, _output]
 # fmt: on
 
 

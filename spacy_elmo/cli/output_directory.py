@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def output_directory(out: Path, force: bool, known: Collection[str]) -> Path:
-    """Check that a directory may be written: at a new path, or in place of one of ours.
+    """Check that a directory may be written: a new or empty one, or in place of one of ours.
 
     Args:
         out: the path as given.
@@ -29,8 +29,8 @@ def output_directory(out: Path, force: bool, known: Collection[str]) -> Path:
         )
     existing = next(p for p in (path, *path.parents) if p.exists())
     if not existing.is_dir() or out.suffix == ".zip":
-        raise ValueError(f"'{out}' is not a directory; weights are written to one.")
-    if existing != path:
+        raise ValueError(f"'{out}' is not a directory. Name a new one.")
+    if existing != path or not any(path.iterdir()):
         return path
     if not force:
         raise ValueError(f"'{out}' already exists. Use --force to replace it.")

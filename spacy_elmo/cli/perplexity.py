@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def perplexity_cli(
-    weights: Annotated[str, typer.Argument(help="Name or directory of a biLM with a language-model head", metavar="NAME")],
     text: Annotated[Path, typer.Argument(help="Raw text, a file or directory, in any format of `elmo tokenize`, or its output", metavar="TEXT")],
+    weights: options.WeightsName = "en_sm",
     tokenized: Annotated[bool, typer.Option("--tokenized", "-t", help="TEXT has one sentence per line, words separated by spaces")] = False,
     column: options.Column = None,
     vocab: Annotated[Path | None, typer.Option("--vocab", help="File of words, one per line, to restrict the vocabulary of the head to. All other words count as <UNK>, with the sum of their probabilities. To compare heads with different vocabularies, give the words that both have", dir_okay=False)] = None,
@@ -31,10 +31,11 @@ def perplexity_cli(
     """
     Measure the perplexity of a held-out text.
 
-    The forward, backward and mean perplexities are those of the full softmax. Raw text is tokenized and split into sentences as by `elmo tokenize`. Each sentence starts from
-    the initial state of the weights. Words outside the vocabulary count as <UNK>; the end of each
-    sentence (backward: its start) is predicted too. A smaller vocabulary gives a lower perplexity:
-    compare only values for the same text and the same --vocab.
+    The forward, backward and mean perplexities are those of the full softmax. Raw text is tokenized
+    and split into sentences as by `elmo tokenize`. Each sentence starts from the initial state of
+    the weights. Words outside the vocabulary count as <UNK>; the end of each sentence (backward: its
+    start) is predicted too. A smaller vocabulary gives a lower perplexity: compare only values for
+    the same text and the same --vocab.
     """
     from ..lm.encoded_sentences import EncodedSentences
     from ..lm.head import load_head

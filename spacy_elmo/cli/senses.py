@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,7 +14,7 @@ from . import options
 def senses_cli(
     word: Annotated[str, typer.Argument(help="A word that is a single token; upper and lower case are the same", metavar="WORD")],
     corpus: Annotated[str, typer.Option("--in", "-i", help="File, directory or pattern of a corpus: .txt, .jsonl, .csv, .tsv (each also .gz, .xz or .zst), .spacy, .conllu, .parquet, or shards", metavar="CORPUS")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Picture to write, too: .html, .svg, .png, .pdf or .jpg", dir_okay=False)] = None,
+    output: options.Picture = None,
     top: Annotated[int, typer.Option("--top", "-n", min=1, help="Number of contexts to show for each sense")] = 5,
     weights: options.BiLMName = "en_sm",
     lang: options.TokenizerLang = None,
@@ -37,17 +36,16 @@ def senses_cli(
     the words that set its contexts apart are named. Groups are of similar contexts: they need not
     be the senses of a dictionary. With --json, all contexts are printed.
 
-    The picture has a point for each context: near points are similar contexts (the first two
-    principal components of the word's vectors). An .html shows each sentence at its point and in a
-    list. Needs the extra viz.
+    The picture has a point for each context, with words of its sentence where there is room: near
+    points are similar contexts (the first two principal components of the word's vectors). An .html
+    shows each sentence at its point and in a list. Needs the extra viz.
     """
     from ..senses.occurrences import find_senses
     from ..viz import draw_senses
     from ..viz.figure import check_output
 
     with options.report_errors(f"Cannot find the senses of '{word}'", as_json=as_json):
-        if output is not None:
-            check_output(output)
+        check_output(output)
         found = find_senses(
             word, corpus, weights=weights, lang=lang, tokenized=tokenized, column=column,
             most_contexts=most_contexts, n_senses=n_senses, precision=precision,
@@ -61,8 +59,7 @@ def senses_cli(
         return
     for number, group in enumerate(found.groups, 1):
         msg.divider(f"sense {number}: {len(group.contexts)} contexts")
-        if group.keywords:
-            print(", ".join(group.keywords))
+        print(", ".join(group.keywords))
         for context in group.contexts[:top]:
             print("  {}[{}]{}".format(*context.text))
     if not found.complete:

@@ -9,6 +9,7 @@ import typer
 
 from .options import (
     Column,
+    Force,
     Json,
     Processes,
     Quiet,
@@ -27,6 +28,7 @@ def tokenize_cli(
     words_per_shard: Annotated[int, typer.Option("--words-per-shard", "-w", min=1, help="Number of words per shard")] = 1_000_000,
     column: Column = None,
     n_process: Processes = 1,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
@@ -40,8 +42,9 @@ def tokenize_cli(
     trained on them will record too. The directory appears when all of it is written.
     """
     from ..text.readers import blank, tokenize_files
-    from ..text.shards import write_meta, write_shards
+    from ..text.shards import META, write_meta, write_shards
     from ..util.files import atomic_directory
+    from .output_directory import output_directory
 
     with report_errors("Cannot tokenize", as_json=as_json):
         *texts, out = paths
@@ -50,11 +53,11 @@ def tokenize_cli(
         for text in texts:
             if not text.is_file():
                 raise ValueError(f"There is no text file '{text}'.")
-        if out.is_file() or (out.is_dir() and any(out.iterdir())):
-            raise ValueError(f"The output '{out}' must be a directory, new or empty.")
+        known = {META, *(shard.name for shard in out.glob("shard-*.txt*"))}
+        path = output_directory(out, force, known)
         found = tokenize_files(blank(lang, tokenizer), texts, n_process, column)
         sentences = count_words(found, quiet)
-        with atomic_directory(out) as directory:
+        with atomic_directory(path) as directory:
             n_sentences, n_words = write_shards(sentences, directory, compression, words_per_shard)
             if not n_words:
                 names = ", ".join(f"'{text}'" for text in texts)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..text.shards import read_lines
 
-NO_WORD = re.compile(r"\d+[-.]\d+")  # IDs of ranges and of empty nodes
+WORD = re.compile(r"\d+\t([^\t]+)")
+NO_WORD = re.compile(r"#|\d+[-.]\d+\t")  # comments, ranges and empty nodes
 
 
 def conllu_sentences_in(file: Path) -> Iterator[list[str]]:
@@ -19,14 +20,12 @@ def conllu_sentences_in(file: Path) -> Iterator[list[str]]:
     """
     words: list[str] = []
     for number, line in enumerate(read_lines(file), 1):
-        fields = line.split("\t")
-        if fields == [""]:
-            if words:
-                yield words
+        if word := WORD.match(line):
+            words.append(word[1])
+        elif not line and words:
+            yield words
             words = []
-        elif fields[0].isdecimal() and len(fields) > 1 and fields[1]:
-            words.append(fields[1])
-        elif not (line.startswith("#") or (fields[1:] and NO_WORD.fullmatch(fields[0]))):
+        elif line and not NO_WORD.match(line):
             raise ValueError(
                 f"Line {number} of {file} has no ID in its first column, or no word in its "
                 f"second, as CoNLL-U requires, with tabs between columns: {line[:40]!r}."

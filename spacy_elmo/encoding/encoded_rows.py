@@ -24,13 +24,13 @@ class EncodedRows:
             the whole document.
         vectors: of all rows, one for each of their texts: ``(n, 2P)``, or ``(n, L + 1, 2P)`` with
             all layers.
-        id_type: name of the ids' type in Arrow.
+        id_type: the ids' type in Arrow, or its name.
     """
 
     ids: list[Any]
     tokens: list[list[str]]
     vectors: np.ndarray
-    id_type: str = "int64"
+    id_type: Any = "int64"
 
     @property
     def offsets(self) -> np.ndarray:
@@ -54,7 +54,7 @@ class EncodedRows:
             offsets = np.arange(0, len(values) + 1, length, dtype=np.int64)
             values = pa.LargeListArray.from_arrays(pa.array(offsets), values)
         columns = {
-            "id": pa.array(self.ids, pa.type_for_alias(self.id_type)),
+            "id": pa.array(self.ids, self.id_type),
             "tokens": pa.array(self.tokens, pa.list_(pa.string())),
             "vectors": pa.LargeListArray.from_arrays(pa.array(self.offsets), values),
         }

@@ -16,13 +16,12 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import to_numpy
 
-from ..pipeline.component import Elmo, tokens_at_once
+from ..pipeline.component import Elmo
 from ..pipeline.listener import ElmoListener
 from ..pipeline.mixes import name_in
 from ..pipeline.pipeline_parts import list_components, model_nodes
-from ..pipeline.readings import Reading
 from ..text.readers import blank_pipeline
-from ..text.segments import chunks, sentence_bounds
+from ..text.segments import sentence_bounds
 from ..util.settings import Settings, one_of
 from ..util.threads import threads
 from ..weights.find import find_weights, refuse_lists
@@ -86,7 +85,7 @@ class Encoder(Settings):
     def __reduce__(self) -> Any:
         return Encoder, astuple(self)
 
-    @cached_property
+    @property
     def loaded(self) -> tuple[Language, Elmo, Any]:
         """The pipeline, its elmo component, and the `ElmoListener` whose mix is used, if any.
 
@@ -95,14 +94,15 @@ class Encoder(Settings):
                 name, or it has several mixes, and none of them is named.
         """
         with LOADING:
-            if "loaded" not in vars(self):
-                nlp = self._load_pipeline()
-                listener = self._find_listener(nlp)
-                elmo = self._find_elmo(nlp, listener)
-                if self.layers != "mix" or listener is not None:
-                    elmo.store = ["layers"]
-                vars(self)["loaded"] = nlp, elmo, listener
-            return vars(self)["loaded"]
+            return self._loaded
+
+    @cached_property
+    def _loaded(self) -> tuple[Language, Elmo, Any]:
+        nlp = self._load_pipeline()
+        elmo, listener = self._find_mix(nlp)
+        if self.layers != "mix" or listener is not None:
+            elmo.store = ["layers"]
+        return nlp, elmo, listener
 
     @property
     def nlp(self) -> Language:
@@ -125,33 +125,30 @@ class Encoder(Settings):
         nlp.max_length = 2**40  # nothing here grows with more than the text itself
         return nlp
 
-    def _find_listener(self, nlp: Language) -> Any:
-        pipes, component, part = dict(nlp.pipeline), self.component or "", ""
-        if component not in pipes:
-            component, _, part = component.rpartition(".")
-        pipe: Any = pipes.get(component)
-        found = {name_in(pipe.model, n.layers[0]): n for n in model_nodes(pipe, ElmoListener)}
-        if found and part not in found and (part or len(found) > 1):
-            names = " or ".join(f"'{component}.{name}'" for name in sorted(found))
+    def _find_mix(self, nlp: Language) -> tuple[Elmo, Any]:
+        found = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, Elmo)}
+        name, _, part = (self.component or next(reversed(found), "")).partition(".")
+        pipe: Any = dict(nlp.pipeline).get(name)
+        listeners = {name_in(pipe.model, n.layers[0]): n for n in model_nodes(pipe, ElmoListener)}
+        listener = listeners.get(part)
+        if listener is None and not part and len(listeners) == 1:
+            [listener] = listeners.values()
+        if listener is None and listeners:
+            names = " or ".join(f"'{name}.{each}'" for each in sorted(listeners))
             raise ValueError(
                 f"component = {self.component!r} is not one mix of ELMo's layers: give {names}."
             )
-        return found.get(part) or next(iter(found.values()), None)
-
-    def _find_elmo(self, nlp: Language, listener: Any) -> Elmo:
-        found = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, Elmo)}
-        name = self.component or next(reversed(found), None)
         if listener is not None:
             name = listener.upstream
         elif name not in found:  # it may listen by spaCy's own listener
-            name = next((each for each, pipe in found.items() if name in pipe.listener_map), name)
+            name = next((each for each, elmo in found.items() if name in elmo.listener_map), name)
         if name not in found:
             raise ValueError(
                 f"The pipeline '{self.pipeline}' has no "
                 + (f"component {name!r} that is or listens to" if name else "component that is")
                 + f" an elmo component. {list_components(nlp)}"
             )
-        return found[name]
+        return found[name], listener
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -183,7 +180,7 @@ class Encoder(Settings):
 
     @threads(1)
     def encode(
-        self, ids: Sequence[Any], rows: Sequence[Row], id_type: str = "int64"
+        self, ids: Sequence[Any], rows: Sequence[Row], id_type: Any = "int64"
     ) -> EncodedRows:
         """Encode some rows together, on one thread.
 
@@ -198,34 +195,30 @@ class Encoder(Settings):
         nlp, elmo, _ = self.loaded
         texts: list[list[str]] = []
         vectors = [np.empty((0, *self.shape), self.dtype)]
-        behind = nlp.pipe_names[nlp.pipe_names.index(elmo.name) :]
-        docs = list(nlp.pipe(make_docs(nlp, rows), disable=behind))
-        # Copies of what is needed; the layers of one batch are in memory at a time.
-        for batch in chunks(docs, tokens_at_once(elmo.bilm), len(docs)):
-            for doc, reading in zip(batch, elmo.predict(batch), strict=True):
-                some, array = self._pool(doc, self._select(reading))
-                with np.errstate(over="ignore"):
-                    array = array.astype(self.dtype, copy=False)
-                if self.dtype == "float16" and not np.isfinite(array).all():
-                    raise ValueError(
-                        f"Some vectors are too large for dtype = {self.dtype!r}: use float32."
-                    )
-                texts.append(some)
-                vectors.append(array)
+        behind = nlp.pipe_names[nlp.pipe_names.index(elmo.name) + 1 :]
+        for doc in nlp.pipe(make_docs(nlp, rows), disable=behind):
+            own, array = self._pool(doc, self._select(doc))
+            with np.errstate(over="ignore"):
+                array = array.astype(self.dtype, copy=False)
+            if self.dtype == "float16" and not np.isfinite(array).all():
+                raise ValueError(
+                    f"Some vectors are too large for dtype = {self.dtype!r}: use float32."
+                )
+            texts.append(own)
+            vectors.append(array)
         return EncodedRows(list(ids), texts, np.concatenate(vectors), id_type)
 
-    def _select(self, reading: Reading) -> np.ndarray:
-        """A copy of the vectors of a Doc, ``(n_tokens, *shape)``."""
-        array: Any = reading.layers
+    def _select(self, doc: Doc) -> np.ndarray:
+        """A copy of the vectors of a Doc's tokens, ``(n_tokens, *shape)``: it keeps no layers."""
         listener = self.loaded[2]
         if self.layers == "all":
-            return np.array(np.moveaxis(to_numpy(array), 0, 1))
-        if self.layers == "top":
-            array = array[-1]
+            array: Any = to_numpy(doc._.elmo_layers).swapaxes(0, 1)
+        elif self.layers == "top":
+            array = doc._.elmo_layers[-1]
         elif listener is None:
-            array = reading.vectors
+            array = doc.tensor
         else:
-            [array] = listener.layers[0].predict([array])
+            [array] = listener.layers[0].predict([doc._.elmo_layers])
         return np.array(to_numpy(array))
 
     def _pool(self, doc: Doc, vectors: np.ndarray) -> tuple[list[str], np.ndarray]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,11 @@ def check_suffix(out: Path) -> None:
             f"The format of '{out}' is unknown: end its name in {PARQUET}, {', '.join(WRITERS)}."
         )
     if WRITERS.get(out.suffix) is write_hdf5:
-        import_extra("h5py", "hdf5", "HDF5 needs h5py", str(out))
+        import_h5py(out)
+
+
+def import_h5py(out: Path) -> Any:
+    return import_extra("h5py", "hdf5", "HDF5 needs h5py", str(out))
 
 
 def output_files(out: Path) -> list[Path]:
@@ -46,7 +51,7 @@ def write_hdf5(
     Of shape ``(n, 2P)`` or, with all layers, ``(L + 1, n, 2P)``: as AllenNLP's ``elmo`` command
     writes them, and bilm-tf's ``dump_bilm_embeddings``.
     """
-    h5py = import_extra("h5py", "hdf5", "HDF5 needs h5py", str(out))
+    h5py = import_h5py(out)
     names: dict[str, str] = {}
     with atomic_file(out) as temporary:
         if hasattr(os, "posix_fallocate"):  # HDF5 crashes where it cannot write: checked before
@@ -83,7 +88,8 @@ def write_npy(
         for part in parts:
             part.vectors.tofile(file)
             for id, tokens in zip(part.ids, part.tokens, strict=True):
-                lines.write(json.dumps({"id": id, "tokens": tokens}, ensure_ascii=False) + "\n")
+                line = json.dumps({"id": id, "tokens": tokens}, ensure_ascii=False, default=str)
+                lines.write(line + "\n")
                 lengths.append(len(tokens))
         with open(offsets_file, "wb") as offsets:
             np.save(offsets, np.cumsum([0, *lengths], dtype=np.int64))

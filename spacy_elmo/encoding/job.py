@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from fnmatch import fnmatch
 from functools import lru_cache
 from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..about import __version__
-from ..text.docbin import StoredDoc
 from ..text.split_text import memory_zone
-from ..util.files import WORKPLACE, locked, read_json, write_json
+from ..util.files import locked, read_json, write_json
 from ..util.optional_imports import import_extra
 from ..util.progress import ProgressBar
 from ..util.workers import map_in_processes
@@ -24,7 +21,8 @@ from .encoded_rows import EncodedRows, count
 from .encoder import Encoder
 from .formats import PARQUET, WRITERS, check_suffix, output_files
 from .on_ray import map_on_ray
-from .rows import Chunk, RowFiles
+from .row_files import Chunk, RowFiles
+from .rows import text_of
 
 CHUNK_TOKENS = 16384  # of a part
 # In the directory of parts. Readers of Parquet skip names that begin with a dot.
@@ -81,9 +79,7 @@ def encode(
     check_suffix(out)
     if ray is not None:
         import_extra("ray", "ray", "--ray needs ray", ray)
-    encoder = Encoder(**settings)
-    files = RowFiles(str(corpus), tokenized, column)
-    files.id_type()  # an error here is clearer than one later
+    encoder, files = Encoder(**settings), RowFiles(str(corpus), tokenized, column)
     description, parts = Path(f"{out}.json"), Path(f"{out}.parts")
     for path in (*output_files(out), description, parts):
         if files.includes(path):
@@ -100,13 +96,13 @@ def encode(
         "version": __version__,
     }
     with own_directory(parts, out):
-        if finished := find_job(out, description, job, resume, force):
-            remove_parts(parts)  # of one that was killed just before its end
-            return finished
-        write_json(parts / JOB, job)
-        summary = encode_parts(files, parts, encoder, n_process, ray, quiet)
-        write_json(description, {"settings": job, **summary._asdict()})
-        join(parts, out, encoder, summary)
+        summary = find_job(out, description, job, resume, force)
+        if summary is None:
+            write_json(parts / JOB, {"settings": job})
+            summary = encode_parts(files, parts, encoder, n_process, ray, quiet)
+            write_json(description, {"settings": job, **summary._asdict()})
+            join(parts, out, encoder, summary)
+        remove_parts(parts)
     return summary
 
 
@@ -115,7 +111,6 @@ def own_directory(path: Path, out: Path) -> Iterator[None]:
     """A directory that no other job has; made if it is missing, and removed if a job fails before
     its first part."""
     path.mkdir(parents=True, exist_ok=True)
-    check_names(path, LOCK, JOB, f"{WORKPLACE}*")
     (path / LOCK).touch()
     with locked(path / LOCK, wait=False) as is_locked:
         if is_locked is False:
@@ -126,16 +121,6 @@ def own_directory(path: Path, out: Path) -> Iterator[None]:
             if not any(path.glob(PARTS)):
                 remove_parts(path)
             raise
-
-
-def check_names(directory: Path, *others: str) -> None:
-    """Raise a ValueError if a directory has anything but parts, and other names of ours."""
-    for path in directory.iterdir():
-        if not any(fnmatch(path.name, known) for known in (PARTS, *others)):
-            raise ValueError(
-                f"'{path}' is not of a job of `elmo encode`, which would remove it. Move it away, "
-                f"or choose another name to write to."
-            )
 
 
 def remove_parts(directory: Path) -> None:
@@ -158,33 +143,29 @@ def find_job(
         ValueError: it is not to be replaced, or not by a job with these settings.
     """
     parts = Path(f"{out}.parts")
-    state = read_json(description) if description.exists() else {}
-    begun = read_json(parts / JOB) if (parts / JOB).exists() else None
-    is_described = isinstance(state.get("settings"), dict) and "n_rows" in state
+    source = parts / JOB if (parts / JOB).exists() else description
+    state = read_json(source) if source.exists() else {}
+    before = state.get("settings")
     found = [path for path in (*output_files(out), description) if path.exists()]
-    if begun is None and (any(parts.glob(PARTS)) or found) and not is_described:
-        names = ", ".join(f"'{path}'" for path in found or [parts])
-        raise ValueError(
-            f"Already there: {names}, which is not the result of a job that '{description}' "
-            f"describes. Choose another name to write to."
-        )
-    if out.is_dir():
-        check_names(out, LOCK, JOB)
+    if not isinstance(before, dict):
+        if found or any(parts.glob(PARTS)):
+            raise ValueError(
+                f"Already there: '{[*found, parts][0]}', which is not the result of a job that "
+                f"'{description}' describes. Choose another name to write to."
+            )
+        return None
     if force:
         for path in parts.glob(PARTS):
             path.unlink()
-    before = begun or state.get("settings")
-    if force or not isinstance(before, dict):
         return None
-    is_finished = begun is None and out.exists()
+    is_finished = {*Summary._fields} < {*state} and out.exists()
     if not resume:
         how = "is finished" if is_finished else "was interrupted: continue it with --resume"
         raise ValueError(f"The job of '{out}' {how}. Use --force to encode it again.")
     if differing := [name for name in job if before.get(name) != job[name]]:
         changes = ", ".join(f"{name} = {before.get(name)!r}" for name in differing)
-        where = description if begun is None else parts / JOB
         raise ValueError(
-            f"Cannot resume: the job described in '{where}' has {changes}. Give it the same "
+            f"Cannot resume: the job described in '{source}' has {changes}. Give it the same "
             f"settings, corpus and weights, or --force to encode it again."
         )
     return Summary(state["n_rows"], state["n_vectors"]) if is_finished else None
@@ -205,13 +186,13 @@ def encode_parts(
         for number, chunk in enumerate(files.chunks(CHUNK_TOKENS))
         if not (path := directory / f"part-{number:08d}.parquet").exists()
     )
+    keep.cache_clear()  # an earlier job, whose weights may have changed on the disk since
+    keep(encoder)
     found: Iterator[Summary] = starmap(encode_part, tasks)
     if ray is not None:
-        found = map_on_ray(encode_in_worker, tasks, ray, n_process)
+        found = map_on_ray(encode_part, tasks, ray, n_process)
     elif n_process > 1:
-        keep.cache_clear()  # an earlier job, whose weights may have changed on the disk since
-        keep(encoder)
-        found = map_in_processes(encode_in_worker, tasks, n_process)
+        found = map_in_processes(encode_part, tasks, n_process)
     done = sum(size.n_vectors for size in sizes)
     with ProgressBar(encoder.level, done=done, quiet=quiet) as progress:
         for size in found:
@@ -223,17 +204,12 @@ def encode_parts(
 def encode_part(encoder: Encoder, chunk: Chunk, path: Path) -> Summary:
     """Encode a chunk and write it, whole or not at all; the same to the last bit, whatever this
     process has encoded before."""
+    encoder = keep(encoder)
     encoder.elmo.bilm.model.word_cache.clear()
-    texts = [row.text if isinstance(row, StoredDoc) else row for row in chunk.rows]
-    with memory_zone(encoder.nlp, texts):
+    with memory_zone(encoder.nlp, map(text_of, chunk.rows)):
         encoded = encoder.encode(*chunk)
     encoded.save(path)
     return Summary(len(encoded.ids), len(encoded.vectors))
-
-
-def encode_in_worker(encoder: Encoder, chunk: Chunk, path: Path) -> Summary:
-    """The same with the first encoder of these settings that this process had."""
-    return encode_part(keep(encoder), chunk, path)
 
 
 @lru_cache(maxsize=1)
@@ -248,13 +224,11 @@ def keep(encoder: Encoder) -> Encoder:
 def join(parts: Path, out: Path, encoder: Encoder, size: Summary) -> None:
     """Make the result of all parts."""
     if out.suffix == PARQUET:
-        if out.exists():
-            shutil.rmtree(out)
+        remove_parts(out)
         os.replace(parts, out)
         for name in (JOB, LOCK):
-            (out / name).unlink(missing_ok=True)
+            (out / name).unlink()
         return
     encoded = (EncodedRows.load(path, encoder.shape) for path in sorted(parts.glob(PARTS)))
     shape = size.n_vectors, *encoder.shape
     WRITERS[out.suffix](out, encoded, shape, encoder.dtype, size.n_rows)
-    remove_parts(parts)

@@ -14,9 +14,9 @@ from spacy.tokens import Doc
 from thinc.api import to_numpy
 
 from ..encoding.encoder import Encoder
-from ..encoding.rows import Row, RowFiles, make_docs, make_sentence
+from ..encoding.row_files import RowFiles
+from ..encoding.rows import Row, make_docs, make_sentence, text_of
 from ..pipeline.similarity import compared_rows, occurrence_vector, unit
-from ..text.docbin import StoredDoc
 from ..text.segments import chunks, sentence_bounds
 from ..util.optional_imports import import_extra
 from ..util.progress import ProgressBar
@@ -125,7 +125,7 @@ def find_senses(
 
     Args:
         word: one token of the corpus, in any case.
-        corpus: a file, directory or pattern, see `encoding.rows.RowFiles`.
+        corpus: a file, directory or pattern, see `encoding.row_files.RowFiles`.
         weights: name or directory of a biLM.
         lang: language of the text, if not that of the weights.
         tokenized: text files have words separated by spaces, one sentence per line.
@@ -193,8 +193,7 @@ def read_docs(
     nlp: Language, ids: Sequence[Any], rows: Sequence[Row], word: str
 ) -> Iterator[tuple[Any, Doc]]:
     """Docs of the rows that may contain a word; those without it are not tokenized."""
-    texts = (row.text if isinstance(row, StoredDoc) else row for row in rows)
-    has_word = [word in (t if isinstance(t, str) else " ".join(t)).lower() for t in texts]
+    has_word = [word in text_of(row).lower() for row in rows]
     chosen = make_docs(nlp, list(compress(rows, has_word)))
     return zip(compress(ids, has_word), chosen, strict=True)
 
@@ -244,7 +243,7 @@ def group(
 
 def find_keywords(nlp: Language, found: Sequence[Context], label: np.ndarray) -> list[list[str]]:
     """Up to three words for each group, by the share of its contexts that have the word, minus the
-    share of all others; a word must be in two contexts of the group."""
+    share of all others; words of two of its contexts, if there are any."""
     words, result = [], []
     for context in found:
         left, own, right = context.text
@@ -254,7 +253,8 @@ def find_keywords(nlp: Language, found: Sequence[Context], label: np.ndarray) ->
     for number, n in enumerate(np.bincount(label).tolist()):
         counts = Counter(chain.from_iterable(compress(words, (label == number).tolist())))
         rest = max(len(found) - n, 1)
-        margin = {w: c / n - (totals[w] - c) / rest for w, c in counts.items() if c > 1}
+        repeated = {word: c for word, c in counts.items() if c > 1} or counts
+        margin = {w: c / n - (totals[w] - c) / rest for w, c in repeated.items()}
         ranked = sorted((-value, w) for w, value in margin.items() if value > 0)
         result.append([w for _, w in ranked[:3]])
     return result

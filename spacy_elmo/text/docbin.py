@@ -34,8 +34,13 @@ def docs_in(path: Path, vocab: Vocab) -> Iterator[Doc]:
         ValueError: it cannot be read, or a Doc is damaged.
     """
     with reading("the DocBin", path):
-        _check_unpacked_size(path)
-        docs = DocBin().from_disk(path).get_docs(vocab)
+        data = path.read_bytes()
+        most = MAX_UNPACKED + MAX_PACKED_RATIO * len(data)
+        unpacker = zlib.decompressobj()
+        unpacker.decompress(data, most)
+        if unpacker.unconsumed_tail:
+            raise ValueError(f"it unpacks to more than {most:,} bytes")
+        docs = DocBin().from_bytes(data).get_docs(vocab)
     while True:
         with reading("the DocBin", path):
             doc = next(docs, None)
@@ -48,16 +53,3 @@ def stored_docs_in(path: Path) -> Iterator[StoredDoc]:
     """The Docs of a ``.spacy`` file as bytes; see `docs_in`."""
     for doc in docs_in(path, Vocab()):
         yield StoredDoc(doc.text, doc.to_bytes(exclude=["tensor"]))
-
-
-def _check_unpacked_size(path: Path) -> None:
-    """Raise a ValueError if a ``.spacy`` file unpacks to far more than its Docs can need."""
-    most = MAX_UNPACKED + MAX_PACKED_RATIO * path.stat().st_size
-    unpacker, size = zlib.decompressobj(), 0
-    with path.open("rb") as file:
-        while chunk := file.read(2**14):
-            size += len(unpacker.decompress(chunk))
-            if size > most:
-                raise ValueError(f"it unpacks to more than {most:,} bytes")
-            if unpacker.unused_data:
-                raise ValueError("it has more after its end")

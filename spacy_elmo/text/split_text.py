@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import Any
 
 from spacy.language import Language
@@ -14,7 +15,7 @@ ZONE_SIZE, ZONE_CHARACTERS = 2000, 2**20  # in memory together: paragraphs, and 
 KEPT_WORDS, MOST_CHARACTERS = 50_000, 128  # in a vocab that reads a corpus, and of a word
 
 
-def memory_zone(nlp: Language, texts: Iterable[str | list[str]]) -> AbstractContextManager[Any]:
+def memory_zone(nlp: Language, texts: Iterable[str]) -> AbstractContextManager[Any]:
     """A context whose Docs are not used after it: a corpus of any size is read in flat memory.
 
     The first `KEPT_WORDS` words, among which the frequent ones are, stay in the vocab: spaCy's
@@ -22,17 +23,12 @@ def memory_zone(nlp: Language, texts: Iterable[str | list[str]]) -> AbstractCont
 
     Args:
         nlp: reads the texts; no other thread uses it.
-        texts: or lists of words. Long words do not stay.
+        texts: to be read. Long words do not stay.
     """
-
-    if len(nlp.vocab) > KEPT_WORDS or any(map(_has_long_word, texts)):
+    words = chain.from_iterable(map(str.split, texts))
+    if len(nlp.vocab) > KEPT_WORDS or any(len(word) > MOST_CHARACTERS for word in words):
         return nlp.memory_zone()
     return nullcontext()
-
-
-def _has_long_word(text: str | list[str]) -> bool:
-    words = text.split() if isinstance(text, str) else text
-    return any(len(word) > MOST_CHARACTERS for word in words)
 
 
 def split_text(nlp: Language, paragraphs: Iterable[str]) -> Iterator[list[str]]:

@@ -52,13 +52,28 @@ def paragraphs_in(path: Path, column: str | None = None) -> Iterator[str]:
     return chain.from_iterable(map(str.splitlines, texts_in(path, column)))
 
 
+def check_text(text: Any) -> str:
+    """A text of a file or a user; None, a null, is an empty one.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        what = f"expected a text, found {shorten(text)}"
+        if isinstance(text, float) and text != text:
+            what += ". A text that is missing is null, or '' (in pandas: texts.fillna(''))"
+        raise ValueError(what)
+    return str(text)  # spaCy takes no strings of NumPy
+
+
 def _json_texts(path: Path, column: str) -> Iterator[str]:
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
         try:
-            text = json.loads(line)[column]
-            text = _checked("" if text is None else text)
+            text = check_text(json.loads(line)[column])
             text.encode()  # which half of a surrogate pair cannot be: it is not a character
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(
@@ -66,14 +81,6 @@ def _json_texts(path: Path, column: str) -> Iterator[str]:
                 f'{{{json.dumps(column)}: "…"}}: {error}'
             ) from error
         yield text
-
-
-def _checked(text: Any) -> str:
-    if isinstance(text, str):
-        return text
-    if text != text:
-        raise ValueError("it has NaN; a text that is missing is null")
-    raise ValueError(f"it has {shorten(text)}")
 
 
 def _table_texts(path: Path, column: str, delimiter: str) -> Iterator[str]:

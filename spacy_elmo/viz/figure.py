@@ -97,9 +97,9 @@ def save_figure(
     """
     tips = tips or {}
     figure._repr_html_ = partial(to_html, figure, tips, below)
+    check_output(output)
     if output is not None:
-        file = check_output(output)
-        suffix = file.suffix.lower()
+        file, suffix = Path(output), Path(output).suffix.lower()
         if suffix == ".html":
             write_text(file, html_page(figure.get_suptitle(), to_html(figure, tips, below)))
         elif suffix == ".svg":
@@ -110,19 +110,20 @@ def save_figure(
     return figure
 
 
-def check_output(file: str | Path) -> Path:
-    """The path of a picture to write, before the work begins.
+def check_output(file: str | Path | None) -> None:
+    """Check the path of a picture to write, if there is one, before the work begins.
 
     Raises:
         ValueError: the suffix is none of `SUFFIXES`, or the folder is missing.
     """
+    if file is None:
+        return
     file = Path(file)
     if file.suffix.lower() not in SUFFIXES:
         known = ", ".join(SUFFIXES)
         raise ValueError(f"'{file}' has no suffix of a picture; known are {known}.")
     if not file.parent.is_dir():
         raise ValueError(f"There is no directory '{file.parent}' to write '{file.name}' to.")
-    return file
 
 
 @in_style()
@@ -148,11 +149,15 @@ def to_html(figure: Any, tips: Mapping[str, str], below: str) -> str:
     return svg[svg.index("<svg") :] + below
 
 
+def columns(text: str) -> int:
+    """The width of a text in Latin characters; those of Korean, Chinese and Japanese have two."""
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
 def cut(text: str, most: int) -> str:
-    """A text for a label, as wide as so many Latin characters at most; those of Korean, Chinese and
-    Japanese are as wide as two."""
+    """A text for a label, as wide as so many Latin characters at most."""
     text = replace_controls(text)[: most + 1]
-    while sum(2 if east_asian_width(c) in "WF" else 1 for c in text) > most:
+    while columns(text) > most:
         text = text.rstrip("…")[:-1] + "…"
     return text
 

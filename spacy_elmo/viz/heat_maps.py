@@ -58,8 +58,11 @@ def mix_name(mix: Mix) -> str:
     return mix.component if is_plain else f"{mix.component}: {mix.listener}"
 
 
+@in_style()
 def draw_similarity(texts: Iterable[Doc | Span], *, output: str | Path | None = None) -> Any:
     """Draw how similar several Docs or Spans are, each to each, as ``similarity`` computes it.
+
+    The lightest shade is the least similar pair, the darkest the most similar one.
 
     Args:
         texts: 2 to `MOST_TEXTS`.
@@ -72,34 +75,15 @@ def draw_similarity(texts: Iterable[Doc | Span], *, output: str | Path | None = 
         ValueError: there are too few or too many.
     """
     texts = list(texts)
-    if not 2 <= len(texts) <= MOST_TEXTS:
-        raise ValueError(f"The matrix compares 2 to {MOST_TEXTS} Docs or Spans, not {len(texts)}.")
+    n = len(texts)
+    if not 2 <= n <= MOST_TEXTS:
+        raise ValueError(f"The matrix compares 2 to {MOST_TEXTS} Docs or Spans, not {n}.")
     values = np.array([[one.similarity(other) for other in texts] for one in texts])
-    lines = [cut(" ".join(text.text.split()), TEXT_CHARACTERS) for text in texts]
-    return draw_matrix(values, lines, "Similarity", output)
-
-
-@in_style()
-def draw_matrix(
-    values: np.ndarray, lines: Sequence[str], title: str, output: str | Path | None = None
-) -> Any:
-    """Draw similarities: the lightest shade is the least similar pair, the darkest the most similar
-    one; what equals itself is darkest too.
-
-    Args:
-        values: ``(n, n)``.
-        lines: n short texts.
-        title: of the figure.
-        output: a file to write, too.
-
-    Returns:
-        A figure of matplotlib.
-    """
-    n = len(lines)
     pairs = values[~np.eye(n, dtype=bool)]
-    high = max(pairs.max(), 1.0) if n == 2 else pairs.max()  # two texts are all the pairs
-    figure, axes = new_figure(title, 1.2 + 0.32 * n)
+    high = 1.0 if n == 2 else pairs.max()  # two texts are all the pairs
+    figure, axes = new_figure("Similarity", 1.2 + 0.32 * n)
     heat_map(axes, values, min(pairs.min(), high - 1e-9), high, numbers=n <= MOST_NUMBERS)
+    lines = [cut(" ".join(text.text.split()), TEXT_CHARACTERS) for text in texts]
     axes.set_xticks(range(n), range(1, n + 1))
     axes.set_yticks(range(n), [f"{line}  {i}" for i, line in enumerate(lines, 1)])
     axes.xaxis.tick_top()

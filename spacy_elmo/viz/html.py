@@ -15,13 +15,6 @@ li:target {{ background: #fff3c4; }}
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class Html(str):
-    """HTML that a notebook shows."""
-
-    def _repr_html_(self) -> str:
-        return self
-
-
 def clean(text: str) -> str:
     """Text for HTML and SVG: special characters escaped, those that XML cannot have replaced."""
     return escape(replace_controls(text))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -9,13 +11,16 @@ from zlib import crc32
 import numpy as np
 
 from ..senses.clusters import center, project
-from .figure import COLOURS, MARKERS, cut, in_style, new_figure, save_figure
+from .figure import COLOURS, MARKERS, columns, cut, in_style, new_figure, save_figure
 from .html import INK, clean
 
 if TYPE_CHECKING:
     from ..senses.occurrences import Sense, Senses
 
-KEYWORD_CHARACTERS = 34
+KEYWORD_CHARACTERS, LABEL_CHARACTERS = 34, 30
+MARGIN = 0.12  # around the points, as a share of their extent
+CHARACTER, LINE, GAP = 0.0105, 0.035, 0.015  # of labels, as shares of the picture
+LEFT, RIGHT = re.compile(r"(?:\S+\s+){0,3}\S*$"), re.compile(r"\S*(?:\s+\S+){0,2}")  # of a word
 
 
 @in_style()
@@ -23,7 +28,8 @@ def draw_senses(found: Senses, *, output: str | Path | None = None) -> Any:
     """Draw the contexts of a word, grouped by similarity.
 
     Points near each other are contexts with similar vectors (their first two principal
-    components). In HTML, each shows its sentence to the pointer, and links to it in a list below.
+    components). Those of the most typical contexts have their words beside them, where there is
+    room. In HTML, each shows its sentence to the pointer, and links to it in a list below.
 
     Args:
         found: from `spacy_elmo.find_senses`.
@@ -37,7 +43,7 @@ def draw_senses(found: Senses, *, output: str | Path | None = None) -> Any:
     figure, axes = new_figure(f"Senses of “{found.word}”", 5.6 + 0.26 * len(groups))
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(True)
-    axes.margins(0.08)
+    axes.margins(MARGIN)
     key = crc32(found.word.encode())  # a notebook has several pictures
     tips: dict[str, str] = {}
     below = []
@@ -58,8 +64,31 @@ def draw_senses(found: Senses, *, output: str | Path | None = None) -> Any:
             left, word, right = map(clean, context.text)
             below.append(f'<li id="{link[1:]}" dir="auto">{left}<b>{word}</b>{right}</li>')
         below.append("</ol>")
+    label_points(axes, points, groups)
     figure.legend(loc="outside lower left", frameon=False)
     return save_figure(figure, output, tips, "\n".join(below))
+
+
+def label_points(axes: Any, points: np.ndarray, groups: Sequence[Sense]) -> None:
+    """Write words of their sentences beside points where there is room, beside those of each
+    group's most typical contexts first."""
+    ranked = [ranked for group in groups for ranked in enumerate(group.contexts)]
+    extent = np.ptp(points, axis=0).clip(1e-12)
+    places = (MARGIN + (points - points.min(axis=0)) / extent) / (1 + 2 * MARGIN)
+    taken = [(x, x, y) for x, y in places]  # from, to, and at which height
+    for i in sorted(range(len(ranked)), key=lambda i: ranked[i][0]):
+        (left, word, right), (x, y) = ranked[i][1].text, places[i]
+        near = "".join([*LEFT.findall(left)[:1], word, *RIGHT.findall(right)[:1]])
+        text = cut(" ".join(near.split()), LABEL_CHARACTERS)
+        width = CHARACTER * columns(text)
+        for start, side in ((x + GAP, "left"), (x - GAP - width, "right")):
+            end = start + width
+            others = any(a < end and b > start and abs(h - y) < LINE for a, b, h in taken)
+            if start > 0 and end < 1 and not others:
+                taken.append((start, end, y))
+                place = start if side == "left" else end
+                axes.text(place, y, text, ha=side, va="center", size=8, transform=axes.transAxes)
+                break
 
 
 def describe(number: int, group: Sense) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ MOST_MARKS = 24  # on a line
 NAME_CHARACTERS = 24
 MOST = 1e30  # can be drawn, also on a logarithmic axis
 
-Entries = list[dict[str, Any]]
+Curve = list[tuple[int, float]]  # words read, and a value
 
 
 @in_style()
@@ -42,15 +41,15 @@ def draw_training(
     figure, panels = new_figure("Pretraining", 7, nrows=3, sharex=True, height_ratios=[3, 3, 1.5])
     loss, perplexity, rate = panels
     for run in runs:
-        entries = read_run(Path(run))
-        name = describe(str(Path(run).resolve()), make_curve(entries, "mean"))
-        for panel, kind in ((loss, "loss"), (perplexity, "mean"), (rate, "lr")):
-            draw_curve(panel, entries, kind, name)
-    if len(runs) == 1:
-        for kind in ("forward", "backward"):
-            draw_curve(perplexity, entries, kind, kind)
-    for panel in panels:
-        panel.grid(True, axis="y")
+        curves = read_curves(Path(run))
+        name = describe(str(Path(run).resolve()), curves["mean"])
+        drawn = [(loss, "loss", name), (perplexity, "mean", name), (rate, "lr", name)]
+        if len(runs) == 1:
+            drawn += [(perplexity, kind, kind) for kind in ("forward", "backward")]
+        for panel, kind, label in drawn:
+            words, values = zip(*curves[kind], strict=True) if curves[kind] else ((), ())
+            panel.plot(words, values, label=label, markevery=len(words) // MOST_MARKS + 1)
+            panel.grid(True, axis="y")
     loss.set_title("training loss (nats)")
     perplexity.set(title="held-out perplexity", yscale="log")
     perplexity.yaxis.set_major_formatter(LogFormatter())
@@ -61,52 +60,35 @@ def draw_training(
     return save_figure(figure, output)
 
 
-def describe(name: str, means: Entries) -> str:
+def describe(name: str, means: Curve) -> str:
     """The best perplexity of a run, and the end of its path, which tells runs apart."""
     name = cut_start(name, NAME_CHARACTERS)
     if not means:
         return f"no perplexity yet: {name}"
-    best = min(means, key=lambda entry: entry["mean"])
-    return f"best {best['mean']:,.1f} after {best['words']:,} words: {name}"
+    words, best = min(means, key=lambda point: point[1])
+    return f"best {best:,.1f} after {words:,} words: {name}"
 
 
-def draw_curve(panel: Any, entries: Entries, kind: str, label: str) -> None:
-    curve = make_curve(entries, kind)
-    words, values = [entry["words"] for entry in curve], [entry[kind] for entry in curve]
-    panel.plot(words, values, label=label, markevery=math.ceil(len(curve) / MOST_MARKS) or 1)
+def read_curves(run: Path) -> dict[str, Curve]:
+    """What can be drawn of a run's log, by kind.
 
-
-def read_run(path: Path) -> Entries:
-    """The entries of a run's log.
+    The final models' entries have no words: they are evaluated on the whole text, not on a sample.
 
     Raises:
         ValueError: see `draw_training`.
     """
-    log = find_log(path)
+    log = find_log(run)
     if not log.is_file():
         raise ValueError(
             f"There is no log '{log}'; give the directory of a run of `python -m spacy elmo "
             f"pretrain`."
         )
-    entries = read_log(log)
-    if not any(make_curve(entries, kind) for kind in ("loss", "mean")):
+    curves: dict[str, Curve] = {n: [] for n in ("loss", "mean", "forward", "backward", "lr")}
+    for entry in read_log(log):
+        for kind, curve in curves.items():
+            value = entry.get(kind)
+            if "words" in entry and isinstance(value, int | float) and 0 <= value <= MOST:
+                curve.append((entry["words"], value))
+    if not curves["loss"] + curves["mean"]:
         raise ValueError(f"The log '{log}' has no losses yet; wait until the run has logged one.")
-    return entries
-
-
-def make_curve(entries: Iterable[dict[str, Any]], kind: str) -> Entries:
-    """The entries with a value of a kind, in the order of the steps, without those that cannot be
-    drawn.
-
-    A resumed run repeats the steps after its last checkpoint: from a step that the log has twice,
-    the later entries count. The final models have entries of their own, without words, because they
-    are evaluated on the whole text instead of a sample.
-    """
-    curve: Entries = []
-    for entry in entries:
-        value = entry.get(kind)
-        if "words" in entry and isinstance(value, int | float) and 0 <= value <= MOST:
-            while curve and curve[-1]["step"] >= entry["step"]:
-                curve.pop()
-            curve.append(entry)
-    return curve
+    return curves

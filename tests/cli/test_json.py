@@ -36,8 +36,8 @@ COMMANDS = {
     ),
     "plot-training": ("{log} -o {out}.png", "gone -o {out}.png", "output"),
     "perplexity": (
-        "{weights} {text}",
-        "{weights} gone",
+        "{text} -w {weights}",
+        "gone -w {weights}",
         "weights text forward backward mean sentences words unknown unknown_rate vocabulary",
     ),
     "predict": (

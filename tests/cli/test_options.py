@@ -19,7 +19,7 @@ from ..pipeline.helpers import write_language_model
 TEXT = "The bank lent money.\nA bank ___ shut. The bank! A bank.\n"
 COMMANDS = {
     "encode": ["TEXT", "OUT.npy", "-w", "WEIGHTS"],
-    "perplexity": ["WEIGHTS", "TEXT"],
+    "perplexity": ["TEXT", "-w", "WEIGHTS"],
     "predict": ["The ___ flows.", "-w", "WEIGHTS"],
     "senses": ["bank", "--in", "TEXT", "-w", "WEIGHTS", "-o", "OUT.html"],
 }

@@ -86,7 +86,7 @@ def test_commands_report_to_the_error_stream(tmp_path: Path) -> None:
     text.write_text("a b . b a b .\n" * 3, encoding="utf-8")
     for command, n in (
         (["tokenize", text, tmp_path / "shards"], 21),
-        (["perplexity", weights, text, "--json"], 21),
+        (["perplexity", text, "-w", weights, "--json"], 21),
     ):
         result = CliRunner().invoke(app, list(map(str, command)))
         assert result.exit_code == 0, result.output
@@ -95,6 +95,6 @@ def test_commands_report_to_the_error_stream(tmp_path: Path) -> None:
         if command[0] == "perplexity":
             assert f"{n}.0 of {n}.0 words, " in result.stderr
     out = tmp_path / "quiet"
-    for command in (["tokenize", text, out], ["perplexity", weights, text]):
+    for command in (["tokenize", text, out], ["perplexity", text, "-w", weights]):
         result = CliRunner().invoke(app, list(map(str, [*command, "--quiet"])))
         assert (result.exit_code, result.stderr) == (0, "")

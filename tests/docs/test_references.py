@@ -39,6 +39,6 @@ def test_demo_of_the_quick_start() -> None:
     [text] = re.findall(r'^python -m spacy elmo demo --text "(.*)"$', page, flags=re.MULTILINE)
     result = CliRunner().invoke(app, ["demo", "--text", text])
     assert result.exit_code == 0, result.output
-    one, other = result.output.split("bank, 4 times")[1].split("─────")
+    one, other = result.output.split("bank, 4 times")[1].split("── ")[1:]
     assert one.count("[bank]") == other.count("[bank]") == 2
     assert "river" in one and "money" in other

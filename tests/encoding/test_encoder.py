@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import spacy
 import torch
+from spacy.language import Language
 from spacy.training import Example
 
 from spacy_elmo import Encoder
-from spacy_elmo.bilm.kernel import lstm as kernel
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.weights.native import save_bilm
 
@@ -31,28 +31,30 @@ from ..pipeline.helpers import (
     make_nlp,
     max_difference,
     write_statistics,
-    write_weights,
 )
 
+LISTENER = {"@architectures": "spacy-elmo.ElmoListener.v1"}
 
-@pytest.fixture(scope="module")
-def trained(weights: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pipeline with a mix of its own, sentences, and a tagger with another mix."""
-    nlp = make_nlp(weights, initial_weights=[0.5, -1, 2], gamma=1.5)
-    nlp.add_pipe("sentencizer", first=True, config={"punct_chars": [";"]})
-    listener = {"@architectures": "spacy-elmo.ElmoListener.v1", "initial_weights": [3, 0, -1]}
-    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}
-    nlp.add_pipe("tagger", config={"model": model})
-    example = Example.from_dict(nlp.make_doc("A b"), {"tags": ["X", "Y"]})
-    nlp.initialize(lambda: [example])
-    path = tmp_path_factory.mktemp("trained") / "nlp"
+
+def save_trained(nlp: Language, path: Path, **tok2vecs: dict[str, Any]) -> Path:
+    """Save a pipeline with untrained taggers."""
+    for name, tok2vec in tok2vecs.items():
+        model = {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}
+        nlp.add_pipe("tagger", name=name, config={"model": model})
+    nlp.initialize(lambda: [Example.from_dict(nlp.make_doc("A b"), {"tags": ["X", "Y"]})])
     nlp.to_disk(path)
     return path
 
 
-def test_weights_of_two_files() -> None:
-    with pytest.raises(ValueError, match=r"elmo convert options\.json w\.hdf5 w-converted"):
-        Encoder(weights=["options.json", "w.hdf5"])
+@pytest.fixture(scope="module")
+def trained(weights: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pipeline with a mix of its own, sentences, a tagger with another mix, and one with spaCy's
+    listener."""
+    nlp = make_nlp(weights, initial_weights=[0.5, -1, 2], gamma=1.5)
+    nlp.add_pipe("sentencizer", first=True, config={"punct_chars": [";"]})
+    spacys = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH, "upstream": "elmo"}
+    tok2vecs = {"tagger": {**LISTENER, "initial_weights": [3, 0, -1]}, "spacys": spacys}
+    return save_trained(nlp, tmp_path_factory.mktemp("trained") / "nlp", **tok2vecs)
 
 
 def test_vectors_of_the_pipeline(weights: str) -> None:
@@ -85,10 +87,6 @@ def test_means_of_sentences_and_documents(weights: str) -> None:
     assert every[1].shape == (0, N_LAYERS, WIDTH)
 
 
-def checksum_of(**settings: Any) -> int:
-    return Encoder(**settings).checksum()
-
-
 def test_the_checksum_changes_with_what_is_computed(tmp_path: Path) -> None:
     """Also with what is no parameter: a warm state, a table of word vectors, the statistics."""
     path = tmp_path / "weights"
@@ -99,13 +97,13 @@ def test_the_checksum_changes_with_what_is_computed(tmp_path: Path) -> None:
         model.set_warm_state(state)
         path.mkdir(exist_ok=True)
         save_bilm(model, path, CARD)
-        found += [checksum_of(weights=str(path)) for _ in range(2)]
+        found += [Encoder(str(path)).checksum() for _ in range(2)]
     write_statistics(path, [["a", "bank", "."]])
-    found += [checksum_of(weights=str(path)) for _ in range(2)]
+    found += [Encoder(str(path)).checksum() for _ in range(2)]
     for changes in ({"initial_state": "zero"}, {"max_words": 9}):
         nlp = make_nlp(path, **changes)
         nlp.to_disk(tmp_path / "nlp")
-        found += [checksum_of(pipeline=str(tmp_path / "nlp")) for _ in range(2)]
+        found += [Encoder(pipeline=str(tmp_path / "nlp")).checksum() for _ in range(2)]
     assert found[::2] == found[1::2] and len(set(found)) == 5
 
 
@@ -123,6 +121,8 @@ def test_a_trained_pipeline(trained: Path) -> None:
     tagger = Encoder(pipeline=str(trained), component="tagger")
     assert max_difference(tagger(texts), expected) <= TOLERANCE
     assert max_difference(tagger(texts), encoder(texts)) > 0.01
+    spacys = Encoder(pipeline=str(trained), component="spacys")
+    assert max_difference(spacys(texts), encoder(texts)) == 0
     for component in ("sentencizer", "parser"):
         with pytest.raises(ValueError, match=f"no component '{component}'"):
             Encoder(pipeline=str(trained), component=component)(texts)
@@ -130,16 +130,11 @@ def test_a_trained_pipeline(trained: Path) -> None:
 
 def test_a_component_with_two_mixes(weights: str, tmp_path: Path) -> None:
     nlp = make_nlp(weights, store=["layers"])
-    listener = {"@architectures": "spacy-elmo.ElmoListener.v1"}
-    parts = {"embed": None, "encode": {"@architectures": "spacy.MaxoutWindowEncoder.v2"}}
-    parts["encode"] |= {"width": 8, "depth": 1, "window_size": 1, "maxout_pieces": 2}
-    mixes = {"elmo": {**listener, "layers": 0}, "output_elmo": {**listener, "layers": "top"}}
-    tok2vec = {"@architectures": "spacy-elmo.Tok2Vec.v1", **mixes, **parts}
-    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}
-    nlp.add_pipe("tagger", config={"model": model})
-    example = Example.from_dict(nlp.make_doc("A b"), {"tags": ["X", "Y"]})
-    nlp.initialize(lambda: [example])
-    nlp.to_disk(tmp_path)
+    encode = {"@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 8, "depth": 1}
+    encode |= {"window_size": 1, "maxout_pieces": 2}
+    tok2vec = {"@architectures": "spacy-elmo.Tok2Vec.v1", "embed": None, "encode": encode}
+    tok2vec |= {"elmo": {**LISTENER, "layers": 0}, "output_elmo": {**LISTENER, "layers": "top"}}
+    save_trained(nlp, tmp_path, tagger=tok2vec)
     layers = nlp("A b")._.elmo_layers
     for name, number in (("elmo", 0), ("output_elmo", -1)):
         [found] = Encoder(pipeline=str(tmp_path), component=f"tagger.{name}")(["A b"])
@@ -161,11 +156,10 @@ def test_too_large_for_half_precision(weights: str, tmp_path: Path) -> None:
     [
         ("a b", r"Give a list of texts, .* found the text 'a b'"),
         (["a b", math.nan], r"found nan\. .*fillna\(''\)"),
-        ([b"x"], r"Give texts, or lists of words that are not empty; found b'x'"),
-        ([["a", None]], r"found \['a', None\]"),
+        ([b"x"], "expected a text, found b'x'"),
+        ([["a", None]], r"words that are not empty, found \['a', None\]"),
         ([["a", ""]], r"found \['a', ''\]"),
         ([["a", b"b"]], r"found \['a', b'b'\]"),
-        ([3], "found 3"),
     ],
 )
 def test_rows_that_are_no_texts(weights: str, rows: Any, message: str) -> None:
@@ -173,11 +167,14 @@ def test_rows_that_are_no_texts(weights: str, rows: Any, message: str) -> None:
         Encoder(weights)(rows)
 
 
-def test_strings_of_numpy(weights: str) -> None:
+def test_rows_of_other_libraries(weights: str) -> None:
+    """Strings of NumPy; and nulls, which are empty texts."""
     encoder = Encoder(weights)
     [expected] = encoder(["a b"])
     for rows in (np.array(["a b"]), [np.str_("a b")], [np.array(["a", "b"])], [("a", "b")]):
         assert np.array_equal(encoder(rows)[0], expected)
+    null, empty, text = Encoder(weights, level="documents")([None, "", "a b"])
+    assert np.array_equal(null, empty) and not null.any() and text.any()
 
 
 def test_threads_share_an_encoder(weights: str) -> None:
@@ -196,24 +193,9 @@ def test_threads_share_an_encoder(weights: str) -> None:
     assert encoder.nlp.pipe_names == ["elmo"]
 
 
-def test_a_null_is_an_empty_text(weights: str) -> None:
-    encoder = Encoder(weights, level="documents")
-    null, empty, text = encoder([None, "", "a b"])
-    assert np.array_equal(null, empty) and not null.any() and text.any()
-
-
-def test_a_component_with_spacys_listener(weights: str, tmp_path: Path) -> None:
-    """Its mix is the elmo component's own."""
-    nlp = make_nlp(weights, initial_weights=[0.5, -1, 2])
-    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH, "upstream": "elmo"}
-    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}
-    nlp.add_pipe("tagger", config={"model": model})
-    example = Example.from_dict(nlp.make_doc("A b"), {"tags": ["X", "Y"]})
-    nlp.initialize(lambda: [example])
-    nlp.to_disk(tmp_path)
-    [expected] = Encoder(pipeline=str(tmp_path))(["A b"])
-    [found] = Encoder(pipeline=str(tmp_path), component="tagger")(["A b"])
-    assert np.array_equal(found, expected)
+def test_precision(weights: str) -> None:
+    exact, rounded = Encoder(weights)(TEXTS), Encoder(weights, precision="bfloat16")(TEXTS)
+    assert 0 < max_difference(rounded, exact) < 0.05
 
 
 def test_words_are_one_sentence(weights: str) -> None:
@@ -226,12 +208,6 @@ def test_words_are_one_sentence(weights: str) -> None:
     assert max_difference([block.vectors], [whole(doc).tensor]) <= TOLERANCE
     [split] = encoder([spacy.tokens.Doc(whole.vocab, words=words).text])
     assert np.abs(split - block.vectors).max() > 0.001
-
-
-def test_nothing_is_left_of_rows_before(weights: str) -> None:
-    fresh, used = Encoder(weights), Encoder(weights)
-    used(["Other words, some of these: the bank raised."])
-    assert max_difference(used(TEXTS), fresh(TEXTS)) <= TOLERANCE
 
 
 def test_pickled_as_its_settings(weights: str) -> None:
@@ -254,38 +230,10 @@ def test_pickled_as_its_settings(weights: str) -> None:
         ({"component": "elmo"}, "give --pipeline"),
         ({"pipeline": "p", "lang": "en"}, "drop --lang"),
         ({"pipeline": "p", "weights": "elmo_small"}, "drop --weights"),
+        ({"pipeline": "p", "precision": "bfloat16"}, "drop --precision"),
+        ({"pipeline": "p", "compiled": True}, "drop --compiled"),
     ],
 )
 def test_settings_that_do_not_fit(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Encoder(**settings)
-
-
-def test_precision(weights: str, trained: Path) -> None:
-    exact, rounded = Encoder(weights)(TEXTS), Encoder(weights, precision="bfloat16")(TEXTS)
-    assert 0 < max_difference(rounded, exact) < 0.05
-    with pytest.raises(ValueError, match="setting precision is 'half'; it must be"):
-        Encoder(weights, precision="half")(TEXTS)
-    with pytest.raises(ValueError, match="drop --precision"):
-        Encoder(pipeline=str(trained), precision="bfloat16")
-
-
-def test_without_a_compiler_there_is_one_warning(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "broken.cpp").write_text("#error none\n", "utf-8")
-    monkeypatch.setattr(kernel, "SOURCE", tmp_path / "broken.cpp")
-    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "cache"))
-    kernel.load_kernel.cache_clear()
-    config = replace(CONFIG, projection_dim=32, dim=64)  # a size that the kernel computes
-    weights = str(write_weights(tmp_path / "weights", config=config))
-    expected, encoder = Encoder(weights)(TEXTS), Encoder(weights, compiled=True)
-    try:
-        with pytest.warns(UserWarning) as warned:
-            assert max_difference(encoder(TEXTS), expected) == 0
-            assert max_difference(encoder(TEXTS), expected) == 0
-    finally:
-        kernel.load_kernel.cache_clear()
-    assert ["kernel is not available" in str(warning.message) for warning in warned] == [True]
-    with pytest.raises(ValueError, match="drop --compiled"):
-        Encoder(pipeline=str(trained), compiled=True)

@@ -67,7 +67,7 @@ def test_ids(
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = pa.table({"id": pa.array(ids, kind), "text": ["A", "b", "c"]})
     parquet.write_table(table, tmp_path / "in.parquet")
-    monkeypatch.setattr("spacy_elmo.encoding.rows.MAX_ROWS", 1)
+    monkeypatch.setattr("spacy_elmo.encoding.row_files.MAX_ROWS", 1)
     spacy_elmo.encode(tmp_path / "in.parquet", tmp_path / name, weights=weights)
     if name == "out.parquet":
         assert len(list((tmp_path / name).iterdir())) == 3

@@ -1,10 +1,9 @@
-"""Figures, marked text, and their files."""
+"""Figures and their files."""
 
 from __future__ import annotations
 
 import json
 import pickle
-import re
 import sys
 import warnings
 import xml.etree.ElementTree as ET
@@ -21,8 +20,7 @@ from spacy_elmo.cli import app
 from spacy_elmo.pipeline.mixes import Mix
 from spacy_elmo.senses.occurrences import Context, group
 from spacy_elmo.viz.figure import cut, in_style, new_figure, save_figure
-from spacy_elmo.viz.heat_maps import draw_matrix
-from spacy_elmo.viz.marked_surprisal import colours
+from spacy_elmo.viz.surprisal import colours
 
 from ..pipeline.helpers import make_nlp, write_language_model
 from ..threads import one_thread  # noqa: F401
@@ -128,13 +126,10 @@ def test_labels_are_shortened_to_their_width() -> None:
     assert [cut("두루미", most) for most in (6, 5, 4)] == ["두루미", "두루…", "두…"]
 
 
-def test_a_notebook_shows_figures_and_marked_text(weights: Path) -> None:
+def test_a_notebook_shows_figures() -> None:
     interactive = pytest.importorskip("IPython.core.interactiveshell")
     format_ = interactive.InteractiveShell.instance().display_formatter.format
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
-    for shown, part in [(labelled("a"), "<svg"), (viz.mark_surprisal(nlp("bank")), "<mark")]:
-        assert part in format_(pickle.loads(pickle.dumps(shown)))[0]["text/html"]
+    assert "<svg" in format_(pickle.loads(pickle.dumps(labelled("a"))))[0]["text/html"]
 
 
 # Figures
@@ -186,6 +181,8 @@ def test_senses(tmp_path: Path) -> None:
     listed = {li.get("id"): "".join(li.itertext()).strip() for li in tree.iter("li")}
     assert links == listed
     assert set(listed.values()) == {"The bank lent", "Bank & <b>\ufffd", "A bank.", "bank"}
+    beside = {text.get_text() for text in figure.axes[0].texts}
+    assert beside == {"The bank lent", "Bank & <b>\ufffd", "A bank.", "bank"}
     other = viz.draw_senses(group("Bank", contexts, spacy.blank("en")))
     assert not any(f'"{name}"' in other._repr_html_() for name in listed)  # a notebook has both
 
@@ -197,15 +194,10 @@ def test_similarity(weights: Path) -> None:
     assert found.count("1.00") >= 3
     assert {"The bank.  1", "money & bank  2", "The odd bank.  3"} <= set(found)
     viz.draw_similarity([docs[0][1:2], docs[2][2:3]])  # equal but for rounding
-    viz.draw_similarity([docs[0], docs[0]])
+    [mesh] = viz.draw_similarity(docs[:2]).axes[0].collections
+    assert mesh.norm(1.0) == 1 and mesh.norm(docs[0].similarity(docs[1])) == 0
     with pytest.raises(ValueError, match="2 to 30 Docs"):
         viz.draw_similarity(docs[:1])
-
-
-def test_two_equal_texts_are_darker_than_two_others() -> None:
-    figure = draw_matrix(np.array([[1, 0.49], [0.49, 1]]), ["a", "b"], "Similarity")
-    mesh = figure.axes[0].collections[0]
-    assert mesh.norm(1.0) == 1 and mesh.norm(0.49) == 0
 
 
 def test_blanks(weights: Path) -> None:
@@ -226,27 +218,24 @@ def test_blanks(weights: Path) -> None:
             viz.draw_blanks(lm, sentence)
 
 
-# Marked text
-
-
-def test_surprisal(weights: Path, tmp_path: Path) -> None:
+def test_surprisal(weights: Path) -> None:
+    """Each word has its bits below it; one outside the vocabulary has none."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
-    docs = [nlp("The bank."), nlp("money & bank"), nlp("The odd bank.")]
-    html = viz.mark_surprisal(docs, output=tmp_path / "page.html")
-    marks = [mark.text for mark in ET.fromstring(html).iter("mark")]
-    assert marks == ["The", "bank", ".", "money", "bank", "The", "bank", "."]
-    assert html in (tmp_path / "page.html").read_text(encoding="utf-8")
-    for text, name, message in [
-        (nlp.make_doc("The bank."), "page.html", "elmo_surprisal"),
-        (docs, "page.png", "written to an .html file"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            viz.mark_surprisal(text, output=tmp_path / name)
+    docs = [nlp("The bank."), nlp(f"money & bank {'w' * 90}")]
+    *found, title = labels(viz.draw_surprisal(docs)._repr_html_())
+    assert title == "Surprisal of each word in bits"
+    known = [token for doc in docs for token in doc if token._.surprisal is not None]
+    bits = [f"{token._.surprisal:.1f}" for token in known]
+    assert [label for label in found if label in bits] == bits
+    words = [label for label in found if label not in bits]
+    assert words == ["The", "bank", ".", "money", "&", "bank", "w" * 63 + "…"]
+    with pytest.raises(ValueError, match="elmo_surprisal"):
+        viz.draw_surprisal(nlp.make_doc("The bank."))
 
 
-@pytest.mark.parametrize("value", np.linspace(0, 1, 21).tolist())
-def test_words_on_a_shade_have_contrast(value: float) -> None:
+@pytest.mark.parametrize("share", np.linspace(0, 1, 21).tolist())
+def test_words_on_a_shade_have_contrast(share: float) -> None:
     """By the formula of the Web Content Accessibility Guidelines, where 3 is the least."""
 
     def luminance(colour: str) -> float:
@@ -254,9 +243,5 @@ def test_words_on_a_shade_have_contrast(value: float) -> None:
         linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
         return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
-    red, green, blue, percent, text = re.findall(r"\d+|#\w+", colours(value))
-    # The background is laid on white.
-    mixed = [255 - (255 - int(part)) * int(percent) / 100 for part in (red, green, blue)]
-    shade = "#" + "".join(f"{round(part):02x}" for part in mixed)
-    dark, light = sorted(map(luminance, (shade, text)))
+    dark, light = sorted(map(luminance, colours(share)))
     assert (light + 0.05) / (dark + 0.05) > 4
