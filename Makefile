@@ -3,6 +3,7 @@
 # make test-all   the same, with the tests that take long (marked `slow`); installs Ray and Spark too
 # make lint | unit | smoke   one of the checks
 # make docs       the documentation as a site, in build/site
+# make fuzz       damaged files, for MINUTES=2
 # make clean      remove what the others made, the virtual environment too
 #
 # PYTHON=python3.12   the interpreter, 3.10 or newer (default: that of .venv, then python3, …)
@@ -19,6 +20,9 @@ PYTHON := $(shell for p in $(BIN)/python python3 python3.14 python3.13 python3.1
 endif
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 PYTHON_VERSION := $(if $(PYTHON),$(shell $(PYTHON) -c '$(VERSION)'))
+ifneq ($(filter 2.% 3.0 3.1 3.2 3.3 3.4 3.5 3.6 3.7 3.8 3.9,$(PYTHON_VERSION)),)
+$(error $(PYTHON) is Python $(PYTHON_VERSION); spacy-elmo needs 3.10 or newer, such as PYTHON=python3.12)
+endif
 
 # PyTorch's own index has builds without CUDA. Behind a firewall it may be out of reach, and pip
 # would try for minutes: it is named only if it answers.
@@ -34,13 +38,15 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_SLOW := $(VENV)/.installed-slow
 INSTALLED_DOCS := $(VENV)/.installed-docs
-METADATA := setup.py constraints.txt spacy_elmo/about.py
+METADATA := pyproject.toml constraints.txt spacy_elmo/about.py
+
+MINUTES ?= 2
 
 # Two files of tests at a time, each on one core.
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint unit unit-all smoke docs clean
+.PHONY: help demo test test-all lint unit unit-all smoke docs fuzz clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -74,8 +80,11 @@ docs: $(INSTALLED_DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 	@echo "Open build/site/index.html"
 
+fuzz: $(INSTALLED_DEV)
+	$(BIN)/python benchmarks/reliability/hostile.py --minutes $(MINUTES) $(ARGS)
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):
