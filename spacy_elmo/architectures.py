@@ -19,39 +19,9 @@ from .pipeline.tok2vec import Tok2Vec
 # ruff: noqa: UP006, UP007, UP035, UP045
 
 __all__ = [
-    "BiLM", "ConsoleLogger", "Elmo", "ElmoListener", "EncodedVectors", "ScalarMix", "Shards",
+    "ConsoleLogger", "Elmo", "ElmoListener", "EncodedVectors", "ScalarMix", "Shards",
     "TextCatLinear", "Texts", "Tok2Vec", "gradual_unfreezing",
 ]  # fmt: skip
-
-
-def BiLM(
-    *,
-    weights: Any = "en_sm",
-    frozen: bool = True,
-    width: Optional[int] = None,
-    initial_state: str = "auto",
-    segments: str = "auto",
-    max_words: int = 400,
-    batch_words: int = 4096,
-    learn_rate_factor: float = 1.0,
-    cache_mb: int = 1024,
-    precision: str = "float32",
-    compiled: bool = False,
-    threads: Optional[int] = None,
-) -> Model[List[Doc], List[Floats3d]]:
-    """``spacy-elmo.BiLM.v1``: all layers of a biLM (Peters et al. 2018), a PyTorchWrapper of thinc.
-
-    Also a layer of thinc's registry, under the same name.
-
-    Args: see `spacy_elmo.pipeline.settings.BiLMSettings`.
-
-    Returns:
-        ``List[Doc]`` to one array ``(L + 1, n_tokens, 2P)`` each, layer 0 being the token layer.
-
-    Raises:
-        ValueError: a setting is out of range.
-    """
-    return bilm_layer(BiLMSettings(**locals()))
 
 
 def Elmo(
@@ -83,7 +53,7 @@ def Elmo(
         ValueError: a setting is out of range.
     """
     settings = {name: value for name, value in locals().items() if name != "mix"}
-    return elmo_model(BiLM(**settings), mix if mix is not None else ScalarMix())
+    return elmo_model(bilm_layer(BiLMSettings(**settings)), mix or ScalarMix())
 
 
 def ElmoListener(

@@ -19,7 +19,7 @@ from thinc.api import to_numpy
 from ..pipeline.component import Elmo
 from ..pipeline.listener import ElmoListener
 from ..pipeline.mixes import name_in
-from ..pipeline.pipeline_parts import list_components, model_nodes
+from ..pipeline.pipeline_parts import model_nodes
 from ..text.readers import blank_pipeline
 from ..text.segments import sentence_bounds
 from ..util.settings import Settings, one_of
@@ -146,7 +146,7 @@ class Encoder(Settings):
             raise ValueError(
                 f"The pipeline '{self.pipeline}' has no "
                 + (f"component {name!r} that is or listens to" if name else "component that is")
-                + f" an elmo component. {list_components(nlp)}"
+                + f" an elmo component. It has: {', '.join(nlp.component_names)}."
             )
         return found[name], listener
 

@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
 from thinc.types import Floats2d, Floats3d
 
-from .scalar_mix import MixModel, penalty
+from .scalar_mix import MixModel
 
 
 class Batch:
@@ -24,8 +23,8 @@ class Batch:
         layers: ``(L + 1, n_tokens, 2P)`` of each Doc.
         backprop: backpropagates through the biLM; None if it is frozen.
         losses: of the training.
-        name: the component's in these. Each listener adds the penalty of its mix there and, if the
-            component learns from them, its squared gradients.
+        name: the component's in these, where each listener that it learns from adds its squared
+            gradients.
 
     Attributes:
         has_gradients: a listener has added some.
@@ -52,13 +51,12 @@ class Batch:
     def __reduce__(self) -> Any:
         return Batch, ()
 
-    def add(self, indices: Sequence[int], d_layers: Sequence[Floats3d], mix: MixModel) -> None:
-        """Add an `ElmoListener`'s gradients of the layers of some Docs, none if the biLM is frozen,
-        and its losses."""
+    def add(self, indices: Sequence[int], d_layers: Sequence[Floats3d]) -> None:
+        """Add an `ElmoListener`'s gradients of the layers of some Docs, none if the biLM is
+        frozen."""
         self.has_gradients = True
-        self._add_loss(penalty(mix))
         if self.trains_bilm:
-            self._add_loss(_sum_of_squares(d_layers))
+            self._add_loss(d_layers)
             self._sum(indices, d_layers)
 
     def send(self, docs: Sequence[Doc], listeners: Sequence[Any], mix: MixModel) -> None:
@@ -69,17 +67,13 @@ class Batch:
         tensors, self._backprop_tensors = mix.begin_update(list(self.layers))
         batch_id = Tok2VecListener.get_batch_id(docs)
         for listener in listeners:
-            listener.receive(batch_id, tensors, partial(self._add_d_tensors, listener, mix))
+            listener.receive(batch_id, tensors, partial(self._add_d_tensors, listener))
 
-    def _add_d_tensors(self, listener: Any, mix: MixModel, d_tensors: list[Any]) -> list[Floats2d]:
+    def _add_d_tensors(self, listener: Any, d_tensors: list[Any]) -> list[Floats2d]:
         self.has_gradients = True
-        if self.trains_bilm or mix.attrs["settings"].trainable:
-            self._add_loss(_sum_of_squares(d_tensors))
-        if not self._d_tensors:  # once, though several listeners share the mix
-            self._add_loss(penalty(mix))
-            self._d_tensors = d_tensors
-        else:
-            self._d_tensors = [a + b for a, b in zip(self._d_tensors, d_tensors, strict=True)]
+        self._add_loss(d_tensors)
+        before = self._d_tensors or [0] * len(d_tensors)
+        self._d_tensors = [a + b for a, b in zip(before, d_tensors, strict=True)]
         listener.receive(None, None, None)
         return []
 
@@ -87,10 +81,9 @@ class Batch:
         for i, gradient in zip(indices, d_layers, strict=True):
             self._d_layers[i] = self._d_layers[i] + gradient if i in self._d_layers else gradient
 
-    def _add_loss(self, loss: Any) -> None:
-        """CuPy scalars stay on the GPU until they are printed."""
+    def _add_loss(self, gradients: Sequence[Any]) -> None:
         if self._losses is not None:
-            self._losses[self._name] += float(loss) if isinstance(loss, np.generic) else loss
+            self._losses[self._name] += sum(float((d**2).sum()) for d in gradients)
 
     def finish(self) -> None:
         """Backpropagate the sum of the gradients, and close the batch."""
@@ -111,7 +104,3 @@ class Batch:
             listener.receive(None, None, None)  # type: ignore[arg-type]
         self.layers, self._backprop, self._backprop_tensors = (), None, None
         self._d_tensors, self._tok2vec_listeners = [], ()
-
-
-def _sum_of_squares(arrays: Sequence[Any]) -> Any:
-    return sum((array**2).sum() for array in arrays)

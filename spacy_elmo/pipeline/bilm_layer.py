@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from functools import partial
+from functools import cached_property, partial
 from threading import RLock
 from typing import Any, cast
 
@@ -32,6 +32,10 @@ from ..weights.layout import Card
 from ..weights.statistics import Statistics
 from .layer_cache import LayerCache
 from .settings import BiLMSettings
+
+PASSES = 4  # of the biLM at a time: sentences of similar length are read together
+MAX_BYTES = 2**26  # of their layers
+FLOAT32_BYTES = 4
 
 
 def bilm_layer(settings: BiLMSettings) -> Model[list[Doc], list[Floats3d]]:
@@ -84,23 +88,26 @@ class LazyBiLM(nn.Module):
         self.statistics: Statistics | None = None
         self.is_saved = self.has_learned = False
         self._model: BiLM | None = None
-        self._config: BiLMConfig | None = None
-        self._card: Card | None = None
         self._loading = RLock()
 
-    @property
+    @cached_property
     def config(self) -> BiLMConfig:
         """The biLM's shape, from its config file alone if it is not loaded yet."""
-        if self._config is None:
-            self._config = self._fitting(find_weights(self.settings.weights).config())
-        return self._config
+        return self._fitting(find_weights(self.settings.weights).config())
 
-    @property
+    @cached_property
     def card(self) -> Card:
         """Name, language, licence and sources of the weights."""
-        if self._card is None:
-            self._card = find_weights(self.settings.weights).card()
-        return self._card
+        return find_weights(self.settings.weights).card()
+
+    @cached_property
+    def tokens_at_once(self) -> int:
+        """The number of tokens to read together: up to `PASSES` passes, as far as their layers fit
+        into `MAX_BYTES`. With more sentences to choose from, those of a pass are closer in length,
+        and it takes fewer steps."""
+        n_words = self.settings.batch_words
+        pass_bytes = n_words * self.config.depth * self.config.width * FLOAT32_BYTES
+        return n_words * max(1, min(PASSES, MAX_BYTES // pass_bytes))
 
     @property
     def is_loaded(self) -> bool:
@@ -123,7 +130,7 @@ class LazyBiLM(nn.Module):
 
     def take(self, model: BiLM, card: Card, statistics: Statistics | None) -> None:
         """Use these weights, as the settings say."""
-        self._config, self._card = self._fitting(model.config), card
+        self.config, self.card = self._fitting(model.config), card
         self.statistics = statistics
         model.set_precision(self.settings.precision, self.settings.compiled)
         model.n_threads = self.settings.threads
@@ -219,7 +226,8 @@ class LazyBiLM(nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> LazyBiLM:
         """A copy, which shares the weights in memory if they are frozen."""
         new = self.anew()
-        new._config, new._card, new.statistics = self._config, self._card, self.statistics
+        known = ("config", "card", "statistics")
+        new.__dict__.update({name: vars(self)[name] for name in known if name in vars(self)})
         new.is_saved, new.has_learned = self.is_saved, self.has_learned
         if self._model is not None and self.settings.frozen:
             new._model, new.cache = self._model.share_weights(), self.cache

@@ -1,24 +1,20 @@
 """Callbacks of spaCy's training: a logger that shows the mixes, gradual unfreezing."""
 
 import io
-import json
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Dict, List, Optional, Tuple, Union  # noqa: UP035
+from typing import IO, Any, Dict, List, Literal, Optional, Tuple, Union  # noqa: UP035
 
 from spacy.language import Language
 from spacy.training.loggers import console_logger_v3
 from thinc.api import Model
 from tqdm import tqdm
-from wasabi import msg
 
-from ..util.settings import Settings, at_least, one_of
 from .bilm_layer import BiLMShim, LazyBiLM
 from .component import Elmo
 from .layer_cache import LayerCache
-from .mixes import Mix, mixes
+from .mixes import mixes
 from .pipeline_parts import model_nodes
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -32,7 +28,6 @@ def ConsoleLogger(
     progress_bar: Union[bool, str, None] = None,
     console_output: bool = True,
     output_file: Union[str, Path, None] = None,
-    mixes_file: Optional[str] = None,
 ) -> Setup:
     """``spacy-elmo.ConsoleLogger.v1``: `spacy.ConsoleLogger.v3`, and the mixes at each evaluation.
 
@@ -41,9 +36,6 @@ def ConsoleLogger(
 
     Args:
         progress_bar, console_output, output_file: as spaCy's.
-        mixes_file: a file for the mixes and the cache's hits, a line of JSON for each evaluation.
-            The mixes are those of the step, not the averages that are saved. A file that exists is
-            left as it is, as spaCy leaves ``output_file``.
     """
     if isinstance(progress_bar, bool):  # as spaCy's v1 and v2 have it
         progress_bar = "eval" if progress_bar else None
@@ -55,43 +47,18 @@ def ConsoleLogger(
         errors = getattr(stdout, "errors", None)
         if isinstance(stdout, io.TextIOWrapper):
             stdout.reconfigure(errors="backslashreplace")
-        mixes_path = None if mixes_file is None else Path(mixes_file)
-        if mixes_path is not None and mixes_path.exists():
-            msg.warn(
-                f"The mixes are not saved: the logger's setting mixes_file names {mixes_path}, "
-                f"which exists. Move it away, or name another file."
-            )
-            mixes_path = None
-        elif mixes_path is not None:
-            mixes_path.parent.mkdir(parents=True, exist_ok=True)
         log, finish = spacy_logger(nlp, stdout, stderr)
         bilms = _bilms(pipe for _, pipe in nlp.components)
-        before = {"hits": 0, "misses": 0}
 
         def log_step(info: Optional[Dict[str, Any]]) -> None:
             caches = _caches(bilms)
             for cache in caches:
                 cache.begin()  # frozen_components are not updated, so theirs would stay off
             log(info)
-            if info is None:
-                return
-            total = {name: sum(getattr(c, name) for c in caches) for name in before}
-            new = {name: max(0, total[name] - before[name]) for name in before}
-            before.update(total)
-            entry = {
-                "epoch": info["epoch"],
-                "step": info["step"],
-                "score": float(info["score"]),
-                "mixes": [mix._asdict() for mix in mixes(nlp) if _is_trained(nlp, mix)],
-                "cache": new,
-            }
-            if console_output:
-                for line in _lines(entry):
-                    tqdm.write(line, file=stdout)  # around spaCy's bar
+            if info is not None and console_output:
+                for line in _lines(nlp, caches):
+                    tqdm.write(f"{'':13}{line}", file=stdout)  # around spaCy's bar
                 stdout.flush()
-            if mixes_path is not None:
-                with mixes_path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(entry) + "\n")
 
         def finalize() -> None:
             finish()
@@ -108,18 +75,25 @@ def ConsoleLogger(
     return setup
 
 
-@dataclass(frozen=True)
-class UnfreezingSettings(Settings):
-    """The settings of `gradual_unfreezing`."""
-
-    title = "spacy-elmo.gradual_unfreezing.v1: the setting"
-    every: int = at_least(1)
-    unit: str = one_of("epoch", "step")
-    first: int = at_least(0, 0)
+def _lines(nlp: Language, caches: List[LayerCache]) -> Iterator[str]:
+    """Lines below the scores: one for each mix, and the caches' share of hits."""
+    for mix in mixes(nlp):
+        pipe = dict(nlp.components)[mix.component]
+        if isinstance(pipe, Elmo) and not pipe.tok2vec_listeners:
+            continue  # nobody trains it
+        weights = " ".join(f"{s:.3f}" for s in mix.weights)
+        yield f"{mix.component} {mix.listener}: s {weights}, γ {mix.gamma:.3f}"
+    hits, misses = (sum(getattr(cache, n) for cache in caches) for n in ("hits", "misses"))
+    if hits + misses:
+        share = 100 * hits / (hits + misses)
+        yield f"sentences from the cache so far: {share:.1f} % of {hits + misses}"
 
 
 def gradual_unfreezing(
-    component: str = "elmo", every: int = 1, unit: str = "epoch", first: int = 0
+    component: str = "elmo",
+    every: int = 1,
+    unit: Literal["epoch", "step"] = "epoch",
+    first: int = 0,
 ) -> Callable[[Language, Dict[str, Any]], None]:
     """``spacy-elmo.gradual_unfreezing.v1``: for ``[training.before_update]``.
 
@@ -134,30 +108,28 @@ def gradual_unfreezing(
         first: parts that are trained from the beginning; with 0, only the tasks are.
 
     Raises:
-        ValueError: a setting is out of range; or, in the training, there is no such component,
-            or its biLM is frozen.
+        ValueError: a number is out of range; or, in the training, the component has no biLM that
+            is trained.
     """
-    UnfreezingSettings(every, unit, first)
+    if every < 1 or first < 0:
+        raise ValueError(
+            f"spacy-elmo.gradual_unfreezing.v1: every = {every} must be 1 or more, first = {first} "
+            f"0 or more."
+        )
 
     def unfreeze(nlp: Language, progress: Dict[str, Any]) -> None:
-        for bilm in _unfreezable(nlp, component):
+        bilms = _bilms([dict(nlp.components).get(component)])
+        is_frozen = component in nlp.config["training"].get("frozen_components", ())
+        if is_frozen or all(bilm.settings.frozen for bilm in bilms):
+            raise ValueError(
+                f"spacy-elmo.gradual_unfreezing.v1: the component '{component}' has no biLM that "
+                f"is trained. Set the callback's component, frozen = false in that one's model, "
+                f"and take it off the frozen_components."
+            )
+        for bilm in bilms:
             bilm.unfreeze_top(first + progress[unit] // every)
 
     return unfreeze
-
-
-def _unfreezable(nlp: Language, component: str) -> List[LazyBiLM]:
-    """The biLMs in a component that a training can unfreeze."""
-    bilms, problem = _bilms([dict(nlp.components).get(component)]), ""
-    if not bilms:
-        problem = "is not there or has no biLM; set the callback's component."
-    elif all(bilm.settings.frozen for bilm in bilms):
-        problem = "has a frozen biLM; set frozen = false in its model, or remove the callback."
-    elif component in nlp.config["training"].get("frozen_components", ()):
-        problem = "is one of the frozen_components of the training; take it off them."
-    if problem:
-        raise ValueError(f"spacy-elmo.gradual_unfreezing.v1: the component '{component}' {problem}")
-    return bilms
 
 
 def _bilms(pipes: Iterable[Any]) -> List[LazyBiLM]:
@@ -169,23 +141,3 @@ def _bilms(pipes: Iterable[Any]) -> List[LazyBiLM]:
 def _caches(bilms: List[LazyBiLM]) -> List[LayerCache]:
     """The caches of frozen biLMs; a biLM that was loaded since has a new one."""
     return list({id(s.cache): s.cache for s in bilms if s.settings.frozen}.values())
-
-
-def _is_trained(nlp: Language, mix: Mix) -> bool:
-    """Return whether a listener trains a mix; an elmo component's own may have none."""
-    pipe = dict(nlp.components)[mix.component]
-    return not isinstance(pipe, Elmo) or bool(pipe.tok2vec_listeners)
-
-
-def _lines(entry: Dict[str, Any]) -> List[str]:
-    """Lines below the scores: one for each mix, and the cache's hit rate."""
-    lines = []
-    for mix in entry["mixes"]:
-        name = f"{mix['component']} {mix['listener']}"
-        weights = " ".join(f"{s:.3f}" for s in mix["weights"])
-        lines.append(f"{'':13}{name}: s {weights}, γ {mix['gamma']:.3f}")
-    n_sentences = sum(entry["cache"].values())
-    if n_sentences:
-        share = 100 * entry["cache"]["hits"] / n_sentences
-        lines.append(f"{'':13}sentences from the cache: {share:.1f} % of {n_sentences}")
-    return lines

@@ -1,19 +1,17 @@
 """The pipeline component ``elmo``: runs a biLM over Docs and writes contextual vectors to them."""
 
 import contextlib
-import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Union  # noqa: UP035
+from typing import Any, Dict, List, Literal, Optional, Union  # noqa: UP035
 from uuid import uuid4
 from weakref import ref
 
 import numpy as np
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
-from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
@@ -21,9 +19,7 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 
 from ..bilm.torch_precision import rounding
-from ..text.readers import BY_RULES
 from ..text.segments import DocPart, chunks, doc_parts
-from ..util.settings import check_choice
 from ..util.threads import results_ahead, steady_threads
 from ..weights.find import WeightsNotFoundError
 from ..weights.layout import DOCUMENTS
@@ -33,17 +29,12 @@ from .elmo_model import ELMO_MODEL, MIX, replace_config
 from .errors import damage_reported, warn_of_language, warn_of_tokenizer
 from .listener import ElmoListener, LearnedFrom, check_source, learn_from
 from .pipeline_parts import model_nodes
-from .readings import Reading, note_reading, store, token_ends
+from .readings import ComparedRows, Reading, add_hooks, note_reading, store, token_ends
 from .scalar_mix import begin_anew, check_parameters, set_up
-from .similarity import ComparedRows, add_hooks
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
 
-PASSES = 4  # of the biLM at a time: sentences of similar length are read together
-MAX_BYTES = 2**26  # of their layers
-FLOAT32_BYTES = 4
-STORED = ("layers", "vectors")
 DEFAULTS = {
     "store": [],
     "vectors": "auto",
@@ -60,38 +51,13 @@ def make_elmo(
     nlp: Language,
     name: str,
     model: Model[List[Doc], List[Floats2d]],
-    store: List[str],
-    vectors: str,
-    weights: Optional[Union[str, List[str]]] = None,
+    store: List[Literal["layers", "vectors"]],
+    vectors: Literal["auto", "elmo", "vocab"],
 ) -> "Elmo":
-    """Construct an elmo component; no file is opened.
-
-    Raises:
-        ValueError: ``weights`` are set here. They are a setting of the model, but many try this
-            first, and spaCy's own error for an unknown setting would not name the right place.
-    """
-    if weights is not None:
-        raise ValueError(
-            f"The elmo component's weights are a setting of its model. In a config, set 'weights' "
-            f"in the block [components.{name}.model]; in Python, "
-            f'nlp.add_pipe("elmo", config={{"model": {{"weights": {json.dumps(weights)}}}}}).'
-        )
+    """Construct an elmo component; no file is opened."""
     elmo = Elmo(nlp.vocab, model, name, store=store, vectors=vectors)
-    own, default = nlp.config["nlp"]["tokenizer"], type(nlp).default_config["nlp"]["tokenizer"]
-    # Another one may make the words of the weights; a config is not there yet while it is read.
-    is_default = isinstance(nlp.tokenizer, Tokenizer) == (default["@tokenizers"] == BY_RULES)
-    if is_default and own["@tokenizers"] == default["@tokenizers"]:
-        elmo.tokenizer = own["@tokenizers"]
+    elmo.tokenizer = type(nlp.tokenizer)
     return elmo
-
-
-def tokens_at_once(bilm: LazyBiLM) -> int:
-    """Return the number of tokens to read together: up to `PASSES` passes, as far as their layers
-    fit into `MAX_BYTES`. With more sentences to choose from, those of a pass are closer in length,
-    and it takes fewer steps."""
-    settings, config = bilm.settings, bilm.config
-    pass_bytes = settings.batch_words * config.depth * config.width * FLOAT32_BYTES
-    return settings.batch_words * max(1, min(PASSES, MAX_BYTES // pass_bytes))
 
 
 class Elmo(Tok2Vec):
@@ -110,13 +76,12 @@ class Elmo(Tok2Vec):
             ``"elmo"``, ``"vocab"`` (never), or ``"auto"``, if the vocab has no vectors.
 
     Raises:
-        ValueError: a setting is unknown, or the model is not `spacy-elmo.Elmo.v1`.
+        ValueError: the model is not `spacy-elmo.Elmo.v1`.
 
     Attributes:
         key: of what it has read of Docs; a random string, which copies and pickles keep.
         batch: the batch that it was updated with last.
-        tokenizer: registered name of the pipeline's tokenizer, if it is that of the language; None
-            once it was compared with that of the weights.
+        tokenizer: class of the pipeline's; None once it was compared with that of the weights.
     """
 
     hide_labels = True  # there are none, and nlp.meta should not list them
@@ -130,14 +95,11 @@ class Elmo(Tok2Vec):
         store: Sequence[str] = (),
         vectors: str = "auto",
     ):
-        check_choice("The elmo component's setting vectors", vectors, ("auto", "elmo", "vocab"))
-        for each in store:
-            check_choice("The elmo component's setting store", each, STORED)
         if not {"bilm", "mix"} <= set(model.ref_names):
             raise ValueError(f"An elmo component's model is spacy-elmo.Elmo.v1, not {model.name}.")
         super().__init__(vocab, model, name)
         self.key, self.batch = uuid4().hex, Batch()
-        self.tokenizer: Optional[str] = ""
+        self.tokenizer: Optional[type] = None
         self.store, self.vectors = list(store), vectors
         self._has_own_listeners = False  # whose layers are kept
 
@@ -268,7 +230,7 @@ class Elmo(Tok2Vec):
         docs = list(docs)
         if not any(map(len, docs)):  # no weights are needed for that, nor have to be there
             return [self._new_reading(part) for doc in docs for part in doc_parts(doc, "doc", 1, 1)]
-        settings, n_tokens = self.bilm.settings, tokens_at_once(self.bilm)
+        settings, n_tokens = self.bilm.settings, self.bilm.tokens_at_once
         given = settings.segments, settings.max_words, n_tokens
         parts = (part for doc in docs for part in doc_parts(doc, *given))
         readings: List[Reading] = []
@@ -279,17 +241,17 @@ class Elmo(Tok2Vec):
                     readings.append(self._new_reading(part))
                 readings[-1].take(part, own, vectors)
         self._check_listeners(Tok2VecListener)
-        self._check_words()
+        if self.tokenizer is not None:
+            self._check_words()
         return readings
 
     def _check_words(self) -> None:
         """Warn, once, of weights of another language or tokenizer."""
-        own = self.tokenizer
-        if own is not None and self.bilm.is_loaded:
+        if self.tokenizer is not None and self.bilm.is_loaded:
+            lang, card, weights = self.vocab.lang, self.bilm.card, self.bilm.settings.weights
+            warn_of_language(lang, card, weights)
+            warn_of_tokenizer(lang, self.tokenizer, card, weights)
             self.tokenizer = None
-            card, weights = self.bilm.card, self.bilm.settings.weights
-            warn_of_language(self.vocab.lang, card, weights)
-            warn_of_tokenizer(self.vocab.lang, own, card, weights)
 
     def _new_reading(self, part: DocPart) -> Reading:
         """The reading of a Doc, given its first part; its arrays are zeros."""
@@ -319,7 +281,7 @@ class Elmo(Tok2Vec):
         """
         handle, n_threads, n_tokens = self.get_error_handler(), 1, 1
         with contextlib.suppress(WeightsNotFoundError):  # the first Doc with words reports it
-            n_tokens = tokens_at_once(self.bilm)
+            n_tokens = self.bilm.tokens_at_once
             if self._reads_ahead(batch_size):
                 n_threads = steady_threads(self.bilm.settings.threads)
         batches = chunks(stream, n_tokens / n_threads, batch_size)
@@ -369,8 +331,7 @@ class Elmo(Tok2Vec):
             examples: the batch.
             drop: not used; dropout is a setting of each mix.
             sgd: an optimizer, for a step by the gradients of the batch before.
-            losses: gets the squared gradients of the listeners under the component's name; on a
-                GPU as an array there.
+            losses: gets the squared gradients of the listeners under the component's name.
 
         Returns:
             ``losses``.
@@ -438,12 +399,6 @@ class Elmo(Tok2Vec):
             for listener in self.listener_map[component]:
                 self._link(listener, component, anew=True)
         self._check_listeners(Model)
-        if not self.listener_map and not self.bilm.settings.frozen:
-            warnings.warn(
-                f"The setting model.frozen = false of the component '{self.name}' has no effect: "
-                f"no component listens to it.",
-                stacklevel=2,
-            )
         if nlp is not None:
             known = nlp.meta.get("sources") or []
             new = [each for each in self.bilm.card.meta.get("sources", []) if each not in known]

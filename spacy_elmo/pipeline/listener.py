@@ -126,7 +126,7 @@ def forward(
     def backprop(dY: list[Floats2d]) -> list[Doc]:
         d_layers = backprop_mix(dY, batch is not None and batch.trains_bilm)
         if batch is not None:
-            batch.add(indices, d_layers, mix)
+            batch.add(indices, d_layers)
         return []
 
     return Y, backprop

@@ -1,4 +1,5 @@
-"""What elmo components have read of Docs, and the extensions ``._.elmo`` and ``._.elmo_layers``.
+"""What elmo components have read of Docs, and what these answer from it: the extensions ``._.elmo``
+and ``._.elmo_layers``, and spaCy's hooks for ``vector`` and ``similarity``.
 
 What was read stands beside the Docs for as long as they exist, not on them: it is neither copied
 nor serialized with them. What travels with a Doc is ``doc.tensor``, known by its checksum, and what
@@ -9,19 +10,23 @@ pickled.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 from weakref import ReferenceType, WeakKeyDictionary
 
 import numpy as np
-from spacy.attrs import IDX, IS_SPACE, LENGTH
+from spacy.attrs import IDX, IS_SPACE, LENGTH, ORTH
+from spacy.strings import get_string_id
 from spacy.tokens import Doc, Span, Token
 from thinc.api import get_array_module, to_numpy
 from thinc.types import Floats3d
 
 from ..text.segments import DocPart
+from ..weights.statistics import Statistics
 from .batch import Batch
+from .similarity import compared_vector, compute_rows, cosine, norm
 
 # Where spaCy itself keeps the values of extensions.
 LAYERS: Any = ("._.", "elmo_layers", None, None)
@@ -29,6 +34,10 @@ VECTORS: Any = ("._.", "elmo_vectors", None, None)
 # Of the first token: only such values does `Doc.from_docs` join without a warning.
 CHECKSUM: Any = ("._.", "elmo_checksum", 0, None)
 ENDS: Any = ("._.", "elmo_ends", 0, None)  # of the tokens for which arrays are stored
+
+
+MIN_STD = 1e-6  # of a layer's dimension
+MAX_FLOAT16 = 65504
 
 
 class NotOnDocError(ValueError, AttributeError):
@@ -44,7 +53,7 @@ class Reading:
         ends: the character behind each token, ``(n_tokens,)``, by which the tokens are known.
         vectors: ``(n_tokens, 2P)``; None in a training, until the component annotates.
         layers: ``(L + 1, n_tokens, 2P)`` if they are stored or listened to.
-        compared: `similarity.ComparedRows`; None if the weights have no statistics.
+        compared: None if the weights have no statistics.
         bilm: the biLM, weakly; None for sample Docs, whose layers are zeros.
         batch: the batch of a training that the Doc is in, and its index there.
     """
@@ -52,7 +61,7 @@ class Reading:
     ends: np.ndarray
     vectors: Any = None
     layers: Floats3d | None = None
-    compared: Any = None
+    compared: ComparedRows | None = None
     bilm: ReferenceType[Any] | None = None
     batch: tuple[ReferenceType[Batch], int] | None = None
 
@@ -75,6 +84,46 @@ class Reading:
         """The batch that the Doc is in, if its gradients are still awaited."""
         batch = None if self.batch is None else self.batch[0]()
         return None if batch is None or batch.is_closed else batch
+
+
+class ComparedRows:
+    """What the compared vectors of a Doc are computed from when they are asked for.
+
+    Args:
+        statistics: of the weights.
+        part: the first of the Doc, or all of it.
+        normalize: words to the form in which the statistics have them.
+    """
+
+    def __init__(self, statistics: Statistics, part: DocPart, normalize: Callable[[str], str]):
+        self._statistics, self._sentences = statistics, part.sentences
+        self._orths = part.doc.to_array([ORTH]).astype(np.uint64)
+        for token in part.doc:
+            if not token.is_ascii:
+                self._orths[token.i] = get_string_id(normalize(token.text))
+        p = len(statistics.word_mean)
+        self._words = np.zeros((len(part.doc), p), dtype="float32")
+        self._top = np.zeros((len(part.doc), 2 * p), dtype="float16")
+
+    def add(self, part: DocPart, layers: Floats3d) -> None:
+        """Take over what is needed of the layers ``(L + 1, n_tokens, 2P)`` of a part."""
+        statistics, rows = self._statistics, slice(part.start, part.end)
+        self._words[rows] = to_numpy(layers[0, :, : self._words.shape[1]])
+        top = (to_numpy(layers[-1]) - statistics.mean[-1]) / np.maximum(statistics.std[-1], MIN_STD)
+        self._top[rows] = np.clip(top, -MAX_FLOAT16, MAX_FLOAT16)
+
+    def __reduce__(self) -> Any:
+        """Pickles and deep copies have the rows alone."""
+        return _Rows, (self.rows,)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """See `compute_rows`."""
+        return compute_rows(self._statistics, self._sentences, self._orths, self._words, self._top)
+
+
+class _Rows(NamedTuple):
+    rows: np.ndarray
 
 
 # Readings of a Doc by the keys of the components, the last one last: all that is kept of Docs.
@@ -219,6 +268,68 @@ def get_layers(obj: Doc | Span | Token) -> Any:
             "elmo component that reads it last, and run it, also on a part or a joint of others."
         )
     return layers[:, start] if isinstance(obj, Token) else layers[:, start:end]
+
+
+def add_hooks(doc: Doc, reading: Reading) -> None:
+    """Take ``vector``, ``has_vector``, ``vector_norm`` and ``similarity`` from ELMo.
+
+    The hooks carry what they compare through copies and pickles; with bytes they are lost, as spaCy
+    warns (W109).
+    """
+    own_vector = partial(vector, reading.ends, reading.compared)
+    hooks: dict[str, Any] = {"vector": own_vector, "has_vector": has_vector}
+    hooks["similarity"] = similarity
+    # In new dicts: a part of a Doc shares those of the whole one.
+    doc.user_span_hooks = {**doc.user_span_hooks, **hooks}
+    doc.user_token_hooks = {**doc.user_token_hooks, **hooks}
+    # Spans and Tokens compute `vector_norm` from `vector` (Spans would call the wrong hook for it).
+    doc.user_hooks = {**doc.user_hooks, **hooks, "vector_norm": vector_norm}
+
+
+def vector(ends: np.ndarray, compared: ComparedRows | None, obj: Doc | Span | Token) -> Any:
+    """The vector by which an object is compared, ``(3P,)``; without statistics its ``._.elmo``.
+
+    Args:
+        ends: see `Reading`.
+        compared: the rows of the Doc's tokens; None without statistics.
+        obj: the object.
+
+    Raises:
+        NotOnDocError: the object's Doc is a part of the one that was read, or tokens were split.
+    """
+    if compared is None:
+        return get_elmo(obj)
+    doc, start, end = bounds(obj)
+    return compared_vector(compared.rows[rows_of(doc, ends)][start:end])
+
+
+def compared_rows(doc: Doc) -> np.ndarray | None:
+    """The rows from which the vectors of a Doc's objects are computed, ``(n_tokens, 3P)``; None if
+    the weights have no statistics.
+
+    Raises:
+        NotOnDocError: no component has read the Doc in this process, or its tokens were split.
+    """
+    reading = last_reading(doc)
+    if reading is None or reading.vectors is None:
+        raise NotOnDocError("This Doc has not been read: run the 'elmo' component on it.")
+    compared = reading.compared
+    return None if compared is None else compared.rows[rows_of(doc, reading.ends)]
+
+
+def has_vector(obj: Doc | Span | Token) -> bool:
+    """Return whether there is a vector that is not all zeros."""
+    return bool(obj.vector.any())
+
+
+def vector_norm(doc: Doc) -> float:
+    """The vector's Euclidean length."""
+    return norm(doc.vector)
+
+
+def similarity(obj: Doc | Span | Token, other: Any) -> float:
+    """Cosine of the vectors of two objects; see `cosine`."""
+    return cosine(to_numpy(obj.vector), to_numpy(other.vector))
 
 
 def remove(obj: Doc | Span | Token, value: Any) -> None:

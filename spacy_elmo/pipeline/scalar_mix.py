@@ -42,8 +42,8 @@ def ScalarMix(
         l2: λ; ``λ‖w‖²`` is added to the loss. 1 keeps the mix near an average of the layers, 0.001
             lets it vary (Peters et al. 2018, §3.3).
         trainable: w and γ are trained.
-        layers: ``"all"``, their weighted sum; or one layer alone, times γ, with no weights to
-            train: ``"top"``, or its index, from 0, the token layer.
+        layers: ``"all"``, their weighted sum; or one layer alone, times γ, whatever the weights:
+            ``"top"``, or its index, from 0, the token layer.
 
     Raises:
         ValueError: a setting is out of range; or, at the first use, there are more or fewer
@@ -65,7 +65,8 @@ def forward(
 ) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Floats3d]]]:
     if not X:
         return [], lambda dY, with_dX=True: []
-    set_up(model, X[0].shape[0], X[0].shape[2])
+    if not model.has_param("w"):
+        set_up(model, X[0].shape[0], X[0].shape[2])
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
     if model.ops.device_type == "cpu" or not is_train:  # each step would wait for the GPU
@@ -123,8 +124,6 @@ def begin_anew(model: MixModel) -> None:
 def set_up(model: MixModel, depth: int, width: int) -> None:
     """Give the mix its parameters for layers ``(depth, n_tokens, width)``, unless it has them."""
     settings: MixSettings = model.attrs["settings"]
-    if isinstance(settings.layers, int) and settings.layers >= depth:
-        raise settings.error("layers", f"this biLM has layers from 0 (tokens) to {depth - 1}")
     if model.has_param("w"):
         return
     model.set_dim("nO", width, force=True)
@@ -140,11 +139,15 @@ def set_up(model: MixModel, depth: int, width: int) -> None:
         model.set_param(name, model.ops.asarray1f(values))
         if model.has_grad(name):  # of what was learned before, perhaps of another biLM
             model.set_grad(name, model.ops.alloc1f(len(values)))
+    check_parameters(model, depth)
 
 
 def check_parameters(model: MixModel, depth: int) -> None:
-    """Raise a ValueError if a mix has parameters of the wrong shapes, or with which it would
-    compute values that are not finite."""
+    """Raise a ValueError if a mix takes a layer that is not there, has parameters of the wrong
+    shapes, or would compute values that are not finite."""
+    settings: MixSettings = model.attrs["settings"]
+    if isinstance(settings.layers, int) and settings.layers >= depth:
+        raise settings.error("layers", f"this biLM has layers from 0 (tokens) to {depth - 1}")
     if not model.has_param("w"):
         return
     w: Any = model.get_param("w")
@@ -157,16 +160,6 @@ def check_parameters(model: MixModel, depth: int) -> None:
             f"ones, for the biLM's layers, and one gamma of at most {MAX_GAMMA:,.0f}. The training "
             f"diverged, the saved pipeline is damaged, or its biLM was replaced."
         )
-
-
-def penalty(model: MixModel) -> Any:
-    """``λ‖w‖²`` of a mix, 0 if its weights are not trained."""
-    settings: MixSettings = model.attrs["settings"]
-    is_trained = settings.trainable and settings.layers == "all" and model.has_param("w")
-    if not (settings.l2 and is_trained):
-        return 0.0
-    w: Any = model.get_param("w")
-    return settings.l2 * (w * w).sum()
 
 
 def layer_weights(model: MixModel) -> Any:

@@ -1,8 +1,7 @@
-"""The settings of a biLM in a pipeline, with their defaults, and those of a mix."""
+"""The settings of a biLM in a pipeline, and those of a mix; `architectures` has the defaults."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -16,9 +15,10 @@ from ..weights.find import refuse_lists
 MAX_GAMMA = 1e6  # of a mix; times a biLM's layers it stays finite
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BiLMSettings(Settings):
-    """The arguments of `spacy-elmo.BiLM.v1`; not serialized, so that a config can change it.
+    """The arguments of `spacy-elmo.Elmo.v1`, but for its mix; not serialized, so that a config can
+    change them.
 
     Attributes:
         weights: an embedded or downloaded name, or a directory of our format; see `find_weights`.
@@ -33,7 +33,7 @@ class BiLMSettings(Settings):
         max_words: words of the longest sequence; longer ones are read in overlapping windows.
         batch_words: words of one forward pass, sentence boundaries included, give or take half of
             them; ``nlp.pipe`` annotates up to four times as many at a time.
-        learn_rate_factor: factor of the learning rate for the biLM, if it is not frozen.
+        learn_rate_factor: factor of the learning rate for the biLM; without effect if it is frozen.
         cache_mb: megabytes of layers to cache while something is trained on a frozen biLM, so
             that it reads each sentence of the training once; 0 for no cache.
         precision: how vectors are computed: ``"float32"``, exact; ``"bfloat16"``, faster on some
@@ -47,31 +47,26 @@ class BiLMSettings(Settings):
             large ones; ``nlp.pipe`` divides texts among threads. A worker process takes one.
 
     Raises:
-        ValueError: a setting is out of range, or has no effect with the others.
+        ValueError: a setting is out of range.
     """
 
     title = "The elmo model's setting"
-    weights: Any = setting("en_sm", str)  # noqa: RUF009  # spaCy passes lists on, to an error here
-    frozen: bool = True
-    width: int | None = None
+    weights: Any = setting(kind=str)  # noqa: RUF009  # spaCy passes lists on, to an error here
+    frozen: bool
+    width: int | None
     initial_state: str = one_of("auto", *INITIAL_STATES)
     segments: str = one_of(*SEGMENTS)
-    max_words: int = at_least(8, 400)
-    batch_words: int = at_least(1, 4096)
-    learn_rate_factor: float = above_zero(1.0)
-    cache_mb: int = at_least(0, 1024)
+    max_words: int = at_least(8)
+    batch_words: int = at_least(1)
+    learn_rate_factor: float = above_zero()
+    cache_mb: int = at_least(0)
     precision: str = one_of(*PRECISIONS)
-    compiled: bool = False
-    threads: int | None = in_range(1, 1024, None)
+    compiled: bool
+    threads: int | None = in_range(1, 1024)
 
     def __post_init__(self) -> None:
         refuse_lists(self.weights)
         super().__post_init__()
-        if self.frozen and self.learn_rate_factor != 1:
-            raise self.error(
-                "learn_rate_factor",
-                "it has no effect, because the biLM is frozen. Set frozen = false, or remove it",
-            )
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,7 @@ class MixSettings(Settings):
     """The arguments of `ScalarMix`; not serialized with the model, so a config can change them.
 
     Raises:
-        ValueError: a setting is out of range, or has no effect with the others.
+        ValueError: a setting is out of range.
     """
 
     title = "The mix's setting"
@@ -88,16 +83,5 @@ class MixSettings(Settings):
     trainable: bool
     gamma: float = setting(ge=-MAX_GAMMA, le=MAX_GAMMA)
     dropout: float = below_one()
-    l2: float = setting()
+    l2: float = setting(ge=0)
     layers: int | str = setting(kind=Literal["all", "top"] | Annotated[int, Field(ge=0)])
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.l2 < 0:
-            raise self.error("l2", "give 0 or more (a listener's setting mix_l2)")
-        if self.layers != "all" and self.initial_weights is not None:
-            raise self.error(
-                "initial_weights",
-                f"it has no effect, because layers = {json.dumps(self.layers)} takes one layer "
-                f"alone. Remove one of the two",
-            )

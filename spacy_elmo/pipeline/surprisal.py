@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Optional, Union
+from typing import TYPE_CHECKING, Literal, Optional, Union
 
 import srsly
 from spacy.language import Language
@@ -13,7 +13,6 @@ from spacy.util import minibatch
 from thinc.api import get_torch_default_device
 
 from ..text.segments import sentence_bounds
-from ..util.settings import check_choice
 from .errors import damage_reported, warn_of_language
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP007, UP045
 
-DIRECTIONS = ("forward", "backward")
-
 if not Token.has_extension("surprisal"):
     Token.set_extension("surprisal", default=None)
 
@@ -35,18 +32,10 @@ if not Token.has_extension("surprisal"):
     assigns=["token._.surprisal"],
     default_config={"weights": "en_sm", "direction": "forward"},
 )
-def make_surprisal(nlp: Language, name: str, weights: str, direction: str) -> "ElmoSurprisal":
-    """The factory ``elmo_surprisal``; no file is opened here.
-
-    Raises:
-        ValueError: another component of the pipeline writes there.
-    """
-    others = [other for other, pipe in nlp.components if isinstance(pipe, ElmoSurprisal)]
-    if others:
-        raise ValueError(
-            f"The component '{others[0]}' writes Token._.surprisal already, and '{name}' would "
-            f"replace its values. For both directions, use spacy_elmo.LanguageModel."
-        )
+def make_surprisal(
+    nlp: Language, name: str, weights: str, direction: Literal["forward", "backward"]
+) -> "ElmoSurprisal":
+    """The factory ``elmo_surprisal``; no file is opened here."""
     return ElmoSurprisal(name, weights, direction)
 
 
@@ -63,14 +52,11 @@ class ElmoSurprisal(Pipe):
         name: the component's name.
         weights: as those of the elmo component, with a language-model head; they are loaded at
             the first Doc.
-        direction: ``"forward"`` or ``"backward"``.
-
-    Raises:
-        ValueError: the direction is unknown.
+        direction: ``"forward"`` or ``"backward"``. A second component replaces the values of the
+            first; for both directions there is `spacy_elmo.LanguageModel`.
     """
 
     def __init__(self, name: str, weights: str, direction: str):
-        check_choice("The elmo_surprisal component's setting direction", direction, DIRECTIONS)
         self.name = name
         self.weights = weights
         self.direction = direction
@@ -114,8 +100,7 @@ class ElmoSurprisal(Pipe):
         if not found:  # no weights are needed for that
             return
         if self._language_model is None:
-            lang, block = found[0][0].vocab.lang, f"[components.{self.name}]"
-            warn_of_language(lang, self.language_model.card, self.weights, block)
+            warn_of_language(found[0][0].vocab.lang, self.language_model.card, self.weights)
         words = [[doc[i].text for i in tokens] for doc, tokens in found]
         surprisals = self.language_model.surprisals(words)
         for (doc, tokens), surprisal in zip(found, surprisals, strict=True):

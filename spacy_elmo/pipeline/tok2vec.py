@@ -1,11 +1,11 @@
 """The task models of the paper: ELMo at the input of an encoder, and at its output."""
 
-from collections.abc import Callable
-from typing import Any, List, Optional, Tuple  # noqa: UP035
+from functools import partial
+from typing import Any, List, Optional  # noqa: UP035
 
 from spacy.tokens import Doc
-from thinc.api import Maxout, Model, chain, concatenate, with_array
-from thinc.types import Floats2d, Ragged
+from thinc.api import Maxout, Model, chain, concatenate, ragged2list, with_array
+from thinc.types import Floats2d
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP045
@@ -36,7 +36,10 @@ def Tok2Vec(
     Raises:
         ValueError: ``elmo`` and ``embed`` are both missing.
     """
-    inputs: List[Any] = [] if embed is None else [as_list(embed)]
+    inputs: List[Any] = [] if embed is None else [embed]
+    if embed is not None and embed.name == "static_vectors":
+        as_list: Any = ragged2list()  # they return one Ragged
+        inputs = [chain(embed, as_list)]
     if elmo is not None:
         inputs.append(elmo)
     if not inputs:
@@ -56,42 +59,17 @@ def Tok2Vec(
     for name, part in [("elmo", elmo), ("output_elmo", output_elmo)]:
         if part is not None:
             model.set_ref(name, part)
+    if any(node.name == "static_vectors" for node in model.walk()):
+        model.init = partial(init_with_vectors, model.init)
     return model
 
 
-def as_list(embed: Model[List[Doc], Any]) -> Model[List[Doc], List[Floats2d]]:
-    """An embedding that returns an array for each Doc, even if it returned one Ragged, as spaCy's
-    static vectors do."""
-    width = embed.get_dim("nO") if embed.has_dim("nO") else None
-    return Model("as-list", forward, init=init, layers=[embed], dims={"nO": width})
-
-
-def forward(
-    model: Any, docs: List[Doc], is_train: bool
-) -> Tuple[List[Floats2d], Callable[[List[Floats2d]], List[Doc]]]:
-    Y, backprop_embed = model.layers[0](docs, is_train)
-    if not isinstance(Y, Ragged):
-        return Y, backprop_embed
-    if len(Y.lengths) != len(docs):  # spaCy's static vectors, where there are no words at all
-        width = model.layers[0].get_dim("nO")
-        return [model.ops.alloc2f(0, width) for _ in docs], lambda dY: list(docs)
-
-    def backprop(dY: List[Floats2d]) -> List[Doc]:
-        return backprop_embed(Ragged(model.ops.flatten(dY), Y.lengths))
-
-    return model.ops.unflatten(Y.dataXd, Y.lengths), backprop
-
-
-def init(model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
-    [embed] = model.layers
-    needs_vectors = any(node.name == "static_vectors" for node in embed.walk())
-    if needs_vectors and X and X[0].vocab.vectors_length == 0:
+def init_with_vectors(init: Any, model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
+    if X and X[0].vocab.vectors_length == 0:
         raise ValueError(
             "The model spacy-elmo.Tok2Vec.v1 has static vectors in its 'embed', but the pipeline "
             "has no vectors. Set initialize.vectors in the config (--paths.vectors where that is "
             "${paths.vectors}) to a directory that `spacy init vectors` has made, or to a "
             "pipeline with vectors."
         )
-    embed.initialize(X=X)
-    if embed.has_dim("nO"):
-        model.set_dim("nO", embed.get_dim("nO"))
+    init(model, X)  # not Y, whose width spaCy's static vectors would take for theirs

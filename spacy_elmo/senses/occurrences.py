@@ -16,7 +16,8 @@ from thinc.api import to_numpy
 from ..encoding.encoder import Encoder
 from ..encoding.row_files import RowFiles
 from ..encoding.rows import Row, make_docs, make_sentence, text_of
-from ..pipeline.similarity import compared_rows, occurrence_vector, unit
+from ..pipeline.readings import compared_rows
+from ..pipeline.similarity import occurrence_vector, unit
 from ..text.segments import chunks, sentence_bounds
 from ..util.optional_imports import import_extra
 from ..util.progress import ProgressBar

@@ -145,8 +145,7 @@ def finite_difference(
 # Texts of any characters that UTF-8 can hold, among them whitespace of all kinds.
 texts = st.text(
     st.one_of(
-        st.characters(exclude_categories=["Cs"]),
-        st.sampled_from(" \n\t\u00a0\u2003.!?。…\"')aB1"),
+        st.characters(exclude_categories=["Cs"]), st.sampled_from(" \n\t\u00a0\u2003.!?。…\"')aB1")
     ),
     max_size=60,
 )

@@ -24,7 +24,7 @@ LISTENER: dict[str, Any] = {
 }  # fmt: skip
 EMBED = {
     "@architectures": "spacy.MultiHashEmbed.v2", "width": 8, "attrs": ["NORM"], "rows": [50],
-    "include_static_vectors": False,
+    "include_static_vectors": False
 }  # fmt: skip
 
 
@@ -87,6 +87,17 @@ def start(nlp: Language, learn_rate: float = 0.05) -> tuple[list[Example], Adam]
                 values = np.sin(np.arange(W.size, dtype="float32")).reshape(W.shape)
                 node.set_param("W", node.ops.asarray(values))
     return examples, Adam(learn_rate)
+
+
+def started(
+    weights: Any, tok2vec: dict[str, Any] = LISTENER, steps: int = 0, **settings: Any
+) -> tuple[Language, list[Example], Adam]:
+    """A pipeline of `make_pipeline`, initialized and trained for some steps."""
+    nlp = make_pipeline(weights, tok2vec, **settings)
+    examples, optimizer = start(nlp)
+    for _ in range(steps):
+        step(nlp, examples, optimizer)
+    return nlp, examples, optimizer
 
 
 def step(nlp: Language, examples: list[Example], optimizer, batches: int = 1) -> dict[str, float]:

@@ -1,19 +1,15 @@
-import subprocess
-import sys
 from weakref import WeakSet
 
-import catalogue
 import numpy as np
 import pytest
 import spacy
 import torch
 from spacy.tokens import Doc
-from thinc.api import Adam, Model, registry
+from thinc.api import Adam, Model
 
 from spacy_elmo.architectures import Elmo
-from spacy_elmo.bilm.word_cache import ENTRY_BYTES
 
-from .helpers import CONFIG, N_LAYERS, TOLERANCE, WIDTH, finite_difference, make_nlp, max_difference
+from .helpers import N_LAYERS, TOLERANCE, WIDTH, finite_difference, make_nlp, max_difference
 
 TEXTS = ["The bank raised its rates. They sat\non the bank of the river!", "", "Play!", " \n "]
 
@@ -68,12 +64,6 @@ def test_a_number_of_threads_that_is_set(weights):
     assert seen == [3, 3, 3] and torch.get_num_threads() == before
 
 
-@pytest.mark.parametrize("threads", [0, -1, 10**6, 2.0, "2", True])
-def test_a_number_of_threads_that_cannot_be(weights, threads):
-    with pytest.raises(ValueError, match="setting threads is"):
-        make_layer(weights, threads=threads)
-
-
 def test_windows_are_those_of_the_bilm(weights):
     doc = make_docs(["a b c d e f g h i j k l"])[0]
     (output,) = make_layer(weights, max_words=8, segments="doc").predict([doc])
@@ -82,22 +72,6 @@ def test_windows_are_those_of_the_bilm(weights):
     # Both windows hold e, f, g and h; two of them are kept from each.
     expected = np.concatenate([first[:, :6], last[:, 2:]], axis=1)
     assert np.abs(output - expected).max() <= TOLERANCE
-
-
-def test_large_windows_change_nothing(weights):
-    docs = make_docs()
-    n_words = max(len(doc) for doc in docs)
-    plain = make_layer(weights).predict(docs)
-    assert max_difference(plain, make_layer(weights, max_words=n_words).predict(docs)) == 0
-    assert max_difference(plain, make_layer(weights, max_words=8).predict(docs)) > 1e-4
-
-
-@pytest.mark.parametrize("batch_words", [1, 10, 100])
-def test_batch_size_changes_nothing(weights, batch_words):
-    docs = make_docs([*TEXTS, "More words, so that there is something to cut. " * 5])
-    plain = make_layer(weights).predict(docs)
-    small = make_layer(weights, batch_words=batch_words).predict(docs)
-    assert max_difference(plain, small) <= TOLERANCE
 
 
 def test_frozen_builds_no_graph(weights):
@@ -113,23 +87,6 @@ def test_frozen_builds_no_graph(weights):
     assert not optimizer.mom1 and not optimizer.mom2 and not optimizer.nr_update
     for name, value in layer_numbers(layer).items():
         np.testing.assert_array_equal(value, before[name])
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-def test_the_graph_is_built_for_training_alone(weights, frozen, monkeypatch):
-    layer = make_layer(weights, frozen=frozen)
-    bilm = bilm_of(layer)
-    graphs = []
-
-    def spy(*args, **kwargs):
-        layers, state = type(bilm).read(bilm, *args, **kwargs)
-        graphs.append((bilm.training, any(part.requires_grad for part in layers)))
-        return layers, state
-
-    monkeypatch.setattr(bilm, "read", spy)
-    layer.begin_update(make_docs())
-    layer.predict(make_docs())
-    assert graphs == [(not frozen, not frozen), (False, False)]
 
 
 def test_gradients(weights):
@@ -161,17 +118,6 @@ def test_gradients(weights):
     assert n_checked > len(list(bilm.parameters()))
 
 
-def test_gradients_add_up(weights):
-    layer = make_layer(weights, frozen=False)
-    grads = []
-    for _ in range(2):
-        outputs, backprop = layer.begin_update(make_docs())
-        backprop([np.ones_like(y) for y in outputs])
-        grads.append(torch.cat([p.grad.flatten() for p in bilm_of(layer).parameters()]))
-    assert grads[0].abs().max() > 0.1
-    torch.testing.assert_close(grads[1], 2 * grads[0])
-
-
 def test_finish_update_serves_no_stale_words(weights):
     layer = make_layer(weights, frozen=False)
     docs = make_docs()
@@ -187,26 +133,6 @@ def test_finish_update_serves_no_stale_words(weights):
     assert np.abs(after[2][0] - before[2][0]).max() > 1e-3  # the words' own layer
     fresh = make_layer(weights).from_bytes(layer.to_bytes())
     assert max_difference(after, fresh.predict(docs)) <= TOLERANCE
-
-
-def test_learns_after_loading(weights):
-    layer = make_layer(weights, frozen=False)
-    loaded = make_layer("nowhere", frozen=False).from_bytes(layer.to_bytes())
-    docs = make_docs()
-    outputs, backprop = loaded.begin_update(docs)
-    assert max_difference(outputs, layer.predict(docs)) <= TOLERANCE
-    backprop([np.ones_like(y) for y in outputs])
-    loaded.finish_update(Adam(0.05))
-    assert max_difference(loaded.predict(docs), outputs) > 1e-3
-
-
-def test_copies_of_frozen_weights_share_them(weights):
-    layer = make_layer(weights)
-    layer.predict(make_docs())
-    copied = layer.copy()
-    pairs = zip(bilm_of(copied).parameters(), bilm_of(layer).parameters(), strict=True)
-    assert all(one.data_ptr() == other.data_ptr() for one, other in pairs)
-    assert copied.shims[0].id != layer.shims[0].id
 
 
 def test_a_copy_of_frozen_weights_is_cast_and_moved_by_itself(weights):
@@ -226,12 +152,6 @@ def test_a_copy_of_frozen_weights_is_cast_and_moved_by_itself(weights):
     assert max_difference(layer.predict(docs), before) == 0
 
 
-def test_a_copy_that_learns_has_a_cache_of_its_own(weights):
-    layer = make_layer(weights, frozen=False)
-    layer.predict(make_docs())
-    assert layer.copy().shims[0].bilm.cache is not layer.shims[0].bilm.cache
-
-
 def test_copies_of_weights_that_learn_part(weights):
     layer = make_layer(weights, frozen=False)
     docs = make_docs()
@@ -243,14 +163,6 @@ def test_copies_of_weights_that_learn_part(weights):
     copied.finish_update(Adam(0.05))
     assert max_difference(copied.predict(docs), before) > 1e-3
     assert max_difference(layer.predict(docs), before) == 0
-
-
-def test_copies_before_loading(weights):
-    copied = make_layer(weights).copy()
-    assert not copied.shims[0].bilm.is_loaded
-    assert (
-        max_difference(copied.predict(make_docs()), make_layer(weights).predict(make_docs())) == 0
-    )
 
 
 @pytest.mark.parametrize("frozen", [True, False])
@@ -266,127 +178,6 @@ def test_nothing_to_read(weights, frozen):
     assert (outputs[0] == 0).all()
     backprop(outputs)
     layer.finish_update(Adam(0.05))
-
-
-def test_many_words_at_once(weights):
-    """More distinct words than the word cache holds."""
-    layer = make_layer(weights)
-    bilm = bilm_of(layer)
-    docs = make_docs([" ".join(f"w{i}" for i in range(300))])
-    before = layer.predict(docs)
-    max_bytes = bilm.word_cache.max_bytes
-    bilm.word_cache.max_bytes = 2 * (4 * CONFIG.projection_dim + ENTRY_BYTES) * 100
-    bilm.word_cache.clear()
-    for _ in range(3):
-        assert max_difference(layer.predict(docs), before) <= TOLERANCE
-    bilm.word_cache.max_bytes = max_bytes
-    bilm.word_cache.clear()
-
-
-def test_whole_architecture_of_no_docs(weights):
-    assert Elmo(weights=str(weights)).predict([]) == []
-
-
-def test_no_copy_without_the_cache(weights, monkeypatch):
-    """Also after a training, in which it was on."""
-    layer, [doc] = make_layer(weights), make_docs(["A bank"])
-    bilm, found = bilm_of(layer), []
-    read = bilm.read
-
-    def note(*args, **named):
-        layers, state = read(*args, **named)
-        found.extend(layers)
-        return layers, state
-
-    monkeypatch.setattr(bilm, "read", note)
-    cache = layer.shims[0].bilm.cache
-    for is_on in (False, True, False):
-        if is_on:
-            cache.begin()
-            layer.predict([doc])
-        [layers] = layer.predict([doc])
-        assert np.shares_memory(layers, found[-1].numpy()) == (not is_on)
-        cache.clear()
-    assert cache.hits == 1
-
-
-# As a registered layer, alone
-
-
-@pytest.mark.parametrize(
-    "look_up",
-    [
-        "from spacy import registry; BiLM = registry.architectures.get('spacy-elmo.BiLM.v1')",
-        "from thinc.api import registry; BiLM = registry.layers.get('spacy-elmo.BiLM.v1')",
-    ],
-    ids=["spacy", "thinc"],
-)
-def test_registered_in_a_process_that_has_not_imported_it(look_up):
-    code = (
-        f"import sys; {look_up}; assert BiLM().name == 'elmo-bilm'; "
-        "from thinc.api import PyTorchShim; from thinc.layers.pytorchwrapper import forward; "
-        "print(BiLM()._func is forward, isinstance(BiLM().shims[0], PyTorchShim))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
-    assert done.stdout == "True True\n", done.stderr
-
-
-def make_chain(weights, **settings) -> Model:
-    """A model of one's own: the top layer, and a projection of it."""
-    config = {
-        "model": {
-            "@layers": "chain.v1",
-            "*": {
-                "bilm": {"@layers": "spacy-elmo.BiLM.v1", "weights": str(weights), **settings},
-                "top": {"@layers": "test-top-layer"},
-                "linear": {"@layers": "with_array.v1", "layer": {"@layers": "Linear.v1", "nO": 2}},
-            },
-        }
-    }
-    return registry.resolve(config)["model"]
-
-
-def top_forward(model, X, is_train):
-    def backprop(dY):
-        dX = [np.zeros_like(x) for x in X]
-        for dx, dy in zip(dX, dY, strict=True):
-            dx[-1] = dy
-        return dX
-
-    return [x[-1] for x in X], backprop
-
-
-@pytest.fixture
-def top_layer(monkeypatch):
-    """A layer that takes the topmost of the biLM's."""
-    registry.layers("test-top-layer", func=lambda: Model("top", top_forward))
-    yield
-    catalogue.REGISTRY.pop(("thinc", "layers", "test-top-layer"))
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-def test_in_a_chain_of_ones_own(weights, top_layer, frozen):
-    docs = make_docs()
-    model = make_chain(weights, frozen=frozen)
-    model.initialize(X=docs)
-    before = model.predict(docs)
-    assert [y.shape for y in before] == [(len(doc), 2) for doc in docs]
-    bilm_before = layer_numbers(model.layers[0])
-    outputs, backprop = model.begin_update(docs)
-    assert max_difference(outputs, before) <= TOLERANCE
-    assert backprop([np.ones_like(y) for y in outputs]) == docs
-    model.finish_update(Adam(0.05))
-    after = model.predict(docs)
-    assert max_difference(after, before) > 1e-3
-    changed = [
-        not np.array_equal(value, bilm_before[name])
-        for name, value in layer_numbers(model.layers[0]).items()
-    ]
-    assert not any(changed) if frozen else all(changed)
-    loaded = make_chain("nowhere", frozen=frozen).from_bytes(model.to_bytes())
-    assert max_difference(loaded.predict(docs), after) <= TOLERANCE
-    copied = model.copy()
-    assert max_difference(copied.predict(docs), after) <= TOLERANCE
 
 
 # Through the component, which gives the layer some of its Docs at a time

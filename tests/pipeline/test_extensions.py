@@ -1,5 +1,3 @@
-import warnings
-
 import numpy as np
 import pytest
 import spacy
@@ -55,14 +53,6 @@ def test_setting_is_refused(nlp):
     assert doc.user_data == before
 
 
-def test_docs_without_vectors(nlp):
-    for text in ("Not read by ELMo.", ""):
-        doc = spacy.blank("en")(text)
-        for obj in (doc, doc[0:0], *doc[:1]):
-            with pytest.raises(ValueError, match=r"no ELMo vectors.*run the component on it"):
-                _ = obj._.elmo
-
-
 def test_layers(nlp_with_layers):
     doc = nlp_with_layers(TEXT)
     layers = doc._.elmo_layers
@@ -89,63 +79,6 @@ def test_layers_not_stored(nlp):
     for obj in (doc, doc[0:2], doc[0]):
         with pytest.raises(ValueError, match=r'store = \["layers"\]'):
             _ = obj._.elmo_layers
-
-
-def test_layers_of_several_docs_are_apart(nlp_with_layers):
-    texts = [TEXT, "One.", "", "Two words"]
-    for doc in nlp_with_layers.pipe(texts):
-        alone = nlp_with_layers(doc.text)
-        assert np.abs(doc._.elmo_layers - alone._.elmo_layers).max(initial=0) <= TOLERANCE
-
-
-def test_merged_tokens(nlp_with_layers):
-    doc = nlp_with_layers(TEXT)
-    with doc.retokenize() as retokenizer:
-        retokenizer.merge(doc[0:2])
-    assert doc._.elmo.shape == (WIDTH,)  # spaCy keeps the tensor in order here
-    with pytest.raises(ValueError, match=r"retokenized|were split"):
-        _ = doc._.elmo_layers
-    doc = nlp_with_layers(doc)
-    assert doc._.elmo_layers.shape == (N_LAYERS, len(doc), WIDTH)
-
-
-def test_split_tokens(nlp_with_layers):
-    doc = nlp_with_layers(TEXT)
-    with doc.retokenize() as retokenizer:
-        retokenizer.split(doc[0], ["T", "he"], heads=[(doc[0], 1), doc[1]])
-    for read in (lambda: doc._.elmo_layers, lambda: doc._.elmo, lambda: doc[0].vector):
-        with pytest.raises(ValueError, match=r"retokenized|were split"):
-            read()
-    doc = nlp_with_layers(doc)
-    assert doc._.elmo_layers.shape == (N_LAYERS, len(doc), WIDTH)
-    assert doc[0]._.elmo.shape == (WIDTH,)
-
-
-def test_merged_and_split_to_as_many_tokens(nlp_with_layers):
-    doc = nlp_with_layers(TEXT)
-    n_tokens = len(doc)
-    with doc.retokenize() as retokenizer:
-        retokenizer.merge(doc[0:2])
-        retokenizer.split(doc[4], ["i", "ts"], heads=[(doc[4], 1), doc[5]])
-    assert len(doc) == n_tokens
-    with pytest.raises(ValueError, match=r"retokenized|were split"):
-        _ = doc._.elmo_layers
-
-
-def test_similarity(nlp):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        doc, other = nlp("The bank raised its rates."), nlp("They sat on the bank.")
-        for a, b in [(doc, other), (doc[0:2], other), (doc[1], other[4]), (doc[1:3], other[2])]:
-            expected = a.vector.dot(b.vector) / np.linalg.norm(a.vector) / np.linalg.norm(b.vector)
-            assert a.similarity(b) == pytest.approx(expected, abs=1e-5)
-            assert b.similarity(a) == pytest.approx(expected, abs=1e-5)
-            assert a.has_vector
-            assert a.vector_norm == pytest.approx(np.linalg.norm(a.vector), rel=1e-5)
-        assert doc[1].text == other[4].text
-        assert doc[1].similarity(other[4]) < 0.999
-        assert doc[1].similarity(doc[1]) == pytest.approx(1)
-        assert doc.similarity(doc) == pytest.approx(1)
 
 
 def test_similarity_of_other_vectors(nlp):
@@ -192,14 +125,3 @@ def test_an_empty_doc_behind_a_tok2vec(weights):
     assert doc._.elmo.shape == (WIDTH,)
     with pytest.raises(ValueError, match="no ELMo vectors"):
         _ = Doc(nlp.vocab).from_bytes(doc.to_bytes())._.elmo
-
-
-def test_a_cleaned_tensor(nlp):
-    """What was read is there until it is removed too."""
-    doc = nlp(TEXT)
-    expected = doc[0]._.elmo.copy()
-    doc.tensor = None
-    np.testing.assert_array_equal(doc[0]._.elmo, expected)
-    doc._.elmo = None
-    with pytest.raises(ValueError, match="no ELMo vectors"):
-        _ = doc[0]._.elmo

@@ -36,15 +36,6 @@ def test_auto_is_what_the_weights_say(weights: Path, warm_weights: Path) -> None
     assert max_difference(read(warm_weights, initial_state="warm"), warm) == 0
 
 
-def test_a_warm_state_depends_on_nothing_that_was_read(warm_weights: Path) -> None:
-    nlp = make_nlp(warm_weights)
-    batched = vectors_of(list(nlp.pipe(TEXTS)))
-    assert max_difference(vectors_of([nlp(text) for text in TEXTS]), batched) <= TOLERANCE
-    assert max_difference(vectors_of([nlp(text) for text in TEXTS]), batched) <= TOLERANCE
-    processes = vectors_of(list(nlp.pipe(TEXTS, n_process=2, batch_size=3)))
-    assert max_difference(processes, batched) <= TOLERANCE
-
-
 def by_disk(nlp: Language, tmp_path: Path) -> Language:
     nlp.to_disk(tmp_path / "saved")
     return spacy.load(tmp_path / "saved")
@@ -69,12 +60,3 @@ def test_saved_with_the_pipeline(
     shutil.rmtree(warm_weights)
     monkeypatch.setattr("spacy_elmo.bilm.model.compute_warm_state", None)  # of another version, say
     assert max_difference(vectors_of(list(loaded.pipe(TEXTS))), expected) <= TOLERANCE
-
-
-def test_it_can_be_changed_when_a_pipeline_is_loaded(
-    weights: Path, warm_weights: Path, tmp_path: Path
-) -> None:
-    make_nlp(warm_weights).to_disk(tmp_path / "saved")
-    changed = {"components.elmo.model.initial_state": "zero"}
-    nlp = spacy.load(tmp_path / "saved", config=changed)
-    assert max_difference(vectors_of(list(nlp.pipe(TEXTS))), read(weights)) <= TOLERANCE

@@ -28,21 +28,16 @@ from .learning import (
     numbers,
     start,
     start_two,
+    started,
     step,
     tagger_config,
 )
 
-NESTED = {
-    "@architectures": "spacy-elmo.Tok2Vec.v1",
-    "elmo": listening(gamma=2.0),
-    "embed": EMBED,
-}
+NESTED = {"@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": listening(gamma=2.0), "embed": EMBED}
 
 
 def trained(weights: Path) -> Language:
-    nlp = make_pipeline(weights, listening(), frozen=False)
-    examples, optimizer = start(nlp)
-    step(nlp, examples, optimizer)
+    nlp, *_ = started(weights, listening(), frozen=False, steps=1)
     return nlp
 
 
@@ -191,8 +186,7 @@ def test_a_new_training_has_nothing_of_the_last_one(weights: Path) -> None:
 
 def test_docs_of_the_initialization_are_read_like_others(weights: Path) -> None:
     """Their layers are zeros for as long as shapes are inferred, and in no training."""
-    nlp = make_pipeline(weights, listening())
-    examples, _ = start(nlp)
+    nlp, examples, _ = started(weights, listening())
     missing = pytest.raises(ValueError, match="has not read the Doc")
     with nlp.select_pipes(disable="elmo"), missing:
         nlp.update(examples)
@@ -206,9 +200,7 @@ def test_docs_of_the_initialization_are_read_like_others(weights: Path) -> None:
 
 @pytest.mark.parametrize("tok2vec", [listening(), NESTED])
 def test_copied(weights: Path, tok2vec: dict) -> None:
-    nlp = make_pipeline(weights, tok2vec)
-    examples, optimizer = start(nlp)
-    step(nlp, examples, optimizer)
+    nlp, *_ = started(weights, tok2vec, steps=1)
     doc = nlp(TEXT)
     model = nlp.get_pipe("tagger").model
     copied = model.copy()
@@ -240,8 +232,7 @@ def test_another_pipelines_component_of_the_same_name(weights: Path, tmp_path: P
 
 def test_renamed(weights: Path, tmp_path: Path) -> None:
     """It works on, but what is saved would not."""
-    nlp = make_pipeline(weights, listening())
-    start(nlp)
+    nlp, *_ = started(weights, listening())
     expected = nlp(TEXT)[0].tag_
     nlp.rename_pipe("elmo", "context")
     assert nlp(TEXT)[0].tag_ == expected
@@ -271,21 +262,11 @@ def test_copied_pipelines(weights: Path, way: Callable[[Language], Language]) ->
 
 
 def test_a_pickled_listener_brings_no_biLM(weights: Path) -> None:
-    nlp = make_pipeline(weights, listening())
-    start(nlp)
+    nlp, *_ = started(weights, listening())
     nlp(TEXT)
     tagger = nlp.get_pipe("tagger").model
     for way in (pickle.dumps, lambda model: model.to_bytes()):
         assert len(way(tagger)) < len(nlp.get_pipe("elmo").to_bytes())
-
-
-def test_a_wrong_width_is_reported_when_weights_are_used(weights: Path, tmp_path: Path) -> None:
-    """Not before: a saved pipeline does not need the weights it was made from."""
-    make_pipeline(tmp_path / "nowhere", listening(), width=1024)
-    nlp = make_pipeline(weights, listening(), width=1024)
-    for use in (lambda: nlp(TEXT), lambda: nlp.initialize(lambda: make_examples(nlp))):
-        with pytest.raises(ValueError, match="width = 1024 does not fit"):
-            use()
 
 
 @pytest.mark.parametrize("setting", [".", "place"])
@@ -304,8 +285,7 @@ def test_other_files_where_the_weights_were(
     """A saved pipeline does not need them."""
     place = write_weights(tmp_path / "place")
     monkeypatch.chdir(place if setting == "." else tmp_path)
-    nlp = make_pipeline(setting, listening())
-    start(nlp)
+    nlp, *_ = started(setting, listening())
     nlp.to_disk(tmp_path / "nlp")
     for file in place.iterdir():
         file.unlink()
@@ -412,18 +392,6 @@ def test_an_upstream_without_vectors(weights: Path, upstream: str) -> None:
     refuses(initialize_others(nlp), said)
 
 
-@pytest.mark.parametrize("way", [copy.deepcopy, lambda nlp: pickle.loads(pickle.dumps(nlp))])
-@pytest.mark.parametrize(("upstream", "order", "said"), CONFLICTS)
-def test_tensors_of_another_in_a_copy(
-    weights: Path, upstream: str, order: list[str], said: str, way: Callable[[Language], Language]
-) -> None:
-    with pytest.warns(UserWarning, match=said):
-        nlp = with_two(weights, upstream, order)
-    initialize_others(nlp)
-    with pytest.raises(ValueError, match=said):
-        way(nlp)(TEXT)
-
-
 @pytest.mark.parametrize(("upstream", "order", "said"), CONFLICTS)
 def test_tensors_of_another_where_all_are_sourced(
     weights: Path, upstream: str, order: list[str], said: str
@@ -439,22 +407,6 @@ def test_tensors_of_another_where_all_are_sourced(
         nlp(TEXT)
 
 
-def test_listeners_replaced(weights: Path) -> None:
-    """Before the component comes between."""
-    nlp = with_two(weights, "tok2vec", ["tok2vec", "tagger"])
-    start(nlp)
-    expected = nlp.get_pipe("tagger").predict([nlp(TEXT)])
-    with pytest.warns(UserWarning, match=r"that of 'elmo' by then.*replace_listeners"):
-        add_elmo(nlp, weights, before="tagger")
-    nlp.remove_pipe("elmo")
-    nlp.replace_listeners("tok2vec", "tagger", ["model.tok2vec"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        add_elmo(nlp, weights, before="tagger")
-    found = nlp.get_pipe("tagger").predict([nlp(TEXT)])
-    np.testing.assert_array_equal(found[0], expected[0])
-
-
 def test_frozen_between(weights: Path) -> None:
     """A tok2vec and its tagger that are not initialized, as the frozen ones of a training."""
     nlp = with_two(weights, "tok2vec", ["tok2vec", "tagger"])
@@ -464,55 +416,3 @@ def test_frozen_between(weights: Path) -> None:
     with nlp.select_pipes(disable=["tok2vec", "tagger"]):
         with pytest.raises(ValueError, match="that of 'elmo' by then"):
             nlp.initialize(lambda: examples)
-
-
-@pytest.mark.parametrize("place", ["first", "ner", "last"])
-def test_beside_tok2vecs(weights: Path, place: str) -> None:
-    """A tok2vec, its tagger, and an NER with a tok2vec of its own, as in spaCy's pipelines."""
-    nlp = spacy.blank("en")
-    add_tok2vec(nlp, width=24)
-    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 24, "upstream": "tok2vec"}
-    nlp.add_pipe("tagger", config=tagger_config(listener))
-    nlp.add_pipe("ner").add_label("X")
-    start(nlp)
-    before = nlp(TEXT)
-    expected = [nlp.get_pipe(name).model.predict([before])[0] for name in ("tagger",)]
-    alone = make_nlp(weights)(TEXT).tensor
-    add_elmo(
-        nlp, weights, **{"first": {"first": True}, "ner": {"before": "ner"}, "last": {}}[place]
-    )
-    doc = nlp(TEXT)
-    assert [token.tag_ for token in doc] == [token.tag_ for token in before]
-    np.testing.assert_array_equal([token._.elmo for token in doc], alone)
-    np.testing.assert_array_equal([token.vector for token in doc], alone)
-    assert (doc.tensor.shape[1] == 24) == (place == "first")
-    assert expected[0].shape[0] == len(doc)
-    with nlp.select_pipes(disable="elmo"), pytest.raises(ValueError, match="no ELMo vectors"):
-        nlp(TEXT)[0]._.elmo  # noqa: B018
-
-
-def test_the_wrong_width_of_one_that_names_nobody(weights: Path) -> None:
-    nlp = make_pipeline(weights, {**LISTENER, "upstream": "*", "width": 8})
-    with pytest.raises(ValueError, match=rf"width = 8.*Set it to {WIDTH}, or its upstream = '\*'"):
-        nlp.initialize(lambda: make_examples(nlp))
-
-
-def test_weights_that_may_not_be_read(
-    own_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A saved pipeline does not need the weights that it was made from."""
-    nlp = make_pipeline(write_weights(tmp_path / "private"), listening())
-    start(nlp)
-    nlp.to_disk(tmp_path / "nlp")
-    expected = nlp(TEXT).tensor
-    is_file = Path.is_file
-
-    def refused(path: Path) -> bool:
-        if path.parent.name == "private":
-            raise PermissionError(13, "Permission denied", str(path))
-        return is_file(path)
-
-    monkeypatch.setattr(Path, "is_file", refused)
-    assert max_difference([spacy.load(tmp_path / "nlp")(TEXT).tensor], [expected]) < 1e-6
-    with pytest.raises(ValueError, match=r"Cannot read the ELMo weights.*private.*denied"):
-        make_nlp(tmp_path / "private")("the bank")

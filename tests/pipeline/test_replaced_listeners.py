@@ -14,18 +14,19 @@ from .learning import (
     EMBED,
     LISTENER,
     TEXT,
+    bilm_of,
     listeners_of,
     listening,
     make_examples,
-    make_pipeline,
     start,
+    started,
     step,
     tagger_config,
 )
 
 ENCODE = {
     "@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 8, "window_size": 1,
-    "maxout_pieces": 2, "depth": 1,
+    "maxout_pieces": 2, "depth": 1
 }  # fmt: skip
 PATHS = ["model.tok2vec.elmo", "model.tok2vec.output_elmo"]
 
@@ -41,21 +42,23 @@ def two(elmo: dict[str, Any], output_elmo: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("nested", [True, False])
-def test_replaced(weights: Path, tmp_path: Path, nested: bool, frozen: bool) -> None:
+@pytest.mark.parametrize("kind", ["own mix", "nested", "spaCy's"])
+def test_replaced(weights: Path, tmp_path: Path, kind: str, frozen: bool) -> None:
     listener, paths = listening(gamma=1.5, dropout=0.1), ["model.tok2vec"]
-    if nested:
+    if nested := kind == "nested":
         listener, paths = two(listener, listening(gamma=0.5)), PATHS
-    nlp = make_pipeline(weights, listener, frozen=frozen)
-    examples, optimizer = start(nlp)
-    for _ in range(10):
-        step(nlp, examples, optimizer)
+    elif kind == "spaCy's":
+        listener = LISTENER
+    nlp, examples, _ = started(weights, listener, frozen=frozen, gamma=1.5, dropout=0.1, steps=10)
     docs = [example.reference for example in examples]
     expected = nlp.get_pipe("tagger").model.predict([nlp(doc.copy()) for doc in docs])
     nlp.replace_listeners("elmo", "tagger", paths)
     assert nlp.get_pipe("elmo").listeners == [] and not listeners_of(nlp, "tagger")
     tagger = nlp.get_pipe("tagger").model
     assert max_difference(tagger.predict(docs), expected) <= TOLERANCE
+    models = (tagger, nlp.get_pipe("elmo").model)
+    one, other = (next(bilm_of(model).parameters()).data_ptr() for model in models)
+    assert (one == other) == frozen
     block = nlp.config["components"]["tagger"]["model"]["tok2vec"]
     if nested:
         assert block["output_elmo"]["mix"]["gamma"] == 0.5
@@ -80,9 +83,7 @@ def test_each_is_saved_with_the_settings_of_its_mix(
     weights: Path, tmp_path: Path, listeners: tuple[dict, dict]
 ) -> None:
     """Those of layer_norm change what is computed."""
-    nlp = make_pipeline(weights, two(*listeners))
-    examples, optimizer = start(nlp)
-    step(nlp, examples, optimizer)
+    nlp, *_ = started(weights, two(*listeners), steps=1)
     expected = nlp.get_pipe("tagger").model.predict([nlp(TEXT)])
     nlp.replace_listeners("elmo", "tagger", PATHS)
     assert max_difference(nlp.get_pipe("tagger").model.predict([nlp(TEXT)]), expected) <= TOLERANCE
@@ -93,8 +94,7 @@ def test_each_is_saved_with_the_settings_of_its_mix(
 
 
 def test_paths_in_another_order(weights: Path) -> None:
-    nlp = make_pipeline(weights, two(listening(), listening(gamma=2.0)))
-    start(nlp)
+    nlp, *_ = started(weights, two(listening(), listening(gamma=2.0)))
     with pytest.raises(ValueError, match="in the order of the component's config"):
         nlp.replace_listeners("elmo", "tagger", PATHS[::-1])
 
@@ -139,15 +139,11 @@ def test_after_another_name(weights: Path, tmp_path: Path, sourced: bool) -> Non
 
 def test_in_a_config_of_a_training(weights: Path, tmp_path: Path) -> None:
     """``replace_listeners`` beside ``source``, as `spacy train` reads it."""
-    nlp = make_pipeline(weights, two(listening(layer_norm=True), listening(gamma=2.0)))
-    start(nlp)
+    nlp, *_ = started(weights, two(listening(layer_norm=True), listening(gamma=2.0)))
     nlp.to_disk(tmp_path / "saved")
     expected = nlp.get_pipe("tagger").model.predict([nlp(TEXT)])
     source = {"source": str(tmp_path / "saved"), "replace_listeners": PATHS}
-    config = {
-        "nlp": {"lang": "en", "pipeline": ["tagger"]},
-        "components": {"tagger": source},
-    }
+    config = {"nlp": {"lang": "en", "pipeline": ["tagger"]}, "components": {"tagger": source}}
     sourced = spacy.blank("en").from_config(config)
     found = sourced.get_pipe("tagger").model.predict([sourced.make_doc(TEXT)])
     assert max_difference(found, expected) <= TOLERANCE

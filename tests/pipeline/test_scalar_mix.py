@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
-from thinc.api import Model, NumpyOps
+from thinc.api import Model
 
-from spacy_elmo.pipeline import scalar_mix
-from spacy_elmo.pipeline.scalar_mix import EPSILON, ScalarMix, penalty
+from spacy_elmo.pipeline.scalar_mix import EPSILON, ScalarMix
 
 from .helpers import finite_difference
 
@@ -49,11 +48,6 @@ def test_the_same_in_training(layer_norm):
         np.testing.assert_array_equal(layers, copy)
 
 
-def test_defaults_are_the_mean():
-    (mixed,) = ScalarMix().predict(LAYERS[:1])
-    np.testing.assert_allclose(mixed, LAYERS[0].mean(axis=0), rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_large_weights_choose_a_layer(size):
     w = [-1000.0] * (size - 1) + [1000.0]
@@ -74,7 +68,7 @@ def test_one_layer(layers, index):
         for ours, d_mixed in zip(d_layers, mixed, strict=True):
             np.testing.assert_array_equal(ours[index], gamma * d_mixed)
             assert not np.delete(ours, index, axis=0).any()
-        assert not mix.has_grad("w") and penalty(mix) == 0
+        assert not mix.has_grad("w")
         mix.finish_update(lambda key, param, grad: (param - 1e-3 * grad, grad))
     assert mix.get_param("gamma")[0] != 2.0
 
@@ -86,7 +80,6 @@ def test_one_layer(layers, index):
         ({"layers": -1}, "layers is -1; it must be 'all' or 'top' or"),
         ({"layers": True}, "layers is True; it must be 'all' or 'top' or"),
         ({"layers": 3}, r"layers is 3; this biLM has layers from 0 \(tokens\) to 2"),
-        ({"layers": "top", "initial_weights": W}, 'no effect, because layers = "top"'),
     ],
 )
 def test_wrong_layers(settings, said):
@@ -128,30 +121,6 @@ def test_gradients(layer_norm):
             np.testing.assert_allclose(d_input[place], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_gradients_add_up():
-    mix = make_mix(False)
-    factors = [np.ones(layers.shape[1:], dtype="float32") for layers in LAYERS]
-    grads = []
-    for _ in range(2):
-        _, backprop = mix.begin_update(LAYERS)
-        backprop(factors)
-        grads.append(mix.get_grad("w").copy())
-    np.testing.assert_allclose(grads[1], 2 * grads[0], rtol=1e-5)
-
-
-def test_no_docs():
-    mix = ScalarMix()
-    assert mix.predict([]) == []
-    mixed, backprop = mix.begin_update([])
-    assert (mixed, backprop([])) == ([], [])
-
-
-@pytest.mark.parametrize("weights", [[], [0.0, 0.0], [0.0] * 4])
-def test_wrong_number_of_weights(weights):
-    with pytest.raises(ValueError, match=f"initial_weights has {len(weights)} .* 3 layers"):
-        ScalarMix(weights).predict(LAYERS)
-
-
 @pytest.mark.parametrize("layer_norm", [False, True])
 def test_saved_and_loaded(layer_norm):
     mix = make_mix(layer_norm)
@@ -185,32 +154,6 @@ def test_without_the_gradient_of_its_input():
         gradients.append([mix.get_grad(name) for name in ("w", "gamma")])
     np.testing.assert_array_equal(gradients[0][0], gradients[1][0])
     np.testing.assert_array_equal(gradients[0][1], gradients[1][1])
-
-
-def test_a_gpu_is_not_waited_for_in_training(monkeypatch):
-    """The values of the parameters are looked at in prediction alone."""
-    looked = []
-    check = scalar_mix.check_parameters
-    monkeypatch.setattr(
-        scalar_mix, "check_parameters", lambda *args: looked.append(1) or check(*args)
-    )
-    mix = make_mix(False)
-    mix.ops = NumpyOps(device_type="gpu")
-    for _ in range(3):
-        mixed, backprop = mix.begin_update(LAYERS)
-        backprop(mixed)
-        mix.finish_update(lambda key, param, grad: (param, grad))
-    assert not looked
-    mix.get_param("gamma")[:] = np.nan  # as a step of a training that diverges
-    mix.begin_update(LAYERS)
-    with pytest.raises(ValueError, match="expected 3 finite ones"):
-        mix.predict(LAYERS)
-    loaded = make_mix(False)
-    loaded.ops = NumpyOps(device_type="gpu")
-    loaded.predict(LAYERS)
-    loaded.from_bytes(mix.to_bytes())
-    with pytest.raises(ValueError, match="expected 3 finite ones"):
-        loaded.predict(LAYERS)
 
 
 def test_a_layer_that_is_not_there_after_the_weights_were_made():

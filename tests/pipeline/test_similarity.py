@@ -10,11 +10,11 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.pipeline.component import PASSES
-from spacy_elmo.pipeline.similarity import compared_rows, occurrence_vector
+from spacy_elmo.pipeline.bilm_layer import PASSES
+from spacy_elmo.pipeline.readings import compared_rows
+from spacy_elmo.pipeline.similarity import occurrence_vector
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.layout import STATISTICS
-from spacy_elmo.weights.statistics import Statistics
 
 from .helpers import CONFIG, TEXTS, WIDTH, make_nlp, write_statistics, write_weights
 
@@ -100,12 +100,6 @@ def test_docs_and_spans(nlp):
     assert doc.vector_norm == pytest.approx(1, abs=1e-3)
 
 
-def test_the_sentence_alone_has_the_same_vectors(nlp):
-    doc, alone = nlp(TEXT), nlp("They sat on the bank!")
-    for a, b in zip(doc[8:], alone, strict=True):
-        np.testing.assert_allclose(a.vector, b.vector, atol=2e-3)
-
-
 def test_statistics_have_the_form_in_which_words_are_read(tmp_path):
     config = dataclasses.replace(CONFIG, unicode_normalization="NFC")
     path, texts = write_weights(tmp_path / "nfc", config=config), {}
@@ -149,16 +143,6 @@ def test_parts_of_a_doc_have_the_same_vectors(compared_weights, segments, store)
             np.testing.assert_allclose(reading.layers, doc._.elmo_layers, atol=1e-6)
         else:
             assert reading.layers is None
-
-
-def test_rows_are_computed_once_and_when_they_are_asked_for(nlp, monkeypatch):
-    computed = []
-    whiten = Statistics.whiten
-    monkeypatch.setattr(Statistics, "whiten", lambda *args: computed.append(1) or whiten(*args))
-    doc, other = nlp(TEXT), nlp("A river bank.")
-    assert doc.has_extension("elmo") and doc._.elmo.any() and not computed
-    assert doc.similarity(other) == other.similarity(doc) and doc[1].vector.any()
-    assert len(computed) == 2
 
 
 def test_trained_vectors_stay_raw(nlp, compared_weights, tmp_path):

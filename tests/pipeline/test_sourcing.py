@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import shutil
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from thinc.api import Adam
 from spacy_elmo.bilm.fingerprint import fingerprint
 from spacy_elmo.pipeline.listener import ATTRIBUTE
 
-from .helpers import add_elmo, make_nlp, max_difference, write_weights
+from .helpers import make_nlp, max_difference, write_weights
 from .learning import (
     LISTENER,
     TEXT,
@@ -29,9 +27,9 @@ from .learning import (
     listeners_of,
     listening,
     make_examples,
-    make_pipeline,
     mix_of,
     start,
+    started,
     step,
     tagger_config,
 )
@@ -47,10 +45,7 @@ def other(tmp_path: Path) -> Path:
 
 
 def trained(weights: Path, tok2vec: dict[str, Any] | None = None, **settings: Any) -> Language:
-    nlp = make_pipeline(weights, tok2vec or listening(), **settings)
-    examples, optimizer = start(nlp)
-    for _ in range(3):
-        step(nlp, examples, optimizer)
+    nlp, *_ = started(weights, tok2vec or listening(), **settings, steps=3)
     return nlp
 
 
@@ -165,10 +160,10 @@ def test_sourced_by_configs(weights: Path, other: Path, tmp_path: Path) -> None:
                     "tagger": sourced,
                     "morphologizer": {
                         "factory": "morphologizer", **tagger_config(listening())
-                    },
+                    }
                 },
                 "corpora": {"train": reader, "dev": reader},
-                "training": {"frozen_components": frozen},
+                "training": {"frozen_components": frozen}
             }
         )  # fmt: skip
         return init_nlp(config)
@@ -346,8 +341,7 @@ def test_other_names(weights: Path) -> None:
 
 def test_a_fine_tuned_pipeline_is_saved(weights: Path, tmp_path: Path) -> None:
     """Its listeners fit the weights that are saved with them, averages or not."""
-    nlp = make_pipeline(weights, listening(), frozen=False)
-    examples, _ = start(nlp)
+    nlp, examples, _ = started(weights, listening(), frozen=False)
     optimizer = Adam(0.01, use_averages=True)
     for _ in range(3):
         step(nlp, examples, optimizer)
@@ -386,33 +380,3 @@ def test_one_that_is_silent_while_another_fine_tunes(
         for name in ("elmo", "tagger"):
             loaded.get_pipe(name).finish_update(optimizer)
     loaded(TEXT)
-
-
-def test_two_elmo_components(weights: Path, other: Path, tmp_path: Path) -> None:
-    nlp = make_nlp(weights, name="a")
-    add_elmo(nlp, other, "b")
-    tok2vec = {
-        "@architectures": "spacy-elmo.Tok2Vec.v1",
-        "elmo": listening(upstream="a"),
-        "output_elmo": listening(upstream="b"),
-    }
-    nlp.add_pipe("tagger", config=tagger_config(tok2vec))
-    examples, optimizer = start(nlp)
-    step(nlp, examples, optimizer)
-    nlp.to_disk(tmp_path / "nlp")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        same(spacy.load(tmp_path / "nlp"), scores(nlp))
-
-
-@pytest.mark.parametrize("damage", ["moved", "replaced"])
-def test_the_weights_it_was_made_from_do_not_matter(
-    own_weights: Path, tmp_path: Path, damage: str
-) -> None:
-    source = trained(own_weights)
-    expected = scores(source)
-    source.to_disk(tmp_path / "nlp")
-    shutil.rmtree(own_weights)
-    if damage == "replaced":
-        write_weights(own_weights, seed=3)
-    same(spacy.load(tmp_path / "nlp"), expected)

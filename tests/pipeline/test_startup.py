@@ -16,7 +16,7 @@ print(*sorted(set(sys.modules) - before))
 """
 HEAVY = {
     "datasets", "h5py", "matplotlib", "numba", "pandas", "pyarrow", "pyspark", "ray", "scipy",
-    "sklearn", "tqdm", "transformers",
+    "sklearn", "tqdm", "transformers"
 }  # fmt: skip
 LATER = ("cli", "encoding", "lm", "pretraining", "bilm.published")
 

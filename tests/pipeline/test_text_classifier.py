@@ -9,32 +9,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import load_model_from_config
-from spacy.vectors import Vectors
 from thinc.api import use_ops
 
-from spacy_elmo.pipeline.text_classifier import static_vector
 from spacy_elmo.weights.find import find_weights
 
-from .helpers import (
-    TEXTS,
-    WIDTH,
-    finite_difference,
-    write_statistics,
-    write_weights,
-)
+from .helpers import TEXTS, finite_difference, write_statistics, write_weights
 
 LABELS = {"The bank raised its rates": "money", "They sat on the river bank": "river"}
 MONEY = ["A bank raised rates", "Rates of the bank", "They raised their rates again"]
 RIVER = ["A river bank", "They sat there, on the bank of a river", "We sat by the river"]
 EMBEDDING = {
     "@architectures": "spacy.HashEmbedCNN.v2", "pretrained_vectors": None, "width": 8, "depth": 1,
-    "embed_size": 50, "window_size": 1, "maxout_pieces": 2, "subword_features": True,
+    "embed_size": 50, "window_size": 1, "maxout_pieces": 2, "subword_features": True
 }  # fmt: skip
 
 
@@ -47,21 +38,12 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def make_nlp(
-    weights: Path,
-    factory: str = "textcat",
-    tok2vec: Any = None,
-    include_static_vectors: bool = True,
-    **settings: Any,
-) -> Language:
-    """With floret vectors, if the classifier reads static ones."""
+def make_nlp(weights: Path, factory: str = "textcat", tok2vec: Any = None) -> Language:
     model = {
         "@architectures": "spacy-elmo.TextCatLinear.v1",
         "exclusive_classes": factory == "textcat",
         "tok2vec": tok2vec or {"@architectures": "spacy-elmo.ElmoListener.v1"},
-        "include_static_vectors": include_static_vectors,
         "length": 64,
-        **settings,
     }
     elmo = {"@architectures": "spacy-elmo.Elmo.v1", "weights": str(weights)}
     config: dict[str, Any] = {
@@ -71,13 +53,7 @@ def make_nlp(
             factory: {"factory": factory, "model": model},
         },
     }
-    nlp = load_model_from_config(config, auto_fill=True)
-    if include_static_vectors:
-        data = np.random.default_rng(0).normal(size=(97, 6)).astype("float32")
-        nlp.vocab.vectors = Vectors(
-            strings=nlp.vocab.strings, data=data, mode="floret", minn=4, maxn=5, hash_count=2
-        )
-    return nlp
+    return load_model_from_config(config, auto_fill=True)
 
 
 def examples(nlp: Language) -> list[Example]:
@@ -108,21 +84,17 @@ def scores(nlp: Language) -> np.ndarray:
 def expected_logits(nlp: Language, text: str) -> np.ndarray:
     """By the docstring, word by word."""
     model = nlp.get_pipe("textcat").model
-    elmo, words, vectors = model.layers[0], model.layers[1].layers[0], model.layers[2]
+    elmo, linear = model.get_ref("tok2vec"), model.get_ref("output_layer")
+    words = model.layers[1].layers[0]
     statistics = nlp.get_pipe("elmo").bilm.statistics
     p: Counter[str] = Counter()
     for word, frequency in zip(statistics.words, statistics.frequencies, strict=True):
         p[word.lower()] += float(frequency)
     doc = nlp(text)
     tokens = [token for token in doc if not token.is_space]
-    static = np.zeros(nlp.vocab.vectors_length)
-    for token in tokens:
-        vector = nlp.vocab[token.text].vector
-        static += vector / np.linalg.norm(vector) * 3e-4 / (3e-4 + p[token.lower_])
     mean = elmo.predict([doc])[0].mean(axis=0)
-    parts = [15 * part / np.linalg.norm(part) for part in (mean, static)]
     bias = words.get_param("b")
-    logits = vectors.predict(np.concatenate(parts)[None].astype("float32"))[0] + bias
+    logits = linear.predict(15 * mean[None] / np.linalg.norm(mean))[0] + bias
     known = {token.lower_: -math.log(p[token.lower_] + 1e-5) for token in tokens}
     length = math.sqrt(sum(value**2 for value in known.values()))
     for word, value in known.items():
@@ -156,7 +128,7 @@ def test_gradients_are_those_of_the_cross_entropy(weights: Path) -> None:
     nlp = train(make_nlp(weights), steps=3)
     model, batch = nlp.get_pipe("textcat").model, examples(nlp)[:4]
     elmo, mix = nlp.get_pipe("elmo"), model.get_ref("tok2vec").layers[0]
-    _, words, vectors = model.layers
+    words, vectors = model.layers[1], model.get_ref("output_layer")
     vectors.get_param("W")[:] = np.random.default_rng(0).normal(size=vectors.get_param("W").shape)
     truth = np.array([list(example.y.cats.values()) for example in batch], dtype="float32")
     docs = [example.x for example in batch]
@@ -180,30 +152,6 @@ def test_gradients_are_those_of_the_cross_entropy(weights: Path) -> None:
     assert np.abs(mix.get_grad("gamma")).max() < 1e-4  # only the direction of the mean counts
 
 
-@pytest.mark.parametrize("as_bytes", [False, True])
-def test_saved_and_loaded(weights: Path, tmp_path: Path, as_bytes: bool) -> None:
-    nlp = train(make_nlp(weights))
-    nlp.to_disk(tmp_path)
-    loaded = make_nlp(weights).from_bytes(nlp.to_bytes()) if as_bytes else spacy.load(tmp_path)
-    np.testing.assert_array_equal(scores(loaded), scores(nlp))
-
-
-def test_a_replaced_listener(weights: Path, tmp_path: Path) -> None:
-    nlp = train(make_nlp(weights))
-    before = scores(nlp)
-    nlp.replace_listeners("elmo", "textcat", ["model.tok2vec"])
-    nlp.remove_pipe("elmo")
-    np.testing.assert_allclose(scores(nlp), before, atol=1e-5)
-    nlp.to_disk(tmp_path)
-    np.testing.assert_allclose(scores(spacy.load(tmp_path)), before, atol=1e-5)
-
-
-def test_without_static_vectors(weights: Path) -> None:
-    nlp = train(make_nlp(weights, include_static_vectors=False))
-    assert nlp.get_pipe("textcat").model.layers[2].get_dim("nI") == WIDTH
-    assert [max(nlp(t).cats, key=nlp(t).cats.__getitem__) for t in LABELS] == [*LABELS.values()]
-
-
 def scores_of(nlp: Language, text: str) -> np.ndarray:
     return np.array(list(nlp(text).cats.values()))
 
@@ -223,32 +171,10 @@ def trained(weights: Path) -> Language:
 
 
 def test_what_is_missing(weights: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="setting length must be 1 or more, found 0"):
-        make_nlp(weights, length=0)
-    bare = write_weights(tmp_path / "bare")
-    with pytest.raises(ValueError, match=r"no vectors.*include_static_vectors = false"):
-        nlp = make_nlp(bare)
-        nlp.vocab.vectors = Vectors()
-        train(nlp)
     with pytest.raises(ValueError, match=r"needs the frequencies .*--statistics"):
-        train(make_nlp(bare, include_static_vectors=False))
+        train(make_nlp(write_weights(tmp_path / "bare")))
     with pytest.raises(ValueError, match=r"needs the frequencies .*ElmoListener"):
         train(make_nlp(weights, tok2vec=EMBEDDING))
-
-
-def test_ordinary_vectors_and_words_without_one(weights: Path) -> None:
-    """Their keys may be in lower case; a word that is not there has none."""
-    nlp = make_nlp(weights)
-    nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, shape=(2, 3), attr="LOWER")
-    for word, row in (("bank", [1, 0, 0]), ("rates", [0, 1, 0])):
-        nlp.vocab.vectors.add(word, vector=np.array(row, dtype="float32"))
-    train(nlp)
-    model = nlp.get_pipe("textcat").model
-    vectors = [static_vector(model, nlp.make_doc(text)) for text in ("Bank", "zyx", "BANK zyx", "")]
-    np.testing.assert_allclose(vectors, [[15, 0, 0], [0, 0, 0], [15, 0, 0], [0, 0, 0]], atol=1e-5)
-    nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, shape=(2, 1))
-    with pytest.raises(ValueError, match=r"vectors of width 3, but those of the pipeline have 1"):
-        nlp("A bank")
 
 
 def test_statistics_without_words(weights: Path, tmp_path: Path) -> None:
@@ -257,7 +183,7 @@ def test_statistics_without_words(weights: Path, tmp_path: Path) -> None:
     write_statistics(path, [["A", "b"]])
     statistics = find_weights(path).statistics()
     assert statistics is not None and not statistics.words
-    assert scores_of(train(make_nlp(path, include_static_vectors=False)), "A bank").sum() > 0.9
+    assert scores_of(train(make_nlp(path)), "A bank").sum() > 0.9
 
 
 @pytest.mark.gpu

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 import spacy
 
-from .learning import EMBED, WORDS, listening, make_pipeline, start, step, tagger_config
+from .learning import EMBED, WORDS, listening, make_pipeline, start, started, step, tagger_config
 
 ENCODE = {
     "@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 8, "depth": 1, "window_size": 1,
-    "maxout_pieces": 2,
+    "maxout_pieces": 2
 }  # fmt: skip
 STATIC: dict[str, Any] = {
     "@layers": "spacy.StaticVectors.v2", "nO": 8, "nM": None, "dropout": None, "key_attr": "ORTH",
-    "init_W": {"@initializers": "glorot_uniform_init.v1"},
+    "init_W": {"@initializers": "glorot_uniform_init.v1"}
 }  # fmt: skip
 
 
@@ -50,8 +50,7 @@ def test_replaced_listeners_are_trained_anew(weights: Path, name: str) -> None:
     parts = {"elmo": listening(), "embed": EMBED, "output_elmo": listening()}
     tok2vec = {"@architectures": "spacy-elmo.Tok2Vec.v1", "encode": ENCODE}
     tok2vec |= {part: parts[part] for part in ALONE[name]}
-    nlp = make_pipeline(weights, tok2vec)
-    start(nlp)
+    nlp, *_ = started(weights, tok2vec)
     nlp.replace_listeners("elmo", "tagger", [f"model.tok2vec.{name}"])
     new = spacy.blank("en").from_config(nlp.config)
     start(new)

@@ -14,15 +14,7 @@ from spacy.training import Example
 from thinc.api import SGD, Adam, Config
 
 from .helpers import CONFIG as BILM
-from .helpers import (
-    N_LAYERS,
-    TOLERANCE,
-    WIDTH,
-    add_elmo,
-    make_nlp,
-    max_difference,
-    write_weights,
-)
+from .helpers import N_LAYERS, TOLERANCE, WIDTH, make_nlp, max_difference, write_weights
 from .learning import (
     LISTENER,
     TEXT,
@@ -35,6 +27,7 @@ from .learning import (
     mix_of,
     numbers,
     start,
+    started,
     step,
     tagger_config,
 )
@@ -48,8 +41,7 @@ def accuracy(nlp: Language, examples: list[Example]) -> float:
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_a_listening_tagger_learns(weights, tmp_path, frozen):
-    nlp = make_pipeline(weights, frozen=frozen)
-    examples, optimizer = start(nlp)
+    nlp, examples, optimizer = started(weights, frozen=frozen)
     elmo = nlp.get_pipe("elmo")
     before, mix = numbers(elmo.model), mix_of(elmo.model)
     assert mix.get_param("w").tolist() == [0.0] * N_LAYERS
@@ -110,9 +102,7 @@ def test_initialized_again_nothing_learned_is_left(weights, frozen):
 
 
 def test_initialized_again_for_another_bilm(weights, tmp_path):
-    nlp = make_pipeline(weights, listening())
-    examples, optimizer = start(nlp)
-    step(nlp, examples, optimizer)
+    nlp, examples, optimizer = started(weights, listening(), steps=1)
     one = write_weights(tmp_path / "one", config=replace(BILM, n_layers=1))
     nlp.replace_pipe("elmo", "elmo", config={"model": {"weights": str(one)}})
     examples, optimizer = start(nlp)
@@ -155,24 +145,11 @@ def test_inline(weights, tmp_path, frozen):
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_listening_and_inline_learn_the_same(weights, frozen):
-    listening, inline = make_pipeline(weights, frozen=frozen), make_inline(weights, frozen=frozen)
-    found = []
-    for nlp in (listening, inline):
-        examples, optimizer = start(nlp)
-        losses = [step(nlp, examples, optimizer)["tagger"] for _ in range(5)]
-        found.append((losses, mix_of(nlp.pipeline[0][1].model).get_param("w")))
-    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-3)
-    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-2, atol=1e-4)
-
-
-@pytest.mark.parametrize("frozen", [True, False])
 def test_accumulated_gradients(weights, frozen):
     """Two batches before a step are as good as one of twice the size."""
     found = []
     for batches in (1, 2):
-        nlp = make_pipeline(weights, frozen=frozen)
-        examples, _ = start(nlp)
+        nlp, examples, _ = started(weights, frozen=frozen)
         gradients = {}
 
         def note(key, value, gradient, gradients=gradients):
@@ -189,40 +166,8 @@ def test_accumulated_gradients(weights, frozen):
         np.testing.assert_allclose(found[1][name], value * found[1]["b"] / found[0]["b"], rtol=1e-3)
 
 
-def add_second_tagger(nlp: Language) -> None:
-    nlp.add_pipe("tagger", name="second", config=tagger_config(LISTENER))
-
-
-def test_listeners_add_up(weights):
-    """And it does not matter which of them learn something from a batch."""
-
-    def gradients(n_taggers: int, silent: str | None = None) -> dict[str, np.ndarray]:
-        nlp = make_pipeline(weights)
-        if n_taggers == 2:
-            add_second_tagger(nlp)
-        examples, _ = start(nlp)  # both taggers are alike
-        if silent is not None:
-            nlp.get_pipe(silent).update = lambda examples, **settings: settings["losses"]
-        noted = {}
-
-        def note(key, value, gradient):
-            noted[key[1]] = gradient.copy()
-            return value, gradient
-
-        step(nlp, examples, note)
-        return noted
-
-    one, both = gradients(1), gradients(2)
-    for name in ("w", "gamma"):
-        assert one[name].any()
-        np.testing.assert_allclose(both[name], 2 * one[name], rtol=1e-4)
-        for silent in ("tagger", "second"):
-            np.testing.assert_allclose(gradients(2, silent)[name], one[name], rtol=1e-4)
-
-
 def test_learns_by_nlp_update(weights):
-    nlp = make_pipeline(weights)
-    examples, optimizer = start(nlp)
+    nlp, examples, optimizer = started(weights)
     losses = []
     for _ in range(40):
         losses.append(nlp.update(examples, sgd=optimizer)["tagger"])
@@ -233,8 +178,7 @@ def test_learns_by_nlp_update(weights):
 @pytest.mark.parametrize("frozen", [True, False])
 @pytest.mark.parametrize("by_update", [True, False])
 def test_pickled_in_the_middle_of_a_training(weights, by_update, frozen):
-    nlp = make_pipeline(weights, frozen=frozen)
-    examples, optimizer = start(nlp)
+    nlp, examples, optimizer = started(weights, frozen=frozen)
     for _ in range(2):
         nlp.update(examples, sgd=optimizer) if by_update else step(nlp, examples, optimizer)
     loaded = pickle.loads(pickle.dumps(nlp))
@@ -244,9 +188,7 @@ def test_pickled_in_the_middle_of_a_training(weights, by_update, frozen):
 
 
 def test_training_goes_on_frozen_and_annotating(weights):
-    nlp = make_pipeline(weights)
-    examples, optimizer = start(nlp)
-    step(nlp, examples, optimizer)
+    nlp, _, optimizer = started(weights, steps=1)
     other = make_examples(nlp, 10)[8:]
     before = mix_of(nlp.get_pipe("elmo").model).get_param("w").copy()
     losses: dict[str, float] = {}
@@ -259,46 +201,12 @@ def test_training_goes_on_frozen_and_annotating(weights):
 
 
 def test_empty_docs_in_a_batch(weights):
-    nlp = make_pipeline(weights, frozen=False)
-    examples, optimizer = start(nlp)
+    nlp, examples, optimizer = started(weights, frozen=False)
     empty = Example(Doc(nlp.vocab), Doc(nlp.vocab))
     space = Example(Doc(nlp.vocab, words=[" "]), Doc(nlp.vocab, words=[" "], tags=["P"]))
     losses = step(nlp, [empty, *examples, space], optimizer)
     assert losses["tagger"] > 0
     step(nlp, [empty, empty], optimizer)
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-def test_replaced_listeners(weights, tmp_path, frozen):
-    nlp = make_pipeline(weights, frozen=frozen, gamma=1.5)
-    examples, optimizer = start(nlp)
-    for _ in range(10):
-        step(nlp, examples, optimizer)
-    docs = [eg.reference for eg in examples]
-    expected = nlp.get_pipe("tagger").model.predict([nlp(doc.copy()) for doc in docs])
-    nlp.replace_listeners("elmo", "tagger", ["model.tok2vec"])
-    assert nlp.get_pipe("elmo").listeners == []
-    tagger = nlp.get_pipe("tagger").model
-    assert max_difference(tagger.predict(docs), expected) <= TOLERANCE
-    block = nlp.config["components"]["tagger"]["model"]["tok2vec"]
-    assert block["@architectures"] == "spacy-elmo.Elmo.v1"
-    assert (block["frozen"], block["mix"]["gamma"]) == (frozen, 1.5)
-    models = (tagger, nlp.get_pipe("elmo").model)
-    one, other = (next(bilm_of(model).parameters()).data_ptr() for model in models)
-    assert (one == other) == frozen
-    nlp.remove_pipe("elmo")
-    nlp.to_disk(tmp_path / "saved")
-    loaded = spacy.load(tmp_path / "saved")
-    assert max_difference(loaded.get_pipe("tagger").model.predict(docs), expected) <= TOLERANCE
-    step(loaded, make_examples(loaded), Adam(0.02))
-
-
-def test_a_listener_of_another_width(weights):
-    nlp = make_nlp(weights)
-    nlp.add_pipe("tagger", config=tagger_config({**LISTENER, "width": 96}))
-    examples = make_examples(nlp)
-    with pytest.raises(ValueError, match=rf"'tagger'.* width = 96.*'elmo'.* {WIDTH} dim"):
-        nlp.initialize(lambda: examples)
 
 
 def test_a_listener_of_another_width_to_one_that_is_not_initialized(weights):
@@ -309,18 +217,6 @@ def test_a_listener_of_another_width_to_one_that_is_not_initialized(weights):
         nlp.initialize(lambda: examples)
     with pytest.raises(ValueError, match=rf"'tagger'.* width = 20.* {WIDTH} dim"):
         nlp.update(examples, exclude=["elmo"], annotates=["elmo"])
-
-
-def test_listeners_of_two_components(weights, own_weights):
-    nlp = make_nlp(weights)
-    add_elmo(nlp, own_weights, "other")
-    nlp.add_pipe("tagger", config=tagger_config({**LISTENER, "upstream": "other"}))
-    assert nlp.get_pipe("elmo").listening_components == []
-    assert nlp.get_pipe("other").listening_components == ["tagger"]
-    examples, optimizer = start(nlp)
-    step(nlp, examples, optimizer)
-    assert not mix_of(nlp.get_pipe("elmo").model).get_param("w").any()
-    assert mix_of(nlp.get_pipe("other").model).get_param("w").any()
 
 
 CONFIG = f"""
@@ -395,8 +291,7 @@ def write(tmp_path, text):
 
 
 def test_gradients_of_the_biLM_are_clipped(weights: Path) -> None:
-    nlp = make_pipeline(weights, frozen=False)
-    examples, _ = start(nlp)
+    nlp, examples, _ = started(weights, frozen=False)
     step(nlp, examples, Adam(0.01))  # the second step has gradients of all parts
     moved = {}
     for clip in (0.0, 1e-4):
@@ -412,8 +307,9 @@ def test_docs_that_no_listener_learned_from(weights: Path) -> None:
     """The biLM gets the gradients of the others alone."""
     found = []
     for n_read in (8, 3):
-        nlp = make_pipeline(weights, {"@architectures": "spacy-elmo.ElmoListener.v1"}, frozen=False)
-        examples, _ = start(nlp)
+        nlp, examples, _ = started(
+            weights, {"@architectures": "spacy-elmo.ElmoListener.v1"}, frozen=False
+        )
         elmo = nlp.get_pipe("elmo")
         elmo.update(examples[:n_read], losses={})
         nlp.get_pipe("tagger").update(examples[:3], losses={})
@@ -426,8 +322,7 @@ def test_docs_that_no_listener_learned_from(weights: Path) -> None:
 
 def test_twice_initialized_without_those_that_listen(weights: Path) -> None:
     """What a component has learned from stays, whatever pipeline spaCy has linked last."""
-    nlp = make_pipeline(weights, frozen=False)
-    examples, _ = start(nlp)
+    nlp, examples, _ = started(weights, frozen=False)
     for _ in range(3):
         step(nlp, examples, Adam(0.01))
     expected = numbers(nlp.get_pipe("elmo").model)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.util.files import (
     atomic_directory,
     atomic_file,
@@ -18,11 +17,6 @@ from spacy_elmo.util.files import (
     reading,
     write_text,
 )
-from spacy_elmo.weights.convert.options import from_options
-from spacy_elmo.weights.find import find_weights
-from spacy_elmo.weights.native import save_bilm
-
-from ..bilm.helpers import make_options
 
 
 def test_a_file_is_replaced_when_it_is_whole(tmp_path: Path) -> None:
@@ -58,37 +52,6 @@ def test_links_are_replaced_not_followed(tmp_path: Path) -> None:
     write_text(path, "one\n")
     assert (mine.read_text(), path.read_text(), path.is_symlink()) == ("mine", "one\n", False)
     assert sorted(tmp_path.iterdir()) == [path, mine]
-
-
-@pytest.mark.parametrize("name", ["file.txt", "lock", "x" * 255])
-def test_several_writers_of_a_file(tmp_path: Path, name: str) -> None:
-    """Each writes its own, whole; a failure of one is nothing to the others."""
-    path = tmp_path / name
-    with atomic_file(path) as one:
-        one.write_text("o")
-        with pytest.raises(RuntimeError), atomic_file(path) as failing:
-            failing.write_text("x")
-            raise RuntimeError
-        with atomic_file(path) as two:
-            two.write_text("two")
-        assert (one.read_text(), path.read_text()) == ("o", "two")
-        one.write_text("one")
-    assert path.read_text() == "one"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("name", ["directory", "lock"])
-def test_several_writers_of_a_directory(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    write_directory(path, "zero")
-    with atomic_directory(path) as one:
-        (one / "file.txt").write_text("one")
-        with atomic_directory(path) as two:
-            (two / "file.txt").write_text("two")
-            assert (path / "file.txt").read_text() == "zero"
-        assert (path / "file.txt").read_text() == "two"
-    assert (path / "file.txt").read_text() == "one"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 WRITER = """
@@ -142,25 +105,9 @@ def test_all_is_on_the_disk_before_it_gets_its_name(
     assert done == ["c", "renamed"]
 
 
-def test_lines_end_alike_everywhere_and_text_is_utf_8(tmp_path: Path) -> None:
-    write_text(tmp_path / "file.txt", "안녕\nж\n")
-    assert (tmp_path / "file.txt").read_bytes() == "안녕\nж\n".encode()
-
-
 def write_directory(path: Path, text: str) -> None:
     with atomic_directory(path) as temporary:
         (temporary / "file.txt").write_text(text)
-
-
-def test_a_directory_is_replaced_when_it_is_whole(tmp_path: Path) -> None:
-    path = tmp_path / "above" / "directory"
-    write_directory(path, "one")
-    with atomic_directory(path) as temporary:
-        assert list(temporary.iterdir()) == []
-        (temporary / "other.txt").write_text("two")
-        assert (path / "file.txt").read_text() == "one"
-    assert [file.name for file in path.iterdir()] == ["other.txt"]
-    assert list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("step", ["write", "first rename", "second rename"])
@@ -222,16 +169,6 @@ def test_a_killed_process_loses_no_directory(step: str, then: str, tmp_path: Pat
         write_directory(path, "three")
         assert (path / "file.txt").read_text() == "three"
         assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-def test_weights_are_found_after_a_kill(tmp_path: Path) -> None:
-    path = tmp_path / "directory"
-    with atomic_directory(path) as temporary:
-        save_bilm(BiLM(from_options(make_options())), temporary)
-    subprocess.run([sys.executable, "-c", KILLED, path, "between the renames"])
-    assert not path.exists()
-    assert find_weights(path).load().config.width == 10
 
 
 def test_a_file_is_not_replaced_by_a_directory(tmp_path: Path) -> None:

@@ -9,14 +9,7 @@ from typing import Any
 
 import pytest
 
-from spacy_elmo.util.settings import (
-    Settings,
-    above_zero,
-    at_least,
-    below_one,
-    in_range,
-    one_of,
-)
+from spacy_elmo.util.settings import Settings, above_zero, at_least, below_one, in_range, one_of
 
 
 @dataclass(frozen=True)
@@ -36,7 +29,7 @@ def test_what_is_set_is_kept() -> None:
     settings = Example(size=8, rate=2, threads=3, unit="step", weights=["a", "b"], block={"x": 1})
     assert asdict(settings) == {
         "size": 8, "rate": 2.0, "dropout": 0.5, "threads": 3, "unit": "step",
-        "weights": ["a", "b"], "frozen": True, "block": {"x": 1},
+        "weights": ["a", "b"], "frozen": True, "block": {"x": 1}
     }  # fmt: skip
     assert isinstance(settings.rate, float)
     assert pickle.loads(pickle.dumps(settings)) == settings

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
-import numpy as np
 import pytest
 import torch
 
@@ -123,19 +122,6 @@ def test_the_users_number_survives_passes_of_several_threads() -> None:
         assert pool.submit(torch.get_num_threads).result(60) == N
 
 
-def test_many_passes_of_many_threads_leave_the_users_number() -> None:
-    def passes(seed: int) -> int:
-        for i in range(200):
-            with threads_for((i * seed) % 2 * MUCH, setting=i % 3 or None):
-                number(0)
-        return torch.get_num_threads()
-
-    for _ in range(5):
-        with ThreadPoolExecutor(8) as pool:
-            assert set(pool.map(passes, range(16))) == {N}
-    assert not module._outside
-
-
 def test_texts_are_divided_among_the_processors(many_processors: None) -> None:
     assert steady_threads() == N
     torch.set_num_threads(64)
@@ -158,21 +144,6 @@ def watch(model: BiLM) -> list[int]:
     seen: list[int] = []
     model.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
     return seen
-
-
-@torch.no_grad()
-def test_results_do_not_depend_on_the_number() -> None:
-    torch.manual_seed(0)
-    model = BiLM(BiLMConfig(((1, 16), (3, 16)), 32, 64, n_layers=2)).eval()
-    sentences = [[f"word{(i * j) % 97}" for j in range(20)] for i in range(60)]
-    seen, results = watch(model), []
-    for n in (1, 2, 3):
-        model.n_threads = n
-        model.clear_caches()
-        layers, _ = model.read(sentences)
-        results.append(torch.cat(layers, dim=1).numpy())
-    assert set(seen) == {1, 2, 3}
-    assert max(np.abs(result - results[0]).max() for result in results) <= 1e-5
 
 
 @torch.no_grad()
@@ -213,16 +184,6 @@ def test_an_error_of_the_items_is_raised(n: int) -> None:
     with pytest.raises(OSError, match="the stream broke"):
         for _, result in results_ahead(lambda i: i, items(), n):
             result()
-
-
-def test_an_error_of_one_result_leaves_the_others() -> None:
-    found: list[float | None] = []
-    for _, result in results_ahead(lambda i: 1 / i, [1, 0, 2, 4], 2):
-        try:
-            found.append(result())
-        except ZeroDivisionError:
-            found.append(None)
-    assert found == [1, None, 0.5, 0.25]
 
 
 def test_nothing_is_computed_behind_the_back_of_who_stops() -> None:
@@ -314,34 +275,6 @@ def test_the_component(
     prepare: str, setting: int | None, variables: dict[str, str], expected: str
 ) -> None:
     run(SEEN.format(prepare=prepare, setting=setting, expected=expected), **variables)
-
-
-SPAWNED = """
-import multiprocessing, spacy, torch
-def work():
-    torch.set_num_threads(5)
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    nlp("Some words.")
-    print(torch.get_num_threads())
-def default(start):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    nlp("Some words.")
-    print(torch.get_num_threads() == start)
-if __name__ == "__main__":
-    context = multiprocessing.get_context("spawn")
-    for target, arguments in [(work, ()), (default, (torch.get_num_threads(),))]:
-        child = context.Process(target=target, args=arguments)
-        child.start()
-        child.join()
-"""
-
-
-def test_a_spawned_process_keeps_its_number(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SPAWNED)
-    assert run(str(script)) == "5\nTrue\n"
 
 
 FORK = """

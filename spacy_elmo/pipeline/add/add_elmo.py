@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 from spacy.language import DEFAULT_CONFIG
@@ -11,10 +10,9 @@ from spacy.util import copy_config, get_sourced_components, load_model_from_conf
 from thinc.api import Config
 
 from ...weights.find import Setting, find_weights
-from ..settings import BiLMSettings
 from . import blocks
 from .blocks import Block, Place, find_elmo, get_block, kind_of, listened_to
-from .recipes import CLASSIFIERS, FINE_TUNING_RATE, PARTS_OF_DOCS, make_classifier, make_recipe
+from .recipes import CLASSIFIERS, FINE_TUNING_RATE, make_classifier, make_recipe
 
 BATCH_SIZE = 128  # Docs, whose layers are in memory together; spaCy's default is 1000
 
@@ -57,8 +55,8 @@ def add_elmo(
     free = {n: old["components"][n] for n in old["nlp"]["pipeline"] if n not in stay}
     models = {n: c["model"] for n, c in free.items() if c["factory"] in CLASSIFIERS}
     classifiers = [n for n, m in models.items() if kind_of(m).startswith("spacy.TextCat")]
-    own = old["components"].get(find_elmo(old), {"model": asdict(BiLMSettings())})["model"]
-    if light or not classifiers or not find_weights(weights or own["weights"]).statistics():
+    own = old["components"].get(find_elmo(old)) or make_elmo()
+    if light or not (classifiers and find_weights(weights or own["model"]["weights"]).statistics()):
         classifiers = []
     places = [*blocks.find_places(old, free, classifiers)]
     if not places and not blocks.ELMO & blocks.kinds_of(free):
@@ -86,11 +84,17 @@ def fill(config: Block) -> Config:
     return load_model_from_config(copy_config(filled)).config  # the same, validated
 
 
+def make_elmo() -> Block:
+    """The block of an elmo component with all defaults."""
+    components = {"elmo": {"factory": "elmo"}}
+    alone = {"nlp": {"lang": "en", "pipeline": ["elmo"]}, "components": components}
+    return fill(alone)["components"]["elmo"]
+
+
 def add_component(new: Block, note: Note) -> None:
     """Add an elmo component, unless there is one."""
     if find_elmo(new) is None:
-        model = {"@architectures": "spacy-elmo.Elmo.v1", **asdict(BiLMSettings())}
-        new["components"]["elmo"] = {"factory": "elmo", "model": model}
+        new["components"]["elmo"] = make_elmo()
         new["nlp"]["pipeline"].insert(0, "elmo")
         note("elmo: added, first in the pipeline")
     if new["nlp"]["batch_size"] == DEFAULT_CONFIG["nlp"]["batch_size"]:
@@ -124,7 +128,7 @@ def write_recipes(new: Config, old: Block, places: list[Place], light: bool, not
         if kind_of(block) in blocks.EMBED_AND_ENCODE:  # with its variables
             block = blocks.moved(get_block(new, source), source, path)
         if factory in CLASSIFIERS and path[-1] == "model":
-            recipe = make_classifier(factory, elmo, vectors is not None)
+            recipe = make_classifier(factory, elmo)
         else:
             recipe = make_recipe(factory, elmo, block, light)
         note(f"{name}: reads ELMo, by {kind_of(recipe)}")
@@ -132,9 +136,6 @@ def write_recipes(new: Config, old: Block, places: list[Place], light: bool, not
             if vectors is None and part.get("include_static_vectors"):
                 part["include_static_vectors"] = False
                 note(f"{name}: without static vectors, because [initialize] vectors is null")
-        if factory in PARTS_OF_DOCS:
-            weights = new.interpolate()["components"][elmo]["model"]["weights"]
-            new["components"][elmo]["model"]["width"] = find_weights(weights).config().width
         get_block(new, path[:-1])[path[-1]] = recipe
 
 
