@@ -165,8 +165,11 @@ class Encoder(Settings):
             found = zlib.crc32(file.read_bytes(), found)
         return found
 
-    def __call__(self, rows: Iterable[Any]) -> list[np.ndarray]:
-        """The vectors of texts, or of lists of words: ``(n, *shape)`` for each.
+    def __call__(self, rows: Iterable[Any]) -> np.ndarray | list[np.ndarray]:
+        """The vectors of texts, or of lists of words.
+
+        With ``level="documents"`` one array ``(n_rows, *shape)``, as scikit-learn takes it, else
+        ``(n, *shape)`` for each row.
 
         None, a null of Spark or pandas, is an empty text.
 
@@ -176,7 +179,10 @@ class Encoder(Settings):
         if isinstance(rows, str):
             raise ValueError(f"Give a list of texts, as in [text]; found the text {rows[:50]!r}.")
         checked = list(map(check_row, rows))
-        return [vectors for _, _, vectors in self.encode(range(len(checked)), checked)]
+        encoded = self.encode(range(len(checked)), checked)
+        if self.level == "documents":
+            return encoded.vectors
+        return [vectors for _, _, vectors in encoded]
 
     @threads(1)
     def encode(

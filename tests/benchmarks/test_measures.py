@@ -8,6 +8,7 @@ from pathlib import Path
 
 import all_words
 import blimp
+import features
 import homonyms
 import numpy as np
 import perplexities
@@ -54,6 +55,12 @@ def test_text_means(data: Path, tmp_path: Path, task: str) -> None:
     ours = text_means.measure("en_sm", data, task, 0)
     assert ours == dict.fromkeys(("all layers", "tf-idf", "all layers and tf-idf"), perfect)
     assert text_means.measure("en_sm", data, task, 0, tmp_path) == {"all layers": perfect}
+
+
+def test_features(data: Path) -> None:
+    found = features.measure(data, "textcat", 0)
+    assert len(found) == 21 and set(map(len, found.values())) == {3}
+    assert max(map(max, found.values())) == 100  # of the texts that it has learned from
 
 
 def test_similarity(nlp: Language, data: Path) -> None:

@@ -154,6 +154,8 @@ def own_files(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_recipes(folder: Path, own_files: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("sklearn")
     names = run_page("recipes.md", monkeypatch)
     for trained in ("few", "own_domain", "static", "tuned"):
         assert spacy.load(Path(trained, "model-best")).pipe_names == ["elmo", "ner"]

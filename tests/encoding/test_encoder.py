@@ -198,6 +198,14 @@ def test_precision(weights: str) -> None:
     assert 0 < max_difference(rounded, exact) < 0.05
 
 
+def test_documents_are_the_rows_of_one_array(weights: str) -> None:
+    """A null is an empty text."""
+    encoder = Encoder(weights, level="documents")
+    null, empty, text = found = encoder([None, "", "a b"])
+    assert found.shape == (3, WIDTH) and encoder([]).shape == (0, WIDTH)
+    assert np.array_equal(null, empty) and not null.any() and text.any()
+
+
 def test_words_are_one_sentence(weights: str) -> None:
     encoder = Encoder(weights)
     words = ["A", "b", ".", "C.d", "e"]

@@ -1,0 +1,79 @@
+"""Does ELMo tell a parser and a senter where sentences end, by what the biLM reads at once?
+
+    python benchmarks/quality/sentences.py OUT --data DATA [--factories …] [--seeds …]
+
+500 sentences of UD English-EWT, one or ten a Doc, are learned without ELMo, with `segments =
+"auto"` (the biLM reads what stands between sentence-final marks) and with `"doc"` (the whole Doc).
+F1 of sentences and labelled attachment are those of the dev set, one and ten sentences a Doc. The
+rest is as in `downstream.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+from collections import defaultdict
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from arms import ARMS, BOTH, WITHOUT
+from downstream import train
+from results import Results, fingerprint
+from spacy.tokens import Doc
+from tasks import Task, examples_of, read_ewt
+
+N_SENTENCES, STEPS = 500, 200
+N_READ = {"train": 2000, "dev": 600}  # sentences; the first ones
+PART = "sentences"
+SEGMENTS = {"without ELMo": None, "auto": "auto", "doc": "doc"}
+
+
+@cache
+def read(n_sents: int, data: Path, split: str) -> list[Doc]:
+    """So many sentences a Doc."""
+    return list(itertools.islice(read_ewt(data, split, n_sents), N_READ[split] // n_sents))
+
+
+def measure(factory: str, n_sents: int, segments: str | None, seed: int, data: Path) -> Any:
+    """Train on Docs of so many sentences: scores on the dev set by its sentences a Doc."""
+    task = Task(factory, "sents_f", {N_SENTENCES // n_sents: STEPS}, partial(read, n_sents))
+    arm = ARMS[BOTH]._replace(elmo={"segments": segments}) if segments else ARMS[WITHOUT]
+    nlp = train(task, N_SENTENCES // n_sents, arm, seed, data, {}, max_steps=STEPS)
+    found = {}
+    for n in (1, 10):
+        scores = nlp.evaluate(examples_of(nlp, task._replace(read=partial(read, n)), data, "dev"))
+        found[n] = [100 * scores[name] for name in ("sents_f", "dep_las") if name in scores]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("out", type=Path, help="a file, to which results are added")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--factories", nargs="+", default=["parser", "senter"])
+    parser.add_argument("--n-sents", nargs="+", type=int, default=[1, 10], help="a Doc to learn")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    arguments = parser.parse_args()
+    results, weights = Results(arguments.out), fingerprint("en_sm")
+    means = defaultdict(list)
+    for seed, factory, n_sents in itertools.product(
+        arguments.seeds, arguments.factories, arguments.n_sents
+    ):
+        for name, segments in SEGMENTS.items():
+            unit = {"factory": factory, "n_sents": n_sents, "segments": name, "seed": seed}
+            of = weights if segments else None
+            results.read()
+            if (found := results.find(PART, unit, of)) is None:
+                found = measure(factory, n_sents, segments, seed, arguments.data)
+                results.add(PART, unit, of, found)
+            print(*unit.values(), found, flush=True)
+            for n, scores in found.items():
+                means[factory, n_sents, name, int(n)].append(scores)
+    for unit, scores in means.items():
+        print(*unit, *(f"{statistics.mean(each):.1f}" for each in zip(*scores, strict=True)))
+
+
+if __name__ == "__main__":
+    main()
