@@ -288,8 +288,10 @@ def main() -> None:
             save_head(head, vocab, directory, half=True)
         statistics = find_weights(run / "model-best").statistics()
         if lang or is_scaled:
-            indexed = IndexedSentences(Shards(shards).sentences(), config.corpus.max_words)
-            statistics = compute_statistics(load_bilm(directory), indexed)
+            model = load_bilm(directory)
+            sentences = map(model.char_cnn.to_ids.read, Shards(shards).sentences())
+            indexed = IndexedSentences(sentences, config.corpus.max_words)
+            statistics = compute_statistics(model, indexed)
         if statistics is not None:
             (directory / STATISTICS).write_bytes(statistics.to_bytes())
         Config(replace(config, paths=Paths()).to_dict()).to_disk(directory / "training.cfg")

@@ -42,9 +42,7 @@ class CharCNN(nn.Module):
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
-        self.to_ids = CharacterIds(
-            config.max_width, config.max_characters_per_token, config.unicode_normalization
-        )
+        self.to_ids = CharacterIds.of(config)
         self.activation = torch.relu if config.activation == "relu" else torch.tanh
         # Ids start at 1, 0 is "no token": row 0 is not a parameter, so it is not here.
         # The published initialisation: bytes spread over [-1, 1].

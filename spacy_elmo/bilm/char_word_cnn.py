@@ -34,7 +34,8 @@ class DictionaryIds(CharacterIds):
     """
 
     def __init__(self, plain: CharacterIds, characters: list[str], words: list[str]):
-        super().__init__(plain.max_width, plain.max_characters, plain.form)
+        sizes = plain.max_width, plain.max_characters
+        super().__init__(*sizes, plain.form, plain.lower_capitals)
         self.characters = {character: i + 1 for i, character in enumerate(characters)}
         self.words = {word: i for i, word in enumerate(words)}
         for special, found in ((SPECIAL_CHARACTERS, self.characters), (SPECIAL_WORDS, self.words)):
@@ -45,7 +46,7 @@ class DictionaryIds(CharacterIds):
     def __call__(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Ids ``(n_words, n_positions, 2)``, of characters (+ 1) and, at each position, of the
         word; and how many positions each word needs ``(n_words,)``."""
-        read = [self._read(word) for word in words]
+        read = [self._cut(word) for word in words]
         encoded = [self._encode(word) for word in read]
         lengths = np.array([len(each) for each in encoded], dtype=np.int64)
         sizes = self.sizes(lengths)
@@ -55,10 +56,9 @@ class DictionaryIds(CharacterIds):
             row[:, 1] = self.words.get(word, self.words[UNKNOWN])
         return ids, sizes
 
-    def _read(self, word: str) -> str:
+    def _cut(self, word: str) -> str:
         """The part of a word that is read: its word vector is that of the truncated word, too."""
-        word = {BOS: SENTENCE_START, EOS: SENTENCE_END}.get(word, self.normalize(word))
-        return word[: self.max_characters - 2]
+        return {BOS: SENTENCE_START, EOS: SENTENCE_END}.get(word, word)[: self.max_characters - 2]
 
     def _encode(self, word: str) -> list[int]:
         ids, unknown = self.characters, self.characters[UNKNOWN]

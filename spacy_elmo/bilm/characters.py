@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from .config import BiLMConfig
+
 # Ids after the shift by one that leaves 0 free for "no token here".
 SENTENCE_START, SENTENCE_END, WORD_START, WORD_END, PADDING = 257, 258, 259, 260, 261
 N_CHARACTERS = 261  # rows of the embedding: ids 1 .. 261
 
+CAPITALS = 3  # words in capitals of a sentence that is; fewer may be abbreviations
 BOS, EOS = "<S>", "</S>"
 
 
@@ -46,21 +49,41 @@ class CharacterIds:
         max_width: the widest filter of the char-CNN.
         max_characters: positions of a word at most, its markers included.
         form: the Unicode normalization form in which words are read; None for as they are.
+        lower_capitals: see `BiLMConfig`.
     """
 
     padding = PADDING
 
-    def __init__(self, max_width: int, max_characters: int = 50, form: Any = None):
-        self.max_width, self.max_characters, self.form = max_width, max_characters, form
+    def __init__(
+        self,
+        max_width: int,
+        max_characters: int = 50,
+        form: str | None = None,
+        lower_capitals: bool = False,
+    ):
+        self.max_width, self.max_characters = max_width, max_characters
+        self.form: Any = form
+        self.lower_capitals = lower_capitals
 
-    def normalize(self, word: str) -> str:
-        """A word as it is read, in the form in which vocabularies and statistics have it, too."""
-        is_ready = self.form is None or word.isascii()
-        return word if is_ready else unicodedata.normalize(self.form, word)
+    @classmethod
+    def of(cls, config: BiLMConfig) -> CharacterIds:
+        """The ids that a char-CNN of bytes takes, of a biLM's config."""
+        sizes = config.max_width, config.max_characters_per_token
+        return cls(*sizes, config.unicode_normalization, config.lower_capitals)
+
+    def read(self, words: Sequence[str]) -> Sequence[str]:
+        """The words of a sentence as they are read; vocabularies and statistics have them so."""
+        if self.lower_capitals and "".join(words).isupper():
+            if sum(map(str.isupper, words)) >= CAPITALS:
+                words = [word if word in (BOS, EOS) else word.lower() for word in words]
+        if self.form is None:
+            return words
+        return [w if w.isascii() else unicodedata.normalize(self.form, w) for w in words]
 
     def __call__(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Ids ``(n_words, n_positions)``, and how many positions each word needs ``(n_words,)``."""
-        encoded = [encode_word(self.normalize(word), self.max_characters) for word in words]
+        """Ids ``(n_words, n_positions)`` of words as `read` gives them, and how many positions each
+        word needs ``(n_words,)``."""
+        encoded = [encode_word(word, self.max_characters) for word in words]
         lengths = np.array([len(ids) for ids in encoded], dtype=np.int64)
         sizes = self.sizes(lengths)
         ids = np.full((len(words), sizes.max(initial=0)), PADDING, dtype=np.int16)

@@ -46,6 +46,7 @@ class BiLMConfig(Settings):
         max_characters_per_token: positions of a word, including 2 for its markers.
         initial_state: the state every sentence starts from, ``"zero"`` or ``"warm"``.
         unicode_normalization: the form in which words are read; None for as they are.
+        lower_capitals: read a sentence in capitals, of three words at least, in lower case.
         token_encoder: computes x_k of a word: ``"char_cnn"`` from its bytes, ``"char_word_cnn"``
             from characters and words of dictionaries, as in ELMoForManyLangs.
         n_characters, n_words, vector_dim: entries of these dictionaries, and the size of a word's
@@ -69,6 +70,7 @@ class BiLMConfig(Settings):
     max_characters_per_token: int = in_range(3, MAX_CHARACTERS, 50)
     initial_state: str = one_of(*INITIAL_STATES)
     unicode_normalization: str | None = setting(None, kind=Literal[FORMS] | None)
+    lower_capitals: bool = False
     token_encoder: str = one_of("char_cnn", "char_word_cnn")
     n_characters: int | None = in_range(1, MAX_WORDS, None)
     n_words: int | None = in_range(1, MAX_WORDS, None)

@@ -241,7 +241,7 @@ class BiLM(nn.Module):
         return torch.stack(layers) if is_grad_enabled else block, (h, c)
 
     def encode(self, words: Sequence[str]) -> torch.Tensor:
-        """Vectors x ``(n_words, P)`` of words, without the word cache."""
+        """Vectors x ``(n_words, P)`` of words as `CharacterIds.read` gives them, not cached."""
         return self.encode_ids(id_tensor(*self.char_cnn.to_ids(words)).to(self.device))
 
     def encode_ids(self, ids: torch.Tensor) -> torch.Tensor:
@@ -274,6 +274,7 @@ class BiLM(nn.Module):
             that are read together are parts of one tensor: clone what you keep or save of them.
         """
         h, c = self.initial_state() if state is None else state
+        sentences = list(map(self.char_cnn.to_ids.read, sentences))
         keys = list(map(tuple, sentences))
         rows = {words: row for row, words in enumerate(dict.fromkeys(keys))}
         are_copies_equal = h.shape[2] == 1 and not (self.training and self.dropout)

@@ -136,7 +136,8 @@ def add_statistics(source: Source, text: Path | None) -> None:
 
     if text is None:
         return
-    sentences = IndexedSentences(_read_text(source, text), max_words=100)
+    read = source.model.char_cnn.to_ids.read
+    sentences = IndexedSentences(map(read, _read_text(source, text)), max_words=100)
     source.statistics = compute_statistics(source.model, sentences)
     n_words = len(sentences.tokens) - 2 * len(sentences.lengths)
     if n_words < FEW_WORDS:

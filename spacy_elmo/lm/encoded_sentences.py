@@ -77,8 +77,8 @@ class EncodedSentences(IndexedSentences):
         max_words: int | None,
         to_ids: CharacterIds,
     ):
-        super().__init__((words for words in sentences if len(words)), max_words)
-        targets = [vocab[to_ids.normalize(word)] for word in self.types]
+        super().__init__((to_ids.read(words) for words in sentences if len(words)), max_words)
+        targets = [vocab[word] for word in self.types]
         self.targets = np.array(targets, dtype=np.int64)  # by type
         self.ids, self.sizes = to_ids(self.types)
 

@@ -260,13 +260,13 @@ class Elmo(Tok2Vec):
             depth, width = bilm.config.depth, bilm.config.width
         alloc, n_tokens = self.model.ops.alloc, len(part.doc)
         statistics = bilm.statistics  # none before the biLM is loaded
-        normalize = bilm.model.char_cnn.to_ids.normalize if statistics else str
+        read = bilm.model.char_cnn.to_ids.read if statistics else list
         keeps_layers = self._has_own_listeners or "layers" in self.store
         return Reading(
             token_ends(part.doc),
             vectors=alloc((n_tokens, width)),
             layers=alloc((depth, n_tokens, width)) if keeps_layers else None,
-            compared=None if statistics is None else ComparedRows(statistics, part, normalize),
+            compared=None if statistics is None else ComparedRows(statistics, part, read),
             bilm=ref(bilm),
         )
 

@@ -10,7 +10,7 @@ pickled.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -92,15 +92,19 @@ class ComparedRows:
     Args:
         statistics: of the weights.
         part: the first of the Doc, or all of it.
-        normalize: words to the form in which the statistics have them.
+        read: the words of a sentence to those that the statistics have.
     """
 
-    def __init__(self, statistics: Statistics, part: DocPart, normalize: Callable[[str], str]):
+    def __init__(
+        self, statistics: Statistics, part: DocPart, read: Callable[[list[str]], Sequence[str]]
+    ):
         self._statistics, self._sentences = statistics, part.sentences
         self._orths = part.doc.to_array([ORTH]).astype(np.uint64)
-        for token in part.doc:
-            if not token.is_ascii:
-                self._orths[token.i] = get_string_id(normalize(token.text))
+        for tokens in part.sentences.tokens:
+            words = [part.doc[i].text for i in tokens]
+            for i, word, as_read in zip(tokens, words, read(words), strict=True):
+                if as_read != word:
+                    self._orths[i] = get_string_id(as_read)
         p = len(statistics.word_mean)
         self._words = np.zeros((len(part.doc), p), dtype="float32")
         self._top = np.zeros((len(part.doc), 2 * p), dtype="float16")

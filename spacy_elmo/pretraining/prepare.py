@@ -112,12 +112,10 @@ def prepare(
         notify("The language of the training text is unknown, so the card will not name it")
     elif dev.card() not in ({}, meta):
         notify(f"The held-out text is {dev.card()}, but the training text {meta}")
-    to_ids = CharacterIds(
-        shape.max_width, shape.max_characters_per_token, shape.unicode_normalization
-    )
+    to_ids = CharacterIds.of(shape)
     stats = None
     if not is_resumed or settings.max_epochs:
-        stats = count_corpus(train.sentences(), max_words, normalize=to_ids.normalize)
+        stats = count_corpus(train.sentences(), max_words, read=to_ids.read)
         check_words("train", train, stats)
     schedule = Schedule.plan(config, stats)
     if settings.max_epochs:
@@ -160,7 +158,7 @@ def prepare(
                 notify("The biLM itself stays frozen: head_first takes all steps")
         notify(f"train: {stats.describe(vocab, to_ids)}; vocabulary of {len(vocab):,}")
     progress.n_steps = schedule.n_steps
-    dev_stats = CorpusStats(max_words, normalize=to_ids.normalize)
+    dev_stats = CorpusStats(max_words, read=to_ids.read)
     held_out = EncodedSentences(dev_stats.count(dev.sentences()), vocab, max_words, to_ids)
     check_words("dev", dev, dev_stats)
     notify(f"dev: {dev_stats.describe(vocab, to_ids)}")

@@ -25,7 +25,7 @@ class CorpusStats:
         max_words: of a segment; longer sentences are split.
         max_types: distinct words counted; when there are more, the rarer half of them is dropped,
             and one that is seen again is counted from zero.
-        normalize: words as the biLM reads them, and as they are counted.
+        read: the words of a sentence as the biLM reads them, and as they are counted.
         counts: how often each word occurs.
         n_words: words.
         n_sentences: sentences.
@@ -36,7 +36,7 @@ class CorpusStats:
 
     max_words: int
     max_types: int = MAX_TYPES
-    normalize: Callable[[str], str] = str
+    read: Callable[[Sequence[str]], Sequence[str]] = tuple
     counts: Counter[str] = field(default_factory=Counter)
     n_words: int = 0
     n_sentences: int = 0
@@ -47,7 +47,7 @@ class CorpusStats:
     def count(self, sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         """Count sentences as they pass through: yields them unchanged."""
         for words in sentences:
-            self.counts.update(map(self.normalize, words))
+            self.counts.update(self.read(words))
             self.n_words += len(words)
             self.n_sentences += 1
             self.n_long += len(words) > self.max_words
@@ -98,9 +98,9 @@ def count_corpus(
     sentences: Iterable[Sequence[str]],
     max_words: int,
     max_types: int = MAX_TYPES,
-    normalize: Callable[[str], str] = str,
+    read: Callable[[Sequence[str]], Sequence[str]] = tuple,
 ) -> CorpusStats:
     """The statistics of a text, in one pass and bounded memory; see `CorpusStats`."""
-    stats = CorpusStats(max_words, max_types, normalize)
+    stats = CorpusStats(max_words, max_types, read)
     deque(stats.count(sentences), maxlen=0)
     return stats

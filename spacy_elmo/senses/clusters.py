@@ -37,16 +37,13 @@ def divide(distance: np.ndarray, most: int, exactly: int | None = None) -> np.nd
 
     distance = np.maximum(distance, 0)  # rounding may leave less
     tree = linkage(squareform(distance, checks=False), "average")
+    numbers = range(2, min(most, len(distance) - 1) + 1) if exactly is None else ()
     best, best_score = cut_tree(tree, exactly or 1)[:, 0], MIN_SILHOUETTE
-    for n_groups in range(2, min(most, len(distance) - 1) + 1) if exactly is None else ():
-        groups = cut_tree(tree, n_groups)[:, 0]
-        if (np.bincount(groups) >= MIN_SIZE).sum() >= 2:
-            score = silhouette(distance, groups)
-            if score > best_score:
-                best, best_score = groups, score
-    _, first, index, sizes = np.unique(
-        best, return_index=True, return_inverse=True, return_counts=True
-    )
+    for groups in cut_tree(tree, numbers).T if len(numbers) else ():
+        has_senses = (np.bincount(groups) >= MIN_SIZE).sum() >= 2
+        if has_senses and (score := silhouette(distance, groups)) > best_score:
+            best, best_score = groups, score
+    _, first, index, sizes = np.unique(best, True, True, True)
     return np.argsort(np.lexsort((first, -sizes)))[index]
 
 

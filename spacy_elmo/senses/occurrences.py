@@ -15,7 +15,7 @@ from thinc.api import to_numpy
 
 from ..encoding.encoder import Encoder
 from ..encoding.row_files import RowFiles
-from ..encoding.rows import Row, make_docs, make_sentence, text_of
+from ..encoding.rows import make_docs, make_sentence, text_of
 from ..pipeline.readings import compared_rows
 from ..pipeline.similarity import occurrence_vector, unit
 from ..text.segments import chunks, sentence_bounds
@@ -176,9 +176,12 @@ def contexts(nlp: Language, corpus: RowFiles, word: str, bar: ProgressBar) -> It
         bar: counts the rows that were searched.
     """
     for chunk in corpus.chunks(CHUNK_TOKENS):
+        # Rows without the word are not tokenized.
+        is_in = [word in text_of(row).lower() for row in chunk.rows]
+        docs = make_docs(nlp, list(compress(chunk.rows, is_in)))
         sentences = (
             (sentence, row)
-            for row, doc in read_docs(nlp, chunk.ids, chunk.rows, word)
+            for row, doc in zip(compress(chunk.ids, is_in), docs, strict=True)
             for sentence in split_sentences(doc)
             if any(token.lower_ == word for token in sentence)
         )
@@ -188,15 +191,6 @@ def contexts(nlp: Language, corpus: RowFiles, word: str, bar: ProgressBar) -> It
                 if token.lower_ == word:
                     yield make_context(doc, sentence, token.i, row)
         bar.update(len(chunk.ids))
-
-
-def read_docs(
-    nlp: Language, ids: Sequence[Any], rows: Sequence[Row], word: str
-) -> Iterator[tuple[Any, Doc]]:
-    """Docs of the rows that may contain a word; those without it are not tokenized."""
-    has_word = [word in text_of(row).lower() for row in rows]
-    chosen = make_docs(nlp, list(compress(rows, has_word)))
-    return zip(compress(ids, has_word), chosen, strict=True)
 
 
 def split_sentences(doc: Doc) -> Iterator[Doc]:
@@ -232,13 +226,12 @@ def group(
         raise ValueError(f"{len(found)} contexts cannot be divided into {n_senses} groups.")
     vectors = center(np.stack([context.vector for context in found]))
     label = divide(1 - vectors @ vectors.T, MOST_SENSES, n_senses)
-    keywords = find_keywords(nlp, found, label)
     groups = []
-    for number in range(label.max() + 1):
+    for number, keywords in enumerate(find_keywords(nlp, found, label)):
         members = np.flatnonzero(label == number)
         typicality = vectors[members] @ vectors[members].mean(axis=0)
         order = np.argsort(-typicality, kind="stable")
-        groups.append(Sense([found[i] for i in members[order]], keywords[number]))
+        groups.append(Sense([found[i] for i in members[order]], keywords))
     return Senses(word, groups, complete)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -163,20 +162,17 @@ def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics:
     Raises:
         ValueError: the text has fewer than two distinct words.
     """
+    counts = word_counts(text)
     if not has_two_words(text):
         raise ValueError("Statistics need a text of more than one word.")
-    counts: Counter[str] = Counter()
-    for word, n in zip(text.types, word_counts(text).tolist(), strict=True):
-        counts[model.char_cnn.to_ids.normalize(word)] += n
-    order = [(word, n) for word, n in counts.most_common() if n]
-    least, total = MIN_FREQUENCY * counts.total(), counts.total()
-    words = {word: n / total for word, n in order if n > 1 and n >= least}
+    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    frequent = [i for i in order if counts[i] > 1 and counts[i] >= MIN_FREQUENCY * counts.sum()]
+    words = [[text.types[i] for i in frequent], counts[frequent] / counts.sum()]
     # Exact, as they are saved.
     with model.evaluating(), torch.autocast(model.device.type, enabled=False):
-        word_mean, whitening = _whitening(model, [word for word, _ in order[:MAX_TYPES]])
+        word_mean, whitening = _whitening(model, [text.types[i] for i in order[:MAX_TYPES]])
         mean, std = _moments(model, text)
-    frequencies = np.array([*words.values()], dtype="float32")
-    return Statistics([*words], frequencies, word_mean, whitening, mean, std)
+    return Statistics(words[0], words[1].astype("float32"), word_mean, whitening, mean, std)
 
 
 def _whitening(model: BiLM, types: list[str]) -> tuple[np.ndarray, np.ndarray]:

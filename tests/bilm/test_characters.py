@@ -1,7 +1,6 @@
 from dataclasses import replace
 from unicodedata import normalize
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -62,13 +61,29 @@ def test_ids_of_known_words(word, ids):
 @given(st.lists(any_text, min_size=1, max_size=5), st.sampled_from(FORMS), st.sampled_from(FORMS))
 def test_words_are_read_in_one_form_of_unicode(words, form, other):
     """Of compatibility forms, what is another character in one of them stays one in the others."""
-    read, plain = CharacterIds(4, 50, form), CharacterIds(4, 50)
+    to_ids = CharacterIds(4, 50, form)
     normal = [normalize(form, word) for word in words]
-    assert np.array_equal(read(words)[0], plain(normal)[0])
+    assert list(to_ids.read(words)) == normal
     if len(form) == len(other):
-        changed = [normalize(other, word) for word in words]
-        assert np.array_equal(read(changed)[0], read(words)[0])
-    assert [plain.normalize(word) for word in words] == words
+        assert list(to_ids.read([normalize(other, word) for word in words])) == normal
+    assert CharacterIds(4, 50).read(words) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("THE BANK IST ÜBER 3 .", "the bank ist über 3 ."),
+        ("THE BANK IS .", "the bank is ."),
+        ("The BANK IS OLD", None),
+        ("NASA HQ .", None),  # an abbreviation
+        ("", None),
+        ("THE <S> BANK IS", "the <S> bank is"),
+    ],
+)
+def test_a_sentence_in_capitals(text, read):
+    words = text.split()
+    assert CharacterIds(4, 50).read(words) == words
+    assert list(CharacterIds(4, 50, "NFC", True).read(words)) == (read or text).split()
 
 
 def test_a_bilm_of_a_form_has_the_same_vectors_for_all_forms():

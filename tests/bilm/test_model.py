@@ -79,16 +79,6 @@ def test_same_as_the_reference(options, start):
         assert max_difference(c[:, :, row].numpy(), their_c) <= TOLERANCE
 
 
-def test_directions_see_only_their_own_side():
-    model, _ = make_pair(make_options(n_layers=3))
-    P = model.config.projection_dim
-    [one], _ = run_bilm(model, [["a", "b", "c"]])
-    [other], _ = run_bilm(model, [["a", "b", "d"]])
-    np.testing.assert_array_equal(one[:, :2, :P], other[:, :2, :P])
-    assert (np.abs(one[1:, 2] - other[1:, 2]).max(axis=1) > 0.01).all()
-    assert (np.abs(one[1:, :2, P:] - other[1:, :2, P:]).max(axis=(1, 2)) > 1e-4).all()
-
-
 def test_dropout_is_for_training_alone():
     torch.manual_seed(0)
     config = from_options(make_options())

@@ -129,13 +129,14 @@ def test_surprisal_against_the_definition() -> None:
 
 
 def test_the_vocabulary_has_the_form_in_which_words_are_read() -> None:
-    vocab = make_vocab(["Größe", "the"])
-    model, head = make_model(len(vocab), unicode_normalization="NFC")
+    vocab = make_vocab(["Größe", "the", "größe", "of"])
+    model, head = make_model(len(vocab), unicode_normalization="NFC", lower_capitals=True)
     lm = LanguageModel(model, head, vocab)
     words = ["the", "Größe"]
     found = lm.surprisal([normalize("NFD", word) for word in words])
     assert found.known.all()
     same_surprisals(found, lm.surprisal(words))
+    same_surprisals(lm.surprisal(["THE", "GRÖSSE", "OF"]), lm.surprisal(["the", "grösse", "of"]))
 
 
 @given(

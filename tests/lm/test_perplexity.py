@@ -74,18 +74,6 @@ def test_the_model_is_read_without_dropout_and_left_in_its_mode(is_training: boo
     assert model.training == is_training and torch.is_grad_enabled()
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_under_autocast_and_outside(precision: str, dtype: torch.dtype) -> None:
-    model, head = make_model(len(VOCAB))
-    model.eval().set_precision(precision)
-    block = make_block(prose(), VOCAB)
-    exact = evaluate(model, head, block)
-    with torch.autocast("cpu", dtype):
-        rounded = evaluate(model, head, block)
-    assert rounded != exact
-    assert rounded.mean == pytest.approx(exact.mean, rel=0.02)
-    assert evaluate(model, head, block) == exact
 
 
 def test_unknown_words_are_counted_and_scored_as_such() -> None:

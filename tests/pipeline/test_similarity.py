@@ -105,7 +105,8 @@ def test_statistics_have_the_form_in_which_words_are_read(tmp_path):
     path, texts = write_weights(tmp_path / "nfc", config=config), {}
     for form in ("NFC", "NFD"):
         texts[form] = [[normalize(form, word) for word in ("the", "naïve", "Größe", "the")]]
-    write_statistics(path, texts["NFC"] + texts["NFD"] * 2)
+    read = find_weights(path).load().char_cnn.to_ids.read
+    write_statistics(path, map(read, texts["NFC"] + texts["NFD"] * 2))
     nlp = make_nlp(path)
     statistics = find_weights(path).statistics()
     assert statistics.words == ["the", "naïve", "Größe"]

@@ -43,7 +43,7 @@ def test_rare_words_of_a_large_text_are_dropped_and_frequent_ones_are_not() -> N
 
 def test_words_are_counted_in_the_form_in_which_they_are_read() -> None:
     to_ids, words = CharacterIds(1, form="NFC"), ["Größe", normalize("NFD", "Größe"), "a"]
-    found = count_corpus([words], 4, normalize=to_ids.normalize)
+    found = count_corpus([words], 4, read=to_ids.read)
     assert found.counts == {"Größe": 2, "a": 1}
 
 
