@@ -2,6 +2,7 @@
 # make test       all checks: ruff, mypy, pytest, and the built wheel in a fresh environment
 # make test-all   the same, with the tests that take long (marked `slow`); installs Ray and Spark too
 # make lint | unit | smoke   one of the checks
+# make tour       the notebook with the outputs that its cells have today
 # make docs       the documentation as a site, in build/site
 # make fuzz       damaged files, for MINUTES=2
 # make clean      remove what the others made, the virtual environment too
@@ -54,6 +55,10 @@ help:
 demo: $(INSTALLED)
 	@mkdir -p build
 	$(BIN)/python -m spacy elmo demo --output build/demo.html $(ARGS)
+
+.PHONY: tour
+tour: $(INSTALLED_DEV)
+	$(BIN)/python docs/run_tour.py
 
 test: lint unit smoke
 
