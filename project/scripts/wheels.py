@@ -34,7 +34,6 @@ def main(run: Path, lang: str = "en", name: str = "elmo_tasks", version: str = "
     nlp = blank_pipeline(half, lang)
     nlp.add_pipe("elmo", config={"model": {"weights": half.where}})
     nlp.initialize()
-    nlp.meta["license"] = half.card().meta.get("license", "")
     nlp.to_disk(parts / "bilm")
     package(parts / "bilm", parts, name="bilm", version=version, create_sdist=False)
     package(run / "pipeline", parts, name=name, version=version, create_sdist=False)

@@ -374,7 +374,8 @@ class Elmo(Tok2Vec):
 
         Args:
             get_examples: returns a sample of the training data.
-            nlp: the pipeline, whose meta gets the sources of the weights.
+            nlp: the pipeline, whose meta gets the sources of the weights, and if it has no licence,
+                theirs.
 
         Raises:
             ValueError: the weights are missing or damaged, or do not fit a setting; or a component
@@ -403,6 +404,7 @@ class Elmo(Tok2Vec):
             known = nlp.meta.get("sources") or []
             new = [each for each in self.bilm.card.meta.get("sources", []) if each not in known]
             nlp.meta["sources"] = [*known, *new]
+            nlp.meta["license"] = nlp.meta["license"] or self.bilm.card.meta.get("license", "")
         self.model.initialize()  # not by a sample: its Docs may lack the sentences to read
 
     # Files

@@ -150,6 +150,7 @@ def test_sources(own_weights, tmp_path, way):
     nlp.meta["sources"] = [{"name": "Another corpus"}]
     for _ in range(2):  # once each
         nlp.initialize()
+    assert nlp.meta["license"] == CARD.meta["license"]
     expected = [{"name": "Another corpus"}, *CARD.meta["sources"]]
     assert nlp.meta["sources"] == expected
     loaded = way(nlp, tmp_path)
