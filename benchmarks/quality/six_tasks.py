@@ -198,7 +198,7 @@ def side_by_side(found: Measured, arms: Sequence[str]) -> Iterator[str]:
 def label_lines(found: Measured, share: float) -> Iterator[str]:
     """A table of what some labels give, and all: scores without ELMo and with it, as in figure 1
     of the paper."""
-    yield f"| | {100 * share:.0f} % | all |"
+    yield f"| | {100 * share:.0f}% | all |"
     yield "|---" * 3 + "|"
     for name, task in TASKS.items():
         cells = [gain(found.get((name, each), {})) for each in (share, 1)]
@@ -244,7 +244,7 @@ def gain(column: Column) -> str:
 
 
 def reduction(before: float, after: float) -> str:
-    return f"{error_reduction(before, after):+.0f} %".replace("-", "−")
+    return f"{error_reduction(before, after):+.0f}%".replace("-", "−")
 
 
 def paper(name: str) -> str:

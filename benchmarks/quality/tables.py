@@ -21,24 +21,25 @@ from results import Results
 MARKED = re.compile(r"^(<!-- table: (\S+) -->\n)(.*?)^(?=<!-- end -->$)", re.M | re.S)
 RESULTS = Path(__file__).parents[1] / "results"
 SPEED, LANGUAGES = RESULTS / "speed.json", RESULTS / "languages.jsonl"
+README = RESULTS / "readme.jsonl"
 SIX_TASKS, CORE_HOURS = RESULTS / "six_tasks.jsonl", RESULTS / "core_hours.jsonl"
 SIX_TASKS_OF = "en_sm-0.2.0", "6521b5a71ccc"  # name and fingerprint: these take days
 NONE, WORDS = "–", " words"
 PAIRED_SEEDS = range(5)
-STUDENT = 2.776  # the 97.5 % quantile of the t distribution for five seeds
+STUDENT = 2.776  # the 97.5% quantile of the t distribution for five seeds
 
 TASKS = {  # label: task, size, arm with ELMo
-    "tags, 500 sentences": ("tagger", 500, BOTH),
-    "tags, 2,000": ("tagger", 2000, MIX),
-    "tags, all 12,544": ("tagger", "all", MIX),
-    "trees, 500 sentences": ("parser", 500, BOTH),
-    "trees, 2,000": ("parser", 2000, MIX),
-    "trees, all 12,544": ("parser", "all", MIX),
-    "names, WNUT-17": ("ner", "all", MIX),
+    "tagger, 500 sentences": ("tagger", 500, BOTH),
+    "tagger, 2,000": ("tagger", 2000, MIX),
+    "tagger, all 12,544": ("tagger", "all", MIX),
+    "parser, 500 sentences": ("parser", 500, BOTH),
+    "parser, 2,000": ("parser", 2000, MIX),
+    "parser, all 12,544": ("parser", "all", MIX),
+    "NER, WNUT-17": ("ner", "all", MIX),
 }
 KOREAN = {
-    "morpheme tags (UD Korean-GSD), 500 sentences": ("ko-tagger", 500, BOTH),
-    "names (KLUE-NER, F1), 500 sentences": ("ko-ner", 500, MIX),
+    "morpheme tagger (UD Korean-GSD), 500 sentences": ("ko-tagger", 500, BOTH),
+    "NER (KLUE-NER, F1), 500 sentences": ("ko-ner", 500, MIX),
     "film reviews (NSMC), 1,000 reviews": ("ko-textcat", 1000, LINEAR),
 }
 PEERS = {  # title: arm, name in the results of speeds
@@ -50,11 +51,11 @@ PEERS = {  # title: arm, name in the results of speeds
     "ELMo": ("", "ours, float32"),
 }
 COMPARED = {
-    "tags, 500 sentences": "tags, 500 sentences",
-    "tags, all": "tags, all 12,544",
-    "trees, 500 sentences": "trees, 500 sentences",
-    "trees, all": "trees, all 12,544",
-    "names": "names, WNUT-17",
+    "tagger, 500 sentences": "tagger, 500 sentences",
+    "tagger, all": "tagger, all 12,544",
+    "parser, 500 sentences": "parser, 500 sentences",
+    "parser, all": "parser, all 12,544",
+    "NER": "NER, WNUT-17",
 }
 SIX_TABLES = {  # the paper's tables 1 and 3, its table 2 and figure 1; and other vectors
     "six-tasks": lambda found: six_tasks.lines(found, ["without", "input", "input and output"]),
@@ -91,7 +92,7 @@ PROBES = {
 NOISE = {
     "clean": "clean",
     "… words that are not in the training sentences": "unseen words",
-    "a typo in 10 % of the words of four letters or more": "typos in 10 %",
+    "a typo in 10% of the words of four letters or more": "typos in 10 %",
     "… in all": "typos in all",
     "lower case": "lower case",
     "upper case": "upper case",
@@ -120,7 +121,7 @@ LANGS = {
     "de": "German", "pt": "Portuguese", "ro": "Romanian", "hu": "Hungarian", "uk": "Ukrainian",
     "sv": "Swedish", "ko": "Korean",
 }  # fmt: skip
-LANGUAGE_TASKS = {"tagger": "tags", "parser": "trees", "ner": "names"}
+LANGUAGE_TASKS = {"tagger": "tagger", "parser": "parser", "ner": "NER"}
 LANGUAGE_ARMS = ("nothing", "static floret", "spacy pretrain", "ELMo")
 NOTHING, *_, ELMO = LANGUAGE_ARMS
 LanguageResults = dict[tuple[str, str, str], dict[str, list[Any]]]  # by language, text and arm
@@ -220,7 +221,20 @@ def gains(found: Found, rows: dict[str, tuple[str, int | str, str]], without: st
         gone = 100 * (b - base) / (100 - base)
         noise = max((max(x.values()) - min(x.values())) / 2 for x in (before, after))
         text = f"**{b:.2f}**" if b - a > noise and gone > 2 else f"{b:.2f}"
-        yield f"| {label} | {a:.2f} | {text} | {gone:.0f} % |".replace("| -", "| −")
+        yield f"| {label} | {a:.2f} | {text} | {gone:.0f}% |".replace("| -", "| −")
+
+
+def readme(path: Path = README) -> Iterator[str]:
+    """What `readme_commands.py` found, by the seeds that both arms have."""
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    for each in map(json.loads, path.open(encoding="utf8")):
+        unit = each["unit"]
+        found.setdefault((unit["task"], each["part"]), {})[unit["seed"]] = each["found"]["score"]
+    yield from head("500 sentences", "without ELMo", "with ELMo", "error reduction")
+    for task in ("tagger", "parser"):
+        both = found[task, "without ELMo"], found[task, "with ELMo"]
+        a, b = ([scores[seed] for seed in both[0].keys() & both[1]] for scores in both)
+        yield f"| {task} | {mean(a):.2f} | **{mean(b):.2f}** | {reduction(a, b)} |"
 
 
 def alternatives(found: Found) -> Iterator[str]:
@@ -254,14 +268,14 @@ def alternatives(found: Found) -> Iterator[str]:
 
 def learning_curve(found: Found) -> Iterator[str]:
     sizes = ("1%", "3%", "10%", "30%", "all")
-    yield from head("", *(size.replace("%", " %") for size in sizes))
+    yield from head("", *sizes)
     for label, arm in (("HashEmbedCNN", WITHOUT), ("with ELMo", MIX)):
         cells = [found.scores("tagger", size, arm)[0] for size in sizes]
         yield row(label, [f"**{c:.2f}**" if arm == MIX else c for c in cells], None, 2)
 
 
 def arms(found: Found) -> Iterator[str]:
-    yield from head("", "tags", "trees", "names")
+    yield from head("", "tagger", "parser", "NER")
     rows: dict[str, list[Cell]] = {}
     for label, arm in ARMS.items():
         rows[label] = []
@@ -273,8 +287,8 @@ def arms(found: Found) -> Iterator[str]:
 
 def mixes(found: Found) -> Iterator[str]:
     """The learned mix minus its alternatives: the mean of paired seeds, and the half-width of its
-    95 % interval by Student's t distribution."""
-    yield from head("learned mix minus", "tags", "trees", "names")
+    95% interval by Student's t distribution."""
+    yield from head("learned mix minus", "tagger", "parser", "NER")
     for label, other in INSTEAD_OF_MIX.items():
         cells: list[Cell] = []
         for task, size in COMPARED_MIXES.items():
@@ -402,7 +416,7 @@ def blimp(found: Found) -> Iterator[str]:
     value = found.one("blimp", pairs="all")
     every, equal = value["all"], value["equal `<UNK>`"]
     yield from head("", "forward", "backward", "summed", "equal `<UNK>`")
-    rows = {"mean of 67": ("mean", every["mean"]), "±, 95 %": ("interval", every["interval"])}
+    rows = {"mean of 67": ("mean", every["mean"]), "±, 95%": ("interval", every["interval"])}
     rows |= {name.replace("_", "/"): ("fields", each) for name, each in every["fields"].items()}
     for label, (part, each) in rows.items():
         other = equal["fields"][label.replace("/", "_")] if part == "fields" else equal[part]
@@ -417,7 +431,7 @@ def core_hours(path: Path = CORE_HOURS) -> Iterator[str]:
             found.setdefault(each["arm"].partition(":")[0], []).append(each)
     if not found:
         raise Missing(f"no result of core_hours.py in {path}")
-    yield from head("", "Wikipedia", "MASC", "names", "BLiMP")
+    yield from head("", "Wikipedia", "MASC", "NER", "BLiMP")
     for name, label in TRAINED.items():
         if name in found:
             yield row(label, [mean(each[key] for each in found[name]) for key in JUDGED], None, 1)
@@ -528,13 +542,14 @@ def reduction(plain: list[float], elmo: list[float]) -> str:
     if not plain or not elmo:
         return NONE
     before, after = mean(plain), mean(elmo)
-    return f"{100 * (after - before) / (100 - before):.0f} %".replace("-", "−")
+    return f"{100 * (after - before) / (100 - before):.0f}%".replace("-", "−")
 
 
 TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each language
     "en": {
         **{name: partial(paper_tasks, name=name) for name in SIX_TABLES},
         "tasks": lambda found: gains(found, TASKS, WITHOUT),
+        "readme": lambda found: readme(),
         "alternatives": alternatives,
         "labels": learning_curve,
         "settings": arms,

@@ -134,16 +134,16 @@ def test_tables(tmp_path: Path) -> None:
     for unit in (longer, another):  # are not among the means
         results.add(PART, unit, None, {"scores": {"tagger": 94.6}, "perplexity": 1.0})
     printed = printed_tables(tmp_path)
-    assert "| German | tags | 82.0±2.8 | 85.0 | 86.0 | **91.0**±1.4 | 50 % |" in printed
+    assert "| German | tagger | 82.0±2.8 | 85.0 | 86.0 | **91.0**±1.4 | 50% |" in printed
     # Of the first seed alone, which all texts have.
     assert "| | task | novels | modern |" in printed
-    assert "| German | tags | 50 % | 10 % |" in printed
+    assert "| German | tagger | 50% | 10% |" in printed
     unit = {"lang": "de", "text": "novels", "words": 100_000, "seed": 0, "minutes": MINUTES}
     unit |= {"sentences": 400, "arm": "ELMo"}
     results.add(PART, unit, None, {"scores": {"tagger": 85.0}})
     printed = printed_tables(tmp_path)
     assert "| | task | novels, 100,000 words | novels |" in printed
-    assert "| German | tags | 25 % | 50 % |" in printed
+    assert "| German | tagger | 25% | 50% |" in printed
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ..pipeline.helpers import write_weights
+from .conftest import Run
 
 
 @pytest.fixture
@@ -56,3 +57,13 @@ def test_products_are_those_of_the_layer(files: tuple[str, str]) -> None:
     for train, times in ((False, 1), (True, 3)):  # backward, one by the input, one by the weight
         found = products.shapes(config, lengths, train)
         assert sum(m * k * n for m, k, n in found) == times * sum(lengths) * each
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
+def test_cost(run: Run, data: Path, files: tuple[str, str]) -> None:
+    few = ("--steps", 2, "--words", 20, "--runs", 1)
+    *packages, plain, elmo = run("cost", files[0], "--data", data, *few).splitlines()
+    assert [line.partition(":")[0] for line in packages] == ["torch", "spacy"]
+    assert plain.startswith("plain; ") and elmo.startswith("elmo; ")
+    assert float(elmo.split()[1]) > 8 + float(plain.split()[1])  # MB: the weights

@@ -33,7 +33,7 @@ TASKS = {
     "entailment": Task("entailment", "entailment_acc", "SNLI, accuracy", 88.0, 88.7),
     "roles": Task("semantic_roles", "roles_f", "semantic roles, F1", 81.4, 84.6),
     "coreference": Task("coreference", "coref_f", "coreference, mean F1", 67.2, 70.4),
-    "ner": Task("ner", "ents_f", "names, F1", 90.15, 92.22),
+    "ner": Task("ner", "ents_f", "NER, F1", 90.15, 92.22),
     "sentiment": Task("textcat", "cats_micro_f", "SST-5, accuracy", 51.4, 54.7),
     "gap": Task("coreference", "gap_f", "GAP, F1"),
 }

@@ -27,11 +27,11 @@ def main(run: Path, tasks: str = ",".join(TASKS), arms: str = "without,input") -
             nlp = spacy.load(folder(run, name, arm) / "model-best")
             test = Corpus(str(run / "corpus" / name / "test.spacy"))(nlp)
             scores.append(100 * (nlp.evaluate(list(test))[task.score] or 0.0))
-        reduction = f"{error_reduction(scores[0], scores[1]):.0f} %" if len(scores) > 1 else ""
+        reduction = f"{error_reduction(scores[0], scores[1]):.0f}%" if len(scores) > 1 else ""
         paper = ["", ""]
         if task.without is not None and task.with_elmo is not None:
             part = error_reduction(task.without, task.with_elmo)
-            paper = [f"{task.without} → {task.with_elmo}", f"{part:.0f} %"]
+            paper = [f"{task.without} → {task.with_elmo}", f"{part:.0f}%"]
         cells = [task.title, *(f"{score:.1f}" for score in scores), reduction, *paper]
         lines.append(f"| {' | '.join(cells)} |")
     table = "\n".join(lines) + "\n"
