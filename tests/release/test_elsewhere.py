@@ -28,6 +28,8 @@ print(spacy_elmo.__file__)
 @pytest.mark.skipif(sys.platform == "win32", reason="looks for bin and lib")
 @pytest.mark.skipif(find_spec("setuptools") is None, reason="pip builds packages with setuptools")
 def test_two_wheels_in_a_fresh_environment(tmp_path: Path) -> None:
+    for name in ("hatchling", "hatch_fancy_pypi_readme"):
+        pytest.importorskip(name)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     nlp.initialize()
