@@ -179,6 +179,7 @@ SETTINGS: dict[str, Arm] = {  # of the listener, to compare on dev sets
 
 MODELS: dict[str, dict[str, Any]] = {
     "tagger": {"@architectures": "spacy.Tagger.v2"},
+    "senter": {"@architectures": "spacy.Tagger.v2"},
     "parser": {
         "@architectures": "spacy.TransitionBasedParser.v2",
         "state_type": "parser",

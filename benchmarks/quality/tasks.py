@@ -89,9 +89,9 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in read_text(path).splitlines()]
 
 
-def read_ewt(data: Path, split: str) -> Iterator[Doc]:
+def read_ewt(data: Path, split: str, n_sents: int = 1) -> Iterator[Doc]:
     text = read_text(data / "ud" / "UD_English-EWT" / f"{split}.conllu.xz")
-    return conllu_to_docs(text, n_sents=1, no_print=True)
+    return conllu_to_docs(text, n_sents=n_sents, no_print=True)
 
 
 def read_gsd(data: Path, split: str) -> Iterator[Doc]:

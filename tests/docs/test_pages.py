@@ -143,6 +143,12 @@ def own_files(folder: Path) -> None:
     docs = list(annotated_docs(spacy.blank("en").vocab))
     DocBin(docs=docs).to_disk("train.spacy")
     DocBin(docs=docs[:10]).to_disk("dev.spacy")
+    teacher = spacy.blank("en")
+    patterns = [
+        {"label": "ANIMAL", "pattern": [{"LOWER": word}]} for word in ("dog", "dogs", "the")
+    ]
+    teacher.add_pipe("entity_ruler").add_patterns(patterns)
+    teacher.to_disk("teacher")
     for name in ("texts", "domain", "domain_heldout"):
         Path(f"{name}.txt").write_text(PROSE, encoding="utf-8")
     for name in ("korean", "korean_heldout"):
@@ -157,7 +163,7 @@ def test_recipes(folder: Path, own_files: None, monkeypatch: pytest.MonkeyPatch)
     pytest.importorskip("pandas")
     pytest.importorskip("sklearn")
     names = run_page("recipes.md", monkeypatch)
-    for trained in ("few", "own_domain", "static", "tuned"):
+    for trained in ("few", "own_domain", "static", "tuned", "student"):
         assert spacy.load(Path(trained, "model-best")).pipe_names == ["elmo", "ner"]
     assert names["search"]("Interest rates of the bank went up.")[0] == names["sentences"][0]
 
