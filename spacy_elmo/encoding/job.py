@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from ..about import __version__
 from ..text.split_text import memory_zone
 from ..util.files import locked, read_json, write_json
-from ..util.optional_imports import import_extra
 from ..util.progress import ProgressBar
 from ..util.workers import map_in_processes
 from .encoded_rows import EncodedRows, count
@@ -77,8 +76,6 @@ def encode(
     """
     out = Path(os.path.abspath(out))  # the machines of a cluster have other working directories
     check_suffix(out)
-    if ray is not None:
-        import_extra("ray", "ray", "--ray needs ray", ray)
     encoder, files = Encoder(**settings), RowFiles(str(corpus), tokenized, column)
     description, parts = Path(f"{out}.json"), Path(f"{out}.parts")
     for path in (*output_files(out), description, parts):

@@ -25,9 +25,7 @@ def map_on_ray(
         ValueError: Ray is not installed.
     """
     ray = import_extra("ray", "ray", "--ray needs ray", address)
-    if not ray.is_initialized():
-        local = {"num_cpus": n_tasks} if address == "local" else {}
-        ray.init(address, log_to_driver=False, **local)
+    ray.init(address, ignore_reinit_error=True, log_to_driver=False)
     remote = ray.remote(function)
     running: list[Any] = []
     for task in tasks:

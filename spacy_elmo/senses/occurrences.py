@@ -23,6 +23,7 @@ from ..util.optional_imports import import_extra
 from ..util.progress import ProgressBar
 from .clusters import MOST_ITEMS, center, divide
 
+MOST_KEYWORDS = 3  # of a group
 MIN_CONTEXTS = 3  # fewer cannot be grouped
 MOST_SENSES = 8  # found by the silhouette; a fixed number may be larger
 CHUNK_TOKENS = 20_000  # of the corpus, read at once
@@ -78,7 +79,8 @@ class Sense:
 
     Attributes:
         contexts: the most typical ones first.
-        keywords: words that are more frequent in these contexts than in those of other groups.
+        keywords: words that are more frequent in these contexts than in those of other groups; if
+            no word tells them apart, those of the first one.
     """
 
     contexts: list[Context]
@@ -231,24 +233,28 @@ def group(
         members = np.flatnonzero(label == number)
         typicality = vectors[members] @ vectors[members].mean(axis=0)
         order = np.argsort(-typicality, kind="stable")
-        groups.append(Sense([found[i] for i in members[order]], keywords))
+        own = [found[i] for i in members[order]]
+        groups.append(Sense(own, keywords or content_words(nlp, own[0])[:MOST_KEYWORDS]))
     return Senses(word, groups, complete)
+
+
+def content_words(nlp: Language, context: Context) -> list[str]:
+    """The words of a context in lower case, without stop words and the word itself."""
+    left, own, right = context.text
+    tokens = chain(nlp.make_doc(left), nlp.make_doc(right))
+    words = (t.lower_ for t in tokens if t.is_alpha and not t.is_stop)
+    return [word for word in words if word != own.lower()]
 
 
 def find_keywords(nlp: Language, found: Sequence[Context], label: np.ndarray) -> list[list[str]]:
     """Up to three words for each group, by the share of its contexts that have the word, minus the
-    share of all others; words of two of its contexts, if there are any."""
-    words, result = [], []
-    for context in found:
-        left, own, right = context.text
-        tokens = chain(nlp.make_doc(left), nlp.make_doc(right))
-        words.append({t.lower_ for t in tokens if t.is_alpha and not t.is_stop} - {own.lower()})
+    share of all others; a word must be in two contexts of the group."""
+    words, result = [set(content_words(nlp, context)) for context in found], []
     totals = Counter(chain.from_iterable(words))
     for number, n in enumerate(np.bincount(label).tolist()):
         counts = Counter(chain.from_iterable(compress(words, (label == number).tolist())))
         rest = max(len(found) - n, 1)
-        repeated = {word: c for word, c in counts.items() if c > 1} or counts
-        margin = {w: c / n - (totals[w] - c) / rest for w, c in repeated.items()}
+        margin = {w: c / n - (totals[w] - c) / rest for w, c in counts.items() if c > 1}
         ranked = sorted((-value, w) for w, value in margin.items() if value > 0)
-        result.append([w for _, w in ranked[:3]])
+        result.append([w for _, w in ranked[:MOST_KEYWORDS]])
     return result

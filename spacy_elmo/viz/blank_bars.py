@@ -12,7 +12,7 @@ from .html import FAINT
 
 LINE = 0.26  # inches: the height of a bar
 WORD_CHARACTERS, CONTEXT_CHARACTERS = 17, 20
-SIDES = ("from the left", "from the right", "from both")  # as in `Filled`
+SIDES = ("From the left", "From the right", "From both")  # as in `Filled`
 
 
 @in_style()
@@ -52,5 +52,5 @@ def draw_blanks(
         panel.spines[:].set_visible(False)
         left = cut_start(" ".join(words[:position]), CONTEXT_CHARACTERS)
         right = cut(" ".join(words[position + 1 :]), CONTEXT_CHARACTERS)
-        panel.set_title(f"{left} {BLANK} {right}: {SIDES[side]}".strip())
+        panel.set_title(f"{SIDES[side]}: {left} {BLANK} {right}".strip())
     return save_figure(figure, output)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KEYWORD_CHARACTERS, LABEL_CHARACTERS = 34, 30
 MARGIN = 0.12  # around the points, as a share of their extent
-CHARACTER, LINE, GAP = 0.0105, 0.035, 0.015  # of labels, as shares of the picture
+CHARACTER, LINE, GAP = 0.0105, 0.03, 0.015  # of labels, as shares of the picture
 LEFT, RIGHT = re.compile(r"(?:\S+\s+){0,3}\S*$"), re.compile(r"\S*(?:\s+\S+){0,2}")  # of a word
 
 

@@ -46,18 +46,6 @@ def test_a_tokenizer_by_name(tmp_path: Path) -> None:
         list(Texts(tmp_path / "a.txt", "qqq").sentences())
 
 
-def test_the_vocab_forgets_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for its first words, of which there are enough already."""
-    monkeypatch.setattr("spacy_elmo.text.split_text.KEPT_WORDS", 0)
-    (tmp_path / "a.txt").write_text("\n".join(f"word{i} other{i}" for i in range(1000)))
-    source = Texts(tmp_path / "a.txt", "en")
-    list(source.sentences())
-    n_strings = len(source.nlp.vocab.strings)
-    (tmp_path / "a.txt").write_text("\n".join(f"new{i} text{i}" for i in range(1000)))
-    assert len(list(source.sentences())) == 1000
-    assert len(source.nlp.vocab.strings) < n_strings + 100
-
-
 def test_the_tokenizer_of_the_weights_is_taken_for_their_language() -> None:
     class Korean:
         where = "somewhere"
