@@ -11,8 +11,8 @@ import torch
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.word_cache import ENTRY_BYTES
-from spacy_elmo.weights.convert.datasets import to_parameters
 from spacy_elmo.weights.convert.options import from_options
+from spacy_elmo.weights.convert.published import to_parameters
 
 from . import reference
 from .helpers import make_options, max_difference, run_bilm

@@ -84,7 +84,7 @@ def test_words_that_no_head_can_have(words: list[str], published: Path) -> None:
 def test_the_words_of_another_published_model(words: list[str], published: Path) -> None:
     write_words(published, words)
     n_words = max(1, len(words))
-    fails(published, "has the shape (6, 8)", f"{n_words} words", f"({n_words}, 8)")
+    fails(published, "has the shape (6, 8)", f"has {n_words} words", f"({n_words}, 8)")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_words_of_another_published_model(words: list[str], published: Path)
         ({"W": "text"}, "'softmax/W' has the shape ()"),
         ({"W": h5py.Empty("f4")}, "'softmax/W' has the shape None"),
         ({"b": np.zeros((6, 1), "f4")}, "'softmax/b' has the shape (6, 1)"),
-        ({"b": np.full(6, b"x")}, "expected numbers"),
+        ({"b": np.full(6, b"x")}, "expected is floating point"),
         ({"b": np.full(6, np.nan)}, "not finite"),
         ({"W": np.full((6, 8), 1e300)}, "not finite"),
     ],

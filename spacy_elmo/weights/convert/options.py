@@ -8,32 +8,9 @@ from typing import Any
 from ...bilm.config import BiLMConfig
 from ...util.settings import shorten
 
-# The paths of the settings of a `BiLMConfig`.
-PATHS = {
-    "dim": "lstm.dim",
-    "projection_dim": "lstm.projection_dim",
-    "n_layers": "lstm.n_layers",
-    "use_skip_connections": "lstm.use_skip_connections",
-    "cell_clip": "lstm.cell_clip",
-    "proj_clip": "lstm.proj_clip",
-    "activation": "char_cnn.activation",
-    "char_dim": "char_cnn.embedding.dim",
-    "filters": "char_cnn.filters",
-    "n_highway": "char_cnn.n_highway",
-    "max_characters_per_token": "char_cnn.max_characters_per_token",
-    "initial_state": "spacy_elmo.initial_state",  # others ignore this block
-}
-# The values of settings that a file leaves out. The published models were trained with a state
-# carried from sentence to sentence, so theirs is warm.
-DEFAULTS = {
-    "n_layers": 1,
-    "use_skip_connections": False,
-    "cell_clip": None,
-    "proj_clip": None,
-    "n_highway": 0,
-    "max_characters_per_token": 50,
-    "initial_state": "warm",
-}
+LSTM = ("dim", "projection_dim", "n_layers", "use_skip_connections", "cell_clip", "proj_clip")
+CHAR_CNN = ("activation", "filters", "n_highway", "max_characters_per_token")
+REQUIRED = ("dim", "projection_dim", "activation", "filters", "char_dim")
 
 
 def to_options(config: BiLMConfig) -> dict[str, Any]:
@@ -48,16 +25,17 @@ def to_options(config: BiLMConfig) -> dict[str, Any]:
             f"{config.token_encoder!r}, which no other implementation reads. Write the native "
             f"layout (--to native)."
         )
-    options: dict[str, Any] = {"bidirectional": True}
-    for name, path in PATHS.items():
-        *blocks, key = path.split(".")
-        block = options
-        for part in blocks:
-            block = block.setdefault(part, {})
-        block[key] = getattr(config, name)  # also where it is None: bilm-tf needs the key
-    options["char_cnn"]["n_characters"] = 262
-    options["char_cnn"]["filters"] = [list(pair) for pair in config.filters]
-    return options
+    return {
+        "bidirectional": True,
+        "lstm": {name: getattr(config, name) for name in LSTM},  # null too: bilm-tf needs the key
+        "char_cnn": {
+            **{name: getattr(config, name) for name in CHAR_CNN},
+            "embedding": {"dim": config.char_dim},
+            "filters": [list(pair) for pair in config.filters],
+            "n_characters": 262,
+        },
+        "spacy_elmo": {"initial_state": config.initial_state},  # others ignore this block
+    }
 
 
 def from_options(options: Mapping[str, Any]) -> BiLMConfig:
@@ -66,26 +44,27 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
     Raises:
         ValueError: the model is not a char-CNN biLM, or a setting is missing or wrong.
     """
-    if "char_cnn" not in options:
-        raise ValueError(
-            "options.json: there is no 'char_cnn' block, so this model reads word ids, not "
-            "characters. Only biLMs with a character CNN can be loaded."
-        )
     if options.get("bidirectional", True) is False:
         raise ValueError(
             "options.json: 'bidirectional' is false; only bidirectional models can be loaded."
         )
-    return BiLMConfig(**{name: _find(options, name) for name in PATHS})
+    lstm, cnn = _block(options, "lstm"), _block(options, "char_cnn")
+    ours = _block({"spacy_elmo": {}, **options}, "spacy_elmo")
+    given = {name: lstm[name] for name in LSTM if name in lstm}
+    given |= {name: cnn[name] for name in CHAR_CNN if cnn.get(name) is not None}
+    given["char_dim"] = _block(cnn, "embedding").get("dim")
+    if missing := [name for name in REQUIRED if given.get(name) is None]:
+        raise ValueError(f"options.json: the settings {missing} are missing.")
+    # The published models were trained with a state that was carried from sentence to sentence.
+    state = ours.get("initial_state", "warm")
+    return BiLMConfig(**{"use_skip_connections": False, "initial_state": state, **given})
 
 
-def _find(options: Mapping[str, Any], name: str) -> Any:
-    block, value = "", options
-    for part in PATHS[name].split("."):
-        if not isinstance(value, Mapping):
-            raise ValueError(f"options.json: '{block}' is {shorten(value)}, not a block.")
-        if part not in value and name in DEFAULTS:
-            return DEFAULTS[name]
-        if part not in value:
-            raise ValueError(f"options.json: the setting '{part}' is missing.")
-        block, value = part, value[part]
-    return 0 if name == "n_highway" and value is None else value
+def _block(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    block = options.get(name)
+    if not isinstance(block, Mapping):
+        raise ValueError(
+            f"options.json: '{name}' is {shorten(block)}, not a block. Only biLMs with a character "
+            f"CNN can be loaded, none that read word ids."
+        )
+    return block

@@ -1,26 +1,170 @@
-"""Published weights, an ``options.json`` and an HDF5 file: in and out."""
+"""Published weights, an ``options.json`` and an HDF5 file: in and out.
+
+The datasets are a TensorFlow model's variables: inputs times weights, gates in the order i, j, f,
+o. The +1 of the forget gate is in neither of the two.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import BytesIO
-from itertools import chain
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 
+from ...bilm.characters import N_CHARACTERS
 from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM
 from ...util.files import read_json, reading, write_json
-from ..native import build
-from .datasets import check_datasets, dataset_names, read_dataset, to_datasets, to_parameters
-from .hdf5 import import_h5py, open_datasets
+from ...util.optional_imports import import_extra
+from ..native import build, check_tensors
 from .options import from_options, to_options
 
 OPTIONS, MODEL = "options.json", "model.hdf5"
 HDF5 = (".hdf5", ".h5")
 SOFTMAX = {"weight": "softmax/W", "bias": "softmax/b"}
 SPECIALS = ("<S>", "</S>", "<UNK>")  # are the first words of our vocabularies
+MAX_RATIO = 1100  # deflate packs no better
+CELL = "RNN_{}/RNN/MultiRNNCell/Cell{}/LSTMCell"
+
+
+def datasets_of(model: BiLM) -> Iterator[tuple[str, list[torch.Tensor]]]:
+    """The name of each dataset of an encoder, and the parameters that, transposed, are its rows."""
+    cnn: Any = model.char_cnn
+    yield "char_embed", [cnn.embedding.weight.T]
+    for i, convolution in enumerate(cnn.convolutions):
+        yield f"CNN/W_cnn_{i}", [convolution.weight.unsqueeze(-1)]
+        yield f"CNN/b_cnn_{i}", [convolution.bias]
+    for k, highway in enumerate(cnn.highways):
+        for gate in ("carry", "transform"):
+            yield f"CNN_high_{k}/W_{gate}", [getattr(highway, gate).weight]
+            yield f"CNN_high_{k}/b_{gate}", [getattr(highway, gate).bias]
+    if cnn.projection is not None:
+        yield "CNN_proj/W_proj", [cnn.projection.weight]
+        yield "CNN_proj/b_proj", [cnn.projection.bias]
+    for d in range(2):
+        for k, lstm in enumerate(model.lstm):
+            cell = CELL.format(d, k)
+            yield f"{cell}/W_0", [lstm.weight_ih[d], lstm.weight_hh[d]]
+            yield f"{cell}/B", [lstm.bias[d]]
+            if lstm.weight_hr is not None:
+                yield f"{cell}/W_P_0", [lstm.weight_hr[d]]
+
+
+def identities(config: BiLMConfig) -> dict[str, np.ndarray]:
+    """Projections that do nothing: the reference implementation needs them in a file where the
+    sizes agree already, others ignore them."""
+    P = config.projection_dim
+    found: dict[str, np.ndarray] = {}
+    if not config.projects_characters:
+        found |= {"CNN_proj/W_proj": np.eye(P), "CNN_proj/b_proj": np.zeros(P)}
+    if not config.projects_cells:
+        cells = (CELL.format(d, k) for d in range(2) for k in range(config.n_layers))
+        found |= {f"{cell}/W_P_0": np.eye(P) for cell in cells}
+    return {name: array.astype("f4") for name, array in found.items()}
+
+
+def swap_gates(name: str, array: np.ndarray) -> np.ndarray:
+    """A dataset with its gates, if it has any, i, j, f, o as i, f, g (= j), o; and back."""
+    if not name.endswith(("/W_0", "/B")):
+        return array
+    i, j, f, o = np.split(array, 4, axis=-1)
+    return np.concatenate([i, f, j, o], axis=-1)
+
+
+@contextmanager
+def open_datasets(file: Path) -> Iterator[dict[str, Any]]:
+    """The datasets that are in an HDF5 file, by name.
+
+    No link is followed, nothing in another file is opened, and a dataset that claims more values
+    than its bytes can hold is passed over.
+
+    Raises:
+        ValueError: the file is damaged, as what is read of it may show only then.
+    """
+    h5py, datasets = import_extra("h5py", "hdf5", "HDF5 needs h5py", str(file)), {}
+
+    def add(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and not (item.external or item.is_virtual):
+            n_bytes = (item.size or 0) * item.id.get_type().get_size()
+            if n_bytes <= MAX_RATIO * item.id.get_storage_size():
+                datasets[name] = item
+
+    with reading("the HDF5 file", file), h5py.File(file, "r") as opened:
+        opened.visititems(add)
+        yield datasets
+
+
+def check_datasets(model: BiLM, datasets: Mapping[str, Any]) -> None:
+    """Raise a ValueError unless the datasets are those of a biLM; hardly any data is read."""
+    config, advice = model.config, "Does the options.json belong to these weights?"
+    for name, parts in datasets_of(model):
+        *columns, rows = parts[0].shape
+        check_dataset(datasets, name, (len(parts) * rows, *reversed(columns)), advice)
+    # Part of a larger model would load silently and compute something else.
+    cell, filters = CELL.format(0, config.n_layers), len(config.filters)
+    others = [f"{cell}/W_0", f"CNN/W_cnn_{filters}", f"CNN_high_{config.n_highway}/W_carry"]
+    for name, array in identities(config).items():
+        found = datasets.get(name, array)
+        if found.shape != array.shape or not np.array_equal(found, array):
+            others.append(name)
+    if foreign := [name for name in others if name in datasets]:
+        raise ValueError(
+            f"the dataset '{foreign[0]}' belongs to a part that options.json does not describe. "
+            f"{advice}"
+        )
+
+
+def check_dataset(
+    datasets: Mapping[str, Any], name: str, shape: tuple[int, ...], advice: str
+) -> None:
+    """Raise a ValueError unless there is a dataset of numbers of this shape."""
+    if name not in datasets:
+        raise ValueError(f"the dataset '{name}' of the shape {shape} is missing. {advice}")
+    found = datasets[name]
+    # Some files have a row for the id 0 in front of those of the characters.
+    padded = (N_CHARACTERS + 1, *shape[1:]) if name == "char_embed" else shape
+    if found.shape not in (shape, padded) or found.dtype.kind != "f":
+        raise ValueError(
+            f"the dataset '{name}' has the shape {found.shape} and the type {found.dtype}; "
+            f"expected is floating point of the shape {shape}. {advice}"
+        )
+
+
+def read_dataset(dataset: Any) -> np.ndarray:
+    """A float32 copy; values too large for it become infinite."""
+    with np.errstate(over="ignore"):
+        return np.array(dataset, dtype=np.float32)
+
+
+def to_parameters(config: BiLMConfig, datasets: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """The parameters of a `BiLM`, read from the published datasets, one at a time.
+
+    Args:
+        config: the shape of the biLM.
+        datasets: by name, of any float type and byte order; arrays, or open HDF5 datasets.
+
+    Returns:
+        float32 tensors under the names of ``BiLM(config).state_dict()``.
+
+    Raises:
+        ValueError: the datasets are not those of the config.
+    """
+    with torch.device("meta"):
+        model = BiLM(config)
+    check_datasets(model, datasets)
+    model.to_empty(device="cpu")
+    with torch.no_grad():
+        for name, parts in datasets_of(model):
+            array = swap_gates(name, read_dataset(datasets[name]))
+            if name == "char_embed":
+                array = array[-N_CHARACTERS:]
+            for part, rows in zip(parts, np.split(array, len(parts)), strict=True):
+                part.copy_(torch.from_numpy(rows.T))
+    return model.state_dict()
 
 
 def find_hdf5(folder: Path) -> Path:
@@ -37,30 +181,24 @@ def find_hdf5(folder: Path) -> Path:
     return found[0]
 
 
-def read_config(options: Path) -> BiLMConfig:
-    """The shape of a published biLM; a ValueError if it is none that can be read."""
-    data = read_json(options)
-    with reading("the biLM's config", options):
-        return from_options(data)
-
-
 def read_published(options: Path, hdf5: Path) -> BiLM:
     """A published biLM, in float32, in evaluation mode.
 
     Raises:
         ValueError: something is missing, damaged, or does not fit the options.
     """
-    config = read_config(options)
-    with open_datasets(hdf5, dataset_names(config)) as datasets:
-        check_datasets(config, datasets, str(hdf5))
-        parameters = to_parameters(config, datasets, str(hdf5))
+    data = read_json(options)
+    with reading("the biLM's config", options):
+        config = from_options(data)
+    with open_datasets(hdf5) as datasets:
+        parameters = to_parameters(config, datasets)
     return build(config, parameters, str(hdf5))
 
 
 def has_softmax(hdf5: Path) -> bool:
     """Tell whether a language model's head is stored, which may be without its words."""
-    with open_datasets(hdf5, SOFTMAX.values()) as datasets:
-        return len(datasets) == len(SOFTMAX)
+    with open_datasets(hdf5) as datasets:
+        return datasets.keys() >= {*SOFTMAX.values()}
 
 
 def read_softmax(
@@ -80,19 +218,12 @@ def read_softmax(
     Raises:
         ValueError: the head does not fit the words or the biLM.
     """
-    shapes = {"weight": (len(words), projection_dim), "bias": (len(words),)}
-    with open_datasets(hdf5, SOFTMAX.values()) as datasets:
+    shapes, tensors = {"weight": (len(words), projection_dim), "bias": (len(words),)}, {}
+    with open_datasets(hdf5) as datasets:
         for name, dataset in SOFTMAX.items():
-            found = datasets[dataset].shape
-            if found != shapes[name] or datasets[dataset].dtype.kind != "f":
-                raise ValueError(
-                    f"{hdf5}: the dataset '{dataset}' has the shape {found}, expected numbers of "
-                    f"the shape {shapes[name]} for the {len(words):,} words in '{source}'."
-                )
-        arrays = {n: read_dataset(datasets[dataset], str(hdf5)) for n, dataset in SOFTMAX.items()}
-    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    if not all(tensor.isfinite().all() for tensor in tensors.values()):
-        raise ValueError(f"{hdf5}: the head has values that are not finite.")
+            check_dataset(datasets, dataset, shapes[name], f"'{source}' has {len(words):,} words.")
+            tensors[name] = torch.from_numpy(read_dataset(datasets[dataset]))
+    check_tensors(tensors, tensors, f"{hdf5}: the head")
     if not set(SPECIALS) <= set(words) or len(set(words)) < len(words):
         raise ValueError(f"'{source}' must have {', '.join(SPECIALS)}, and each word once.")
     special = [words.index(word) for word in SPECIALS]
@@ -112,16 +243,17 @@ def write_published(
         path: where to.
         head: of the language model, ``weight`` ``(V, P)`` and ``bias`` ``(V,)``.
     """
-    h5py = import_h5py(str(path / MODEL))
-    options = to_options(model.config)
-    arrays = to_datasets(model.config, model.state_dict())
-    if head is not None:
-        softmax = ((dataset, head[name].cpu().float().numpy()) for name, dataset in SOFTMAX.items())
-        arrays = chain(arrays, softmax)
+    h5py = import_extra("h5py", "hdf5", "HDF5 needs h5py", str(path / MODEL))
+    options, in_memory = to_options(model.config), BytesIO()  # HDF5 crashes where the disk is full
+    with h5py.File(in_memory, "w") as file:
+        for name, parts in datasets_of(model):
+            arrays = [part.detach().cpu().float().numpy().T for part in parts]
+            file[name] = swap_gates(name, np.concatenate(arrays))
+        for name, array in identities(model.config).items():
+            file[name] = array
+        for name, tensor in (head or {}).items():
+            file[SOFTMAX[name]] = tensor.cpu().float().numpy()
+    if head:
         options["n_tokens_vocab"] = len(head["bias"])
     write_json(path / OPTIONS, options)
-    in_memory = BytesIO()  # HDF5 crashes where the disk is full
-    with h5py.File(in_memory, "w") as file:
-        for name, array in arrays:
-            file[name] = array
     (path / MODEL).write_bytes(in_memory.getbuffer())
