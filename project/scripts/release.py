@@ -47,7 +47,6 @@ from spacy_elmo.pretraining.config import (
 from spacy_elmo.pretraining.corpus import CorpusPosition, TrainingCorpus
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.util.files import atomic_directory, read_json
-from spacy_elmo.weights.catalogue import VERSION
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import DOCUMENTS, META, STATISTICS, Card
 from spacy_elmo.weights.native import save_bilm
@@ -212,7 +211,7 @@ def make_card(
         "name": name,
         "lang": lang,
         "tokenizer": tokenizer,
-        "version": VERSION,
+        "version": "0.1.0",
         "description": (
             f"{facts['language']} biLM of spacy-elmo: two LSTM layers of {shape.dim} cells, "
             f"projection {shape.projection_dim}"

@@ -54,7 +54,7 @@ def convert_cli(
         path, before = output_directory(out, force, known), source.statistics
         if lang:
             source.card.meta["lang"] = lang
-        if source.lacks_words:
+        if source.words == []:
             msg.warn(
                 "The head (the softmax layer that predicts words) is left out, because its "
                 "vocabulary is unknown. Give it with --vocab."
@@ -92,12 +92,11 @@ def add_warm_state(source: Source, text: Path | None) -> None:
     Raises:
         ValueError: the text is too short, or the biLM starts from a zero state.
     """
-    from ..bilm.warm_state import N_STREAMS, compute_warm_state
+    from ..bilm.warm_state import N_STREAMS
 
-    model, lang = source.model, source.card.meta.get("lang") or ""
-    needs_one = model.config.initial_state == "warm"
+    lang = source.card.meta.get("lang") or ""
     if text is not None:
-        if not needs_one:
+        if source.model.config.initial_state != "warm":
             raise ValueError(
                 "--warm-text is for biLMs whose state was carried from sentence to sentence, but "
                 "this one was trained from a zero state (initial_state is 'zero'). Drop it."
@@ -108,11 +107,9 @@ def add_warm_state(source: Source, text: Path | None) -> None:
                 f"'{text}' has {len(sentences)} sentences; a warm state needs at least "
                 f"{N_STREAMS}, better 30."
             )
-        model.set_warm_state(compute_warm_state(model, sentences))
-        source.statistics = None
-    elif needs_one and model.warm_h is None:
-        model.warm_state()
-        source.statistics = None
+        source.compute_warm_state(sentences)
+    elif source.lacks_warm_state():
+        source.compute_warm_state()
         if not lang.lower().startswith("en"):
             language = f"the language '{lang}'" if lang else "the biLM's language, and --lang"
             msg.warn(

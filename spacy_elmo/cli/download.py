@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from ..weights.catalogue import cache_folder, downloaded_names, published
+from ..weights.catalogue import PUBLISHED, cache_folder, downloaded_names
 from . import options
 
 
@@ -49,14 +49,14 @@ def download_cli(
 
 def _print_list(as_json: bool) -> None:
     """The weights that have a name, and what has been downloaded."""
-    there, listed = downloaded_names(), published()
+    there = downloaded_names()
     if as_json:
-        known = {name: asdict(each) for name, each in listed.items()}
+        known = {name: asdict(each) for name, each in PUBLISHED.items()}
         options.print_json({"cache": str(cache_folder()), "downloaded": there, "published": known})
         return
-    for name, each in listed.items():
+    for name, each in PUBLISHED.items():
         size = f"{each.megabytes} MB, " if each.megabytes else ""
         print(f"{name}{' (downloaded)' if name in there else ''}\n  {each.lang}, {size}{each.text}")
         print(*(f"  {url}" for url in each.urls), "", sep="\n")
-    others = [name for name in there if name not in listed]
+    others = [name for name in there if name not in PUBLISHED]
     print(f"Cache folder: {cache_folder()}; other weights there: {', '.join(others) or 'none'}")

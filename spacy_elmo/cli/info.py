@@ -37,23 +37,17 @@ def describe(setting: str) -> dict[str, dict[str, Any]]:
     Raises:
         ValueError: the weights cannot be found or read, or are incomplete.
     """
-    import torch
-
-    from ..bilm.model import BiLM
     from ..weights.find import find_weights
 
     weights = find_weights(setting)
-    config = weights.config()
-    weights.check()
-    with torch.device("meta"):
-        model = BiLM(config)
+    model = weights.check()
+    config = model.config
     # Of each part, a fixed table of static vectors among them.
     tensors = {name: part.state_dict().values() for name, part in model.named_children()}
     parts = {n: sum(t.numel() for t in x if t.is_floating_point()) for n, x in tensors.items()}
     state = config.initial_state
     if state == "warm":
-        stored = weights.has_warm_state()
-        state += ", stored" if stored else ", from the package's own passage"
+        state += ", stored" if model.warm_h is not None else ", from the package's own passage"
     card = weights.card()
     return {
         "weights": {

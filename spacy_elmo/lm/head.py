@@ -8,7 +8,7 @@ import torch
 
 from ..weights.find import Setting, find_weights
 from ..weights.layout import HEAD, VOCAB
-from ..weights.native import compact, write_tensors
+from ..weights.tensors import compact, write_tensors
 from .softmax import SoftmaxHead
 from .vocabulary import Vocabulary
 

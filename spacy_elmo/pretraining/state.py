@@ -18,7 +18,7 @@ from ..lm.stream_state import StreamState
 from ..util.files import atomic_file, reading
 from ..util.settings import Settings, at_least
 from ..weights.layout import Card
-from ..weights.native import check_tensors, write_tensors
+from ..weights.tensors import check_tensors, write_tensors
 from .config import PretrainConfig
 from .corpus import CorpusPosition
 from .distributed import ProcessGroup

@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import about
 from ..util.files import present_directory
 from .layout import WEIGHTS
 
@@ -43,19 +42,8 @@ def _nlpl(number: int, lang: str, text: str) -> Published:
     return Published((f"{NLPL}/{number}.zip",), lang, text)
 
 
-# The project's own beside the embedded ones, by language, each a zip of its directory.
-VERSION, NOVELS = "0.1.0", "novels of 1840 to 1920"
-OWN = {
-    "de": NOVELS,
-    "hu": f"{NOVELS}; Wikipedia, news and law",
-    "ko": "Wikipedia and film reviews",
-    "pt": f"{NOVELS}; newspapers",
-    "ro": f"{NOVELS}; news and Wikipedia",
-    "sv": f"{NOVELS}; prose of the 1970s",
-    "uk": f"{NOVELS}; parliament and documentation",
-}
 NEWS = "1 Billion Word Benchmark (news)"
-PUBLISHED = {  # by others
+PUBLISHED = {
     "elmo_small": _allennlp("2x1024_128_2048cnn_1xhighway", NEWS, 54),
     "elmo_medium": _allennlp("2x2048_256_2048cnn_1xhighway", NEWS, 112),
     "elmo_original": _allennlp("2x4096_512_2048cnn_2xhighway", NEWS, 374),
@@ -73,26 +61,6 @@ PUBLISHED = {  # by others
     "nlpl_217": _nlpl(217, "nb", "NorELMo30: Wikipedia and Norsk Aviskorpus"),
     "nlpl_218": _nlpl(218, "nb", "NorELMo100: Wikipedia and Norsk Aviskorpus"),
 }
-
-
-def published() -> dict[str, Published]:
-    """All weights with a name: the project's own, once it has an address, and those of others."""
-    own = {}
-    for lang, text in OWN.items() if about.__uri__ else ():
-        name = f"{lang}_sm-{VERSION}"
-        url = f"{about.__uri__}/releases/download/{name}/{name}.zip"
-        own[f"{lang}_sm"] = Published((url,), lang, text, 8)
-    return own | PUBLISHED
-
-
-def has_no_address(name: str) -> str | None:
-    """Advice where a name is of the project's own weights, and it has no address; else None."""
-    if about.__uri__ or name not in {f"{lang}_sm" for lang in OWN}:
-        return None
-    return (
-        f"The ELMo weights '{name}' cannot be downloaded yet: spacy-elmo has no address. In a copy "
-        f"of its repository, set 'weights' to the directory project/weights/{name}."
-    )
 
 
 def cache_folder() -> Path:
@@ -121,7 +89,7 @@ def downloaded_names() -> list[str]:
 def download_hint(name: str) -> str | None:
     """Advice to download what a ``weights`` setting names; None if it is neither published nor
     an address."""
-    if name in published():
+    if name in PUBLISHED:
         return (
             f"The ELMo weights '{name}' have not been downloaded. Download them once with: "
             f"python -m spacy elmo download {name}"
@@ -131,4 +99,4 @@ def download_hint(name: str) -> str | None:
             f"The ELMo weights are an address, {name!r}. Download them once with `python -m spacy "
             f"elmo download`, and set 'weights' to the name that the command prints."
         )
-    return has_no_address(name)
+    return None

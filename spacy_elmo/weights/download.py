@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ import pooch
 import requests
 
 from ..util.files import atomic_directory
-from .catalogue import NAME, cache_folder, find_downloaded, has_no_address, published
+from .catalogue import NAME, PUBLISHED, cache_folder, find_downloaded
 from .convert.published import HDF5
 from .convert.source import read_source
 from .find import known_names
@@ -31,44 +30,59 @@ def download(
 ) -> dict[str, Any]:
     """Download weights into the cache folder, in our format, unless they are there.
 
-    A file that is whole is not fetched again until it is converted.
+    A file that is whole is not fetched again until it is converted. The checksums of the first
+    download are noted on the card, and those of a later one must be the same.
 
     Args:
-        sources: a name of `published`, one address or two.
+        sources: a name of `PUBLISHED`, one address or two.
         name: for weights from an address.
-        checksums: the SHA-256 for each address, or none.
+        checksums: the SHA-256 for each address, in place of those noted, or none.
         force: fetch again and replace what is there.
         quiet: no progress on the standard error stream.
 
     Returns:
-        ``name``, ``path``, and ``files``: ``url`` and ``sha256`` of each that they come from.
+        ``name``, ``path``, and ``files``: ``name``, ``url`` and ``sha256`` of each that they come
+        from; none if they were there.
 
     Raises:
-        ValueError: an argument is wrong, a file cannot be fetched, or it is no biLM.
+        ValueError: an argument is wrong, a file cannot be fetched or is another one, or it is no
+            biLM.
         OSError: a file cannot be written.
     """
     name, urls = _resolve(sources, name)
     if checksums and len(checksums) != len(urls):
         raise ValueError(f"There are {len(urls)} files and {len(checksums)} checksums (--sha256).")
-    there = find_downloaded(name)
+    folder, there = cache_folder() / name, find_downloaded(name)
     if there is None and name in known_names():
         raise ValueError(f"There are other weights of the name '{name}'. Give another with --name.")
+    known = [] if there is None else Card.read(there).meta.get("downloaded", [])
+    noted = {file["url"]: file["sha256"] for file in known}
+    wanted: list[str | None] = [noted.get(url) for url in urls]
+    if checksums:
+        wanted = [each.lower() for each in checksums]
     if there is not None and not force:
-        _check_origin(there, urls, checksums)
+        if noted != dict(zip(urls, wanted, strict=True)):
+            origin = ", ".join(f"{url} with SHA-256 {each}" for url, each in noted.items())
+            raise ValueError(
+                f"The weights '{name}' are there already, from {origin or 'elsewhere'}. Give "
+                f"others another --name, or replace them with --force."
+            )
         return {"name": name, "path": str(there), "files": []}
-    hashes = [None] * len(urls) if not checksums else [each.lower() for each in checksums]
-    paths = [_fetch(*pair, force, quiet) for pair in zip(urls, hashes, strict=True)]
-    files = [{"url": u, "sha256": pooch.file_hash(p)} for u, p in zip(urls, paths, strict=True)]
-    folder = cache_folder() / name
+    paths = [_fetch(*pair, force, quiet) for pair in zip(urls, wanted, strict=True)]
+    files = [
+        {"name": _file_name(url), "url": url, "sha256": pooch.file_hash(path)}
+        for url, path in zip(urls, paths, strict=True)
+    ]
     try:
         source = read_source(paths)
     except ValueError as error:
         raise ValueError(f"{error} With --force, the download begins anew.") from error
-    if source.model.config.initial_state == "warm":
-        source.model.warm_state()
-    source.card.meta = _card(name) | source.card.meta | {"downloaded": files}
-    named = [{"name": _file_name(file["url"]), **file} for file in files]
-    source.card.meta.setdefault("sources", named)
+    if source.lacks_warm_state():
+        source.compute_warm_state()
+    published = PUBLISHED.get(name)
+    about = {"lang": published.lang, "description": published.text} if published else {}
+    meta = {"name": name, "sources": files, **about, **source.card.meta, "downloaded": files}
+    source.card.meta = meta
     with atomic_directory(folder) as new:
         source.save(new)
     for path in paths:
@@ -76,23 +90,17 @@ def download(
     return {"name": name, "path": str(folder), "files": files}
 
 
-def _resolve(sources: Sequence[str], name: str | None) -> tuple[str, list[str]]:
+def _resolve(sources: Sequence[str], name: str | None) -> tuple[str, Sequence[str]]:
     """The name of the weights, and their addresses."""
-    known = published()
-    if len(sources) == 1 and sources[0] in known:
+    if len(sources) == 1 and sources[0] in PUBLISHED:
         if name is not None:
             raise ValueError("--name is for weights from an address; these have one.")
-        return sources[0], list(known[sources[0]].urls)
-    if len(sources) == 1 and (advice := has_no_address(sources[0])):
-        raise ValueError(advice)
-    are_urls = all(re.match("https?://", source, re.IGNORECASE) for source in sources)
-    files = [Path(_file_name(url)) for url in sources]
-    weights = [file for file in files if file.suffix != ".json"]
-    is_pair = len(files) == 2 and len(weights) == 1 and weights[0].suffix in HDF5
-    is_zip = len(files) == 1 and len(weights) == 1 and weights[0].suffix not in HDF5
-    if not are_urls or not (is_zip or is_pair):
+        return sources[0], PUBLISHED[sources[0]].urls
+    weights = [file for file in map(Path, map(_file_name, sources)) if file.suffix != ".json"]
+    are_urls = all(source.lower().startswith(("http://", "https://")) for source in sources)
+    if not are_urls or [1 + (file.suffix in HDF5) for file in weights] != [len(sources)]:
         raise ValueError(
-            f"Give one name, of {list(known)}; or the address (http:// or https://) of a zip; "
+            f"Give one name, of {list(PUBLISHED)}; or the address (http:// or https://) of a zip; "
             f"or two addresses, one ending in .json and one in .hdf5. Found {sources}."
         )
     name = name or weights[0].stem.removesuffix("_weights")
@@ -101,7 +109,7 @@ def _resolve(sources: Sequence[str], name: str | None) -> tuple[str, list[str]]:
             f"The weights cannot be stored under the name {name!r}. Give one of letters, digits, "
             f"'.', '_' and '-' with --name."
         )
-    return name, list(sources)
+    return name, sources
 
 
 def _file_name(url: str) -> str:
@@ -122,32 +130,15 @@ def _fetch(url: str, checksum: str | None, force: bool, quiet: bool) -> Path:
         (folder / name).unlink(missing_ok=True)
     try:
         return Path(pooch.retrieve(url, checksum, name, folder, downloader=downloader))
-    except requests.HTTPError as error:  # such as 404
-        raise ValueError(f"Cannot download {url}: {error}") from error
     except requests.RequestException as error:
+        is_answer = isinstance(error, requests.HTTPError)  # such as 404
+        reason = error if is_answer else f"no connection, or it broke off ({type(error).__name__})"
         raise ValueError(
-            f"{url} cannot be reached, or the connection broke off ({type(error).__name__}). Check "
-            f"the address and the network, or fetch it by other means for `elmo convert`."
+            f"Cannot download {url}: {reason}. Check the address and the network, or fetch it by "
+            f"other means for `elmo convert`."
         ) from error
-    except ValueError as error:  # another checksum
-        raise ValueError(f"{url}: {error}") from error
-
-
-def _check_origin(folder: Path, urls: Sequence[str], checksums: Sequence[str]) -> None:
-    """Raise a ValueError if weights come from other addresses, or are other files."""
-    there = Card.read(folder).meta.get("downloaded", [])
-    hashes = [file["sha256"] for file in there]
-    wanted = [each.lower() for each in checksums] or hashes
-    if [file["url"] for file in there] != list(urls) or hashes != wanted:
-        origin = ", ".join(f"{file['url']} with SHA-256 {file['sha256']}" for file in there)
+    except ValueError as error:
         raise ValueError(
-            f"The weights '{folder.name}' are there already, from {origin or 'elsewhere'}. Give "
-            f"others another --name, or replace them with --force."
-        )
-
-
-def _card(name: str) -> dict[str, Any]:
-    """What is known of published weights."""
-    known = published().get(name)
-    about = {} if known is None else {"lang": known.lang, "description": known.text}
-    return {"name": name, **about}
+            f"{url} is another file than the one that was noted, or than --sha256 says: {error} "
+            f"Give the checksum that you trust with --sha256."
+        ) from error

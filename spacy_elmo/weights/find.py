@@ -12,10 +12,10 @@ from ..bilm.model import BiLM
 from ..util.files import present_directory
 from .catalogue import download_hint, downloaded_names, find_downloaded
 from .convert.many_langs import is_many_langs
-from .convert.published import HDF5, OPTIONS
+from .convert.published import OPTIONS
 from .layout import CONFIG, WEIGHTS
 from .native import Weights
-from .saved import CONFIG_FILE, installed_pipelines, weights_in
+from .saved import installed_pipelines, weights_in
 
 EMBEDDED = Path(__file__).parent.parent / "models"
 
@@ -46,14 +46,12 @@ def find_weights(setting: Setting) -> Weights:
         raise ValueError(f"The weights are {setting!r}. Give a name or a directory.")
     name = str(setting)
     try:
-        if name in (embedded := _embedded()):
-            return Weights(embedded[name])
-        path = find_downloaded(name) or present_directory(Path(setting))
-        has_file = any((path / file).is_file() for file in (CONFIG, WEIGHTS))
-        if has_file and not is_many_langs(path):
+        found = _embedded().get(name) or find_downloaded(name) or installed_pipelines().get(name)
+        path = found or present_directory(Path(setting))
+        if any((path / file).is_file() for file in (CONFIG, WEIGHTS)) and not is_many_langs(path):
             return Weights(path)
-        if found := weights_in(installed_pipelines().get(name, path)):
-            return found
+        if weights := weights_in(path):
+            return weights
         if path.exists():
             raise other_format([setting])
     except OSError as error:
@@ -80,7 +78,6 @@ def other_format(setting: Sequence[str | Path]) -> ValueError:
     path = Path([*others, *paths, ""][0])
     is_pair = len(paths) == 2 and len(others) == 1
     is_known = path.suffix == ".zip" or (path / OPTIONS).is_file() or is_many_langs(path)
-    advice = what_is_missing(path) or "Set 'weights' to a name or to such a directory."
     if is_pair or (len(paths) == 1 and is_known):
         name = Path(os.path.abspath(path)).stem or "weights"  # the working directory has one, too
         out = str(path.parent / f"{name}-converted")
@@ -88,20 +85,16 @@ def other_format(setting: Sequence[str | Path]) -> ValueError:
             f"Convert it once with: python -m spacy elmo convert "
             f'{" ".join(map(quote, [*paths, out]))} and then set weights = "{out}".'
         )
+    else:
+        advice = (
+            f"Give a name or such a directory; `elmo convert` makes one of an {OPTIONS} with its "
+            f"HDF5 file (which bin/dump_weights.py of bilm-tf makes of a TensorFlow checkpoint), "
+            f"also in a directory or a zip, and of a directory of ELMoForManyLangs."
+        )
     return WeightsNotFoundError(
         f"{' and '.join(map(repr, paths)) or 'An empty list'} is no directory with {CONFIG} and "
-        f"{WEIGHTS}. {advice}"
+        f"{WEIGHTS}, and no pipeline with an elmo component. {advice}"
     )
-
-
-def what_is_missing(path: Path) -> str:
-    """A sentence on what a path lacks to be a biLM, or nothing."""
-    if (path / CONFIG_FILE).is_file():
-        return f"Its {CONFIG_FILE} has no elmo component."
-    if path.suffix not in (".json", *HDF5):
-        return ""
-    partner = "the HDF5 file" if path.suffix == ".json" else f"the {OPTIONS}"
-    return f"Give {partner} that belongs to it, too: python -m spacy elmo convert JSON HDF5 OUT"
 
 
 def known_names() -> list[str]:

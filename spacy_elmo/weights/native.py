@@ -8,23 +8,25 @@ No file here is ever unpickled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save as save_tensors
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..util.files import read_json, reading, write_json
 from .layout import CONFIG, FILES, HEAD, VOCAB, WEIGHTS, Card, read_words
 from .statistics import Statistics
-
-FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-TOO_LARGE = 1e18  # its square still is a float32
-Tensors = Mapping[str, torch.Tensor]
-Shapes = Mapping[str, tuple[int, ...]]
+from .tensors import (
+    Shapes,
+    Tensors,
+    check_shapes,
+    check_tensors,
+    compact,
+    read_shapes,
+    read_tensors,
+    write_tensors,
+)
 
 
 class Weights:
@@ -56,21 +58,19 @@ class Weights:
         Raises:
             ValueError: something is missing, damaged, or does not fit the config.
         """
-        self.check()
-        return build(self.config(), self._tensors(WEIGHTS), str(self.path / WEIGHTS))
+        return fill(self.check(), read_tensors(self.path / WEIGHTS), str(self.path / WEIGHTS))
 
-    def check(self) -> None:
+    def check(self) -> BiLM:
         """Compare the names and shapes of the tensors with the config; no tensor is read.
+
+        Returns:
+            The biLM without values.
 
         Raises:
             ValueError: something is missing, damaged, or does not fit the config.
         """
-        config, shapes = self.config(), self._shapes(WEIGHTS)
-        check_shapes(_empty(config, shapes).state_dict(), shapes, str(self.path / WEIGHTS))
-
-    def has_warm_state(self) -> bool:
-        """Tell whether a warm state is stored with them."""
-        return "warm_h" in self._shapes(WEIGHTS)
+        file = self.path / WEIGHTS
+        return empty(self.config(), read_shapes(file), str(file))
 
     def has_head(self) -> bool:
         """Tell whether there are a language model's head and its vocabulary."""
@@ -101,8 +101,8 @@ class Weights:
         with torch.device("meta"):
             weight = torch.empty(len(words), self.config().projection_dim)
             expected = {"weight": weight, "bias": torch.empty(len(words))}
-        check_shapes(expected, self._shapes(HEAD), source)
-        tensors = self._tensors(HEAD)
+        check_shapes(expected, read_shapes(self.path / HEAD), source)
+        tensors = read_tensors(self.path / HEAD)
         check_tensors(expected, tensors, source)
         return words, tensors
 
@@ -126,44 +126,16 @@ class Weights:
         """The files that they are read from, card and head among them."""
         return [file for file in (self.path / name for name in FILES) if file.is_file()]
 
-    def _shapes(self, name: str) -> Shapes:
-        with reading("the weights", self.path / name):
-            with safe_open(self.path / name, "pt") as file:
-                return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
 
-    def _tensors(self, name: str) -> Tensors:
-        """The tensors of a file, copied from its memory map: it may be overwritten later. One map
-        for each, so that what was copied does not stay in memory."""
-        tensors = {}
-        with reading("the weights", self.path / name):
-            for each in self._shapes(name):
-                with safe_open(self.path / name, "pt") as file:
-                    tensors[each] = file.get_tensor(each).clone()
-        return tensors
+def empty(config: BiLMConfig, found: Shapes, source: str) -> BiLM:
+    """A biLM without values, if tensors of these names and shapes fit it.
 
-
-def build(config: BiLMConfig, tensors: Tensors, source: str) -> BiLM:
-    """A biLM of a config with given weights, in float32, in evaluation mode.
-
-    Args:
-        config: its shape.
-        tensors: by parameter name, of any floating-point type.
-        source: where they come from, for errors.
+    It has what the config does not describe: a warm state if there is one, and the
+    dictionaries, whose length in bytes it does not know.
 
     Raises:
         ValueError: a tensor is missing, unknown, or of the wrong shape.
     """
-    model = _empty(config, {name: tuple(tensor.shape) for name, tensor in tensors.items()})
-    check_tensors(dict(model.state_dict()), tensors, source)
-    weights = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
-    with reading("the weights", source):
-        model.load_state_dict(weights, assign=True)
-    return model.eval()
-
-
-def _empty(config: BiLMConfig, found: Shapes) -> BiLM:
-    """A biLM without values, with the tensors that the config does not describe: a warm state if
-    there is one, and the dictionaries, whose length in bytes it does not know."""
     with torch.device("meta"):
         model = BiLM(config)
         if "warm_h" in found:
@@ -173,66 +145,32 @@ def _empty(config: BiLMConfig, found: Shapes) -> BiLM:
                 module, _, name_there = name.rpartition(".")
                 n_bytes = torch.empty(found.get(name, (0,)), dtype=torch.uint8)
                 setattr(model.get_submodule(module), name_there, n_bytes)
+    check_shapes(model.state_dict(), found, source)
     return model
 
 
-def check_shapes(expected: Tensors, found: Shapes, source: str) -> None:
-    """Raise a ValueError unless the tensors have the expected names and shapes."""
-    missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
-    if missing or unknown:
-        raise ValueError(
-            f"{source} does not fit its config: missing tensors {missing[:5]}, unknown "
-            f"{unknown[:5]}."
-        )
-    for name, tensor in expected.items():
-        if found[name] != tuple(tensor.shape):
-            raise ValueError(
-                f"{source}: tensor '{name}' has the shape {found[name]}, but the config requires "
-                f"{tuple(tensor.shape)}."
-            )
-
-
-def check_tensors(expected: Tensors, found: Tensors, source: str) -> None:
-    """Raise a ValueError unless the tensors have the expected names and shapes, and floating-point
-    values with which nothing overflows, or integers of the expected type."""
-    check_shapes(expected, {name: tuple(tensor.shape) for name, tensor in found.items()}, source)
-    for name, tensor in found.items():
-        dtype = expected[name].dtype
-        if tensor.dtype not in (FLOATS if dtype.is_floating_point else (dtype,)):
-            kind = "float32, float16, bfloat16 or float64" if dtype.is_floating_point else dtype
-            raise ValueError(
-                f"{source}: tensor '{name}' is of the type {tensor.dtype}, expected {kind}."
-            )
-        # The extremes are not finite if any value is not, and finding them takes no memory.
-        if tensor.numel() and not all(abs(each.item()) < TOO_LARGE for each in tensor.aminmax()):
-            raise ValueError(
-                f"{source}: tensor '{name}' has values that are not finite, or far too large."
-            )
-
-
-def compact(tensors: Tensors, half: bool = False) -> dict[str, torch.Tensor]:
-    """The tensors, in half precision where that is exact.
+def fill(model: BiLM, tensors: Tensors, source: str) -> BiLM:
+    """Give a biLM of `empty` its values, in float32; it is in evaluation mode.
 
     Args:
-        tensors: by name; integers stay the same.
-        half: round all others to half precision.
-    """
-    found: dict[str, torch.Tensor] = {}
-    for name, tensor in tensors.items():
-        rounded = tensor.half() if tensor.is_floating_point() else tensor
-        is_wanted = half or torch.equal(rounded.to(tensor.dtype), tensor)
-        found[name] = (rounded if is_wanted else tensor).contiguous()
-    return found
-
-
-def write_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:
-    """Write a safetensors file with the permissions any new file gets.
+        model: without values.
+        tensors: by parameter name, of any floating-point type.
+        source: where they come from, for errors.
 
     Raises:
-        OSError: it cannot be written, as where the disk is full.
+        ValueError: a tensor does not fit, or has values with which something overflows.
     """
-    # `save_file` makes it readable for its owner alone, and hides the system's error.
-    path.write_bytes(save_tensors({n: t.contiguous() for n, t in tensors.items()}, metadata))
+    check_tensors(model.state_dict(), tensors, source)
+    weights = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
+    with reading("the weights", source):
+        model.load_state_dict(weights, assign=True)
+    return model.eval()
+
+
+def build(config: BiLMConfig, tensors: Tensors, source: str) -> BiLM:
+    """A biLM of a config with given weights; see `empty` and `fill`."""
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    return fill(empty(config, shapes, source), tensors, source)
 
 
 def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = False) -> None:

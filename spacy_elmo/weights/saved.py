@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import asdict
-from functools import cached_property
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,8 +18,9 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..util.files import reading
 from .layout import Card
-from .native import Weights, build, compact
+from .native import Weights, build
 from .statistics import Statistics
+from .tensors import compact
 
 CONFIG_FILE = "config.cfg"  # of a pipeline
 
@@ -40,22 +40,12 @@ def from_bytes(data: bytes) -> tuple[BiLM, Card, Statistics | None]:
     Raises:
         ValueError: the bytes are damaged.
     """
-    weights, config, card, statistics = _decode(data)
-    return _model(weights, config, "The serialized biLM"), card, statistics
-
-
-def _decode(data: bytes) -> tuple[bytes, BiLMConfig, Card, Statistics | None]:
-    """What `to_bytes` wrote, with the weights as bytes."""
     state = srsly.msgpack_loads(data)
     config, found = BiLMConfig.from_dict(state["config"]), state.get("statistics")
-    statistics = None if found is None else Statistics.from_bytes(found, config)
-    return state["weights"], config, Card(**state["card"]), statistics
-
-
-def _model(weights: bytes, config: BiLMConfig, source: str) -> BiLM:
-    with reading("the weights of", source):
-        tensors = load_tensors(weights)
-    return build(config, tensors, source)
+    with reading("the weights of", "the serialized biLM"):
+        statistics = None if found is None else Statistics.from_bytes(found, config)
+        model = build(config, load_tensors(state["weights"]), "The serialized biLM")
+    return model, Card(**state["card"]), statistics
 
 
 class SavedWeights(Weights):
@@ -66,34 +56,29 @@ class SavedWeights(Weights):
     """
 
     def config(self) -> BiLMConfig:
-        return self._parts[1]
+        return self.load().config
 
     def load(self) -> BiLM:
-        weights, config, *_ = self._parts
-        return _model(weights, config, str(self.path / "model"))
+        return self._read()[0]
 
-    def check(self) -> None:
-        self.load()
-
-    def has_warm_state(self) -> bool:
-        return self.load().warm_h is not None
-
-    def statistics(self) -> Statistics | None:
-        return self._parts[3]
+    def check(self) -> BiLM:
+        return self.load()
 
     def card(self) -> Card:
-        return self._parts[2]
+        return self._read()[1]
+
+    def statistics(self) -> Statistics | None:
+        return self._read()[2]
 
     def files(self) -> list[Path]:
         return [self.path / "model"]
 
-    @cached_property
-    def _parts(self) -> tuple[bytes, BiLMConfig, Card, Statistics | None]:
+    def _read(self) -> tuple[BiLM, Card, Statistics | None]:
         """What `to_bytes` wrote, in the shim of a thinc model."""
         with reading("the elmo component", self.path / "model"):
             nodes = srsly.read_msgpack(self.path / "model")["shims"]
             [shim] = [shim for shims in nodes for shim in shims or () if shim]
-            return _decode(srsly.msgpack_loads(shim)["state"])
+            return from_bytes(srsly.msgpack_loads(shim)["state"])
 
 
 def weights_in(pipeline: Path) -> Weights | None:
@@ -127,7 +112,7 @@ def installed_pipelines() -> dict[str, Path]:
     for point in entry_points(group="spacy_models"):
         with suppress(ImportError, ValueError):  # others are no less there for it
             spec = find_spec(point.value)
-            if spec is not None and spec.origin is not None:
-                for file in Path(spec.origin).parent.glob(f"*/{CONFIG_FILE}"):
+            for folder in (spec and spec.submodule_search_locations) or ():
+                for file in Path(folder).glob(f"*/{CONFIG_FILE}"):
                     found[point.name] = file.parent
     return found

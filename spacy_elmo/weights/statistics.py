@@ -17,6 +17,7 @@ from ..bilm.sentence_batches import IndexedSentences
 from ..util.files import read_whole, reading
 from ..util.threads import threads_for
 from .layout import STATISTICS
+from .tensors import check_tensors
 
 MAX_BYTES = 2**28  # of the file
 MAX_TYPES = 20_000  # distinct words, the most frequent ones, that the whitening is fitted to
@@ -88,45 +89,32 @@ class Statistics:
         file = folder / STATISTICS
         if not file.is_file():
             return None
-        with reading("the file", file), file.open("rb") as opened:
-            data = read_whole(opened, MAX_BYTES)
-        return cls.from_bytes(data, config, str(file))
+        with reading("the statistics", file), file.open("rb") as opened:
+            return cls.from_bytes(read_whole(opened, MAX_BYTES), config)
 
     @classmethod
-    def from_bytes(
-        cls, data: bytes, config: BiLMConfig, source: str = "of the serialized biLM"
-    ) -> Statistics:
+    def from_bytes(cls, data: bytes, config: BiLMConfig) -> Statistics:
         """Read what `to_bytes` returned, of a biLM of this shape.
-
-        Args:
-            data: a safetensors file.
-            config: the shape of the biLM.
-            source: where the data come from, for errors.
 
         Raises:
             ValueError: something is missing, has the wrong shape or values, or belongs to a biLM
                 of another shape.
         """
         size, layers = config.projection_dim, (config.n_layers + 1, config.width)
-        shapes = {"word_mean": (size,), "whitening": (size, size), "mean": layers, "std": layers}
-        with reading("the statistics", source):
-            tensors = load_tensors(data)
-            text = bytes(tensors["words"].to(torch.uint8).numpy()).decode("utf-8")
-            words = text.split("\n") if text else []
-            shapes["frequencies"] = (len(words),)
-            arrays = {name: tensors[name].float().numpy() for name in shapes}
-            for name, array in arrays.items():
-                if array.shape != shapes[name] or not np.isfinite(array).all():
-                    raise ValueError(
-                        f"'{name}' should have {shapes[name]} finite values for this biLM, found "
-                        f"{array.shape}. Compute them again"
-                    )
-            if (arrays["std"] <= 0).any():
-                raise ValueError("a standard deviation is not positive. Compute them again")
-            frequencies = arrays["frequencies"]
-            if (frequencies < 0).any() or frequencies.sum(dtype=float) > 1 + 1e-3:
-                raise ValueError("the frequencies are no shares of a text. Compute them again")
-        return cls(words, **arrays)
+        tensors = load_tensors(data)
+        text = tensors.pop("words").numpy().tobytes().decode("utf-8")
+        words = text.split("\n") if text else []
+        shapes = {"frequencies": (len(words),), "word_mean": (size,), "whitening": (size, size)}
+        shapes |= {"mean": layers, "std": layers}
+        expected = {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
+        check_tensors(expected, tensors, "The file of statistics")
+        statistics = cls(words, **{name: t.float().numpy() for name, t in tensors.items()})
+        frequencies = statistics.frequencies
+        if (statistics.std <= 0).any() or (frequencies < 0).any() or frequencies.sum() > 1.001:
+            raise ValueError(
+                "the standard deviations or frequencies are none. Compute the statistics again"
+            )
+        return statistics
 
 
 def look_up(hashes: np.ndarray, values: np.ndarray, keys: np.ndarray) -> np.ndarray:

@@ -91,7 +91,7 @@ def test_saved_with_the_weights(model: BiLM, tmp_path: Path, monkeypatch) -> Non
     model.set_warm_state(compute_warm_state(model, SENTENCES[:2]))  # not that of the passage
     expected = model.warm_state()
     save_bilm(model, tmp_path, half=True)
-    assert find_weights(tmp_path).has_warm_state()
+    assert find_weights(tmp_path).load().warm_h is not None
     monkeypatch.setattr("spacy_elmo.bilm.warm_state.PASSAGE", tmp_path / "nowhere")
     loaded = load_bilm(tmp_path)
     assert loaded.config.initial_state == "warm"
@@ -100,7 +100,7 @@ def test_saved_with_the_weights(model: BiLM, tmp_path: Path, monkeypatch) -> Non
 
 def test_weights_without_one_get_that_of_the_passage(model: BiLM, tmp_path: Path) -> None:
     save_bilm(model, tmp_path)
-    assert not find_weights(tmp_path).has_warm_state()
+    assert find_weights(tmp_path).load().warm_h is None
     loaded = load_bilm(tmp_path)
     assert same(loaded.initial_state(), compute_warm_state(model))
     assert "warm_h" in loaded.state_dict()  # and will be saved

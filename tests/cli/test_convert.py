@@ -111,14 +111,14 @@ def test_there_and_back(own: Path, tmp_path: Path) -> None:
     assert same_parameters(own, back) and same_heads(own, back)
     assert find_weights(back).config() == CONFIG
     assert find_weights(back).card() == CARD
-    assert not find_weights(back).has_warm_state()
+    assert find_weights(back).load().warm_h is None
 
 
 def test_published_weights_get_a_warm_state(published: Path, tmp_path: Path) -> None:
     convert(published, tmp_path / "own2", "--lang", "en")
     weights = find_weights(tmp_path / "own2")
     assert weights.config() == replace(CONFIG, initial_state="warm")
-    assert weights.has_warm_state()
+    assert weights.load().warm_h is not None
     assert weights.card().meta == {"lang": "en"}
     one, _ = read(published).read(SENTENCES)
     other, _ = weights.load().read(SENTENCES)
@@ -221,7 +221,7 @@ def test_words_of_the_softmax(own: Path, published: Path, tmp_path: Path) -> Non
     assert not find_weights(tmp_path / "no-head").has_head()
     few = tmp_path / "few.txt"
     few.write_text("<S>\n</S>\n<UNK>\n", encoding="utf-8")
-    refuses(published, tmp_path / "few", "--vocab", few, said=f"3 words in '{few}'")
+    refuses(published, tmp_path / "few", "--vocab", few, said=f"'{few}' has 3 words")
 
 
 def test_words_for_nothing(own: Path, published: Path, tmp_path: Path) -> None:

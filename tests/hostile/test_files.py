@@ -25,7 +25,8 @@ from spacy_elmo.text.texts import texts_in
 from spacy_elmo.weights.convert.published import write_published
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import Card
-from spacy_elmo.weights.native import save_bilm, write_tensors
+from spacy_elmo.weights.native import save_bilm
+from spacy_elmo.weights.tensors import write_tensors
 
 from ..pipeline.helpers import make_nlp, write_weights
 from ..pretraining.helpers import make_config

@@ -101,7 +101,7 @@ def test_what_is_trained_so_starts_warm(tmp_path: Path, max_words: int) -> None:
     pretrain(config, tmp_path / "out", quiet=True)
     weights = find_weights(tmp_path / "out" / "model-last")
     assert weights.config().initial_state == "warm"
-    assert weights.has_warm_state()
+    assert weights.load().warm_h is not None
     model = load_bilm(weights)
     # Of the training text from its beginning.
     expected = compute_warm_state(model, [words[:max_words] for words in prose() * 2])

@@ -132,7 +132,7 @@ def test_constructing_opens_no_file(monkeypatch):
     monkeypatch.setattr("pathlib.Path.open", fail)
     monkeypatch.setattr("pathlib.Path.read_text", fail)
     monkeypatch.setattr("spacy_elmo.pipeline.bilm_layer.find_weights", fail)
-    monkeypatch.setattr("spacy_elmo.weights.native.safe_open", fail)
+    monkeypatch.setattr("spacy_elmo.weights.tensors.safe_open", fail)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"model": {"weights": "nowhere/at-all"}})
     add_elmo(nlp, "elsewhere", "second")

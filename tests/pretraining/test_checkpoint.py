@@ -17,7 +17,7 @@ from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.pretraining.train_step import train_step
 from spacy_elmo.util.files import locked
 from spacy_elmo.weights.layout import VOCAB
-from spacy_elmo.weights.native import write_tensors
+from spacy_elmo.weights.tensors import write_tensors
 
 from .helpers import make_block, make_config, make_vocab, prose, same_weights, write_text
 

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from spacy_elmo.cli import app
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.train import pretrain
-from spacy_elmo.weights.convert.many_langs import ManyLangs
+from spacy_elmo.weights.convert.many_langs import load, read_config
 from spacy_elmo.weights.find import load_bilm
 
 TINY = Path(__file__).parents[1] / "fixtures" / "many_langs_tiny"
@@ -106,7 +106,7 @@ def test_no_file_outside_of_the_directory_is_read(model: Path, tmp_path: Path) -
     sizes["encoder"]["n_layers"] = 3
     (tmp_path / "sizes.json").write_text(json.dumps(sizes))
     (model / "config.json").write_text(json.dumps({"config_path": str(tmp_path / "sizes.json")}))
-    assert ManyLangs(model).config().n_layers == 2
+    assert read_config(model).n_layers == 2
 
 
 def test_code_in_a_pickle_is_not_run(model: Path, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def change_tensors(model: Path, name: str, change) -> None:
 def test_damaged_tensors(model: Path, name: str, change, part: str) -> None:
     change_tensors(model, name, change)
     with pytest.raises(ValueError, match=part):
-        ManyLangs(model).load()
+        load(model)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_damaged_files(model: Path, name: str, change, part: str) -> None:
     assert change(text) != text
     (model / name).write_text(change(text), "utf-8")
     with pytest.raises(ValueError, match=part):
-        ManyLangs(model).load()
+        load(model)
 
 
 @pytest.mark.parametrize("name", ["encoder.pkl", "token_embedder.pkl", "word.dic", "sizes.json"])
@@ -180,7 +180,7 @@ def test_a_file_is_missing(name: str, model: Path, tmp_path: Path) -> None:
 def test_the_sizes_of_the_published_models_are_known(model: Path) -> None:
     config = {"config_path": "/Users/them/cnn_50_100_512_4096_sample.json"}
     (model / "config.json").write_text(json.dumps(config))
-    assert ManyLangs(model).config().dim == 4096
+    assert read_config(model).dim == 4096
 
 
 def test_they_are_not_pretrained(converted: Path, tmp_path: Path) -> None:

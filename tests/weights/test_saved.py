@@ -52,7 +52,7 @@ def test_a_name_of_an_installed_pipeline(weights, pipeline, tmp_path, monkeypatc
     assert same_weights(found.load(), expected)
     assert found.card() == CARD
     assert found.statistics().words == statistics.words
-    assert not found.has_head() and not found.has_warm_state()
+    assert not found.has_head() and found.load().warm_h is None
     assert [file.is_file() for file in found.files()] == [True]
     assert "en_tiny" in known_names()
     nlp = make_nlp("en_tiny", initial_weights=[0.0, 1.0, 2.0])

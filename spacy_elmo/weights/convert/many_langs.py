@@ -11,7 +11,6 @@ each sentence from zero, as its first batch does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -28,6 +27,7 @@ from ..native import build
 ENCODER, EMBEDDER = "encoder.pkl", "token_embedder.pkl"
 CHARACTERS, WORDS = "char.dic", "word.dic"
 EMBEDDINGS = {"char_emb_layer.embedding": "embedding", "word_emb_layer.embedding": "word_embedding"}
+CHAR_CNN = ("filters", "char_dim", "activation", "n_highway", "max_characters_per_token")
 LSTM = {
     "weight_ih": "input_linearity.weight",
     "weight_hh": "state_linearity.weight",
@@ -37,7 +37,7 @@ LSTM = {
 SPACE = "\u3000"  # the token of a line that has only an id: it was stripped
 # The sizes of all published models, whose config.json names a file that came with the package.
 SIZES_FILE = "cnn_50_100_512_4096_sample.json"
-SIZES = {
+SIZES: dict[str, Any] = {
     "encoder": {
         "name": "elmo", "projection_dim": 512, "cell_clip": 3, "proj_clip": 3, "dim": 4096,
         "n_layers": 2,
@@ -55,97 +55,87 @@ def is_many_langs(path: Path) -> bool:
     return sum((path / name).is_file() for name in (ENCODER, EMBEDDER, CHARACTERS, WORDS)) > 1
 
 
-class ManyLangs:
-    """A directory of ELMoForManyLangs.
+def load(path: Path) -> BiLM:
+    """The biLM in a directory, in float32, in evaluation mode.
 
-    Args:
-        path: the directory.
+    Raises:
+        ValueError: a file is missing or damaged, or the biLM cannot be converted.
     """
-
-    def __init__(self, path: Path):
-        self.path = path
-
-    def config(self) -> BiLMConfig:
-        """The shape of the biLM; a ValueError if it cannot be converted."""
-        # Often a path of the machine that trained it: only a file in this directory is read.
-        name = read_json(self.path / CONFIG).get("config_path") or SIZES_FILE
-        file = self.path / PureWindowsPath(str(name)).name  # of either kind of path
-        if file.name == CONFIG or (not file.exists() and file.name != SIZES_FILE):
-            raise ValueError(
-                f"{self.path / CONFIG} names '{name}' (config_path), with the sizes of the "
-                f"network: copy that file into the directory."
-            )
-        data = read_json(file) if file.exists() else SIZES
-        n_characters, n_words = len(self._entries(CHARACTERS)), len(self._entries(WORDS))
-        with reading("the sizes of the network", file):
-            return _config(data, n_characters, n_words)
-
-    def load(self) -> BiLM:
-        """The biLM, in float32, in evaluation mode; a ValueError if a file is damaged."""
-        config = self.config()
-        embedder, encoder = self._tensors(EMBEDDER), self._tensors(ENCODER)
-        with reading("the weights of", str(self.path)):
-            parameters = to_parameters(config, embedder, encoder)
-            parameters["char_cnn.characters"] = pack_words(self._entries(CHARACTERS))
-            parameters["char_cnn.words"] = pack_words(self._entries(WORDS))
-        return build(config, parameters, str(self.path))
-
-    def _tensors(self, name: str) -> dict[str, torch.Tensor]:
-        with reading("the weights", self.path / name):
-            found = torch.load(self.path / name, map_location="cpu", weights_only=True)
-            for key, tensor in found.items():
-                # A small file may claim a tensor of any size, or one without values.
-                is_tensor = isinstance(tensor, torch.Tensor) and not tensor.is_meta
-                if not is_tensor or tensor.untyped_storage().nbytes() < tensor.nbytes:
-                    raise ValueError(f"'{key}' is no tensor of numbers that the file contains")
-            return {str(key): tensor.detach() for key, tensor in found.items()}
-
-    def _entries(self, name: str) -> list[str]:
-        """A dictionary's entries, in the order of their ids.
-
-        Raises:
-            ValueError: the file is damaged, or its ids are not 0, 1, 2, …
-        """
-        entries: dict[str, int] = {}
-        with reading("the dictionary", self.path / name):
-            # As its own implementation reads it: str.strip also takes characters of other scripts.
-            for line in (self.path / name).read_text("utf-8").split("\n"):
-                if line := line.strip():
-                    fields = line.split("\t")
-                    entry, number = fields if len(fields) > 1 else (SPACE, *fields)
-                    entries[entry] = int(number)
-            if sorted(entries.values()) != list(range(len(entries))):
-                raise ValueError(
-                    f"its {len(entries):,} entries must have the ids 0 to {len(entries) - 1:,}"
-                )
-        return sorted(entries, key=entries.__getitem__)
+    config = read_config(path)
+    embedder, encoder = read_tensors(path / EMBEDDER), read_tensors(path / ENCODER)
+    with reading("the weights of", str(path)):
+        parameters = to_parameters(config, embedder, encoder)
+    parameters["char_cnn.characters"] = pack_words(read_entries(path / CHARACTERS))
+    parameters["char_cnn.words"] = pack_words(read_entries(path / WORDS))
+    return build(config, parameters, str(path))
 
 
-def _config(data: Mapping[str, Any], n_characters: int, n_words: int) -> BiLMConfig:
-    encoder, embedder = data["encoder"], data["token_embedder"]
-    kinds = encoder["name"].lower(), embedder["name"].lower()
-    is_known = kinds == ("elmo", "cnn") and encoder["projection_dim"] < encoder["dim"]
-    if not is_known or not (embedder["word_dim"] and embedder["char_dim"]):
+def read_config(path: Path) -> BiLMConfig:
+    """The shape of the biLM in a directory."""
+    # Often a path of the machine that trained it: only a file in this directory is read.
+    name = read_json(path / CONFIG).get("config_path") or SIZES_FILE
+    file = path / PureWindowsPath(str(name)).name  # of either kind of path
+    if file.name == CONFIG or (not file.exists() and file.name != SIZES_FILE):
         raise ValueError(
-            f"only an encoder 'elmo' that projects its cells, with a token_embedder 'cnn' of words "
-            f"and characters, can be converted, as in all published models; found {data}"
+            f"{path / CONFIG} names '{name}' (config_path), with the sizes of the network: copy "
+            f"that file into the directory."
         )
-    return BiLMConfig(
-        filters=embedder["filters"],
-        token_encoder="char_word_cnn",
-        n_characters=n_characters,
-        n_words=n_words,
-        vector_dim=embedder["word_dim"],
-        **{name: encoder[name] for name in ("projection_dim", "dim", "n_layers")},
-        cell_clip=encoder["cell_clip"] or None,
-        proj_clip=encoder["proj_clip"] or None,
-        **{name: embedder[name] for name in ("char_dim", "activation", "n_highway")},
-        max_characters_per_token=embedder["max_characters_per_token"],
-    )
+    data = read_json(file) if file.exists() else SIZES
+    n_characters, n_words = (len(read_entries(path / name)) for name in (CHARACTERS, WORDS))
+    with reading("the sizes of the network", file):
+        encoder, embedder = data["encoder"], data["token_embedder"]
+        kinds = encoder["name"].lower(), embedder["name"].lower()
+        is_known = kinds == ("elmo", "cnn") and encoder["projection_dim"] < encoder["dim"]
+        if not is_known or not embedder["word_dim"]:
+            raise ValueError(
+                f"only an encoder 'elmo' that projects its cells, with a token_embedder 'cnn' of "
+                f"words and characters, can be converted, as in all published models; found {data}"
+            )
+        return BiLMConfig(
+            token_encoder="char_word_cnn",
+            n_characters=n_characters,
+            n_words=n_words,
+            vector_dim=embedder["word_dim"],
+            cell_clip=encoder["cell_clip"] or None,
+            proj_clip=encoder["proj_clip"] or None,
+            **{name: encoder[name] for name in ("projection_dim", "dim", "n_layers")},
+            **{name: embedder[name] for name in CHAR_CNN},
+        )
+
+
+def read_tensors(file: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a pickled state dict; no code in it is run."""
+    with reading("the weights", file):
+        found = torch.load(file, map_location="cpu", weights_only=True)
+        for key, tensor in found.items():
+            # A small file may claim a tensor of any size, or one without values.
+            is_tensor = isinstance(tensor, torch.Tensor) and not tensor.is_meta
+            if not is_tensor or tensor.untyped_storage().nbytes() < tensor.nbytes:
+                raise ValueError(f"'{key}' is no tensor of numbers that the file contains")
+        return {str(key): tensor.detach() for key, tensor in found.items()}
+
+
+def read_entries(file: Path) -> list[str]:
+    """A dictionary's entries, in the order of their ids.
+
+    Raises:
+        ValueError: the file is damaged, or its ids are not 0, 1, 2, …
+    """
+    entries: dict[str, int] = {}
+    with reading("the dictionary", file):
+        # As its own implementation reads it: str.strip also takes characters of other scripts.
+        for line in filter(str.strip, file.read_text("utf-8").split("\n")):
+            *entry, number = line.strip().split("\t")
+            entries[entry[0] if entry else SPACE] = int(number)
+        if sorted(entries.values()) != list(range(len(entries))):
+            raise ValueError(
+                f"its {len(entries):,} entries must have the ids 0 to {len(entries) - 1:,}"
+            )
+    return sorted(entries, key=entries.__getitem__)
 
 
 def to_parameters(
-    config: BiLMConfig, embedder: Mapping[str, torch.Tensor], encoder: Mapping[str, torch.Tensor]
+    config: BiLMConfig, embedder: dict[str, torch.Tensor], encoder: dict[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
     """The parameters of a `BiLM`, and what is none of them, which `build` refuses.
 
@@ -163,12 +153,11 @@ def to_parameters(
             found[f"{highway}.carry.{kind}"] = -carry  # its gate is of what passes unchanged
         else:
             found[f"char_cnn.{EMBEDDINGS.get(layer, layer)}.{kind}"] = tensor
-    rest = dict(encoder)
     for k in range(config.n_layers):
         for ours, theirs in LSTM.items():
             names = [f"{direction}_layer_{k}.{theirs}" for direction in ("forward", "backward")]
-            if rest.keys() >= set(names):
-                found[f"lstm.{k}.{ours}"] = torch.stack([rest.pop(name) for name in names])
+            if encoder.keys() >= set(names):
+                found[f"lstm.{k}.{ours}"] = torch.stack([encoder.pop(name) for name in names])
                 if ours == "bias":
                     found[f"lstm.{k}.bias"][:, config.dim : 2 * config.dim] -= FORGET_BIAS
-    return found | rest
+    return found | encoder

@@ -6,7 +6,7 @@ o. The +1 of the forget gate is in neither of the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -20,7 +20,8 @@ from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM
 from ...util.files import read_json, reading, write_json
 from ...util.optional_imports import import_extra
-from ..native import build, check_tensors
+from ..native import build
+from ..tensors import check_tensors
 from .options import from_options, to_options
 
 OPTIONS, MODEL = "options.json", "model.hdf5"
@@ -181,54 +182,42 @@ def find_hdf5(folder: Path) -> Path:
     return found[0]
 
 
-def read_published(options: Path, hdf5: Path) -> BiLM:
-    """A published biLM, in float32, in evaluation mode.
+def read_published(
+    options: Path, hdf5: Path, words: list[str], source: str
+) -> tuple[BiLM, list[str] | None, dict[str, torch.Tensor]]:
+    """A published biLM, in float32, in evaluation mode, with its language model's head.
+
+    Args:
+        options, hdf5: its files.
+        words: the V words of the head, in their order there; none if they are unknown.
+        source: of the words, for errors.
+
+    Returns:
+        The biLM; the words, the special ones first wherever they were, None without
+        a head; the head, ``weight`` ``(V, P)`` and ``bias`` ``(V,)``, if there are words.
 
     Raises:
-        ValueError: something is missing, damaged, or does not fit the options.
+        ValueError: something is missing, damaged, or does not fit the options or the words.
     """
     data = read_json(options)
     with reading("the biLM's config", options):
         config = from_options(data)
+    head, shapes = {}, {"weight": (len(words), config.projection_dim), "bias": (len(words),)}
     with open_datasets(hdf5) as datasets:
         parameters = to_parameters(config, datasets)
-    return build(config, parameters, str(hdf5))
-
-
-def has_softmax(hdf5: Path) -> bool:
-    """Tell whether a language model's head is stored, which may be without its words."""
-    with open_datasets(hdf5) as datasets:
-        return datasets.keys() >= {*SOFTMAX.values()}
-
-
-def read_softmax(
-    hdf5: Path, words: Sequence[str], projection_dim: int, source: str
-) -> tuple[list[str], dict[str, torch.Tensor]]:
-    """The words of a head and its tensors, the special words first, wherever they were.
-
-    Args:
-        hdf5: a file that has them.
-        words: the V words, in their order there.
-        projection_dim: size P of the biLM.
-        source: of the words, for errors.
-
-    Returns:
-        The words; ``weight`` ``(V, P)`` and ``bias`` ``(V,)``.
-
-    Raises:
-        ValueError: the head does not fit the words or the biLM.
-    """
-    shapes, tensors = {"weight": (len(words), projection_dim), "bias": (len(words),)}, {}
-    with open_datasets(hdf5) as datasets:
-        for name, dataset in SOFTMAX.items():
+        has_head = datasets.keys() >= {*SOFTMAX.values()}
+        for name, dataset in SOFTMAX.items() if has_head and words else ():
             check_dataset(datasets, dataset, shapes[name], f"'{source}' has {len(words):,} words.")
-            tensors[name] = torch.from_numpy(read_dataset(datasets[dataset]))
-    check_tensors(tensors, tensors, f"{hdf5}: the head")
+            head[name] = torch.from_numpy(read_dataset(datasets[dataset]))
+    model = build(config, parameters, str(hdf5))
+    if not head:
+        return model, [] if has_head else None, {}
+    check_tensors(head, head, f"{hdf5}: the head")
     if not set(SPECIALS) <= set(words) or len(set(words)) < len(words):
         raise ValueError(f"'{source}' must have {', '.join(SPECIALS)}, and each word once.")
     special = [words.index(word) for word in SPECIALS]
     order = special + [i for i in range(len(words)) if i not in special]
-    return [words[i] for i in order], {name: tensor[order] for name, tensor in tensors.items()}
+    return model, [words[i] for i in order], {n: t[order] for n, t in head.items()}
 
 
 def write_published(
