@@ -7,13 +7,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..util.files import present_directory
+from ..util.files import present_directory, read_json
 from .layout import WEIGHTS
 
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # one folder, visible, inside the cache folder
-ALLENNLP = "https://s3-us-west-2.amazonaws.com/allennlp/models/elmo"
-NLPL = "http://vectors.nlpl.eu/repository/20"
 
 
 @dataclass(frozen=True)
@@ -27,39 +25,15 @@ class Published:
         megabytes: size of the download, as far as it is known.
     """
 
-    urls: tuple[str, ...]
+    urls: list[str]
     lang: str
     text: str
     megabytes: int | None = None
 
 
-def _allennlp(shape: str, text: str, megabytes: int) -> Published:
-    start = f"{ALLENNLP}/{shape}/elmo_{shape}"
-    return Published((f"{start}_options.json", f"{start}_weights.hdf5"), "en", text, megabytes)
-
-
-def _nlpl(number: int, lang: str, text: str) -> Published:
-    return Published((f"{NLPL}/{number}.zip",), lang, text)
-
-
-NEWS = "1 Billion Word Benchmark (news)"
 PUBLISHED = {
-    "elmo_small": _allennlp("2x1024_128_2048cnn_1xhighway", NEWS, 54),
-    "elmo_medium": _allennlp("2x2048_256_2048cnn_1xhighway", NEWS, 112),
-    "elmo_original": _allennlp("2x4096_512_2048cnn_2xhighway", NEWS, 374),
-    "elmo_original_5.5b": _allennlp(
-        "2x4096_512_2048cnn_2xhighway_5.5B", "Wikipedia and news, 5.5 billion tokens", 374
-    ),
-    "nlpl_195": _nlpl(195, "ru", "Russian National Corpus and Wikipedia"),
-    "nlpl_199": _nlpl(199, "ru", "Taiga corpus, lemmas"),
-    "nlpl_201": _nlpl(201, "de", "German"),
-    "nlpl_202": _nlpl(202, "sv", "Swedish"),
-    "nlpl_203": _nlpl(203, "la", "Latin"),
-    "nlpl_209": _nlpl(209, "en", "English"),
-    "nlpl_210": _nlpl(210, "nb", "Wikipedia of 2020, lemmas"),
-    "nlpl_211": _nlpl(211, "nb", "Wikipedia of 2020"),
-    "nlpl_217": _nlpl(217, "nb", "NorELMo30: Wikipedia and Norsk Aviskorpus"),
-    "nlpl_218": _nlpl(218, "nb", "NorELMo100: Wikipedia and Norsk Aviskorpus"),
+    name: Published(**known)
+    for name, known in read_json(Path(__file__).with_name("published.json")).items()
 }
 
 

@@ -58,7 +58,8 @@ class Weights:
         Raises:
             ValueError: something is missing, damaged, or does not fit the config.
         """
-        return fill(self.check(), read_tensors(self.path / WEIGHTS), str(self.path / WEIGHTS))
+        model, file = self.check(), self.path / WEIGHTS
+        return fill(model, read_tensors(file, model.state_dict()), str(file))
 
     def check(self) -> BiLM:
         """Compare the names and shapes of the tensors with the config; no tensor is read.
@@ -97,14 +98,11 @@ class Weights:
             ValueError: there is none, it is damaged, or it does not fit the biLM or the words.
         """
         words = self.words()
-        source = f"The head of {self.where} ({len(words):,} words in '{self.path / VOCAB}')"
         with torch.device("meta"):
             weight = torch.empty(len(words), self.config().projection_dim)
             expected = {"weight": weight, "bias": torch.empty(len(words))}
-        check_shapes(expected, read_shapes(self.path / HEAD), source)
-        tensors = read_tensors(self.path / HEAD)
-        check_tensors(expected, tensors, source)
-        return words, tensors
+        source = f"The head of {self.where} ({len(words):,} words in '{self.path / VOCAB}')"
+        return words, read_tensors(self.path / HEAD, expected, source)
 
     def statistics(self) -> Statistics | None:
         """Statistics of the layers and words; None if there are none.
@@ -150,17 +148,7 @@ def empty(config: BiLMConfig, found: Shapes, source: str) -> BiLM:
 
 
 def fill(model: BiLM, tensors: Tensors, source: str) -> BiLM:
-    """Give a biLM of `empty` its values, in float32; it is in evaluation mode.
-
-    Args:
-        model: without values.
-        tensors: by parameter name, of any floating-point type.
-        source: where they come from, for errors.
-
-    Raises:
-        ValueError: a tensor does not fit, or has values with which something overflows.
-    """
-    check_tensors(model.state_dict(), tensors, source)
+    """Give a biLM of `empty` its values, in float32; it is in evaluation mode."""
     weights = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
     with reading("the weights", source):
         model.load_state_dict(weights, assign=True)
@@ -168,9 +156,19 @@ def fill(model: BiLM, tensors: Tensors, source: str) -> BiLM:
 
 
 def build(config: BiLMConfig, tensors: Tensors, source: str) -> BiLM:
-    """A biLM of a config with given weights; see `empty` and `fill`."""
-    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    return fill(empty(config, shapes, source), tensors, source)
+    """A biLM of a config with given weights, in float32, in evaluation mode.
+
+    Args:
+        config: its shape.
+        tensors: by parameter name, of any floating-point type.
+        source: where they come from, for errors.
+
+    Raises:
+        ValueError: a tensor does not fit, or has values with which something overflows.
+    """
+    model = empty(config, {name: tuple(t.shape) for name, t in tensors.items()}, source)
+    check_tensors(model.state_dict(), tensors, source)
+    return fill(model, tensors, source)
 
 
 def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = False) -> None:

@@ -23,10 +23,22 @@ def read_shapes(path: Path) -> Shapes:
         return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
 
 
-def read_tensors(path: Path) -> Tensors:
-    """The tensors of a safetensors file, copied from memory maps: it may be overwritten later."""
+def read_tensors(path: Path, expected: Tensors, source: str = "") -> Tensors:
+    """The tensors of a safetensors file, copied from memory maps: it may be overwritten later.
+
+    Args:
+        path: the file.
+        expected: tensors without values, of the names, shapes and types that it must have.
+        source: where they come from, for errors; the path if empty.
+
+    Raises:
+        ValueError: it is damaged, or has others, or values with which something overflows.
+    """
+    check_shapes(expected, read_shapes(path), source or str(path))
     with reading("the weights", path), safe_open(path, "pt") as file:
-        return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        tensors = {name: file.get_tensor(name).clone() for name in expected}
+    check_tensors(expected, tensors, source or str(path))
+    return tensors
 
 
 def check_shapes(expected: Tensors, found: Shapes, source: str) -> None:

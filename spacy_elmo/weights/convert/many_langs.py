@@ -12,7 +12,6 @@ each sentence from zero, as its first batch does.
 from __future__ import annotations
 
 from pathlib import Path, PureWindowsPath
-from typing import Any
 
 import torch
 
@@ -35,19 +34,8 @@ LSTM = {
     "weight_hr": "state_projection.weight",
 }
 SPACE = "\u3000"  # the token of a line that has only an id: it was stripped
-# The sizes of all published models, whose config.json names a file that came with the package.
-SIZES_FILE = "cnn_50_100_512_4096_sample.json"
-SIZES: dict[str, Any] = {
-    "encoder": {
-        "name": "elmo", "projection_dim": 512, "cell_clip": 3, "proj_clip": 3, "dim": 4096,
-        "n_layers": 2,
-    },
-    "token_embedder": {
-        "name": "cnn", "activation": "relu", "n_highway": 2, "word_dim": 100, "char_dim": 50,
-        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
-        "max_characters_per_token": 50,
-    },
-}  # fmt: skip
+# The sizes of all published models: their config.json names a file that came with the package.
+SIZES = Path(__file__).with_name("cnn_50_100_512_4096_sample.json")
 
 
 def is_many_langs(path: Path) -> bool:
@@ -73,14 +61,16 @@ def load(path: Path) -> BiLM:
 def read_config(path: Path) -> BiLMConfig:
     """The shape of the biLM in a directory."""
     # Often a path of the machine that trained it: only a file in this directory is read.
-    name = read_json(path / CONFIG).get("config_path") or SIZES_FILE
+    name = read_json(path / CONFIG).get("config_path") or SIZES.name
     file = path / PureWindowsPath(str(name)).name  # of either kind of path
-    if file.name == CONFIG or (not file.exists() and file.name != SIZES_FILE):
+    if file.name == SIZES.name and not file.exists():
+        file = SIZES
+    if file.name == CONFIG or not file.exists():
         raise ValueError(
             f"{path / CONFIG} names '{name}' (config_path), with the sizes of the network: copy "
             f"that file into the directory."
         )
-    data = read_json(file) if file.exists() else SIZES
+    data = read_json(file)
     n_characters, n_words = (len(read_entries(path / name)) for name in (CHARACTERS, WORDS))
     with reading("the sizes of the network", file):
         encoder, embedder = data["encoder"], data["token_embedder"]
