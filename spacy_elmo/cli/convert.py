@@ -22,13 +22,13 @@ def convert_cli(
     sources: Annotated[list[str], typer.Argument(help="Directory or zip of a biLM in any format, name of one, or two files (options.json and HDF5)", metavar="IN...")],
     out: Annotated[Path, typer.Argument(help="Directory to write", metavar="OUT")],
     to: Annotated[str, typer.Option("--to", "-t", help="Layout to write: native or published")] = "native",
-    warm_text: Annotated[Path | None, typer.Option("--warm-text", "-w", help="Text in the language of the biLM, 30 sentences or more, to compute its warm state from", exists=True, dir_okay=False)] = None,
+    warm_text: Annotated[Path | None, typer.Option("--warm-text", help="Text in the language of the biLM, 30 sentences or more, to compute its warm state from", exists=True, dir_okay=False)] = None,
     statistics: Annotated[Path | None, typer.Option("--statistics", "-s", help="Text in the language of the biLM, some ten thousand words or more, to compute from it the statistics that similarities need", exists=True, dir_okay=False)] = None,
     lang: Annotated[str | None, typer.Option("--lang", "-l", help="Language of the biLM for its card, as a spaCy code (nb)")] = None,
     vocab: Annotated[Path | None, typer.Option("--vocab", help="Vocabulary of a published head, one word per line (default: the vocab.txt beside it)", exists=True, dir_okay=False)] = None,
     half: Annotated[bool, typer.Option("--half", help="Store the weights in half precision (native layout only)")] = False,
     no_head: Annotated[bool, typer.Option("--no-head", help="Leave out the language-model head and its vocabulary")] = False,
-    force: Annotated[bool, typer.Option("--force", "-F", help="Replace the weights at OUT; any other directory is left alone")] = False,
+    force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
@@ -49,18 +49,17 @@ def convert_cli(
         if to == "published" and (half or warm_text is not None):
             raise ValueError("The published layout has no --half and no --warm-text: drop them.")
         source = read_source(sources, vocab, not no_head)
-        own = _own_names(out)
-        known = own | set(source.lists) if own else set()
-        path, before = output_directory(out, force, known), source.statistics
+        path = output_directory(out, force, _own_names(out, source))
         if lang:
             source.card.meta["lang"] = lang
+        if vocab is not None and (source.layout != "published" or source.words is None):
+            raise ValueError(f"There is no published head for --vocab in {sources}: drop it.")
         if source.words == []:
             msg.warn(
                 "The head (the softmax layer that predicts words) is left out, because its "
                 "vocabulary is unknown. Give it with --vocab."
             )
-        if vocab is not None and (source.layout != "published" or source.words is None):
-            raise ValueError(f"There is no published head for --vocab in {sources}: drop it.")
+        had_statistics = source.statistics is not None
         if to == "native":
             add_warm_state(source, warm_text)
         elif source.model.warm_h is not None:
@@ -68,8 +67,9 @@ def convert_cli(
                 "The stored warm state is left out, because the published layout has no place "
                 "for it. Readers of these weights compute their own, perhaps from another text."
             )
-        add_statistics(source, statistics)
-        if before is not None and source.statistics is None:
+        if statistics is not None:
+            add_statistics(source, statistics)
+        elif had_statistics and source.statistics is None:
             msg.warn(
                 "The statistics for similarity are left out, because they are those of another "
                 "warm state. Give --statistics with a text to compute them again."
@@ -83,7 +83,7 @@ def convert_cli(
 
 
 def add_warm_state(source: Source, text: Path | None) -> None:
-    """Compute the warm state of a biLM, if it needs one; statistics of another are dropped.
+    """Compute the warm state of a biLM, if it needs one.
 
     Args:
         source: the biLM.
@@ -111,19 +111,18 @@ def add_warm_state(source: Source, text: Path | None) -> None:
     elif source.lacks_warm_state():
         source.compute_warm_state()
         if not lang.lower().startswith("en"):
-            language = f"the language '{lang}'" if lang else "the biLM's language, and --lang"
             msg.warn(
-                f"The warm state was computed from English text. Give --warm-text with some 30 "
-                f"sentences in {language}."
+                f"The warm state was computed from English text, and the language is "
+                f"{lang or 'unknown'!r}. Give --lang, and --warm-text with some 30 sentences in it."
             )
 
 
-def add_statistics(source: Source, text: Path | None) -> None:
+def add_statistics(source: Source, text: Path) -> None:
     """Compute the statistics of a biLM, whose warm state must be set.
 
     Args:
         source: the biLM.
-        text: in the language of its card; None to leave those that are there, if any.
+        text: in the language of its card.
 
     Raises:
         ValueError: the text has no two distinct words.
@@ -131,8 +130,6 @@ def add_statistics(source: Source, text: Path | None) -> None:
     from ..bilm.sentence_batches import IndexedSentences
     from ..weights.statistics import compute_statistics
 
-    if text is None:
-        return
     read = source.model.char_cnn.to_ids.read
     sentences = IndexedSentences(map(read, _read_text(source, text)), max_words=100)
     source.statistics = compute_statistics(source.model, sentences)
@@ -162,15 +159,14 @@ def _read_text(source: Source, text: Path) -> list[list[str]]:
             f"that with --lang."
         )
         lang = "xx"
-    nlp = blank(lang, tokenizer)
-    return list(split_text(nlp, paragraphs_in(text)))
+    return list(split_text(blank(lang, tokenizer), paragraphs_in(text)))
 
 
-def _own_names(out: Path) -> set[str]:
+def _own_names(out: Path, source: Source) -> set[str]:
     """The names that a directory of weights may have; none if it contains no weights."""
     from ..weights.convert.published import MODEL, OPTIONS
     from ..weights.layout import CONFIG, FILES, WEIGHTS
 
     pairs = ((CONFIG, WEIGHTS), (OPTIONS, MODEL))
     is_own = any(all((out / name).is_file() for name in pair) for pair in pairs)
-    return {*FILES, OPTIONS, MODEL} if is_own else set()
+    return {*FILES, OPTIONS, MODEL, *source.lists} if is_own else set()

@@ -16,7 +16,7 @@ def download_cli(
     sources: Annotated[list[str] | None, typer.Argument(help="Name of published weights; or an address, of a zip of weights, or two, of options.json and of the HDF5 file", metavar="NAME|URL...", show_default=False)] = None,
     name: Annotated[str | None, typer.Option("--name", "-n", help="Name for weights from an address (default: from the address)")] = None,
     checksums: Annotated[list[str] | None, typer.Option("--sha256", "-s", help="Checksum of the file, in hexadecimal; for two files give it twice, in their order", show_default=False)] = None,
-    force: Annotated[bool, typer.Option("--force", "-F", help="Download again what has been downloaded before")] = False,
+    force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
@@ -26,7 +26,8 @@ def download_cli(
     They are stored in your cache folder ($SPACY_ELMO_CACHE), checked, and from then on found by
     their name, without a network: weights = "NAME". Nothing else in this package downloads
     anything. Without an argument, the command lists the weights that it knows by name, with their
-    addresses.
+    addresses. With --force they are downloaded again, and must be the same files unless --sha256
+    has other checksums.
     """
     if not sources:
         _print_list(as_json)

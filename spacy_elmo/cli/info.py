@@ -11,7 +11,7 @@ from . import options
 
 
 def info_cli(
-    weights: Annotated[str, typer.Argument(help="Name or directory of a biLM", metavar="WEIGHTS")],
+    weights: Annotated[str, typer.Argument(help="Name or directory of a biLM", metavar="WEIGHTS")] = "en_sm",
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """

@@ -10,7 +10,7 @@ import typer
 from wasabi import msg
 
 from ..util.settings import check_choice
-from .options import TextLang, report_errors
+from .options import Force, TextLang, report_errors
 
 WIDE = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 SMALL = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128], [6, 128]]
@@ -57,7 +57,7 @@ def init_config_cli(
     size: Annotated[str, typer.Option("--size", "-s", help=f"Size of the model: {', '.join(MODELS)}")] = "sm",
     lang: TextLang = "en",
     gpu: Annotated[bool, typer.Option("--gpu", "-G", help="Settings for training on a GPU")] = False,
-    force: Annotated[bool, typer.Option("--force", "-F", help="Overwrite an existing file")] = False,
+    force: Force = False,
 ) -> None:  # fmt: skip
     """
     Create a config for `elmo pretrain`.

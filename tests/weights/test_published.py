@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -207,19 +206,6 @@ def test_other_things_in_the_file_are_passed_over(options, weights, tmp_path):
 def test_a_row_for_no_character(options, weights, tmp_path):
     expected = read(write(tmp_path, options, weights))
     weights["char_embed"] = np.vstack([np.full((1, 4), 7.0), weights["char_embed"]])
-    assert same_weights(read(write(tmp_path, options, weights)), expected)
-
-
-@pytest.mark.parametrize("n_characters", [261, None])
-@pytest.mark.parametrize("bidirectional", [True, None])
-def test_options_of_training_and_of_use(n_characters, bidirectional, options, weights, tmp_path):
-    expected = read(write(tmp_path, options, weights))
-    options["char_cnn"]["n_characters"] = n_characters
-    options |= {"n_train_tokens": 768648884, "unroll_steps": 20, "dropout": 0.1}
-    if n_characters is None:
-        del options["char_cnn"]["n_characters"]
-    if bidirectional is not None:
-        options["bidirectional"] = bidirectional
     assert same_weights(read(write(tmp_path, options, weights)), expected)
 
 
@@ -477,16 +463,6 @@ def test_what_is_written_is_what_the_definitions_call_for(changes, kind, tmp_pat
     assert_reference(model, options, weights, [["some", "words"]], tolerance)
 
 
-def test_a_warm_state_is_left_out(options, weights, tmp_path):
-    model = read(write(tmp_path, options, weights))
-    model.warm_state()
-    (tmp_path / "new").mkdir()
-    write_published(model, tmp_path / "new")
-    again = read(tmp_path / "new")
-    assert again.warm_h is None and again.warm_c is None
-    assert all(map(torch.equal, model.warm_state(), again.warm_state()))
-
-
 # ---- Cards
 
 
@@ -504,25 +480,3 @@ def test_the_card_of_a_published_model(options, weights, tmp_path):
     assert read_source([tmp_path / "options.json", tmp_path / "weights.hdf5"]).card.meta == {}
     (tmp_path / "meta.json").write_text("lang: ta", encoding="utf-8")
     fails(tmp_path, "Cannot read the JSON file", "meta.json")
-
-
-@pytest.mark.data
-@pytest.mark.slow
-@needs_data
-def test_full_size_from_layout_to_layout(tmp_path):
-    def timed(folder: Path) -> BiLM:
-        before = time.process_time()
-        model = read(folder)
-        seconds = time.process_time() - before  # whatever else runs
-        print(f"{folder.name}: {seconds:.2f} s")
-        assert seconds < 5
-        return model
-
-    model = timed(make_random_weights("original", tmp_path))
-    (tmp_path / "own").mkdir()
-    (tmp_path / "published").mkdir()
-    save_bilm(model, tmp_path / "own")
-    write_published(timed(tmp_path / "own"), tmp_path / "published")
-    again = timed(tmp_path / "published")
-    assert again.config == model.config
-    assert same_weights(again, model)

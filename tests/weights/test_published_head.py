@@ -51,9 +51,7 @@ def converted(published: Path) -> Path:
     return out
 
 
-@pytest.mark.parametrize(
-    "order", [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [2, 0, 1, 3, 4, 5], [3, 0, 4, 1, 5, 2]]
-)
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 0, 4, 1, 5, 2]])
 def test_special_words_come_first_wherever_they_were(order: list[int], published: Path) -> None:
     _, head = make_model(len(VOCAB))
     change_softmax(published, W=head.weight.detach()[order], b=head.bias.detach()[order])
@@ -67,36 +65,25 @@ def test_special_words_come_first_wherever_they_were(order: list[int], published
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "said"),
     [
-        ["<S>", "</S>", "<unk>", "the", "a", "b"],
-        ["the", "<S>", "<UNK>", "a", "b", "c"],
-        ["<S>", "</S>", "<UNK>", "the", "a", "the"],
-        ["the", "<UNK>", "<S>", "</S>", "a", "<UNK>"],
+        (["<S>", "</S>", "<unk>", "the", "a", "b"], "must have <S>, </S>, <UNK>, and each"),
+        (["the", "<UNK>", "<S>", "</S>", "a", "<UNK>"], "must have <S>, </S>, <UNK>, and each"),
+        (VOCAB.words[:-1], "has 5 words"),
+        ([*VOCAB.words, "b"], "has 7 words"),
     ],
 )
-def test_words_that_no_head_can_have(words: list[str], published: Path) -> None:
+def test_words_of_something_else(words: list[str], said: str, published: Path) -> None:
     write_words(published, words)
-    fails(published, "must have <S>, </S>, <UNK>, and each word once")
-
-
-@pytest.mark.parametrize("words", [VOCAB.words[:-1], [*VOCAB.words, "b"], []])
-def test_the_words_of_another_published_model(words: list[str], published: Path) -> None:
-    write_words(published, words)
-    n_words = max(1, len(words))
-    fails(published, "has the shape (6, 8)", f"has {n_words} words", f"({n_words}, 8)")
+    fails(published, said)
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"W": np.zeros((6, 7), "f4")}, "'softmax/W' has the shape (6, 7)"),
-        ({"W": np.float32(1)}, "'softmax/W' has the shape ()"),
-        ({"W": "text"}, "'softmax/W' has the shape ()"),
         ({"W": h5py.Empty("f4")}, "'softmax/W' has the shape None"),
-        ({"b": np.zeros((6, 1), "f4")}, "'softmax/b' has the shape (6, 1)"),
         ({"b": np.full(6, b"x")}, "expected is floating point"),
-        ({"b": np.full(6, np.nan)}, "not finite"),
         ({"W": np.full((6, 8), 1e300)}, "not finite"),
     ],
 )
@@ -105,28 +92,13 @@ def test_a_softmax_of_something_else(changes: dict[str, Any], said: str, publish
     fails(published, said)
 
 
-@pytest.mark.parametrize("kind", ["<f2", ">f4", ">f8"])
-def test_a_softmax_of_any_floating_type(kind: str, published: Path) -> None:
-    _, head = make_model(len(VOCAB))
-    weight, bias = (tensor.detach().numpy().astype(kind) for tensor in (head.weight, head.bias))
-    change_softmax(published, W=weight, b=bias)
-    source = read_source([published])
-    np.testing.assert_array_equal(source.head["weight"].numpy(), weight.astype("f4"))
-    np.testing.assert_array_equal(source.head["bias"].numpy(), bias.astype("f4"))
-
-
-@pytest.mark.parametrize("missing", ["W", "b"])
-def test_a_published_biLM_without_a_softmax(missing: str, published: Path) -> None:
-    change_softmax(published, **{missing: None})
-    source = read_source([published])
-    assert source.words is None
-
-
-def test_a_published_biLM_without_words(published: Path) -> None:
+def test_a_published_biLM_without_words_or_softmax(published: Path) -> None:
+    """Of a head without words, `elmo convert` says that it is left out."""
     for given in ([published / "options.json", published / "model.hdf5"], [published]):
-        source = read_source(given)
-        assert source.words == []
+        assert read_source(given).words == []
         (published / "vocab.txt").unlink(missing_ok=True)
+    change_softmax(published, b=None)
+    assert read_source([published]).words is None
 
 
 @pytest.mark.parametrize(
@@ -135,7 +107,6 @@ def test_a_published_biLM_without_words(published: Path) -> None:
         ("vocab.txt", b"<S>\n\xff\n"),
         ("vocab.txt.gz", b"<S>\n</S>\n"),
         ("vocab.txt.gz", gzip.compress(b"<S>\n</S>\n" * 9, mtime=0)[:20]),
-        ("vocab.txt.gz", gzip.compress(b"<S>\n</S>\n", mtime=0)[:10] + b"\xff" * 20),
     ],
 )
 def test_damaged_words(name: str, content: bytes, published: Path) -> None:

@@ -3,7 +3,6 @@
 import gzip
 import json
 import shutil
-import sys
 import zipfile
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from spacy_elmo.weights.convert.source import read_source
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.native import save_bilm
 
-from ..bilm.helpers import make_options, same_weights, write
+from ..bilm.helpers import make_options, same_weights
 from ..pipeline.helpers import CONFIG as LARGER
 from .helpers import fails, make_folder, make_zip, read
 
@@ -81,9 +80,6 @@ def zipped(prefix="", **changes):
 SOURCES = {
     "own": own,
     "own in a zip": own_in_a_zip,
-    "own beside options.json": lambda path, files, model: own(
-        make_folder(path, without(files, "model.hdf5")), files, model
-    ),
     "published": lambda path, files, _: [make_folder(path, without(files, "vocab.txt"))],
     "h5 of any name": lambda path, files, _: [
         make_folder(path, {"options.json": files["options.json"], "elmo.h5": files["model.hdf5"]})
@@ -104,7 +100,7 @@ def test_a_source_of_weights(make, files, model, tmp_path):
     assert same_weights(read(*make(tmp_path, files, model)), model)
 
 
-def test_beside_the_config_of_something_else(files, model, tmp_path):
+def test_beside_the_config_of_something_else(files, tmp_path):
     (tmp_path / "many_langs").mkdir()
     for file in MANY_LANGS.iterdir():
         shutil.copy(file, tmp_path / "many_langs")
@@ -134,14 +130,14 @@ def test_what_lies_beside_published_weights(packed, in_zip, files, tmp_path):
 
 def test_many_langs_in_a_zip(tmp_path):
     content = {file.name: file.read_bytes() for file in MANY_LANGS.iterdir()}
-    packed = make_zip(tmp_path / "x.zip", content)
+    packed = make_zip(tmp_path / "x.zip", content, "model/")
     assert same_weights(read(packed), read(MANY_LANGS))
 
 
 # What is none
 
 
-def test_two_files_that_are_none(files, tmp_path):
+def test_files_that_are_none(files, tmp_path):
     folder = make_folder(tmp_path, files)
     for names in (
         ["options.json", "other.json"],
@@ -152,34 +148,14 @@ def test_two_files_that_are_none(files, tmp_path):
     packed = make_zip(tmp_path / "x.zip", files)
     for file in (packed, tmp_path / "nowhere.hdf5"):
         fails([folder / "options.json", file], file, "Cannot read the HDF5 file")
-
-
-def test_files_of_different_models(files, tmp_path):
-    make_folder(tmp_path / "a", files)
-    (tmp_path / "b").mkdir()
-    write(tmp_path / "b", make_options(projection_dim=6), {})
-    fails([tmp_path / "b" / "options.json", tmp_path / "a" / "model.hdf5"], "(11, 5)", "(11, 6)")
-
-
-def test_a_checkpoint_of_tensorflow(files, tmp_path):
-    content = {"checkpoint": b"", "model.ckpt-9.index": b"", "options.json": files["options.json"]}
-    fails(make_folder(tmp_path / "b", content), "exactly one *.hdf5 file")
-    fails(make_folder(tmp_path / "c", {"notes.txt": b""}) / "notes.txt", "not a zip")
+    fails(folder / "vocab.txt", "not a zip")
 
 
 def test_a_zip_without_one_biLM(files, tmp_path):
     path = tmp_path / "x.zip"
-    fails(make_zip(path, {}), "no folder with options.json")
     fails(make_zip(path, without(files, "options.json")), "no folder with options.json")
     fails(make_zip(path, without(files, "model.hdf5")), "exactly one *.hdf5 file", "none")
     fails(make_zip(path, files | {"a/options.json": b""}), "several folders with options.json")
-
-
-def test_a_zip_without_h5py(files, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    packed = make_zip(tmp_path / "x.zip", files)
-    for given in (packed, make_folder(tmp_path / "x", files)):
-        fails(given, "model.hdf5", "pip install 'spacy-elmo[hdf5]'")
 
 
 # Attacks: what a file from a stranger may try
@@ -187,7 +163,6 @@ def test_a_zip_without_h5py(files, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("prefix", ["../", "/", "//", "..\\", "a/../../", "a//", "./../"])
 def test_names_that_lead_out_of_a_zip(prefix, files, model, tmp_path):
-    """Only their last part is used, inside a temporary directory."""
     folder = tmp_path / "a" / "b"
     folder.mkdir(parents=True)
     path = make_zip(folder / "x.zip", files, prefix)
@@ -198,23 +173,19 @@ def test_names_that_lead_out_of_a_zip(prefix, files, model, tmp_path):
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.5, 0.999])
-def test_a_truncated_zip(kept, files, tmp_path):
-    path = make_zip(tmp_path / "x.zip", files)
-    content = path.read_bytes()
-    path.write_bytes(content[: int(len(content) * kept)])
-    fails(path, "Cannot read the zip")
-
-
-@pytest.mark.parametrize("name", ["options.json", "model.hdf5", "vocab.txt", "LICENSE"])
-def test_a_damaged_file_in_a_zip(name, files, tmp_path):
+@pytest.mark.parametrize("name", ["options.json", "model.hdf5", "vocab.txt", "LICENSE", ""])
+def test_a_damaged_zip(name, files, tmp_path):
+    """A bit of one of its files, or its end."""
     path = make_zip(tmp_path / "x.zip", files | OTHERS)
-    with zipfile.ZipFile(path) as archive:
-        info = archive.getinfo(name)
     data = bytearray(path.read_bytes())
-    data[info.header_offset + 30 + len(name) + info.compress_size // 2] ^= 0x04
+    if name:
+        with zipfile.ZipFile(path) as archive:
+            info = archive.getinfo(name)
+        data[info.header_offset + 30 + len(name) + info.compress_size // 2] ^= 0x04
+    else:
+        del data[-30:]
     path.write_bytes(data)
-    fails(path)
+    fails(path, "Cannot read the zip")
 
 
 @pytest.mark.parametrize(("offset", "value"), [(2, 1), (4, 99)], ids=["encrypted", "compression"])
@@ -228,16 +199,6 @@ def test_a_zip_that_cannot_be_unpacked(offset, value, files, tmp_path):
             at = data.find(signature, at + 1)
     path.write_bytes(data)
     fails(path, "Cannot read the zip")
-
-
-def test_a_disk_that_is_full(files, tmp_path, monkeypatch):
-    path = make_zip(tmp_path / "x.zip", files)
-
-    def full(*args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(shutil, "copyfileobj", full)
-    fails(path, "No space left")
 
 
 def test_hdf5_that_claims_more_than_it_has(tmp_path):
@@ -270,4 +231,4 @@ def test_hdf5_that_claims_more_than_it_has(tmp_path):
 def test_options_that_claim_more_than_there_is(changes, files, tmp_path):
     folder = make_folder(tmp_path, files)
     (folder / "options.json").write_text(json.dumps(make_options(**changes)))
-    fails(folder, "options.json")
+    fails(folder)
