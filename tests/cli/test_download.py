@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -18,6 +15,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import h5py
 import pooch
 import pytest
 import spacy
@@ -25,7 +23,6 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.weights.catalogue import CACHE_VARIABLE, PUBLISHED, Published, cache_folder
-from spacy_elmo.weights.convert.source import Source
 from spacy_elmo.weights.find import WeightsNotFoundError, find_weights
 
 from ..bilm.helpers import same_weights
@@ -103,10 +100,6 @@ def redirect(url: str) -> Answer:
     return lambda handler: handler.send(b"", 302, Location=url)
 
 
-def status(code: int) -> Answer:
-    return lambda handler: handler.send(b"no", code)
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
     with Server() as server:
@@ -161,18 +154,13 @@ def visible(folder: Path) -> list[str]:
     return sorted([*waiting, *(path.name for path in folder.glob("[!.]*"))])
 
 
-@pytest.fixture
-def h5py() -> Any:
-    return pytest.importorskip("h5py")
-
-
 def make_own(path: Path, prefix: str = "") -> bytes:
     """A zip of weights in our format."""
     weights = write_weights(path / "mine")
     return make_zip({prefix + file.name: file.read_bytes() for file in weights.iterdir()})
 
 
-def test_two_files(server, cache, h5py) -> None:
+def test_two_files(server, cache) -> None:
     """Converted, with their sources on the card and a warm state where they need one."""
     output = succeed(*two_files(server))
     assert hashlib.sha256(HDF5).hexdigest() in output
@@ -188,7 +176,7 @@ def test_two_files(server, cache, h5py) -> None:
     assert nlp("A bank.").tensor.any()
 
 
-def test_no_second_download(server, cache, h5py) -> None:
+def test_no_second_download(server, cache) -> None:
     """What is there is not fetched again, and needs no server; --force fetches it."""
     urls = two_files(server)
     succeed(*urls)
@@ -199,26 +187,7 @@ def test_no_second_download(server, cache, h5py) -> None:
     assert len(server.requests) == n_requests + 2
 
 
-def test_two_at_once(server, cache, monkeypatch, h5py) -> None:
-    """Another process downloads the same weights, and is done a little earlier."""
-    save = Source.save
-
-    def save_second(source: Source, path: Path) -> None:
-        save(source, path)
-        shutil.rmtree(cache / ".downloads")
-
-    monkeypatch.setattr(Source, "save", save_second)
-    succeed(*two_files(server))
-    assert same_weights(find_weights("tiny").load(), read(GOLDEN))
-
-
-def test_killed_while_replaced(server, cache, tmp_path) -> None:
-    """What was there before is found."""
-    write_weights(cache / "tiny").rename(cache / ".tiny.spacy-elmo-old")
-    assert find_weights("tiny").config() == find_weights(write_weights(tmp_path / "x")).config()
-
-
-def test_published_name(server, cache, monkeypatch, h5py) -> None:
+def test_published_name(server, cache, monkeypatch) -> None:
     known = Published(tuple(two_files(server)), "de", "Texts", 1)
     monkeypatch.setitem(PUBLISHED, "elmo_small", known)
     with pytest.raises(WeightsNotFoundError, match="python -m spacy elmo download elmo_small"):
@@ -229,7 +198,7 @@ def test_published_name(server, cache, monkeypatch, h5py) -> None:
     assert "Already" in succeed("elmo_small")
 
 
-def test_published_zip(server, cache, h5py) -> None:
+def test_published_zip(server, cache) -> None:
     """As the NLPL repository has them; its own card is kept in ours, which has the language."""
     files = {"options.json": OPTIONS, "model.hdf5": HDF5, "meta.json": b'{"id": 1}', "x.py": b"1"}
     succeed(server.serve("/20/7.zip", whole(make_zip(files))), "--name", "german")
@@ -252,7 +221,7 @@ def test_another_address_under_the_same_name(server, cache, tmp_path) -> None:
     assert "Downloaded" in succeed(other, "--force")
 
 
-def test_another_file_at_the_same_address(server, cache, h5py) -> None:
+def test_another_file_at_the_same_address(server, cache) -> None:
     """The checksums of the first download are noted: another file must be wanted."""
     urls = two_files(server)
     succeed(*urls)
@@ -270,7 +239,7 @@ def test_another_file_at_the_same_address(server, cache, h5py) -> None:
     succeed(*urls, "--force")
 
 
-def test_statistics_of_another_warm_state(server, cache, tmp_path, h5py) -> None:
+def test_statistics_of_another_warm_state(server, cache, tmp_path) -> None:
     """Are not kept: the published layout lacks the state that they are of."""
     text = tmp_path / "text.txt"
     text.write_text("One sentence. Another one! " * 5, encoding="utf-8")
@@ -303,7 +272,7 @@ def test_own_zip(server, cache, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("stall", [0, 3])
-def test_broken_off(server, cache, stall, h5py) -> None:
+def test_broken_off(server, cache, stall) -> None:
     """Nothing half-written stays; what is whole is not fetched again."""
     urls = two_files(server, broken(HDF5, 1000, stall), whole(HDF5))
     error = fail(*urls)
@@ -317,6 +286,13 @@ def test_broken_off(server, cache, stall, h5py) -> None:
     assert visible(cache) == ["tiny"]
 
 
+@pytest.mark.parametrize("code", [404, 503])
+def test_refused(server, cache, code) -> None:
+    urls = two_files(server, lambda handler: handler.send(b"no", code))
+    assert f"Cannot download {urls[1]}: {code}" in fail(*urls)
+    assert visible(cache) == ["options.json"]
+
+
 def test_offline(server, cache) -> None:
     """One plain line, with the address."""
     url = server.url("/a/mine.zip")
@@ -326,14 +302,7 @@ def test_offline(server, cache) -> None:
     assert not re.search("urllib3|HTTPConnection|Errno|Max retries", error)
 
 
-@pytest.mark.parametrize("code", [403, 404, 503])
-def test_refused(server, cache, code, h5py) -> None:
-    urls = two_files(server, status(code))
-    assert f"Cannot download {urls[1]}: {code}" in fail(*urls)
-    assert visible(cache) == ["options.json"]
-
-
-def test_redirects(server, cache, h5py) -> None:
+def test_redirects(server, cache) -> None:
     url = server.serve("/there.hdf5", whole(HDF5))
     succeed(*two_files(server, redirect(url)))
     for target in ("ftp://example.org/x", "file:///etc/passwd", server.url("/x.zip")):
@@ -341,7 +310,7 @@ def test_redirects(server, cache, h5py) -> None:
         assert visible(cache) == ["tiny"]
 
 
-def test_checksum(server, cache, h5py) -> None:
+def test_checksum(server, cache) -> None:
     urls = two_files(server)
     right = [hashlib.sha256(content).hexdigest() for content in (OPTIONS, HDF5)]
     error = fail(*urls, "-s", right[0], "-s", right[0])
@@ -353,7 +322,7 @@ def test_checksum(server, cache, h5py) -> None:
     assert "2 files and 1 checksums" in fail(*urls, "-F", "-s", right[0])
 
 
-def test_a_page_instead_of_weights(server, cache, h5py) -> None:
+def test_a_page_instead_of_weights(server, cache) -> None:
     """As from a network that asks for a login: nothing gets a name, and --force fetches again."""
     page = whole(b"<html>Log in</html>")
     urls = two_files(server, page)
@@ -365,45 +334,6 @@ def test_a_page_instead_of_weights(server, cache, h5py) -> None:
     succeed(*urls, "--force")
     assert visible(cache) == ["tiny"]
     assert "not a zip file" in fail(server.serve("/x.zip", page))
-
-
-def test_a_finished_download_outlives_its_conversion(server, cache, monkeypatch, h5py) -> None:
-    """Without h5py the download is kept, and used when there is one."""
-    url = server.serve("/7.zip", whole(make_zip({"options.json": OPTIONS, "model.hdf5": HDF5})))
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "h5py", None)
-        assert "pip install 'spacy-elmo[hdf5]'" in fail(url, "--name", "mine")
-    server.requests.clear()
-    succeed(url, "--name", "mine")
-    assert visible(cache) == ["mine"] and not server.requests
-
-
-def test_full_disk(server, cache, h5py) -> None:
-    """Where files may have no more bytes, as on a full disk."""
-    resource = pytest.importorskip("resource")
-    url = server.serve("/x.zip", whole(make_zip({"options.json": OPTIONS, "model.hdf5": HDF5})))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    try:
-        error = fail(url)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert "File too large" in error
-    assert visible(cache) == []
-
-
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ({"encoder.pkl": b"", "token_embedder.pkl": b""}, "no folder with"),
-        ({"readme.txt": b"hello"}, "no folder with"),
-        ({"a/options.json": OPTIONS, "b/options.json": OPTIONS}, "several folders with"),
-        ({"config.json": b"{}"}, "are missing"),
-    ],
-)
-def test_zips_without_weights(server, cache, files, message) -> None:
-    assert message in fail(server.serve("/x.zip", whole(make_zip(files))))
-    assert visible(cache) == ["x.zip"]
 
 
 @pytest.mark.parametrize(
@@ -435,35 +365,16 @@ def test_list(cache, server, tmp_path) -> None:
     assert all(url in output for known in PUBLISHED.values() for url in known.urls)
 
 
-def test_nothing_else_fetches(cache) -> None:
-    """An address in a config is an error that names the command."""
-    with pytest.raises(WeightsNotFoundError, match="spacy elmo download"):
-        find_weights("https://example.org/mine.zip")
-
-
-def test_names_do_not_lead_out_of_the_cache(cache, tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("https://example.org/mine.zip", "spacy elmo download"), ("../outside", "no such directory")],
+)
+def test_addresses_and_names_that_lead_out_of_the_cache(cache, tmp_path, setting, said) -> None:
+    """Nothing else fetches: an address in a config is an error that names the command."""
     cache.mkdir()
     write_weights(tmp_path / "outside")
-    with pytest.raises(WeightsNotFoundError):
-        find_weights("../outside")
-
-
-@pytest.mark.slow
-def test_a_kill_is_survived(server, cache, h5py) -> None:
-    """SIGKILL while a file arrives; the same command begins it again."""
-    urls = two_files(server, broken(HDF5, 2**15, stall=60), whole(HDF5))
-    environment = {**os.environ, CACHE_VARIABLE: str(cache), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "spacy", "elmo", "download", *urls]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 60
-    while "/a/tiny_weights.hdf5" not in server.requests and time.monotonic() < deadline:
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.05)
-    process.kill()
-    process.wait()
-    assert not (cache / "tiny").exists()
-    succeed(*urls)
-    assert same_weights(find_weights("tiny").load(), read(GOLDEN))
+    with pytest.raises(WeightsNotFoundError, match=said):
+        find_weights(setting)
 
 
 def test_default_folder(monkeypatch) -> None:

@@ -14,7 +14,7 @@ from spacy_elmo.weights.find import EMBEDDED, WeightsNotFoundError, find_weights
 from spacy_elmo.weights.layout import read_words
 
 from ..bilm.helpers import same_weights
-from ..pipeline.helpers import make_nlp, write_language_model, write_weights
+from ..pipeline.helpers import write_language_model, write_weights
 
 
 @pytest.fixture
@@ -29,11 +29,6 @@ def test_an_embedded_name_comes_before_a_directory(weights, tmp_path, monkeypatc
     assert find_weights("en_sm").where == str(EMBEDDED / "en_sm")
     for setting in ("./en_sm", Path("../") / tmp_path.name / "en_sm", str(tmp_path / "en_sm")):
         assert same_weights(load_bilm(setting), expected)
-
-
-def test_what_was_found_is_found(weights):
-    found = find_weights(weights)
-    assert find_weights(found) is found
 
 
 def test_files_that_may_not_be_looked_at(monkeypatch):
@@ -191,13 +186,6 @@ def test_a_pipe_instead_of_a_file(weights, file):
     with pytest.raises(ValueError, match=f"{file}"):
         found = find_weights(weights)
         found.card(), found.load()
-
-
-@pytest.mark.parametrize("file", ["config.json", "meta.json"])
-def test_deeply_nested_json(weights, file):
-    (weights / file).write_text("[" * 100_000)
-    with pytest.raises(ValueError, match=rf"Cannot read the JSON file .*{file}"):
-        make_nlp(weights)("A text.")
 
 
 def test_a_packed_vocabulary_without_end(tmp_path):

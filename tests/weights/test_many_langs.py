@@ -76,22 +76,6 @@ def test_saved_pipelines_have_the_dictionaries(converted: Path) -> None:
     assert difference(layers_of(again), expected()) < TOLERANCE
 
 
-def test_half_precision(tmp_path: Path) -> None:
-    out = tmp_path / "half"
-    result = CliRunner().invoke(app, ["convert", str(TINY), str(out), "--half"])
-    assert result.exit_code == 0, result.output
-    assert 0 < difference(layers_of(make_nlp(out)), expected()) < 0.05
-
-
-def test_bfloat16(converted: Path) -> None:
-    bilm = load_bilm(converted)
-    with torch.no_grad():
-        exact, _ = bilm.read(SENTENCES)
-        rounded, _ = bilm.set_precision("bfloat16").read(SENTENCES)
-    both = zip(exact, rounded, strict=True)
-    assert all(torch.cosine_similarity(a, b, dim=-1).min() > 0.99 for a, b in both)
-
-
 def test_words_and_characters_are_fine_tuned(converted: Path) -> None:
     bilm = load_bilm(converted).train()
     layers, _ = bilm.read(SENTENCES)
@@ -132,7 +116,6 @@ def change_tensors(model: Path, name: str, change) -> None:
     [
         ("encoder.pkl", lambda t: t.pop(BIAS), "missing tensors"),
         ("encoder.pkl", lambda t: t.update(forward_layer_2=torch.ones(1)), "unknown"),
-        ("token_embedder.pkl", lambda t: t["projection.bias"].fill_(torch.nan), "not finite"),
         ("token_embedder.pkl", lambda t: t.update(x=[1]), "'x' is no tensor of numbers"),
         ("encoder.pkl", lambda t: t.update({BIAS: t[BIAS].to("meta")}), f"'{BIAS}' is no tensor"),
         # It would take all memory.
@@ -150,8 +133,6 @@ def test_damaged_tensors(model: Path, name: str, change, part: str) -> None:
     [
         ("word.dic", lambda s: s.replace("cats\t", "cats\t1"), "must have the ids 0 to"),
         ("word.dic", lambda s: s.replace("cats\t4", "cats"), "word.dic"),
-        ("char.dic", lambda s: s.replace("<bow>", "bow"), "<bow>"),
-        ("config.json", lambda s: "{", "config.json"),
         ("sizes.json", lambda s: s.replace('"elmo"', '"lstm"'), "only an encoder 'elmo'"),
         ("sizes.json", lambda s: s.replace('"filters"', '"widths"'), "filters"),
     ],

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,25 +14,6 @@ from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import save_bilm
 
 CONFIG = BiLMConfig(filters=((1, 4), (2, 4)), projection_dim=4, dim=8, n_layers=2, n_highway=1)
-
-
-def names(path: Path) -> list[str]:
-    return sorted(file.name for file in path.iterdir())
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("half", [False, True])
-def test_weights_are_loaded_under_autocast(tmp_path, dtype, half):
-    model = BiLM(CONFIG)
-    with torch.no_grad():
-        model.lstm[0].weight_ih.fill_(300.0)  # the product of two is beyond float16
-        model.lstm[0].weight_hh.fill_(300.0)
-    with atomic_directory(tmp_path / "model") as directory:
-        save_bilm(model, directory, half=half)
-    expected = load_bilm(tmp_path / "model").state_dict()
-    with torch.autocast("cpu", dtype):
-        found = load_bilm(tmp_path / "model").state_dict()
-    assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
 @pytest.mark.parametrize("half", [False, True])
@@ -49,12 +29,8 @@ def test_save_and_load(tmp_path, half):
     n_bytes = (2 if half else 4) * sum(p.numel() for p in model.parameters())
     size = (tmp_path / "model" / "weights.safetensors").stat().st_size
     assert n_bytes <= size < n_bytes + 4096
-    assert names(tmp_path / "model") == [
-        "LICENSE",
-        "config.json",
-        "meta.json",
-        "weights.safetensors",
-    ]
+    files = {file.name for file in (tmp_path / "model").iterdir()}
+    assert files == {"LICENSE", "config.json", "meta.json", "weights.safetensors"}
 
 
 def test_the_check_reads_names_and_shapes(tmp_path):

@@ -268,8 +268,6 @@ def test_the_options_of_another_model(changes, said, options, weights, tmp_path)
     [
         (f"{CELL}/W_P_0", np.eye(5) * (1 + 2**-23)),
         (f"{CELL}/W_P_0", np.eye(6)),
-        (f"{CELL}/W_P_0", np.full((5, 5), np.nan)),
-        (f"{CELL}/W_P_0", np.full((5, 5), b"1")),
         ("CNN_proj/b_proj", np.full(5, 1e-30)),
         ("CNN/W_cnn_2", np.eye(5)),
     ],

@@ -42,22 +42,6 @@ def test_autocast_does_not_matter(weights, statistics, dtype):
         assert np.array_equal(getattr(found, name), getattr(statistics, name))
 
 
-@pytest.mark.parametrize("is_training", [True, False])
-def test_the_mode_is_restored_after_an_error(weights, monkeypatch, is_training):
-    model = find_weights(weights).load().train(is_training)
-    modes = []
-
-    def fail(*arguments, **settings):
-        modes.append(model.training)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(model, "read", fail)
-    with pytest.raises(KeyboardInterrupt):
-        compute_statistics(model, IndexedSentences(SENTENCES))
-    assert modes == [False]
-    assert model.training == is_training
-
-
 def test_frequencies_without_boundaries(statistics):
     words = [word for sentence in SENTENCES for word in sentence]
     expected = {word: words.count(word) / len(words) for word in WORDS}
