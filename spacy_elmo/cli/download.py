@@ -14,7 +14,7 @@ from . import options
 
 def download_cli(
     sources: Annotated[list[str] | None, typer.Argument(help="Name of published weights; or an address, of a zip of weights, or two, of options.json and of the HDF5 file", metavar="NAME|URL...", show_default=False)] = None,
-    name: Annotated[str | None, typer.Option("--name", "-n", help="Name for weights from an address (default: from the address)")] = None,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="Name for the weights (default: the given one, or from the address)")] = None,
     checksums: Annotated[list[str] | None, typer.Option("--sha256", "-s", help="Checksum of the file, in hexadecimal; for two files give it twice, in their order", show_default=False)] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,

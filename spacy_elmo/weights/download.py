@@ -35,7 +35,7 @@ def download(
 
     Args:
         sources: a name of `PUBLISHED`, one address or two.
-        name: for weights from an address.
+        name: for the weights; else that of the source.
         checksums: the SHA-256 for each address, in place of those noted, or none.
         force: fetch again and replace what is there.
         quiet: no progress on the standard error stream.
@@ -50,6 +50,11 @@ def download(
         OSError: a file cannot be written.
     """
     name, urls = _resolve(sources, name)
+    if not NAME.fullmatch(name):
+        raise ValueError(
+            f"The weights cannot be stored under the name {name!r}. Give one of letters, digits, "
+            f"'.', '_' and '-' with --name."
+        )
     if checksums and len(checksums) != len(urls):
         raise ValueError(f"There are {len(urls)} files and {len(checksums)} checksums (--sha256).")
     folder, there = cache_folder() / name, find_downloaded(name)
@@ -79,10 +84,10 @@ def download(
         raise ValueError(f"{error} With --force, the download begins anew.") from error
     if source.lacks_warm_state():
         source.compute_warm_state()
-    published = PUBLISHED.get(name)
+    published = PUBLISHED.get(sources[0])
     about = {"lang": published.lang, "description": published.text} if published else {}
-    meta = {"name": name, "sources": files, **about, **source.card.meta, "downloaded": files}
-    source.card.meta = meta
+    source.card.meta = {"name": name, "sources": files, **about, **source.card.meta}
+    source.card.meta["downloaded"] = files
     with atomic_directory(folder) as new:
         source.save(new)
     for path in paths:
@@ -93,9 +98,7 @@ def download(
 def _resolve(sources: Sequence[str], name: str | None) -> tuple[str, Sequence[str]]:
     """The name of the weights, and their addresses."""
     if len(sources) == 1 and sources[0] in PUBLISHED:
-        if name is not None:
-            raise ValueError("--name is for weights from an address; these have one.")
-        return sources[0], PUBLISHED[sources[0]].urls
+        return name or sources[0], PUBLISHED[sources[0]].urls
     weights = [file for file in map(Path, map(_file_name, sources)) if file.suffix != ".json"]
     are_urls = all(source.lower().startswith(("http://", "https://")) for source in sources)
     if not are_urls or [1 + (file.suffix in HDF5) for file in weights] != [len(sources)]:
@@ -103,13 +106,7 @@ def _resolve(sources: Sequence[str], name: str | None) -> tuple[str, Sequence[st
             f"Give one name, of {list(PUBLISHED)}; or the address (http:// or https://) of a zip; "
             f"or two addresses, one ending in .json and one in .hdf5. Found {sources}."
         )
-    name = name or weights[0].stem.removesuffix("_weights")
-    if not NAME.fullmatch(name):
-        raise ValueError(
-            f"The weights cannot be stored under the name {name!r}. Give one of letters, digits, "
-            f"'.', '_' and '-' with --name."
-        )
-    return name, sources
+    return name or weights[0].stem.removesuffix("_weights"), sources
 
 
 def _file_name(url: str) -> str:
@@ -130,15 +127,11 @@ def _fetch(url: str, checksum: str | None, force: bool, quiet: bool) -> Path:
         (folder / name).unlink(missing_ok=True)
     try:
         return Path(pooch.retrieve(url, checksum, name, folder, downloader=downloader))
-    except requests.RequestException as error:
-        is_answer = isinstance(error, requests.HTTPError)  # such as 404
-        reason = error if is_answer else f"no connection, or it broke off ({type(error).__name__})"
+    except (requests.RequestException, ValueError) as error:
+        # What is said of connections is long and no help; not so of a 404, or another checksum.
+        is_connection = isinstance(error, OSError) and not isinstance(error, requests.HTTPError)
+        reason = f"no connection, or it broke off ({type(error).__name__})"
         raise ValueError(
-            f"Cannot download {url}: {reason}. Check the address and the network, or fetch it by "
-            f"other means for `elmo convert`."
-        ) from error
-    except ValueError as error:
-        raise ValueError(
-            f"{url} is another file than the one that was noted, or than --sha256 says: {error} "
-            f"Give the checksum that you trust with --sha256."
+            f"Cannot download {url}: {reason if is_connection else error}. Check the address, the "
+            f"network and --sha256, or fetch it by other means for `elmo convert`."
         ) from error

@@ -60,16 +60,9 @@ def load(path: Path) -> BiLM:
 
 def read_config(path: Path) -> BiLMConfig:
     """The shape of the biLM in a directory."""
-    # Often a path of the machine that trained it: only a file in this directory is read.
-    name = read_json(path / CONFIG).get("config_path") or SIZES.name
-    file = path / PureWindowsPath(str(name)).name  # of either kind of path
-    if file.name == SIZES.name and not file.exists():
-        file = SIZES
-    if file.name == CONFIG or not file.exists():
-        raise ValueError(
-            f"{path / CONFIG} names '{name}' (config_path), with the sizes of the network: copy "
-            f"that file into the directory."
-        )
+    # Often a path, of either kind, of the machine that trained it: only files here are read.
+    name = PureWindowsPath(str(read_json(path / CONFIG).get("config_path") or SIZES.name)).name
+    file = SIZES if name == SIZES.name and not (path / name).exists() else path / name
     data = read_json(file)
     n_characters, n_words = (len(read_entries(path / name)) for name in (CHARACTERS, WORDS))
     with reading("the sizes of the network", file):

@@ -170,16 +170,15 @@ def to_parameters(config: BiLMConfig, datasets: Mapping[str, Any]) -> dict[str, 
 
 def find_hdf5(folder: Path) -> Path:
     """The HDF5 file beside an ``options.json``; a ValueError unless it is clear which one it is."""
-    if (folder / MODEL).is_file():
-        return folder / MODEL
     found = sorted(file for file in folder.iterdir() if file.suffix in HDF5 and file.is_file())
-    if len(found) != 1:
+    chosen = [file for file in found if file.name == MODEL] or found
+    if len(chosen) != 1:
         names = ", ".join(file.name for file in found) or "none"
         raise ValueError(
             f"'{folder}' needs exactly one *.hdf5 file beside {OPTIONS}, found {names}. Give the "
             f"two files that belong together."
         )
-    return found[0]
+    return chosen[0]
 
 
 def read_published(

@@ -138,16 +138,12 @@ def unzip(path: Path, folder: Path) -> Path:
 
 def _read_native(setting: str | Path) -> Source:
     weights = find_weights(setting)
-    words, head = weights.head() if weights.has_head() else (None, {})
-    return Source(
-        "native",
-        weights.load(),
-        weights.card(),
-        words,
-        dict(head),
-        weights.statistics(),
-        _read_lists(weights.path),
-    )
+    source = Source("native", weights.load(), weights.card(), statistics=weights.statistics())
+    if weights.has_head():
+        source.words, head = weights.head()
+        source.head = dict(head)
+    source.lists = _read_lists(weights.path)
+    return source
 
 
 def _read_published(options: Path, hdf5: Path, folder: Path | None, vocab: Path | None) -> Source:
