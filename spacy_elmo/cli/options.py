@@ -23,10 +23,9 @@ Precision = Annotated[str, typer.Option("--precision", help="float32, bfloat16: 
 Compiled = Annotated[bool, typer.Option("--compiled", help="Compute the LSTM layers with a kernel that is compiled for this CPU at its first use (needs the extra [compile] and AVX-512; without them a warning, and the usual operators)")]
 Column = Annotated[str | None, typer.Option("--column", help="Column of CSV, TSV and Parquet, or key of JSONL, that has the texts (default: text; of Parquet tokens, lists of words, if there are any)")]
 Processes = Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number of processes, at most one for each processor; each computes on one core")]
-Force = Annotated[bool, typer.Option("--force", "-F", help="Replace what an earlier call has written")]
 Json = Annotated[bool, typer.Option("--json", "-j", help="Output JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no messages")]
-Force = Annotated[bool, typer.Option("--force", "-F", help="Replace what an earlier command has written to OUT")]
+Force = Annotated[bool, typer.Option("--force", "-F", help="Replace what an earlier command has written")]
 
 _output = typer.Option("--output", "-o", help="Picture to write: .html, .svg, .png, .pdf or .jpg; needs the extra viz", dir_okay=False)
 Picture = Annotated[Path | None, _output]

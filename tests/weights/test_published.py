@@ -420,6 +420,7 @@ def configs(draw) -> BiLMConfig:
         use_skip_connections=draw(st.booleans()),
         max_characters_per_token=most,
         initial_state=draw(st.sampled_from(["zero", "warm"])),
+        unicode_normalization=draw(st.sampled_from([None, "NFC"])),
     )
 
 

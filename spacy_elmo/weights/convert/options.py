@@ -10,6 +10,7 @@ from ...util.settings import shorten
 
 LSTM = ("dim", "projection_dim", "n_layers", "use_skip_connections", "cell_clip", "proj_clip")
 CHAR_CNN = ("activation", "filters", "n_highway", "max_characters_per_token")
+OURS = ("initial_state", "unicode_normalization")  # in a block that others ignore
 REQUIRED = ("dim", "projection_dim", "activation", "filters", "char_dim")
 
 
@@ -34,7 +35,7 @@ def to_options(config: BiLMConfig) -> dict[str, Any]:
             "filters": [list(pair) for pair in config.filters],
             "n_characters": 262,
         },
-        "spacy_elmo": {"initial_state": config.initial_state},  # others ignore this block
+        "spacy_elmo": {name: getattr(config, name) for name in OURS},
     }
 
 
@@ -56,8 +57,8 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
     if missing := [name for name in REQUIRED if given.get(name) is None]:
         raise ValueError(f"options.json: the settings {missing} are missing.")
     # The published models were trained with a state that was carried from sentence to sentence.
-    state = ours.get("initial_state", "warm")
-    return BiLMConfig(**{"use_skip_connections": False, "initial_state": state, **given})
+    given |= {name: ours[name] for name in OURS if name in ours}
+    return BiLMConfig(**{"use_skip_connections": False, "initial_state": "warm", **given})
 
 
 def _block(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
