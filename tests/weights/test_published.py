@@ -421,6 +421,7 @@ def configs(draw) -> BiLMConfig:
         max_characters_per_token=most,
         initial_state=draw(st.sampled_from(["zero", "warm"])),
         unicode_normalization=draw(st.sampled_from([None, "NFC"])),
+        lower_capitals=draw(st.booleans()),
     )
 
 

@@ -10,7 +10,7 @@ from ...util.settings import shorten
 
 LSTM = ("dim", "projection_dim", "n_layers", "use_skip_connections", "cell_clip", "proj_clip")
 CHAR_CNN = ("activation", "filters", "n_highway", "max_characters_per_token")
-OURS = ("initial_state", "unicode_normalization")  # in a block that others ignore
+OURS = ("initial_state", "unicode_normalization", "lower_capitals")  # others ignore their block
 REQUIRED = ("dim", "projection_dim", "activation", "filters", "char_dim")
 
 
