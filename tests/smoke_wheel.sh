@@ -12,14 +12,16 @@ work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 
 "$python" -m venv "$work/venv"
+bin="$work/venv/bin"
+[[ -d "$bin" ]] || bin="$work/venv/Scripts" # on Windows
 # shellcheck disable=SC2086  # PIP_ARGS is several words
-"$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile \
+"$bin/python" -m pip install --quiet --disable-pip-version-check --no-compile \
     --constraint "$root/constraints.txt" ${PIP_ARGS:-} "$wheel"
 
 unset PYTHONPATH SPACY_ELMO_DATA
 mkdir "$work/elsewhere"
 cd "$work/elsewhere"
-"$work/venv/bin/python" - "$root" <<'PYTHON'
+"$bin/python" - "$root" <<'PYTHON'
 import re
 import sys
 from importlib.metadata import metadata
@@ -43,6 +45,14 @@ of_words = spacy.blank("en")
 of_words.add_pipe("elmo_surprisal")
 assert all(token._.surprisal > 0 for token in of_words(text)), "a word has no surprisal"
 
+for saved in sorted(Path(sys.argv[1], "tests", "fixtures", "saved").iterdir()):  # by each release
+    expected = numpy.load(saved / "expected.npz")
+    [first, *_] = spacy.load(saved).pipe(["The bank of the river."])
+    numpy.testing.assert_allclose(
+        first.tensor, expected["vectors"][: len(first)], rtol=0, atol=1e-5
+    )
+    assert [token.tag_ for token in first] == expected["tags"].tolist()[: len(first)]
+
 readme = Path(sys.argv[1], "README.md").read_text(encoding="utf-8")
 names = {"nlp": spacy.blank("en")}
 for snippet in re.findall(r"^```python\n(.*?)^```$", readme, flags=re.MULTILINE | re.DOTALL):
@@ -55,8 +65,8 @@ assert Path(sys.argv[1]) not in Path(spacy_elmo.__file__).parents, spacy_elmo.__
 assert metadata("spacy-elmo")["License-Expression"] == "MIT AND CC-BY-SA-4.0"
 print(f"spacy-elmo {metadata('spacy-elmo')['Version']}: {doc.tensor.shape}, the same after a reload")
 PYTHON
-"$work/venv/bin/python" -m spacy elmo --help >help.txt
+"$bin/python" -m spacy elmo --help >help.txt
 grep -q demo help.txt
-"$work/venv/bin/python" -m spacy elmo demo >demo.txt
+"$bin/python" -m spacy elmo demo >demo.txt
 grep -q "Filling the blanks" demo.txt
 echo "The wheel works ($(du -h "$wheel" | cut -f1))"

@@ -1,6 +1,7 @@
 """Damaged and hostile files, each read in a child process of limited memory and time.
 
     python benchmarks/reliability/hostile.py --inputs 10000
+    python benchmarks/reliability/hostile.py --minutes 60     # new inputs each time
     python benchmarks/reliability/hostile.py --only weights --seed 7 --inputs 1000
 
 Each input is one of the files that the package reads, with a seeded fault: in its bytes, or in what
@@ -22,6 +23,7 @@ import signal
 import struct
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
@@ -285,22 +287,29 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=1000, help="of each kind of file")
     parser.add_argument("--seed", type=int, default=0, help="of the first input")
     parser.add_argument("--only", nargs="+", metavar="KIND", help="of file")
+    parser.add_argument("--minutes", type=float, help="instead of --inputs, with seeds of the time")
     args = parser.parse_args()
     torch.set_num_threads(1)  # threads do not survive a fork
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # others reserve gigabytes of addresses
-    bad = 0
+    started, first, inputs, bad = time.monotonic(), args.seed, args.inputs, 0
+    if args.minutes is not None:
+        first, inputs = time.time_ns() // 10**9, CHUNK
+    counts: Counter[tuple[str, str]] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         targets = make_targets(Path(folder, "sound"))
-        for name in args.only or targets:
-            counts: Counter[str] = Counter()
-            seeds = [SOUND, *range(args.seed, args.seed + args.inputs)]
+        names = args.only or list(targets)
+        blocks = [(name, [SOUND, *range(first, first + inputs)]) for name in names]
+        for name, seeds in blocks:
             for seed, outcome in run_inputs(targets[name], Path(folder, "room"), seeds):
                 is_fine = outcome == "loaded" or (seed != SOUND and outcome == "refused")
-                counts[outcome if is_fine else "failed"] += 1
+                counts[name, outcome if is_fine else "failed"] += 1
                 if not is_fine:
                     bad += 1
                     print(f"{name}, seed {seed}: {outcome}", flush=True)
-            print(f"{name}: {dict(counts)}", flush=True)
+            if args.minutes is not None and time.monotonic() - started < 60 * args.minutes:
+                blocks.append((name, [seed + CHUNK for seed in seeds if seed != SOUND]))
+    for (name, outcome), n in sorted(counts.items()):
+        print(f"{name}: {n:,} {outcome}")
     print(f"{bad} failed")
     sys.exit(bool(bad))
 

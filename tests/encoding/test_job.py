@@ -52,6 +52,7 @@ def run(*arguments: Any) -> Result:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="forks, and reads children from /proc")
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
 def test_a_killed_job_loses_and_doubles_nothing(
     many: Path, tmp_path: Path, weights: str, suffix: str
@@ -284,6 +285,7 @@ def test_an_error_leaves_the_parts(many: Path, tmp_path: Path, weights: str) -> 
     assert content(out) == content(tmp_path / "whole.npy")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_a_process_that_is_killed(
     many: Path, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

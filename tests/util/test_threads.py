@@ -239,7 +239,8 @@ def run(script: str, *arguments: str, **variables: str) -> str:
         out, errors = process.communicate(timeout=200)
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # its children too
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)  # its children too
     assert not process.returncode, errors
     return out
 
