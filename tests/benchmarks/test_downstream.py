@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
 from arms import ARMS, NEEDED, SETTINGS, fits, make_nlp
-from curves import draw_curves
-from downstream import DROPOUT, PART, draw_learned, draw_learning, learned, train
+from downstream import DROPOUT, PART, draw_learned, draw_learning, learned
 from results import Results, fingerprint
-from spacy.tokens import Doc
-from spacy.training import Example
 from spacy.util import load_config
-from tasks import TASKS, count, parse_size, sample
+from tasks import TASKS
 
-from .conftest import CONLLU, IOB2, Run, pack
+from .conftest import Run
 
 MIX, BOTH = "ELMo, mix (λ = 0.001)", "ELMo, input and output"
 PROJECT = Path(__file__).parents[2] / "project"
@@ -127,17 +123,6 @@ def test_what_is_measured_is_a_recipe(
     assert {name for name, same in found.items() if not same} == differences
 
 
-def test_three_times_the_steps(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = TASKS["tagger"]._replace(steps={"all": 2})
-    steps = []
-    monkeypatch.setattr(
-        "spacy.language.Language.update", lambda *args, **kwargs: steps.append(None) or {}
-    )
-    for arm in ("HashEmbedCNN", "HashEmbedCNN, 3 × the steps"):
-        train(task, "all", ARMS[arm], 0, data, {})
-    assert len(steps) == 3 + 7  # spaCy counts from 0, to the last one
-
-
 def test_adapted(run: Run, data: Path, tmp_path: Path) -> None:
     """The biLM of a task's own text is what the arm learns from."""
     adapted = tmp_path / "adapted"
@@ -174,67 +159,3 @@ def test_korean(data: Path) -> None:
     assert len(list(tagger.read(data, "train"))) == 1
     [doc] = ner.read(data, "test")
     assert [(ent.text, ent.label_) for ent in doc.ents] == [("철수는", "PS"), ("서울에", "LC")]
-
-
-def test_small_treebanks(tmp_path: Path) -> None:
-    """The dev set gives sentences to learn from, and the universal tags where it has no others."""
-    few = CONLLU.replace("\tPRP\t", "\t_\t") * 250
-    pack(tmp_path / "languages" / "hu" / "ud.few.conllu.xz", few)
-    pack(tmp_path / "languages" / "pt" / "ner.dev.iob2.xz", IOB2)
-    train, dev = (list(TASKS["hu-tagger"].read(tmp_path, split)) for split in ("train", "dev"))
-    assert (len(train), len(dev)) == (400, 100)
-    assert [t.tag_ for t in train[0]] == ["PRON", "VBD", "."]
-    docs = list(TASKS["pt-ner"].read(tmp_path, "dev"))
-    assert [[ent.text for ent in doc.ents] for doc in docs] == [["Ann Smith"], ["New_York"]]
-
-
-def test_training(run: Run, data: Path) -> None:
-    out = run("training", data, "--size", 2, "--epochs", 2).splitlines()
-    assert out[0] == "tagger, 8 words an epoch"
-    assert [line[:22].strip() for line in out[1:]] == [
-        "HashEmbedCNN", "ELMo", "ELMo, no cache"
-    ]  # fmt: skip
-
-
-def test_sentences_without_vectors(files: dict[str, Path]) -> None:
-    nlp = make_nlp(TASKS["tagger"], ARMS["MiniLM-L6"], files)
-    [tok2vec] = (node for node in nlp.get_pipe("tagger").model.walk() if node.name == "embedded")
-    with pytest.raises(ValueError, match=r"no vectors of the sentence 'Never seen'.*embed\.py"):
-        tok2vec.predict([Doc(nlp.vocab, words=["Never", "seen"])])
-
-
-def test_sizes() -> None:
-    assert [parse_size(text) for text in ("500", "3%", "all")] == [500, "3%", "all"]
-    with pytest.raises(ValueError):
-        parse_size("0%")
-    assert [count(size, 1000) for size in (500, 2000, "3%", "0.01%", "all")] == [
-        500, 1000, 30, 1, 1000
-    ]  # fmt: skip
-    tagger = TASKS["tagger"]
-    assert [tagger.n_steps(n, 12544) for n in (125, 500, 2000, 12544)] == [600, 600, 900, 2000]
-    assert tagger.n_steps(1000, 12544) == 750  # half way between 500 and 2000
-
-
-def test_samples_have_as_many_of_each_label() -> None:
-    nlp = spacy.blank("en")
-    examples = []
-    for label in "aaaaabbbc":
-        doc = Doc(nlp.vocab, words=["x"])
-        doc.cats = {name: float(name == label) for name in "abc"}
-        examples.append(Example(Doc(nlp.vocab, words=["x"]), doc))
-
-    def labels(size: int | str) -> str:
-        chosen = sample(examples, size, random.Random(0), by_label=True)
-        return "".join(max(e.reference.cats, key=e.reference.cats.get) for e in chosen)
-
-    assert (labels(6), labels("1%"), labels("all")) == ("aabbc", "abc", "aaaaabbbc")
-
-
-def test_curves() -> None:
-    points = {1.0: [60.0, 64.0], 10.0: [80.0], 100.0: [90.0]}
-    pytest.importorskip("matplotlib")
-    [axes] = draw_curves({"one": points, "other": {1.0: [50.0]}}).axes
-    drawn = {bars.get_label(): bars.lines[0].get_xydata().tolist() for bars in axes.containers}
-    assert drawn == {"one": [[1, 62], [10, 80], [100, 90]], "other": [[1, 50]]}
-    with pytest.raises(ValueError, match="two sizes"):
-        draw_curves({"one": {1.0: [60.0]}})

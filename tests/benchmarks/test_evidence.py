@@ -84,36 +84,3 @@ def test_another_language(run: Run, data: Path, tmp_path: Path) -> None:
     assert [record["unit"] for record in found] == [{"set": "sentences"}]
     german = run("evidence", *arguments, "--lang", "de", "--list")
     assert "tasks: de-parser, 400, ELMo, input and output, 0" in german
-
-
-def test_results(tmp_path: Path) -> None:
-    """By weights and their heads; the last one counts, also if another process has added it."""
-    mine, other = Results(tmp_path / "r.jsonl"), Results(tmp_path / "r.jsonl")
-    for weights, found in (("a", 1), (None, 2), ("a+h", 3), ("b", 4), ("a", 5)):
-        mine.add("part", {"x": 1}, weights, found)
-    assert other.find("part", {"x": 1}, "a") is None
-    other.read()
-    assert other.find("part", {"x": 1}, "a") == 5
-    assert [found for _, found in other.of("part", "a")] == [5, 2, 3]
-    other.keep("b")
-    assert [found for _, found in Results(tmp_path / "r.jsonl").of("part", "b")] == [2, 4]
-    (tmp_path / "r.jsonl").write_text("{}\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"r\.jsonl, line 1, is not a result: 'part'"):
-        Results(tmp_path / "r.jsonl")
-
-
-def test_fingerprints(tmp_path: Path) -> None:
-    """They change with the biLM, its statistics or its head, and not with the card."""
-    from spacy_elmo.weights.find import find_weights
-
-    for file in find_weights("en_sm").files():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    first, with_head = fingerprint(tmp_path), fingerprint(tmp_path, tmp_path)
-    assert first == fingerprint("en_sm") and with_head.startswith(f"{first}+")
-    (tmp_path / "README.md").write_text("Another card", encoding="utf-8")
-    assert fingerprint(tmp_path) == first
-    with (tmp_path / "vocab.txt").open("a", encoding="utf-8") as vocab:
-        vocab.write("another\n")
-    assert fingerprint(tmp_path) == first and fingerprint(tmp_path, tmp_path) != with_head
-    (tmp_path / "statistics.safetensors").write_bytes(b"")
-    assert fingerprint(tmp_path) != first

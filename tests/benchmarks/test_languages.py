@@ -7,10 +7,9 @@ from argparse import Namespace
 from contextlib import suppress
 from pathlib import Path
 
-import languages
 import pytest
 import tables as tables_of
-from languages import PART, TEXTS, TIMED, check_out, first_words, prepare, read_data, units
+from languages import PART, TEXTS, TIMED, units
 from results import Results
 from tables import LANGUAGE_ARMS as ARMS
 from tables import MINUTES
@@ -45,70 +44,6 @@ def test_released_weights_have_read_their_own_text(tmp_path: Path, run: Run) -> 
     ]  # fmt: skip
     with pytest.raises(SystemExit):
         run("languages", tmp_path, "--data", tmp_path, "--weights", tmp_path, "--words", 9)
-
-
-def test_the_first_words_of_a_text(tmp_path: Path) -> None:
-    pack(tmp_path / "text.txt.xz", "one two\nthree four five\nsix\n")
-    path = first_words([tmp_path / "text.txt.xz"], 4, tmp_path / "run")
-    assert path.read_text(encoding="utf-8") == "one two\nthree four five\n"
-
-
-def test_settings_that_tables_do_not_tell_apart(tmp_path: Path) -> None:
-    """Are the same for all results of a folder."""
-    given = {"out": tmp_path / "out", "size": "full", "config": "auto", "steps": 1000}
-    check_out(Namespace(**given, weights=None))
-    check_out(Namespace(**given, weights=None))
-    for changes, message in (
-        ({"steps": 10}, "--steps 1000"),
-        ({"size": "tiny", "config": "my.cfg"}, "--size full, --config auto"),
-        ({"weights": tmp_path}, "--weights None"),
-    ):
-        with pytest.raises(SystemExit, match=f"is of {message}: choose another folder"):
-            check_out(Namespace(**{**given, "weights": None, **changes}))
-
-
-def test_data_of_another_number_of_sentences(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Are read again, and those that were not read to their end."""
-    read: list[int] = []
-
-    def step(script: str, folder: Path, *, sentences: int, **options: object) -> None:
-        (folder / "corpus").mkdir(parents=True, exist_ok=True)
-        read.append(sentences)
-        if len(read) == 1:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(languages, "step", step)
-    unit = {"lang": "de", "text": "novels"}
-    given = Namespace(data=tmp_path, size="full", sentences=400)
-    with pytest.raises(KeyboardInterrupt):
-        read_data(unit, tmp_path / "run", given)
-    for given.sentences in (400, 400, 100):
-        read_data(unit, tmp_path / "run", given)
-    assert read == [400, 400, 100]
-
-
-def test_a_stopped_spacy_pretrain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves weights, which are not those of all its minutes."""
-
-    def pretrain(config: object, out: Path) -> None:
-        (out / "model-last.bin").touch()
-        if not stopped:
-            stopped.append(True)
-            raise KeyboardInterrupt
-
-    stopped: list[bool] = []
-    monkeypatch.setattr(languages, "pretrain", pretrain)
-    (tmp_path / "shards" / "train").mkdir(parents=True)
-    given = Namespace(tok2vec_minutes=None, minutes=1.0)
-    unit = {"lang": "de", "seed": 0}
-    with pytest.raises(KeyboardInterrupt):
-        prepare("spacy pretrain", unit, tmp_path, given)
-    assert not (tmp_path / "tok2vec").exists()
-    found = prepare("spacy pretrain", unit, tmp_path, given)
-    assert found == {"init_tok2vec": str(tmp_path / "tok2vec" / "model-last.bin")}
-    assert Path(found["init_tok2vec"]).exists()
 
 
 def printed_tables(folder: Path) -> list[str]:

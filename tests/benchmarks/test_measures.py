@@ -16,11 +16,8 @@ import probes
 import pytest
 import similarity
 import text_means
-from noise import NOISE, UNSEEN, accuracies, with_typo
+from noise import NOISE, with_typo
 from spacy.language import Language
-from spacy.tokens import Doc
-
-from spacy_elmo.lm.language_model import LanguageModel
 
 from .conftest import REVIEWS
 
@@ -99,27 +96,6 @@ def test_typos() -> None:
     assert set(changed) == {"bank", "closed"} and 20 <= len(changed) <= 60
 
 
-class Tagger:
-    """Knows the words of one list, as they are written."""
-
-    def __init__(self, known: dict[str, str]):
-        self.vocab, self.known = Language().vocab, known
-
-    def pipe(self, docs: list[Doc]) -> list[Doc]:
-        docs = list(docs)
-        for token in (token for doc in docs for token in doc):
-            token.tag_ = self.known.get(token.text, "?")
-        return docs
-
-
-def test_accuracies() -> None:
-    nlp = Tagger({"Anna": "NNP", "sings": "VBZ", "anna": "NNP"})
-    gold = [(["Anna", "sings"], ["NNP", "VBZ"]), (["Bert", "sings"], ["NNP", "VBZ"])]
-    found = accuracies(nlp, gold, {"Anna", "sings"}, seed=0)
-    assert found["clean"] == 75 and found[UNSEEN] == 0
-    assert found["lower case"] == 75 and found["upper case"] == found["typos in all"] == 0
-
-
 def test_perplexities(data: Path) -> None:
     heldout = perplexities.texts(data, "valid")
     assert list(heldout) == ["enwiki", "masc", "chat"]  # and no Korean
@@ -145,18 +121,3 @@ def test_minimal_pairs(data: Path) -> None:
     assert [row["UID"] for row in first] == ["agreement_1", "agreement_2", "order_1"]
     with pytest.raises(ValueError, match="share"):
         blimp.read_pairs(data, 0.0)
-
-
-def test_nats_of_sentences() -> None:
-    """They are those of the words, which `surprisals` gives in bits, and of the end."""
-    sentences = ["The dogs are here.", "He sings.", "The xqzzy is here."]
-    nats, unknown = blimp.score(perplexities.LM.load("en_sm"), sentences)
-    assert unknown.tolist() == [0, 0, 1]
-    lm = LanguageModel.load("en_sm")
-    words = ["He", "sings", "."]
-    found = lm.surprisal(words)
-    ends = nats[1] - np.log(2) * np.array([found.forward.sum(), found.backward.sum()])
-    assert (ends > 0).all() and (ends < 8).all()
-    no_word = lm.surprisal([*words, "xqzzy"]).forward[-1]
-    no_end = sum(p for _, p in lm.next_words(words, len(lm.vocab))) + 2.0**-no_word
-    np.testing.assert_allclose(np.exp(-ends[0]), 1 - no_end, rtol=1e-4)

@@ -11,9 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import spacy
 import torch
-from spacy.tokens import DocBin
 
 import spacy_elmo
 from spacy_elmo.text.shards import write_shards
@@ -45,24 +43,6 @@ def test_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 50 < found["memory"] < 2000  # MB
     assert min(found[name] for name in ("importing", "loading", "reading", "processor")) > 0
     assert (tmp_path / "layers.npz").exists()
-
-
-def test_sentences(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each text once, whatever task it is of."""
-    monkeypatch.syspath_prepend(PEERS)
-    from embed import sentences
-
-    tasks = [
-        ("She", "sang", "."),
-        ("Dogs", "bark", "at", "me"),
-        ("Ann", "Smith", "sang"),
-        ("I", "love", "Paris"),
-    ]
-    assert sentences(data, ["tagger", "parser", "ner"]) == tasks
-    nlp = spacy.blank("en")
-    DocBin(docs=map(nlp, ("I love Paris", "It rained", ""))).to_disk(tmp_path / "texts.spacy")
-    files = [tmp_path / "texts.spacy"]
-    assert sentences(data, ["ner"], files)[-2:] == [("I", "love", "Paris"), ("It", "rained")]
 
 
 FAST, SLOW = "compiled, bfloat16", "minilm"
@@ -114,28 +94,6 @@ def test_speed(
     assert found["words"] == 12
     row = found["each at its best"]["float32"]
     assert f"| float32 | {row['version']} | 2 | {row['words/s']:,} |" in capsys.readouterr().out
-
-
-def test_weights_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made once; nothing is left in its place if that fails."""
-    monkeypatch.syspath_prepend(PEERS)
-    peers = import_module("peers")
-    made = []
-
-    def make(python: str, arguments: list[str], threads: int) -> str:
-        made.append(Path(arguments[1]))
-        if len(made) == 1:
-            raise SystemExit("no memory")
-        return ""
-
-    monkeypatch.setattr(peers, "python_of", lambda peer, cache: "python")
-    monkeypatch.setattr(peers, "run", make)
-    with pytest.raises(SystemExit):
-        peers.weights_of("minilm", tmp_path, tmp_path / "sentences.json")
-    assert not (tmp_path / "minilm" / "weights" / "minilm").exists()
-    found = [peers.weights_of(name, tmp_path, tmp_path) for name in ("minilm", "minilm_onnx")]
-    assert found == 2 * [tmp_path / "minilm" / "weights" / "minilm"] and len(made) == 2
-    assert found[0].is_dir() and peers.weights_of("bilm", tmp_path, tmp_path) is None
 
 
 def test_words_without_pieces_teach_nothing(

@@ -47,18 +47,6 @@ def test_scripts(
     assert found in capsys.readouterr().out
 
 
-def test_products_are_those_of_the_layer(files: tuple[str, str]) -> None:
-    """Operations by the definition: for each token those of inputs, state and projection."""
-    products = import_module("products")
-    config = products.load_bilm(files[1]).config
-    lengths = [4, 7, 2]
-    p, d = config.projection_dim, config.dim
-    each = p * 4 * d + p * 4 * d + d * p
-    for train, times in ((False, 1), (True, 3)):  # backward, one by the input, one by the weight
-        found = products.shapes(config, lengths, train)
-        assert sum(m * k * n for m, k, n in found) == times * sum(lengths) * each
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
 def test_cost(run: Run, data: Path, files: tuple[str, str]) -> None:

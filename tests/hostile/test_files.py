@@ -221,23 +221,6 @@ def test_the_word_cache_counts_its_words(word: str) -> None:
     assert n_words > 2_000 or len(word) > 90
 
 
-def test_a_listener_refuses_other_tokens(weights: Path) -> None:
-    """After retokenizing that leaves the same number of tokens."""
-    nlp = make_nlp(weights)
-    listener = {"@architectures": "spacy-elmo.ElmoListener.v1"}
-    config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": listener}}
-    tagger = nlp.add_pipe("tagger", config=config)
-    tagger.add_label("A")
-    nlp.initialize()
-    doc = nlp.get_pipe("elmo")(nlp.make_doc("New York is big ."))
-    with doc.retokenize() as retokenizer:
-        retokenizer.merge(doc[0:2])
-        retokenizer.split(doc[3], ["bi", "g"], [doc[2], doc[2]])
-    assert [token.text for token in doc] == ["New York", "is", "bi", "g", "."]
-    with pytest.raises(ValueError, match="has not read the Doc, or only before it was retok"):
-        tagger(doc)
-
-
 def full_disk(size: str, path: Path) -> Path:
     path.mkdir()
     if shutil.which("mount") is None or os.system(f"mount -t tmpfs -o size={size} tmpfs {path}"):

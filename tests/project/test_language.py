@@ -9,14 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from zipfile import ZipFile
 
-import numpy as np
 import pytest
 import spacy
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
 from spacy_elmo.pretraining.state import CHECKPOINT
-from spacy_elmo.senses.occurrences import Context, Sense, Senses
 from spacy_elmo.text.readers import BY_RULES
 from spacy_elmo.text.shards import write_meta, write_shards
 
@@ -94,14 +92,6 @@ def test_what_a_text_warns_of() -> None:
     low = read_facts([["er", "geht"] * 80])
     _, capitals, ends = remarks(low, "de", BY_RULES)
     assert "no capitals" in capitals and "more than 100 words" in ends
-
-
-def test_long_words_are_rare() -> None:
-    from text_facts import read_facts
-
-    usual = [["ord"] * 99 + ["x" * 40]] * 1000
-    assert read_facts([*usual, ["y" * 90]]).word_bytes == 40
-    assert read_facts([*usual, *[["y" * 90]] * 100]).max_characters_per_token == 100
 
 
 def test_data_of_ones_own(tmp_path: Path) -> None:
@@ -222,15 +212,6 @@ def test_a_treebank_called_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         for local in ("", str(tmp_path / "data")) if suffix else ("",):
             assert find_file("ud", "train", "de", local).name.startswith("ud.few.conllu")
             assert find_file("ud", "dev", "de", local) is None
-
-
-def test_steps_in_some_minutes() -> None:
-    from speed import plan
-
-    assert plan(60, 1.0, 0.0) == (3600, 10)
-    assert plan(60, 0.5, 10.0) == (2 * (3600 - 12 * 10), 10)
-    assert plan(10, 1.0, 10.0) == (600 - 8 * 10, 6)  # fewer evaluations in a short time
-    assert plan(0.01, 1.0, 30.0) == (6, 3)
 
 
 def test_ten_passes_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,39 +358,6 @@ def test_candidates_are_frequent_words(tmp_path: Path) -> None:
     weights = str(write_weights(tmp_path / "tiny"))
     # Letters with vowel signs, in their most frequent case; no stop words, numbers and marks.
     assert set(candidates(shards, weights)) == {"bank", "हिन्दी", "River", "word"}
-
-
-def test_names_of_a_chapter_are_no_candidates(tmp_path: Path) -> None:
-    from neighbors import PART_WORDS, candidates
-
-    shards = tmp_path / "shards"
-    shards.mkdir()
-    filler = "42 " * 999
-    lines = [f"{filler} river {'Anton' if i < 20 else '43'}" for i in range(PART_WORDS * 6 // 1000)]
-    (shards / "text.txt").write_text("\n".join(lines), encoding="utf-8")
-    assert candidates(shards, str(write_weights(tmp_path / "tiny"))) == ["river"]
-
-
-def test_clear_contexts_come_first() -> None:
-    from neighbors import clearness, describe
-
-    def senses(*vectors: tuple[float, float]) -> Senses:
-        made = [Context(("a ", "seal", " b"), np.array(v), np.zeros((1, 2))) for v in vectors]
-        return Senses("seal", [Sense(made[:2], ["ice"]), Sense(made[2:], [])])
-
-    clear = senses((1.0, 0.0), (1.0, 0.1), (-1.0, 0.0), (-1.0, 0.1))
-    assert clearness(clear) > clearness(senses((1.0, 0.0), (-1.0, 0.1), (-1.0, 0.0), (1.0, 0.1)))
-    assert clearness(Senses("seal", clear.groups[:1])) == 0
-    assert "## seal" in describe(clear) and "2 contexts: ice" in describe(clear)
-    assert "- a **seal** b" in describe(clear)
-
-
-def test_no_errors_leave_none_to_reduce() -> None:
-    from scores import Score, make_table
-
-    right = [Score("tagger", "accuracy", 0.8, 0.9), Score("ner", "F1", 1.0, 1.0)]
-    rows = make_table(right).splitlines()[2:]
-    assert [row.split(" | ")[-1] for row in rows] == ["50% |", "– |"]
 
 
 def test_results_of_earlier_data_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,11 +21,6 @@ from paper_tasks.metrics import (
 )
 
 
-def ratio(parts: tuple[float, ...]) -> tuple[float, float]:
-    """Precision and recall."""
-    return parts[0] / parts[1], parts[2] / parts[3]
-
-
 @pytest.mark.parametrize(
     ("ours", "gold", "f1", "same"),
     [
@@ -65,21 +60,9 @@ GOLD = [{"a", "b", "c"}, {"d", "e"}, {"f"}]
 OURS = [{"a", "b"}, {"c", "d", "e"}, {"g"}]
 
 
-def test_muc() -> None:
-    # Gold a b c falls into {a b} {c}: 1 of 2 links; d e is whole: 1 of 1; f has none.
-    # Ours: a b is whole: 1 of 1; c d e falls into {c} {d e}: 1 of 2.
-    assert muc(OURS, GOLD) == (2, 3, 2, 3)
-
-
-def test_b_cubed() -> None:
-    # Precision: a 2/2, b 2/2, c 1/3, d 2/3, e 2/3, g 0. Recall: a 2/3, b 2/3, c 1/3, d 1, e 1, f 0.
-    parts = b_cubed(OURS, GOLD)
-    assert parts == pytest.approx((2 + 5 / 3, 6, 5 / 3 + 2, 6))
-
-
-def test_ceaf() -> None:
-    # {a b} with {a b c}: 2 · 2 / 5; {c d e} with {d e}: 2 · 2 / 5; {g} with {f}: 0.
-    assert ceaf(OURS, GOLD) == pytest.approx((1.6, 3, 1.6, 3))
+def ratio(parts: tuple[float, ...]) -> tuple[float, float]:
+    """Precision and recall."""
+    return parts[0] / parts[1], parts[2] / parts[3]
 
 
 def test_the_example_of_the_reference_scorer() -> None:
