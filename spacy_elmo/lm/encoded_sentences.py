@@ -109,9 +109,3 @@ class EncodedSentences(IndexedSentences):
         tokens, lengths = self.select(sentences[share[0] :: share[1]])
         parts = np.split(tokens, np.cumsum(lengths)[:-1]) if lengths else []
         return [[self.types[i] for i in part[1:-1]] for part in parts]
-
-    def streams(self, n_streams: int, rng: np.random.Generator) -> list[np.ndarray]:
-        """Deal the sentences out to streams, in random order: each batch has one of each stream
-        (the last may have fewer)."""
-        order = rng.permutation(len(self.lengths))
-        return [order[i : i + n_streams] for i in range(0, len(order), n_streams)]

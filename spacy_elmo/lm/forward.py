@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from ..bilm.model import BiLM, State
+from ..bilm.model import BiLM
 from ..bilm.sentence_batches import to_device
 from ..util.threads import threads_for
 from .encoded_sentences import SentenceBatch
@@ -23,7 +23,6 @@ class HiddenStates(NamedTuple):
     Attributes:
         hidden_f, hidden_b: ``(M, P)``; each sentence has one prediction fewer than tokens.
         targets_f, targets_b: ``(M,)`` indices in the vocabulary.
-        state: of each direction at the end of each sentence.
         layers: ``(L + 1, N, 2P)`` of all tokens.
     """
 
@@ -31,11 +30,10 @@ class HiddenStates(NamedTuple):
     targets_f: torch.Tensor
     hidden_b: torch.Tensor
     targets_b: torch.Tensor
-    state: State
     layers: torch.Tensor
 
 
-def hidden_states(model: BiLM, batch: SentenceBatch, state: State | None = None) -> HiddenStates:
+def hidden_states(model: BiLM, batch: SentenceBatch) -> HiddenStates:
     """The top layer of a batch and the words to predict from it, for both directions.
 
     The forward direction predicts every token but the first of a sentence from the one before
@@ -44,12 +42,11 @@ def hidden_states(model: BiLM, batch: SentenceBatch, state: State | None = None)
     Args:
         model: the biLM.
         batch: sentences.
-        state: what they start from; the biLM's own initial state if None.
     """
     types = model.encode_ids(batch.ids)
     n_sentences = len(batch.tokens) / max(batch.lengths)  # of a step, in the mean
     with threads_for(n_sentences * model.config.layer_size, model.n_threads):
-        layers, state = model(types, batch.tokens, batch.lengths, state)
+        layers, _ = model(types, batch.tokens, batch.lengths)
     forward, backward = layers[-1].chunk(2, dim=1)  # (N, P) each
     ends = np.cumsum(batch.lengths)
     predicts = np.ones(len(batch.tokens), dtype=bool)
@@ -58,7 +55,7 @@ def hidden_states(model: BiLM, batch: SentenceBatch, state: State | None = None)
     after = before + 1  # all but each first one
     targets = batch.targets
     hidden = forward[before], targets[after], backward[after], targets[before]
-    return HiddenStates(*hidden, state, layers)
+    return HiddenStates(*hidden, layers)
 
 
 def losses(head: SoftmaxHead, read: HiddenStates) -> tuple[torch.Tensor, torch.Tensor]:

@@ -15,7 +15,6 @@ from ..util.files import reading
 from ..util.settings import Settings, above_zero, at_least, below_one, one_of, shorten
 
 CONFIG = "pretrain.cfg"  # in the directory of a run
-STATES = {"zero": "zero", "carried": "warm"}  # [training] state: [model] initial_state
 CORPORA = ("train", "dev")
 
 
@@ -79,11 +78,6 @@ class TrainingSettings(Settings):
     over the text, if they take fewer steps (0: no such limit); a longer schedule is shortened.
     ``head_first``: steps in which only the head learns, if it is new and the biLM is not.
 
-    ``state``: what a sentence starts from, "zero", or "carried": the state in which the previous
-    sentence of its stream ended, in ``n_streams`` streams of sentences in random order (a batch
-    is then one sentence of each stream, and ``batch_words`` is not used). The published models
-    were trained like that.
-
     ``compiled_lstm``: compute the LSTM layers on a CPU with a kernel that is compiled at the start
     of the run (extra ``compile``, and a C++ compiler); its products take bfloat16 operands where
     ``mixed_precision`` is on, or ``matmul_precision`` is "medium" and they are faster. Where the
@@ -117,8 +111,6 @@ class TrainingSettings(Settings):
     log_every: int = at_least(1, 50)
     checkpoint_seconds: float = at_least(0, 300.0)
     keep_checkpoints: int = at_least(1, 1)
-    state: str = one_of(*STATES)
-    n_streams: int = at_least(1, 64)
     compiled_lstm: bool = False
     logger: dict[str, Any] | None = None
     teacher: dict[str, Any] | None = None
@@ -182,11 +174,10 @@ class PretrainConfig:
             self._check_model(self.model)
 
     def _check_model(self, model: BiLMConfig) -> None:
-        state = self.training.state
-        if model.initial_state != STATES[state]:
+        if model.initial_state != "zero":
             raise ValueError(
-                f"Config: [model] initial_state is {model.initial_state!r}, but [training] "
-                f'state = "{state}" requires "{STATES[state]}".'
+                f'Config: [model] initial_state is {model.initial_state!r}; set it to "zero", for '
+                f"a biLM is trained on sentences that start from zeros."
             )
         if model.token_encoder == "char_word_cnn":
             raise ValueError(
@@ -216,9 +207,8 @@ class PretrainConfig:
             kind.check_names(data.get(name, {}))
             sections[name] = kind(**data.get(name, {}))
         if "model" in data:
-            state = STATES[sections["training"].state]
             try:
-                model = BiLMConfig.from_dict({"initial_state": state, **data["model"]})
+                model = BiLMConfig.from_dict(data["model"])
             except (TypeError, ValueError) as error:
                 raise ValueError(f"Config: [model] {error}") from error
             sections["model"] = model
@@ -238,7 +228,7 @@ class PretrainConfig:
         Raises:
             ValueError: [model] is set and differs from it.
         """
-        shape = replace(started, initial_state=STATES[self.training.state])
+        shape = replace(started, initial_state="zero")
         differences = [
             f"{name}: {value!r}, not {getattr(shape, name)!r}"
             for name, value in ({} if self.model is None else asdict(self.model)).items()

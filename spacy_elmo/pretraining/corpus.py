@@ -62,8 +62,7 @@ class TrainingCorpus:
         vocab: the words that are predicted.
         to_ids: of the biLM's token encoder, see `EncodedSentences`.
         settings: [corpus]; the sentence that fills a buffer is still taken.
-        training: [training], for the seed and the size of batches; where its state is "carried",
-            sentences are dealt out to streams instead of sorted by length.
+        training: [training], for the seed and the size of batches.
         teacher: gives vectors of the words, or None.
     """
 
@@ -103,10 +102,7 @@ class TrainingCorpus:
                 if not epoch.has_more():
                     after = CorpusPosition(position.epoch + 1)
                 rng = np.random.default_rng([seed, *start])
-                if self.training.state == "carried":
-                    plan = buffer.streams(self.training.n_streams, rng)
-                else:
-                    plan = buffer.plan(self.training.batch_words, rng)
+                plan = buffer.plan(self.training.batch_words, rng)
                 for b in range(position.batch, len(plan)):
                     parts = [self._part(buffer, plan[b], share) for share in shares]
                     yield parts, CorpusPosition(*start, b + 1) if b + 1 < len(plan) else after

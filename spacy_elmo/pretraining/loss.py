@@ -13,7 +13,6 @@ from ..bilm.model import BiLM, drop_out
 from ..lm.encoded_sentences import SentenceBatch
 from ..lm.forward import hidden_states
 from ..lm.softmax import Candidates, SoftmaxHead
-from ..lm.stream_state import StreamState
 
 
 class BiLMLoss(nn.Module):
@@ -23,8 +22,6 @@ class BiLMLoss(nn.Module):
         model: the biLM.
         head: its softmax.
         dropout: on the input of the head.
-        streams: the states that sentences start from, replaced by those they end in; None for
-            the biLM's own initial state.
         student: maps the layers of a token, concatenated, to its vector of the teacher, or None.
         teacher_weight: of its loss, the distance ``1 - cos`` per predicted word.
     """
@@ -34,7 +31,6 @@ class BiLMLoss(nn.Module):
         model: BiLM,
         head: SoftmaxHead,
         dropout: float,
-        streams: StreamState | None = None,
         student: nn.Linear | None = None,
         teacher_weight: float = 1.0,
     ):
@@ -43,7 +39,6 @@ class BiLMLoss(nn.Module):
         self.head = head
         self.dropout = dropout
         self.generator: torch.Generator | None = None
-        self.streams = streams
         self.student, self.teacher_weight = student, teacher_weight
 
     def forward(self, batch: SentenceBatch, candidates: Candidates | None) -> torch.Tensor:
@@ -59,10 +54,7 @@ class BiLMLoss(nn.Module):
         if not batch.lengths:  # every parameter still needs a gradient: other ranks wait for it
             zeros = [0 * p.sum() for p in self.parameters() if p.requires_grad]
             return torch.stack(zeros).sum()
-        state = None if self.streams is None else self.streams.first(len(batch.lengths))
-        read = hidden_states(self.model, batch, state)
-        if self.streams is not None:
-            self.streams.update(read.state)
+        read = hidden_states(self.model, batch)
         hidden = torch.cat([read.hidden_f, read.hidden_b])
         hidden = drop_out(hidden, self.dropout, self.generator)
         targets = torch.cat([read.targets_f, read.targets_b])

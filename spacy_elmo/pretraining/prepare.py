@@ -30,7 +30,7 @@ from .teacher import Teacher, vector_size
 BEST, LAST = "model-best", "model-last"
 # What may not change on resuming: it fixes the parameters' shapes or the order of the corpus, or is
 # of use only before the first step.
-TRAINING = "seed", "batch_words", "state", "n_streams", "teacher", "head_first"
+TRAINING = "seed", "batch_words", "teacher", "head_first"
 SECTIONS = "[model] ", "[corpus] ", "[vocab] ", "[paths] vocab:"
 FIXED = (*SECTIONS, *(f"[training] {name}:" for name in TRAINING))
 # A run that ends with its epochs could not tell how many steps these have.
@@ -80,11 +80,6 @@ def prepare(
         ValueError: something is missing, empty, damaged, or contradicts something else.
     """
     settings, max_words = config.training, config.corpus.max_words
-    if settings.state == "carried" and group.world_size > 1:
-        raise ValueError(
-            f'Config: [training] state is "carried", but a state cannot be carried across '
-            f'{group.world_size} processes; train with one, or set state = "zero".'
-        )
     # The model: that of the checkpoint, of the weights to start from, or a new one
     progress, start, before = Progress(), None, None
     if is_resumed:

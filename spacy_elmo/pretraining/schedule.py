@@ -37,10 +37,7 @@ class Schedule:
         settings, n_steps = config.training, config.training.max_steps
         if stats is None:
             return cls(settings, n_steps)
-        if settings.state == "carried":
-            batches = math.ceil(stats.n_segments / settings.n_streams)
-        else:
-            batches = math.ceil((stats.n_words + 2 * stats.n_segments) / settings.batch_words)
+        batches = math.ceil((stats.n_words + 2 * stats.n_segments) / settings.batch_words)
         # The last batch of each buffer is shorter. Better a step too many in the schedule than text
         # that is not read: a run ends with its last epoch.
         batches += math.ceil(stats.n_words / config.corpus.buffer_words) - 1

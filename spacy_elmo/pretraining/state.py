@@ -14,7 +14,6 @@ from torch import nn
 
 from ..bilm.model import BiLM
 from ..lm.softmax import LogUniformSampler, SoftmaxHead
-from ..lm.stream_state import StreamState
 from ..util.files import atomic_file, reading
 from ..util.settings import Settings, at_least
 from ..weights.layout import Card
@@ -95,28 +94,21 @@ class State:
         self.model = BiLM(shape, settings.dropout, settings.compiled_lstm).train()
         self.head = SoftmaxHead(n_words, shape.projection_dim)
         self.sampler: LogUniformSampler | None = None
-        self.streams: StreamState | None = None
         self.student: nn.Linear | None = None
         if config.softmax.kind == "sampled":
             self.sampler = LogUniformSampler(n_words, config.softmax.n_candidates).to(device)
-        if settings.state == "carried":
-            self.streams = StreamState(shape, settings.n_streams)
-            self.model.set_warm_state(self.streams.first(1))
         if teacher_size:
             self.student = nn.Linear((shape.n_layers + 1) * shape.width, teacher_size)
-        extra = (self.streams, self.student, settings.teacher_weight)
-        self.loss = BiLMLoss(self.model, self.head, settings.dropout, *extra).to(device)
-        # By their names in a checkpoint. Streams have no parameters.
+        teacher = (self.student, settings.teacher_weight)
+        self.loss = BiLMLoss(self.model, self.head, settings.dropout, *teacher).to(device)
+        # By their names in a checkpoint.
         self.modules: dict[str, nn.Module] = {"bilm": self.model, "head": self.head}
-        if self.streams is not None:
-            self.modules["carried"] = self.streams
         if self.student is not None:
             self.modules["teacher"] = self.student
         self.parameters = [p for module in self.modules.values() for p in module.parameters()]
         self.optimizer = torch.optim.Adam(self.parameters, betas=(0.9, 0.99), fused=True)
         if n_threads is None:
-            # Streams are carried in one module, and several ranks have one thread each.
-            alone = device.type == "cpu" and self.group.world_size == 1 and self.streams is None
+            alone = device.type == "cpu" and self.group.world_size == 1
             most = settings.batch_words // WORDS_OF_THREAD if alone else 1
             n_threads = max(1, min(torch.get_num_threads(), most))
         self.n_threads = n_threads

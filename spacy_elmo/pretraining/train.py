@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 
 import torch
 from confection import Config
 
-from ..bilm.warm_state import compute_warm_state
 from ..lm.head import load_head, save_head
 from ..lm.perplexity import Perplexity, evaluate
 from ..util.files import atomic_directory, locked, write_bytes, write_text
@@ -32,7 +30,6 @@ from .prepare import BEST, LAST, Run, check_new, prepare
 from .state import CHECKPOINT, EARLIER, Progress, State, keep_latest, read_checkpoint
 from .train_step import train_step
 
-WARM_UP_SENTENCES = 64
 # Whatever the precision in training: evaluations are compared.
 at_the_highest_precision = machine.matmul_precision("highest")
 
@@ -108,7 +105,6 @@ def train(
         ):
             take_steps(run, state, batches, console, log, log_step, stopped)
             if group.is_first:
-                update_warm_state(run, state)
                 write_checkpoint(run, state)
                 write_model(run, state, LAST)
         if not run.schedule.has_ended(progress):
@@ -227,16 +223,6 @@ def describe(state: State) -> str:
 
 
 @at_the_highest_precision
-def update_warm_state(run: Run, state: State) -> None:
-    """Set the biLM's warm state, if it is trained with stream states."""
-    if state.streams is not None:
-        first = islice(run.corpus.reader.sentences(), WARM_UP_SENTENCES)
-        # Cut off, as training splits them: a text of very long lines would be read for minutes.
-        sentences = [words[: run.config.corpus.max_words] for words in first]
-        state.model.set_warm_state(compute_warm_state(state.model, sentences))
-
-
-@at_the_highest_precision
 def measure(run: Run, state: State) -> Perplexity:
     """Perplexity on the held-out text, or on the part of it that the settings name.
 
@@ -244,7 +230,6 @@ def measure(run: Run, state: State) -> Perplexity:
         ValueError: a weight is not finite.
     """
     check_finite(run, state)
-    update_warm_state(run, state)
     return evaluate(state.model, state.head, run.dev, max_words=run.config.training.eval_words)
 
 

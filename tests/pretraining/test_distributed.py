@@ -17,9 +17,7 @@ from safetensors.torch import load_file
 from torch import distributed
 
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.distributed import ProcessGroup
 from spacy_elmo.pretraining.log import read_log
-from spacy_elmo.pretraining.prepare import prepare
 from spacy_elmo.pretraining.state import CHECKPOINT, read_checkpoint
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.weights.native import save_bilm
@@ -211,12 +209,3 @@ def test_a_loss_that_is_not_finite_in_one_process(paths: tuple[Path, Path], tmp_
     assert said.count("not finite at step 8") == 1
     assert "kept: 0 modules" in said and "kept: 1 modules" not in said
 
-
-def test_a_state_is_not_carried_by_several(paths: tuple[Path, Path], tmp_path: Path) -> None:
-    config = make_config(
-        *paths, {**CHANGES, "training.state": "carried", "model.initial_state": "warm"}
-    )
-    group = ProcessGroup(torch.device("cpu"), world_size=2)
-    with pytest.raises(ValueError, match="cannot be carried across 2 processes"):
-        prepare(config, tmp_path / "out", group, False, print)
-    assert not (tmp_path / "out").exists()

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
@@ -631,9 +630,8 @@ def test_a_run_writes_into_its_own_directory_only(paths: tuple[Path, Path], tmp_
     assert contents(mine) == before
 
 
-@pytest.mark.parametrize("state", ["zero", "carried"])
 def test_evaluations_are_at_the_highest_precision(
-    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those in a run and those at its end, whatever the training has: they are compared."""
     precisions: list[str] = []
@@ -643,19 +641,13 @@ def test_evaluations_are_at_the_highest_precision(
         precisions.append(torch.get_float32_matmul_precision())
         return evaluate(*arguments, **settings)
 
-    def note_warm(*arguments: Any) -> Any:
-        precisions.append(torch.get_float32_matmul_precision())
-        return compute_warm_state(*arguments)
-
     def note_training(*arguments: Any, **settings: Any) -> Any:
         in_training.append(torch.get_float32_matmul_precision())
         return train_step(*arguments, **settings)
 
     monkeypatch.setattr(loop, "evaluate", note)
-    monkeypatch.setattr(loop, "compute_warm_state", note_warm)
     monkeypatch.setattr(loop, "train_step", note_training)
-    changes = {"training.matmul_precision": "medium", "training.state": state}
-    changes["model.initial_state"] = "warm" if state == "carried" else "zero"
+    changes = {"training.matmul_precision": "medium"}
     before = torch.get_float32_matmul_precision()
     pretrain(small_run(paths, changes), tmp_path / "out", quiet=True)
     assert set(precisions) == {"highest"}
