@@ -57,7 +57,6 @@ dropout = 0.2
 eval_every = 5
 log_every = 3
 checkpoint_seconds = 0
-keep_checkpoints = 2
 """
 
 Run = Callable[[Path], None]  # a command that writes into a room

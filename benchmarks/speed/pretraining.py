@@ -40,11 +40,7 @@ from spacy_elmo.lm.vocabulary import Vocabulary
 from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from spacy_elmo.pretraining.corpus import CorpusPosition, TrainingCorpus
 from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.machine import (
-    keep_freed_memory,
-    limit_kernel_cache,
-    matmul_precision,
-)
+from spacy_elmo.pretraining.machine import matmul_precision, save_memory_and_time
 from spacy_elmo.pretraining.state import State
 from spacy_elmo.pretraining.train_step import train_step
 from spacy_elmo.text.shards import Shards
@@ -158,8 +154,7 @@ def main() -> None:
 
 def compare(arguments: argparse.Namespace, overrides: list[str]) -> None:
     """Time the trainers in turn, and print."""
-    limit_kernel_cache()
-    keep_freed_memory()
+    save_memory_and_time()
     config = read_config(arguments.config, parse_config_overrides(overrides))
     if config.model.cell_clip is not None or config.model.proj_clip is not None:
         raise SystemExit("nn.LSTM has no clips: give a config without them.")

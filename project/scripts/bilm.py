@@ -40,7 +40,6 @@ def main(
     """Write the name or directory of the biLM to RUN/bilm.txt.
 
     With some minutes, a pretraining has as many steps as one core of this machine takes in them.
-    Their number is in RUN/steps.json, and stays when the pretraining is resumed.
     """
     if minutes is not None and not minutes > 0:
         raise ValueError(f"--vars.minutes is {minutes:g}: give a number above 0.")
@@ -85,10 +84,7 @@ def main(
             "--paths.train", run / "shards" / "train", "--paths.dev", run / "shards" / "dev",
             "--training.seed", seed,
         ]  # fmt: skip
-        # Evaluations come soon and often, so that an interrupted run leaves a model.
-        evaluations, most_between = 20, 250
         if minutes:
-            evaluations, most_between = 10, 10**9
             os.environ["OMP_NUM_THREADS"] = "1"
             facts = json.loads((run / FACTS).read_text(encoding="utf-8"))
             paths += [
@@ -100,10 +96,10 @@ def main(
                     paths += ["--training.mixed_precision", "true"]
                 elif gpu_id < 0:
                     msg.info("Without products in bfloat16, which are not faster on this CPU")
-            if not steps:
-                steps, evaluations = find_steps(run, Path(settings), minutes, paths)
         lengths: list[object] = []
-        if config == "auto" or steps:
+        if minutes and not steps and size == "full":
+            lengths = ["--minutes", minutes]
+        elif config == "auto" or steps:
             steps = steps or chosen.bilm_steps
             if size != "full" and steps > chosen.bilm_steps:
                 msg.info(f"Only {chosen.bilm_steps} steps: the size is {size}")
@@ -111,7 +107,7 @@ def main(
             lengths = [
                 "--training.max_steps", steps,
                 "--training.warmup_steps", steps // 20, "--training.decay_steps", steps // 3,
-                "--training.eval_every", max(1, min(steps // evaluations, most_between)),
+                "--training.eval_every", max(1, steps // 20),
                 "--training.log_every", max(1, min(steps // 20, 100)),
             ]  # fmt: skip
         resume = ["--resume"] if out.exists() else []
@@ -121,31 +117,6 @@ def main(
         bilm = str(out / "model-best")
     (run / "bilm.txt").write_text(f"{bilm}\n", encoding="utf-8")
     msg.good("The biLM", bilm)
-
-
-def find_steps(run: Path, config: Path, minutes: float, overrides: list[object]) -> tuple[int, int]:
-    """The steps that fit into some minutes, and the evaluations among them; from RUN/steps.json if
-    a pretraining is resumed."""
-    path = run / "steps.json"
-    is_resumed = path.exists() and (run / "pretrained" / CHECKPOINT).exists()
-    found = json.loads(path.read_text(encoding="utf-8")) if is_resumed else {}
-    if found.get("minutes") != minutes:
-        from speed import measure_speed, most_steps, plan
-
-        msg.info(f"Measuring how many steps {minutes:g} minutes of one core have")
-        step, evaluation = measure_speed(config, list(map(str, overrides)))
-        steps, evaluations = plan(minutes, step, evaluation)
-        most = most_steps(config, list(map(str, overrides)))
-        if steps > most:
-            msg.info(f"The text is small: {MOST_EPOCHS} passes over it take less time")
-            steps = most
-        msg.good(
-            f"{steps:,} steps: one takes {step:.2f} s, an evaluation {evaluation:.0f} s. To repeat "
-            f"the run on another machine: --vars.bilm_steps {steps}"
-        )
-        found = {"minutes": minutes, "steps": steps, "evaluations": evaluations}
-        path.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    return found["steps"], found["evaluations"]
 
 
 def elmo(*arguments: object) -> None:

@@ -12,7 +12,7 @@ from spacy.util import load_config, registry
 
 from ..bilm.config import BiLMConfig
 from ..util.files import reading
-from ..util.settings import Settings, above_zero, at_least, below_one, one_of, shorten
+from ..util.settings import Settings, above_zero, at_least, below_one, one_of
 
 CONFIG = "pretrain.cfg"  # in the directory of a run
 CORPORA = ("train", "dev")
@@ -66,25 +66,20 @@ class TrainingSettings(Settings):
     """Steps of Adam, their schedule, and how often to log, evaluate and save.
 
     ``batch_words`` counts the boundaries too. The learning rate rises over ``warmup_steps``,
-    stays, and falls to zero over the last ``decay_steps`` of ``max_steps``. ``eval_words``: words
-    of the dev text read at an evaluation (0: all). ``matmul_precision``: PyTorch's name for the
-    precision of float32 products in training ("medium": bfloat16 where that is faster);
-    evaluations are at the highest. ``mixed_precision``: compute products in bfloat16; all else
-    stays in float32, and so do the evaluations. ``accumulate_gradient``: micro-batches of a step,
-    whose gradient is that of one batch of all their sentences, in the memory of one of them.
-    ``checkpoint_seconds``: write a checkpoint at least this often. ``keep_checkpoints``: how many
-    to keep; a run is resumed from ``checkpoint.safetensors``, the latest, and earlier ones have
-    their step in their name, to be copied over it. ``max_epochs``: end after this many passes
-    over the text, if they take fewer steps (0: no such limit); a longer schedule is shortened.
+    stays, and falls to zero over the last ``decay_steps`` of ``max_steps``; both are shortened if
+    there are fewer steps. ``max_epochs``: end after this many passes over the text, if that is
+    sooner (0: no such limit). ``minutes``: a new run times its first steps, and chooses
+    `minutes.FITTED` so that it takes about so long (0: they stay). ``eval_words``: words of the dev
+    text read at an evaluation (0: all). ``matmul_precision``: PyTorch's name for the precision of
+    float32 products in training ("medium": bfloat16 where that is faster); evaluations are at the
+    highest. ``mixed_precision``: compute products in bfloat16; all else stays in float32, and so do
+    the evaluations. ``checkpoint_seconds``: write a checkpoint at least this often.
     ``head_first``: steps in which only the head learns, if it is new and the biLM is not.
 
     ``compiled_lstm``: compute the LSTM layers on a CPU with a kernel that is compiled at the start
     of the run (extra ``compile``, and a C++ compiler); its products take bfloat16 operands where
     ``mixed_precision`` is on, or ``matmul_precision`` is "medium" and they are faster. Where the
     kernel is not available, a message says why, and PyTorch's operators are used.
-
-    ``logger``: a block ``[training.logger]`` that names one of spaCy's registered loggers, which
-    then receives all that is logged.
 
     ``teacher``: a block ``[training.teacher]`` that names a registered function (``@misc``) which
     gives another model's vectors of sentences, see `teacher.Teacher`; a linear map of the layers
@@ -97,6 +92,7 @@ class TrainingSettings(Settings):
     batch_words: int = at_least(1, 2048)
     max_steps: int = at_least(1, 100_000)
     max_epochs: int = at_least(0, 0)
+    minutes: float = at_least(0, 0.0)
     head_first: int = at_least(0, 500)
     learning_rate: float = above_zero(0.001)
     warmup_steps: int = at_least(0, 500)
@@ -105,29 +101,13 @@ class TrainingSettings(Settings):
     max_grad_norm: float = above_zero(1.0)
     matmul_precision: str = one_of("highest", "high", "medium")
     mixed_precision: bool = False
-    accumulate_gradient: int = at_least(1, 1)
     eval_every: int = at_least(1, 1000)
     eval_words: int = at_least(0, 0)
     log_every: int = at_least(1, 50)
     checkpoint_seconds: float = at_least(0, 300.0)
-    keep_checkpoints: int = at_least(1, 1)
     compiled_lstm: bool = False
-    logger: dict[str, Any] | None = None
     teacher: dict[str, Any] | None = None
     teacher_weight: float = above_zero(1.0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.warmup_steps + self.decay_steps > self.max_steps:
-            raise self.error(
-                "max_steps",
-                f"it must be at least warmup_steps ({self.warmup_steps}) and decay_steps "
-                f"({self.decay_steps}) together",
-            )
-        if self.logger is not None:
-            _check_block("training.logger", self.logger, "@loggers")
-        if self.teacher is not None:
-            _check_block("training.teacher", self.teacher, "@misc")
 
 
 SECTIONS: dict[str, type[Settings]] = {
@@ -161,25 +141,20 @@ class PretrainConfig:
     corpora: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, block in self.corpora.items():
+        for name in self.corpora:
             if name not in CORPORA:
                 raise ValueError(f"Config: unknown block [corpora.{name}]; known are {CORPORA}.")
-            _check_block(f"corpora.{name}", block, "@readers")
             if getattr(self.paths, name) is not None:
                 raise ValueError(
                     f"Config: both [corpora.{name}] and [paths] {name} are set; remove one, or "
                     f"set --paths.{name} null."
                 )
-        if self.model is not None:
-            self._check_model(self.model)
-
-    def _check_model(self, model: BiLMConfig) -> None:
-        if model.initial_state != "zero":
+        if self.model is not None and self.model.initial_state != "zero":
             raise ValueError(
-                f'Config: [model] initial_state is {model.initial_state!r}; set it to "zero", for '
-                f"a biLM is trained on sentences that start from zeros."
+                f'Config: [model] initial_state is {self.model.initial_state!r}; set it to "zero", '
+                f"for a biLM is trained on sentences that start from zeros."
             )
-        if model.token_encoder == "char_word_cnn":
+        if self.model is not None and self.model.token_encoder == "char_word_cnn":
             raise ValueError(
                 "Config: [model] token_encoder is 'char_word_cnn', as in models of "
                 "ELMoForManyLangs, which cannot be pretrained; components can fine-tune them "
@@ -199,9 +174,6 @@ class PretrainConfig:
         unknown = sorted(set(data) - set(known))
         if unknown:
             raise ValueError(f"Config: unknown sections {unknown}; known are {known}.")
-        for name, section in data.items():
-            if not isinstance(section, Mapping):
-                raise ValueError(f"Config: [{name}] is {shorten(section)}; give its settings.")
         sections: dict[str, Any] = {}
         for name, kind in SECTIONS.items():
             kind.check_names(data.get(name, {}))
@@ -229,15 +201,10 @@ class PretrainConfig:
             ValueError: [model] is set and differs from it.
         """
         shape = replace(started, initial_state="zero")
-        differences = [
-            f"{name}: {value!r}, not {getattr(shape, name)!r}"
-            for name, value in ({} if self.model is None else asdict(self.model)).items()
-            if value != getattr(shape, name)
-        ]
-        if differences:
+        if self.model not in (None, shape):
             raise ValueError(
-                f"Config: [model] differs from the weights '{where}' to start from: "
-                f"{'; '.join(differences)}. Remove the section: the shape comes with the weights."
+                f"Config: [model] differs from the weights '{where}' to start from. Remove the "
+                f"section: the shape comes with the weights."
             )
         return replace(self, model=shape)
 
@@ -258,18 +225,20 @@ def read_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Pretr
     return PretrainConfig.from_dict(data)
 
 
-def make_block(name: str, block: dict[str, Any]) -> Any:
+def make_block(name: str, block: Any, kind: str) -> Any:
     """Make what a block of the config names.
+
+    Args:
+        name: of the block.
+        block: its settings.
+        kind: its first one, such as ``"@readers"``, which names a registered function.
 
     Raises:
         ValueError: no such function is registered, or its settings are wrong.
     """
+    if not isinstance(block, dict) or not isinstance(block.get(kind), str):
+        raise ValueError(f'Config: [{name}] must be a block with {kind} = "NAME".')
     try:
         return registry.resolve({"block": block})["block"]
     except (ValueError, TypeError, ImportError) as error:
         raise ValueError(f"Config: [{name}] cannot be made. {str(error).strip()}") from error
-
-
-def _check_block(name: str, block: Any, registry: str) -> None:
-    if not isinstance(block, dict) or not isinstance(block.get(registry), str):
-        raise ValueError(f'Config: [{name}] must be a block with {registry} = "NAME".')

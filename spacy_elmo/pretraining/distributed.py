@@ -6,15 +6,12 @@ import gc
 import os
 import signal
 import sys
-import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
-from inspect import signature
-from typing import Any, TypeVar
 
 import torch
 from torch import distributed, nn
@@ -25,11 +22,7 @@ from .machine import find_device
 
 # Ranks wait for each other while the first evaluates; torchrun notices those that are lost.
 TIMEOUT = timedelta(days=1)
-# After an error: the first rank has this long to report it before torchrun, seeing another rank
-# end, ends it; and each rank has this long to end, whatever it still waits for.
-SECONDS_TO_REPORT, SECONDS_TO_EXIT = 2, 60
-
-T = TypeVar("T")
+SECONDS_TO_EXIT = 60  # after an error, whatever a rank still waits for
 
 
 @dataclass(frozen=True)
@@ -66,34 +59,11 @@ class ProcessGroup:
     def barrier(self) -> None:
         """Wait until all ranks are here and what they sent each other has arrived.
 
-        Call it at the end: a tensor that a thread of PyTorch still uses when Python ends would
-        abort the process.
+        Call it at the end, too: a tensor that a thread of PyTorch still uses when Python ends
+        would abort the process.
         """
         if self.world_size > 1:
             distributed.barrier()
-
-    def run_on_all_ranks(self, work: Callable[[], T]) -> T:
-        """Do the same on every rank; if it fails on one, all end here.
-
-        Raises:
-            ValueError, OSError: on the first rank, if it failed on any.
-            SystemExit: on the others.
-        """
-        error: Exception | None = None
-        try:
-            result = work()
-        except (ValueError, OSError) as failure:
-            error = failure
-        texts = gather(None if error is None else str(error)) if self.world_size > 1 else []
-        if error is not None and self.is_first:
-            raise error
-        failed = [f"Process {rank}: {text}" for rank, text in enumerate(texts) if text is not None]
-        if failed and self.is_first:
-            raise ValueError(failed[0])
-        if failed:
-            time.sleep(SECONDS_TO_REPORT)
-            raise SystemExit(1)
-        return result
 
     def wrap(self, module: nn.Module) -> nn.Module:
         """The module, so that backward averages its gradients over the ranks.
@@ -102,11 +72,7 @@ class ProcessGroup:
         """
         if self.world_size == 1:
             return module
-        # Buffers are not trained. Newer versions of PyTorch have another name for the setting.
-        names = signature(DistributedDataParallel).parameters
-        name = "forward_sync_buffers" if "forward_sync_buffers" in names else "broadcast_buffers"
-        settings: dict[str, Any] = {name: False, "gradient_as_bucket_view": True}
-        return DistributedDataParallel(module, **settings)
+        return DistributedDataParallel(module, gradient_as_bucket_view=True)
 
 
 @contextmanager
@@ -138,8 +104,10 @@ def process_group(device: str) -> Iterator[ProcessGroup]:
         backend, timeout=TIMEOUT, store=store, rank=rank, world_size=world_size
     )
     try:
-        group = ProcessGroup(torch.device("cpu"), rank, world_size)
-        yield replace(group, device=group.run_on_all_ranks(lambda: local_device(device)))
+        found = find_device(device if device == "cpu" else f"cuda:{os.environ['LOCAL_RANK']}")
+        if found.type == "cuda":
+            torch.cuda.set_device(found)
+        yield ProcessGroup(found, rank, world_size)
     except BaseException as error:
         # torchrun ends the others when this process has ended.
         if hasattr(signal, "alarm"):
@@ -167,19 +135,6 @@ def leave() -> None:
     distributed.destroy_process_group()
 
 
-def local_device(name: str) -> torch.device:
-    """The CPU, or the GPU of this process's local rank.
-
-    Raises:
-        ValueError: there is no such device.
-    """
-    if name == "cpu":
-        return find_device(name)
-    device = find_device(f"cuda:{os.environ['LOCAL_RANK']}")
-    torch.cuda.set_device(device)
-    return device
-
-
 def is_launched() -> bool:
     """Tell if torchrun has started this process."""
     return distributed.is_available() and distributed.is_torchelastic_launched()
@@ -188,13 +143,6 @@ def is_launched() -> bool:
 def is_first_process() -> bool:
     """Tell if this process prints for all: it is rank 0, or alone."""
     return not is_launched() or os.environ["RANK"] == "0"
-
-
-def gather(value: T) -> list[T]:
-    """The values of all ranks, in their order; they wait for each other."""
-    values: list[Any] = [None] * distributed.get_world_size()
-    distributed.all_gather_object(values, value)
-    return values
 
 
 def is_connection_lost(error: BaseException) -> bool:

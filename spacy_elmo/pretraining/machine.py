@@ -50,10 +50,7 @@ def find_device(name: str) -> torch.device:
     Raises:
         ValueError: there is no such device here.
     """
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ValueError(f"Unknown device {name!r}; give 'cpu', or 'cuda:0' for a GPU.") from None
+    device = torch.device(name)
     if device.type != "cuda":
         return device
     index = device.index or 0
@@ -80,23 +77,14 @@ def matmul_precision(name: str) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def limit_kernel_cache() -> None:
-    """Let oneDNN cache kernels of the last few shapes only, if it has not started yet.
+def save_memory_and_time() -> None:
+    """Set how libraries of this process keep memory; call it before PyTorch computes.
 
-    No two batches have the same shapes. By default it caches 1,024 kernels with their buffers, a
-    gigabyte that is hardly ever used again.
+    No two batches have the same shapes. By default oneDNN caches 1,024 kernels with their buffers,
+    a gigabyte that is hardly ever used again; and glibc returns each large freed block to the
+    system, and clearing its pages again takes a third of a training step.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
-
-
-def keep_freed_memory() -> None:
-    """Let the C library keep large freed blocks for the next step.
-
-    By default glibc returns each to the system, and clearing its pages again takes a third of a
-    training step. Without glibc nothing happens.
-    """
-    if sys.platform.startswith("linux"):
-        libc = ctypes.CDLL(None)
-        if hasattr(libc, "mallopt"):
-            libc.mallopt(-3, 2**25)  # M_MMAP_THRESHOLD, the most that every glibc takes
-            libc.mallopt(-1, 2**30)  # M_TRIM_THRESHOLD
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
+        libc.mallopt(-3, 2**25)  # M_MMAP_THRESHOLD, the most that every glibc takes
+        libc.mallopt(-1, 2**30)  # M_TRIM_THRESHOLD

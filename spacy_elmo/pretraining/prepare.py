@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from os.path import lexists
 from pathlib import Path
 
-from torch import nn
+from spacy.util import dict_to_dot
 
 from ..bilm.characters import CharacterIds
 from ..lm.encoded_sentences import EncodedSentences
@@ -22,19 +22,19 @@ from .config import CONFIG, CORPORA, PretrainConfig, make_block
 from .corpus import TrainingCorpus
 from .distributed import ProcessGroup
 from .log import LOG, Entries, read_log
+from .minutes import FITTED
 from .schedule import Schedule
-from .state import CHECKPOINT, EARLIER, Progress, State, read_checkpoint
+from .state import CHECKPOINT, Progress, State, read_checkpoint
 from .stats import CorpusStats, count_corpus
 from .teacher import Teacher, vector_size
 
 BEST, LAST = "model-best", "model-last"
-# What may not change on resuming: it fixes the parameters' shapes or the order of the corpus, or is
-# of use only before the first step.
-TRAINING = "seed", "batch_words", "teacher", "head_first"
-SECTIONS = "[model] ", "[corpus] ", "[vocab] ", "[paths] vocab:"
-FIXED = (*SECTIONS, *(f"[training] {name}:" for name in TRAINING))
-# A run that ends with its epochs could not tell how many steps these have.
-FIXED_BY_EPOCHS = (*FIXED, "[training] accumulate_gradient:")
+# What may not change on resuming: it fixes the parameters' shapes, the order of the corpus or what
+# is best, or is of use only before the first step.
+FIXED = (
+    "model.", "corpus.", "vocab.", "paths.vocab", "training.seed", "training.batch_words",
+    "training.teacher", "training.head_first", "training.eval_words",
+)  # fmt: skip
 
 Notify = Callable[[str], None]  # prints a message
 
@@ -79,102 +79,78 @@ def prepare(
     Raises:
         ValueError: something is missing, empty, damaged, or contradicts something else.
     """
-    settings, max_words = config.training, config.corpus.max_words
     # The model: that of the checkpoint, of the weights to start from, or a new one
-    progress, start, before = Progress(), None, None
+    progress, start, log = Progress(), None, []
     if is_resumed:
         progress, before = read_checkpoint(out / CHECKPOINT)
-        config = replace(config.without_start(), model=config.model or before.model)
+        config = resumed_config(before, config, out, notify)
+        # Its last evaluation is of another end.
+        log = [e for e in read_log(out / LOG) if e["step"] <= progress.step and "model" not in e]
     elif config.paths.weights is not None:
         start = find_weights(config.paths.weights)
         config = config.with_model(start.config(), start.where)
-    shape = config.model
+    shape, settings, max_words = config.model, config.training, config.corpus.max_words
     if shape is None:
         raise ValueError("Config: there is no [model] section. Add one, or give weights (--from).")
-    if before is not None:
-        check_resumable(before, config, out, notify)
 
-    # The texts
-    train, dev = (find_reader(config, name) for name in CORPORA)
-    for file in (*train.files(), *dev.files()):
-        if file.resolve().parent == out.resolve():
-            raise ValueError(
-                f"'{out}' is the directory of the text '{file.name}', and the files of the run "
-                f"would be read as text; choose another directory."
-            )
-    meta = train.card()
-    if "lang" not in meta:
-        notify("The language of the training text is unknown, so the card will not name it")
-    elif dev.card() not in ({}, meta):
-        notify(f"The held-out text is {dev.card()}, but the training text {meta}")
+    # The texts, and the words that are predicted
+    train, dev = (find_reader(config, name, out) for name in CORPORA)
+    limit = shape.max_characters_per_token
     to_ids = CharacterIds.of(shape)
-    stats = None
-    if not is_resumed or settings.max_epochs:
-        stats = count_corpus(train.sentences(), max_words, read=to_ids.read)
-        check_words("train", train, stats)
-    schedule = Schedule.plan(config, stats)
-    if settings.max_epochs:
-        notify(
-            f"{schedule.n_steps:,} steps: max_epochs is {settings.max_epochs}, and an epoch has "
-            f"about {schedule.epoch_steps:,}"
-        )
-
-    # Where the run stands, and the words that are predicted
-    fingerprints = train.fingerprint(), f"{dev.fingerprint()} {settings.eval_words}"
-    log: Entries = []
-    new_head = False
-    if before is not None:
-        check_texts(progress, *fingerprints, notify)
-        if not (out / BEST).exists():
-            progress.best = None
-        if schedule.has_ended(progress):
-            advice = "max_steps" if progress.step >= settings.max_steps else "max_epochs"
-            notify(
-                f"The run has finished its {progress.step:,} steps already; to train longer, set a "
-                f"higher --training.{advice}"
+    fingerprints = [train.fingerprint(), dev.fingerprint()]
+    dev_stats = count_corpus(dev.sentences(), max_words, to_ids.read)
+    if is_resumed:
+        if progress.fingerprints != fingerprints:
+            raise ValueError(
+                "Cannot resume: the texts are not those that the run was started with. Files have "
+                "other names, sizes or another order, or another reader or tokenizer: put them "
+                "back, or start a new run in another directory."
             )
-            schedule = replace(schedule, n_steps=progress.step)
-        log = [
-            entry
-            for entry in read_log(out / LOG)
-            if entry["step"] <= progress.step
-            # The final evaluation will be repeated.
-            and not ("model" in entry and entry["step"] >= schedule.n_steps)
-        ]
-        vocab = Vocabulary.read(out / VOCAB)
-    elif stats is not None:
-        progress.train_fingerprint, progress.dev_fingerprint = fingerprints
-        progress.card = asdict(starting_card(start, meta, notify))
-        vocab, new_head = starting_vocabulary(config, start, stats, notify)
-        progress.is_adapted = start is not None and not new_head
-        if start is not None and new_head:
-            progress.head_first = schedule.settings.head_first
-            if progress.head_first >= schedule.n_steps:
-                notify("The biLM itself stays frozen: head_first takes all steps")
-        notify(f"train: {stats.describe(vocab, to_ids)}; vocabulary of {len(vocab):,}")
-    progress.n_steps = schedule.n_steps
-    dev_stats = CorpusStats(max_words, read=to_ids.read)
-    held_out = EncodedSentences(dev_stats.count(dev.sentences()), vocab, max_words, to_ids)
-    check_words("dev", dev, dev_stats)
-    notify(f"dev: {dev_stats.describe(vocab, to_ids)}")
+        vocab, has_new_head = Vocabulary.read(out / VOCAB), False
+    else:
+        if "lang" not in train.card():
+            notify(
+                "The language of the training text is unknown. Its words are what stands between "
+                "spaces: if that is not so, convert it with `python -m spacy elmo tokenize`"
+            )
+        stats = count_corpus(train.sentences(), max_words, to_ids.read)
+        for name, found, reader in (("train", stats, train), ("dev", dev_stats, dev)):
+            if not found.n_words:
+                raise ValueError(f"There are no words in the {name} text: '{reader.files()[0]}'.")
+        vocab, has_new_head = starting_vocabulary(config, start, stats, notify)
+        progress.fingerprints = fingerprints
+        progress.card = asdict(starting_card(start, train.card()))
+        progress.epoch_steps = stats.epoch_steps(config)
+        notify(f"train: {stats.describe(vocab, limit)}")
+    notify(f"dev: {dev_stats.describe(vocab, limit)}; vocabulary of {len(vocab):,}")
+    held_out = EncodedSentences(dev.sentences(), vocab, max_words, to_ids)
+
+    # The schedule
+    schedule = Schedule.plan(settings, progress.epoch_steps)
+    progress.n_steps = max(progress.step, schedule.n_steps)
+    if start is not None and has_new_head:
+        progress.head_first = schedule.settings.head_first
+    if schedule.has_ended(progress):
+        notify(
+            f"The run has finished its {progress.step:,} steps already; to train longer, set a "
+            f"higher --training.max_steps, or --training.max_epochs if it has any"
+        )
 
     # The state
     teacher: Teacher | None = None
     teacher_size = 0
     if settings.teacher is not None:
-        teacher = make_block("training.teacher", settings.teacher)
-        if not callable(teacher):
-            raise settings.error("teacher", "it must name a function that makes a function")
+        teacher = make_block("training.teacher", settings.teacher, "@misc")
         teacher_size, share = vector_size(teacher, train, max_words)
         notify(f"A teacher of {share:.0%} of the sentences")
     state = State(config, len(vocab), group, progress, teacher_size=teacher_size)
-    corpus = TrainingCorpus(train, vocab, to_ids, config.corpus, settings, teacher)
     if is_resumed:
         state.load(out / CHECKPOINT)
     elif start is not None:
-        copy_parameters(load_bilm(start), state.model)
-        if not new_head:
-            copy_parameters(load_head(start)[0], state.head)
+        state.model.load_state_dict(load_bilm(start).state_dict(), strict=False)  # no warm state
+        if not has_new_head:
+            state.head.load_state_dict(load_head(start)[0].state_dict())
+    corpus = TrainingCorpus(train, vocab, to_ids, config.corpus, settings, teacher)
     return Run(out, config, schedule, vocab, corpus, held_out, log, is_resumed), state
 
 
@@ -188,46 +164,40 @@ def check_new(out: Path, resume: bool) -> None:
     """
     if out.exists() and not out.is_dir():
         raise ValueError(f"'{out}' is a file; give a directory for the run.")
-    if (out / CHECKPOINT).exists():
-        raise ValueError(
-            f"'{out}' has the checkpoint of another run; resume it with --resume, or choose "
-            f"another directory."
-        )
     begun = () if resume else (VOCAB, CONFIG)
-    later = (BEST, LAST, LOG, WEIGHTS, HEAD, *(path.name for path in out.glob(EARLIER)))
+    later = (CHECKPOINT, BEST, LAST, LOG, WEIGHTS, HEAD)
     found = [name for name in (*begun, *later) if lexists(out / name)]  # also a link to nowhere
     if found:
-        is_begun = {*found} <= {*begun}
-        again = ", or begin a run that was killed again with --resume" if is_begun else ""
+        advice = "" if resume else ", or go on with a run of before with --resume"
         raise ValueError(
-            f"'{out}' has {', '.join(found)} already, but no checkpoint, and a run would "
-            f"overwrite them; choose another directory{again}."
+            f"'{out}' has {', '.join(found)} already, and a new run would overwrite them; choose "
+            f"another directory{advice}."
         )
 
 
-def check_resumable(
+def resumed_config(
     before: PretrainConfig, config: PretrainConfig, out: Path, notify: Notify
-) -> None:
-    """Compare a checkpoint's config with the present one, and print what differs.
+) -> PretrainConfig:
+    """The config of a resumed run: the present one, with the shape of the checkpoint's and the
+    length that a run of some minutes had at its start; prints what differs.
 
     Raises:
-        ValueError: a difference would change the model, the position in the corpus, or where an
-            epoch ends; or what the run would replace is elsewhere.
+        ValueError: a difference would change the model, the position in the corpus, or what is
+            best; or what the run would replace is elsewhere.
     """
     for path in filter(Path.is_symlink, (out / BEST, out / LAST)):
         raise ValueError(
             f"Cannot resume: '{path}' is a link, and what it points to would be replaced. Put the "
             f"directory itself there, or remove the link."
         )
-    was, now = before.to_dict(), config.to_dict()
-    changed = [
-        f"[{section}] {name}: {was[section].get(name)!r} → {settings.get(name)!r}"
-        for section, settings in now.items()
-        for name in {**was[section], **settings}
-        if was[section].get(name) != settings.get(name)
-    ]
-    kinds = FIXED_BY_EPOCHS if config.training.max_epochs else FIXED
-    fixed = [line for line in changed if line.startswith(kinds)]
+    config = replace(config.without_start(), model=config.model or before.model)
+    if config.training.minutes:
+        fitted = {name: getattr(before.training, name) for name in FITTED}
+        config = replace(config, training=replace(config.training, minutes=0.0, **fitted))
+    was, now = dict_to_dot(before.to_dict()), dict_to_dot(config.to_dict())
+    names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
+    changed = [f"{name}: {was.get(name)!r} → {now.get(name)!r}" for name in names]
+    fixed = [line for line in changed if line.startswith(FIXED)]
     if fixed:
         raise ValueError(
             "Cannot resume, because these settings differ from the checkpoint's: "
@@ -235,49 +205,41 @@ def check_resumable(
         )
     for line in changed:
         notify(f"Changed since the checkpoint: {line}")
+    return config
 
 
-def check_texts(progress: Progress, train: str, dev: str, notify: Notify) -> None:
-    """Compare the fingerprints of the texts with those of a resumed run: another held-out text, or
-    part of it, has another best model.
-
-    Raises:
-        ValueError: the training text has changed.
-    """
-    if progress.train_fingerprint != train:
-        raise ValueError(
-            "Cannot resume: the training text is not the one that the run was started with. Its "
-            "files have other names, sizes or another order, or another reader or tokenizer. Put "
-            "it back, or start a new run in another directory."
-        )
-    if progress.dev_fingerprint != dev:
-        notify("The held-out text has changed: the best model is chosen again")
-        progress.best, progress.dev_fingerprint = None, dev
-
-
-def find_reader(config: PretrainConfig, name: str) -> CorpusReader:
+def find_reader(config: PretrainConfig, name: str, out: Path) -> CorpusReader:
     """The reader of a text, "train" or "dev".
 
+    Args:
+        config: all settings.
+        name: of the text.
+        out: the directory of the run.
+
     Raises:
-        ValueError: the config names none, or something else.
+        ValueError: the config names none, or something else; or the run would write beside it.
     """
     if name in config.corpora:
-        block = config.corpora[name]
-        reader = make_block(f"corpora.{name}", block)
+        reader = make_block(f"corpora.{name}", config.corpora[name], "@readers")
         if not isinstance(reader, CorpusReader):
             raise ValueError(
-                f"Config: [corpora.{name}] names '{block['@readers']}', which does not read texts "
-                f"for pretraining; name spacy-elmo.Texts.v1, spacy-elmo.Shards.v1, or a function "
-                f"that returns a CorpusReader."
+                f"Config: {config.corpora[name]['@readers']} ([corpora.{name}]) does not read "
+                f"texts for pretraining; name spacy-elmo.Texts.v1, or what returns a CorpusReader."
             )
-        return reader
-    paths = getattr(config.paths, name)
-    if not paths:
+    elif paths := getattr(config.paths, name):
+        reader = Shards(paths)
+    else:
         raise ValueError(
             f"Config: [paths] {name} is not set; give it as --paths.{name} PATH, or name a reader "
             f"in [corpora.{name}]."
         )
-    return Shards(paths)
+    for file in reader.files():
+        if file.resolve().parent == out.resolve():
+            raise ValueError(
+                f"'{out}' is the directory of the text '{file.name}', and the files of the run "
+                f"would be read as text; choose another directory."
+            )
+    return reader
 
 
 def starting_vocabulary(
@@ -307,57 +269,26 @@ def starting_vocabulary(
         given = Vocabulary.from_counts(stats.counts, settings.max_size, settings.min_count)
     if len(given) == len(SPECIALS):
         raise ValueError(
-            f"[paths] vocab, '{path}', has no words besides {', '.join(SPECIALS)}."
-            if path is not None
-            else f"No word of the training text occurs [vocab] min_count ({settings.min_count}) "
-            f"times; lower it, or give more text."
+            f"There are no words to predict: '{path}' ([paths] vocab) has none, or none of the "
+            f"text occurs [vocab] min_count ({settings.min_count}) times; lower it."
         )
     return given, True
 
 
-def starting_card(start: Weights | None, text: dict[str, str], notify: Notify) -> Card:
+def starting_card(start: Weights | None, text: dict[str, str]) -> Card:
     """The card of a new biLM: its language, and the licence and sources of the one it starts from.
 
     Args:
         start: the weights to start from, if any.
         text: the card of the training text.
-        notify: prints that their languages differ.
     """
     if start is None:
         return Card(dict(text))
     card = start.card()
-    lang, start_lang = text.get("lang"), card.meta.get("lang")
-    if lang and start_lang and lang != start_lang:
-        notify(
-            f"The training text has the language '{lang}', but '{start.where}' has '{start_lang}'"
-        )
-    inherited = ("license", "sources", "lang", *(() if lang else ("tokenizer",)))
+    inherited = ("license", "sources", "lang", *(() if "lang" in text else ("tokenizer",)))
     meta = {name: card.meta[name] for name in inherited if name in card.meta}
     if "name" in card.meta:
         meta["started_from"] = card.meta["name"]
     # Its README describes that biLM alone.
     documents = {name: text for name, text in card.documents.items() if name != "README.md"}
     return Card({**meta, **text}, documents)
-
-
-def check_words(name: str, reader: CorpusReader, stats: CorpusStats) -> None:
-    """Raise a ValueError for a text without words, or for shards without a meta.json that
-    look untokenized."""
-    files = ", ".join(f"'{file}'" for file in reader.files()[:3])
-    if not stats.n_sentences:
-        raise ValueError(f"There are no words in the {name} text: {files}.")
-    if isinstance(reader, Shards) and not reader.card() and (glued := stats.glued()):
-        raise ValueError(
-            f"The {name} text is not tokenized: {len(glued) / len(stats.counts):.0%} of its "
-            f"distinct words end in a punctuation mark, such as {', '.join(map(repr, glued[:3]))} "
-            f"({files}). Convert it with `python -m spacy elmo tokenize`, or name the reader "
-            f"spacy-elmo.Texts.v1 in [corpora.{name}], which tokenizes as it reads. If these are "
-            f'its words, put a meta.json beside it that names its language: {{"lang": "en"}}'
-        )
-
-
-def copy_parameters(source: nn.Module, target: nn.Module) -> None:
-    """Copy the values of a module's parameters from another module of the same shape."""
-    values = source.state_dict()
-    for name, parameter in target.named_parameters():
-        parameter.data.copy_(values[name])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from .corpus import CorpusPosition
 from .distributed import ProcessGroup
 from .loss import BiLMLoss
 
-CHECKPOINT, EARLIER = "checkpoint.safetensors", "checkpoint-?????????.safetensors"
+CHECKPOINT = "checkpoint.safetensors"
 WORDS_OF_THREAD = 512  # of a batch, at least: each thread has gradients of its own
 
 
@@ -38,12 +37,10 @@ class Progress(Settings):
         seconds: time spent in training and evaluation.
         best: lowest mean perplexity on the dev text so far; None before the first evaluation.
         best_step: after which it was measured.
-        train_fingerprint: of the training text, to which alone ``position`` applies.
-        dev_fingerprint: of the held-out text and its part that is read, to which alone ``best``
-            applies.
+        fingerprints: of the texts, to which alone ``position`` and ``best`` apply.
+        epoch_steps: how many steps an epoch has, at most.
         n_steps: steps of the whole run.
         head_first: the first steps, in which the biLM is frozen and only the head is trained.
-        is_adapted: the run starts from a biLM and its head, whose perplexity is measured first.
         card: name, language, licence and sources of the biLM, see `weights.layout.Card`.
     """
 
@@ -54,11 +51,10 @@ class Progress(Settings):
     seconds: float = 0.0
     best: float | None = None
     best_step: int = at_least(0, 0)
-    train_fingerprint: str = ""
-    dev_fingerprint: str = ""
+    fingerprints: list[str] = field(default_factory=list)
+    epoch_steps: int = at_least(0, 0)
     n_steps: int = at_least(0, 0)
     head_first: int = at_least(0, 0)
-    is_adapted: bool = False
     card: dict[str, Any] = field(default_factory=dict)
 
 
@@ -199,22 +195,3 @@ def read_checkpoint(path: Path) -> tuple[Progress, PretrainConfig]:
         progress = Progress(**{**data, "position": CorpusPosition(**data["position"])})
         Card(**progress.card)
         return progress, PretrainConfig.from_dict(config).without_start()
-
-
-def keep_latest(path: Path, step: int, number: int) -> None:
-    """Copy the checkpoint just written to a file named by its step, and delete old copies.
-
-    Args:
-        path: the checkpoint.
-        step: after which it was written.
-        number: how many copies to keep; with 1 there is only the checkpoint itself.
-    """
-    latest = path.with_name(f"{path.stem}-{step:09d}{path.suffix}")
-    if number > 1:
-        with atomic_file(latest) as temporary:
-            shutil.copyfile(path, temporary)
-    copies = sorted(path.parent.glob(EARLIER))
-    # Those of later steps are from before the run was reset to an earlier step.
-    past = [copy for copy in copies if copy <= latest]
-    for copy in set(copies).difference(past[-number:] if number > 1 else []):
-        copy.unlink(missing_ok=True)

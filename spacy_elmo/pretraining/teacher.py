@@ -18,44 +18,29 @@ import torch
 from ..lm.encoded_sentences import SentenceBatch
 from ..text.corpus_reader import CorpusReader
 from ..util.files import reading
-from ..util.optional_imports import import_extra
 
 # From sentences, the vectors (n_words, D) of each, an array or tensor; None where there are none.
 Teacher = Callable[[list[list[str]]], Sequence[Any]]
-SAMPLE = 10_000  # sentences, one of which must have vectors
-ESTIMATED = 1000  # sentences, of which the share that has some is an estimate for all
+SAMPLE = 1000  # sentences, one of which must have vectors
 
 
 class EncodedVectors:
     """The vectors of sentences that are in a file, found by their words.
 
     Args:
-        path: ``.npy`` or ``.parquet`` as `elmo encode --tokenized` writes them, or any in their
-            format: of all layers, the concatenation.
+        path: ``.npy`` as `elmo encode --tokenized` writes it, or any in its format: of all layers,
+            the concatenation.
 
     Raises:
         ValueError: it cannot be read, or its vectors and words do not fit together.
     """
 
     def __init__(self, path: str):
-        stem = path.removesuffix(".npy")
         with reading("the teacher's vectors", path):
-            if path.endswith(".npy"):
-                vectors = np.load(path, mmap_mode="r")
-                tokens = f"{stem}.tokens.jsonl"
-                with reading("their words", tokens), open(tokens, encoding="utf-8") as lines:
-                    rows = [json.loads(line)["tokens"] for line in lines]
-            elif path.endswith(".parquet"):
-                need = "Parquet needs pyarrow"
-                parquet = import_extra("pyarrow.parquet", "parquet", need, path)
-                table = parquet.read_table(path, columns=["tokens", "vectors"])
-                rows, values = table["tokens"].to_pylist(), table["vectors"].combine_chunks()
-                while hasattr(values, "flatten") and hasattr(values.type, "value_type"):
-                    values = values.flatten()
-                vectors = values.to_numpy(zero_copy_only=False)
-                vectors = vectors.reshape(sum(map(len, rows)), -1)
-            else:
-                raise ValueError("it must be a .npy or a .parquet file of `elmo encode`")
+            vectors = np.load(path, mmap_mode="r")
+            tokens = f"{path.removesuffix('.npy')}.tokens.jsonl"
+            with reading("their words", tokens), open(tokens, encoding="utf-8") as lines:
+                rows = [json.loads(line)["tokens"] for line in lines]
             ends = list(accumulate(map(len, rows), initial=0))
             if len(vectors) != ends[-1]:
                 raise ValueError(f"it has {len(vectors):,} vectors of {ends[-1]:,} words")
@@ -120,20 +105,14 @@ def vector_size(teacher: Teacher, reader: CorpusReader, max_words: int) -> tuple
     Raises:
         ValueError: the first sentences of the text have none, or they are wrong.
     """
-    size = n_seen = n_found = 0
-    for words in islice(reader.sentences(), SAMPLE):
-        [vectors] = arrays_of(teacher, [words[:max_words]])
-        n_seen += 1
-        if vectors is not None:
-            n_found, size = n_found + 1, vectors.shape[1]
-        if size and n_seen >= ESTIMATED:
-            break
-    if size:
-        return size, n_found / n_seen
-    raise ValueError(
-        f"Config: [training.teacher] has no vectors for the first {n_seen:,} sentences of the "
-        f"training text. Give those of the same sentences, with the same words."
-    )
+    first = [words[:max_words] for words in islice(reader.sentences(), SAMPLE)]
+    found = [array for words in first for array in arrays_of(teacher, [words]) if array is not None]
+    if not found:
+        raise ValueError(
+            f"Config: [training.teacher] has no vectors for the first {len(first):,} sentences of "
+            f"the training text. Give those of the same sentences, with the same words."
+        )
+    return found[0].shape[1], len(found) / len(first)
 
 
 def add_targets(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel as DDP
 
 from ..bilm.torch_precision import without_tf32
 from ..lm.encoded_sentences import SentenceBatch
@@ -16,17 +14,16 @@ from ..util.threads import results_ahead
 from .state import State
 
 
-def train_step(state: State, parts: Sequence[SentenceBatch], learning_rate: float) -> torch.Tensor:
+def train_step(state: State, shares: Sequence[SentenceBatch], learning_rate: float) -> torch.Tensor:
     """One optimizer step: zero the gradients, forward and backward, clip, update.
 
-    Each micro-batch counts by its share of the step's predictions, so it does not matter how
-    the sentences of a step are divided among micro-batches, threads and ranks. A thread computes
-    on one processor: products of a few hundred rows are too small to be divided themselves.
+    Each share counts by its part of the batch's predictions, so it does not matter how the
+    sentences are divided among threads and ranks. A thread computes on one processor: products of
+    a few hundred rows are too small to be divided themselves.
 
     Args:
         state: what is trained.
-        parts: the shares of the first micro-batch of the step, see `State.shares`; then those
-            of the next.
+        shares: of the batch, see `State.shares`.
         learning_rate: of the step.
 
     Returns:
@@ -43,24 +40,16 @@ def train_step(state: State, parts: Sequence[SentenceBatch], learning_rate: floa
         if replica.generator is not None:
             replica.generator.manual_seed(torch.initial_seed() + i)
     modules: list[nn.Module] = [module, *replicas]
-    micro_batches = parts[:: len(modules)]
-    n_predicted = sum(part.total_predictions for part in micro_batches)
 
     def backward(thread: int) -> torch.Tensor:
-        """The shares of one thread: their gradients in its module, and their part of the loss."""
-        module, total = modules[thread], torch.zeros((), device=group.device)
-        shares = parts[thread :: len(modules)]
-        for number, part in enumerate(shares, start=1):
-            # Ranks average their gradients once, with the last micro-batch.
-            is_last = number == len(shares)
-            with module.no_sync() if isinstance(module, DDP) and not is_last else nullcontext():
-                with torch.autocast(total.device.type, torch.bfloat16, settings.mixed_precision):
-                    mean = module(part.to(group.device), candidates)
-                loss = mean * (part.n_predicted / n_predicted)
-                with without_tf32(total.device):
-                    (loss * group.world_size).backward()  # ranks contribute to a sum, not a mean
-            total += loss.detach()
-        return total
+        """The share of one thread: its gradients in its module, and its part of the loss."""
+        share, device = shares[thread], group.device
+        with torch.autocast(device.type, torch.bfloat16, settings.mixed_precision):
+            mean = modules[thread](share.to(device), candidates)
+        loss = mean * (share.n_predicted / share.total_predictions)
+        with without_tf32(device):
+            (loss * group.world_size).backward()  # ranks contribute to a sum, not a mean
+        return loss.detach()
 
     for each in modules:
         each.zero_grad()
@@ -75,5 +64,5 @@ def train_step(state: State, parts: Sequence[SentenceBatch], learning_rate: floa
     state.optimizer.step()
 
     progress.step += 1
-    progress.words += sum(part.total_words for part in micro_batches)
+    progress.words += shares[0].total_words
     return total

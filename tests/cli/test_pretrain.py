@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.lm.head import load_head
+from spacy_elmo.pretraining import minutes
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.state import CHECKPOINT, read_checkpoint
@@ -61,25 +61,6 @@ def test_from_text_to_a_model(config: Path, shards: Path, tmp_path: Path) -> Non
     assert find_weights(out / "model-best").card().meta == {"lang": "en"}
 
 
-def test_untokenized_text_is_refused(config: Path, shards: Path, tmp_path: Path) -> None:
-    """Unless a meta.json says that somebody has seen to it."""
-    raw = tmp_path / "raw" / "text.txt"
-    raw.parent.mkdir()
-    raw.write_text(re.sub(r" ([.,;!?])", r"\1", PROSE) * 3, encoding="utf-8")
-    for name, other in (("train", "dev"), ("dev", "train")):
-        arguments = [config, tmp_path / "out", f"--paths.{name}", raw, f"--paths.{other}", shards]
-        result = run(*arguments)
-        assert result.exit_code == 1
-        said = " ".join(result.output.split())
-        assert f"The {name} text is not tokenized" in said
-        assert re.search(r"such as '\w+[.,]'", said)
-        assert "spacy elmo tokenize" in said and "spacy-elmo.Texts.v1" in said
-        assert not (tmp_path / "out").exists()
-    raw.with_name("meta.json").write_text('{"lang": "en"}', encoding="utf-8")
-    result = run(*arguments, "--training.max_steps", 10)
-    assert result.exit_code == 0, result.output
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
 def test_ctrl_c_loses_nothing(config: Path, shards: Path, tmp_path: Path) -> None:
     """Nor does a later start with --resume, by the config that the run has written."""
@@ -115,10 +96,25 @@ def test_ctrl_c_loses_nothing(config: Path, shards: Path, tmp_path: Path) -> Non
 def test_a_run_that_is_stopped_says_so(
     config: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop_after(monkeypatch, 7)
+    """Also which model there is, before the first evaluation and after it."""
+    paths, out = ["--paths.train", shards, "--paths.dev", shards], tmp_path / "out"
+    for step, resume, models in ((7, [], "model-last"), (13, ["--resume"], "model-best and")):
+        stop_after(monkeypatch, step)
+        result = run(config, out, *resume, *paths)
+        assert result.exit_code == 130
+        assert f"Stopped after step {step}; resume with --resume" in result.stderr
+        assert f"' has {models}" in result.stderr
+        assert read_checkpoint(out / CHECKPOINT)[0].step == step
+        monkeypatch.undo()
+
+
+def test_minutes(
+    config: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(minutes, "plan", lambda given, *seconds: (int(given), 3))
     paths = ["--paths.train", shards, "--paths.dev", shards]
-    assert run(config, tmp_path / "out", "-q", *paths).exit_code == 130
-    assert read_checkpoint(tmp_path / "out" / CHECKPOINT)[0].step == 7
+    assert run(config, tmp_path / "out", "-q", *paths, "--minutes", 9).exit_code == 0
+    assert read_checkpoint(tmp_path / "out" / CHECKPOINT)[0].step == 9
 
 
 def test_overrides_of_the_environment(

@@ -161,8 +161,8 @@ def test_float8_weights(weights: Path) -> None:
 
 PROGRESS = {
     "step": 3, "position": {"epoch": 0, "file": 0, "sentence": 0, "batch": 0}, "words": 10,
-    "seconds": 1.0, "best": None, "train_fingerprint": "", "dev_fingerprint": "", "n_steps": 9,
-    "head_first": 0, "is_adapted": False, "card": {},
+    "seconds": 1.0, "best": None, "fingerprints": [], "n_steps": 9,
+    "head_first": 0, "card": {},
 }  # fmt: skip
 
 

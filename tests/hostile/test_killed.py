@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
-from spacy_elmo.pretraining.state import CHECKPOINT, keep_latest
 
 from ..pipeline.helpers import write_weights
 
@@ -52,16 +51,3 @@ def test_tokenize(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, command).exit_code == 0
     assert sorted(tmp_path.iterdir()) == [out, text]
     assert not list(out.glob(".*"))
-
-
-def test_copies_of_checkpoints(tmp_path: Path) -> None:
-    """A run that is resumed need not stop to copy at the same step."""
-    checkpoint, left = tmp_path / CHECKPOINT, tmp_path / ".spacy-elmo-new-a1b2"
-    checkpoint.write_text("a checkpoint")
-    left.mkdir()
-    (left / "checkpoint-000000007.safetensors").write_text("half of one")
-    keep_latest(checkpoint, 9, 2)
-    assert sorted(file.name for file in tmp_path.iterdir()) == [
-        "checkpoint-000000009.safetensors",
-        CHECKPOINT,
-    ]

@@ -82,8 +82,8 @@ def make_config(
 def config_text(config: PretrainConfig) -> str:
     """A spaCy config, to which blocks can be added."""
     data = config.to_dict()
-    blocks = ("logger", "teacher")  # null, or a block that follows
-    data["training"] = {k: v for k, v in data["training"].items() if v or k not in blocks}
+    if data["training"]["teacher"] is None:
+        del data["training"]["teacher"]  # the block may follow
     return Config({k: v for k, v in data.items() if v}).to_str() + "\n"
 
 
@@ -153,6 +153,10 @@ def same_weights(one: Path, other: Path) -> bool:
     a, b = load_file(one), load_file(other)
     assert a.keys() == b.keys()
     return all(torch.equal(a[name], b[name]) for name in a)
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()}
 
 
 def same_batches(one: SentenceBatch, other: SentenceBatch) -> bool:

@@ -51,7 +51,7 @@ def test_settings_and_defaults_and_overrides(path: Path) -> None:
 
 
 def test_a_config_is_read_as_it_was_written(tmp_path: Path) -> None:
-    changes = {"training.learning_rate": 1e-5, "training.logger": {"@loggers": "a"}}
+    changes = {"training.learning_rate": 1e-5, "training.teacher": {"@misc": "a"}}
     config = make_config(Path("train"), Path("안녕"), changes)
     assert read_config(write_config(tmp_path / "config.cfg", config)) == config
 
@@ -69,23 +69,17 @@ def test_recipes(recipe: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"training.max_steps": 6}, r"max_steps is 6; .* warmup_steps \(2\) and decay_steps \(5\)"),
         ({"training.batch_words": True}, "batch_words is True; it must be a valid integer"),
         ({"training.learning_rate": 0}, "learning_rate is 0; it must be greater than 0"),
-        ({"training.learning_rate": float("nan")}, "learning_rate is nan"),
-        ({"training.seed": 2**64}, "seed is 18446744073709551616; .* equal to 9223372036854775807"),
         ({"training.dropout": 1.0}, "dropout is 1.0; it must be less than 1"),
         ({"training.speed": 3}, r"\[training\] has unknown settings \['speed'\]; known are .*seed"),
-        ({"training.logger": {"a": 1}}, "must be a block with @loggers"),
         ({"softmax.kind": "cnn"}, "it must be 'sampled' or 'full'"),
-        ({"vocab.max_size": 3}, "max_size is 3; it must be greater than or equal to 4"),
         ({"paths.train": ["a", 7]}, r"train is \['a', 7\]; it must be a valid string"),
         ({"model.dim": 4}, r"\[model\] .*projection_dim is 8; it must not be larger than dim"),
         ({"model.size": 4}, r"\[model\] .*unknown settings \['size'\]"),
         ({"model.initial_state": "warm"}, r"\[model\] initial_state is 'warm'; set it to \"zero\""),
         ({"modle.dim": 4}, r"unknown sections \['modle'\]; known are \['model', 'paths'"),
         ({"corpora.test": {"@readers": "x"}}, r"unknown block \[corpora\.test\]"),
-        ({"corpora.train": {"paths": "x"}}, r"corpora\.train\] must be a block with @readers"),
         (
             {"corpora.train": {"@readers": "x"}, "paths.train": "x"},
             r"both \[corpora\.train\] and \[paths\] train are set",

@@ -94,11 +94,6 @@ def test_batches_are_bucketed_by_length_and_of_the_size_asked_for(shards: list[P
     assert padded < 1.1 * total  # unsorted sentences would need over 1.5 times
 
 
-def test_long_and_short_batches_are_mixed(shards: list[Path]) -> None:
-    lengths = [batch.lengths[0] for batch in epoch_of(make_corpus(shards), 0)]
-    assert lengths != sorted(lengths)
-
-
 def test_the_order_follows_from_the_seed(shards: list[Path]) -> None:
     first, again, other = (
         list(islice(make_corpus(shards, seed=seed).batches(CorpusPosition()), 12))

@@ -136,42 +136,15 @@ def test_a_new_head_may_have_no_steps_of_its_own(
     for name, start in (("other", trained), ("none", without_head(trained, tmp_path / "start"))):
         settings["paths.vocab"] = str(tmp_path / "vocab.txt")
         progress = pretrain(going_on(animals, start, settings), tmp_path / name, quiet=True)
-        assert progress.head_first == 0 and not progress.is_adapted
+        assert progress.head_first == 0
         new, vocab = load_head(str(tmp_path / name / "model-last"))
         assert vocab.words == words
         assert not torch.allclose(new.weight, old.weight, atol=1e-3)
 
 
-@pytest.mark.parametrize("has_head", [True, False])
-def test_resumed_to_the_bit(
-    trained: Path, animals: Path, tmp_path: Path, has_head: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start = trained if has_head else without_head(trained, tmp_path / "start")
-    config = going_on(animals, start, {"training.head_first": 10, "training.dropout": 0.2})
-    pretrain(config, tmp_path / "whole", quiet=True)
-    stop_after(monkeypatch, 7)
-    assert pretrain(config, tmp_path / "parts", quiet=True).step == 7
-    monkeypatch.undo()
-    assert pretrain(config, tmp_path / "parts", resume=True, quiet=True).step == 20
-    whole, parts = (numbers(tmp_path / name / "model-last") for name in ("whole", "parts"))
-    assert all(torch.equal(whole[name], parts[name]) for name in whole)
-
-
-@pytest.mark.parametrize("n_epochs", [1, 3])
-def test_so_many_epochs(trained: Path, animals: Path, tmp_path: Path, n_epochs: int) -> None:
-    changes = {"training.max_epochs": n_epochs, "training.max_steps": 1000}
-    progress = pretrain(going_on(animals, trained, changes), tmp_path / "out", quiet=True)
-    n_tokens = sum(len(words) + 2 for words in SENTENCES) * 10
-    assert progress.step == progress.n_steps == n_epochs * -(-n_tokens // 40)
-    assert (progress.position.epoch, progress.position.batch) in [(n_epochs, 0), (n_epochs - 1, 0)]
-    assert progress.words == n_epochs * sum(map(len, SENTENCES)) * 10
-    rates = [e["lr"] for e in read_log(tmp_path / "out" / "log.jsonl") if "lr" in e]
-    assert rates[-1] < 0.02  # the schedule was shortened, so it ends low
-
-
 def test_a_model_of_another_shape(trained: Path, animals: Path, tmp_path: Path) -> None:
     other = make_config(animals, animals, {"model.dim": 24, "paths.weights": str(trained)})
-    with pytest.raises(ValueError, match=r"\[model\] differs from the weights .*dim: 24, not 16"):
+    with pytest.raises(ValueError, match=r"\[model\] differs from the weights .* Remove the"):
         pretrain(other, tmp_path / "out", quiet=True)
     same = make_config(animals, animals, {"paths.weights": str(trained)})
     assert pretrain(same, tmp_path / "out", quiet=True).step == 20
@@ -198,19 +171,22 @@ def test_what_a_run_of_before_has_written(trained: Path, animals: Path, tmp_path
     (start / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
     config = going_on(animals, start, {"training.learning_rate": 1e-9})
     progress = pretrain(config, tmp_path / "out", quiet=True)
-    assert progress.is_adapted and progress.head_first == 0
+    assert progress.head_first == 0
     after = numbers(tmp_path / "out" / "model-best")
     for name, value in made.state_dict().items():
         torch.testing.assert_close(after[name], value, rtol=1e-3, atol=1e-4)
 
 
-def test_resumed_without_what_it_was_started_from(
-    trained: Path, animals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("has_head", [True, False])
+def test_resumed_to_the_bit_without_what_it_was_started_from(
+    trained: Path, animals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_head: bool
 ) -> None:
     """Through the files, as the commands do it; and with other weights in the config by then."""
     start = without_head(trained, tmp_path / "start")
+    if has_head:
+        shutil.copytree(trained, start, dirs_exist_ok=True)
     out = tmp_path / "parts"
-    config = going_on(animals, start, {"training.head_first": 10})
+    config = going_on(animals, start, {"training.head_first": 10, "training.dropout": 0.2})
     pretrain(config, tmp_path / "whole", quiet=True)
     stop_after(monkeypatch, 7)
     pretrain(config, out, quiet=True)
@@ -262,26 +238,3 @@ def test_licence_and_language_go_on(animals: Path, tmp_path: Path) -> None:
         "license": "CC BY 4.0", "sources": [{"name": "A"}], "started_from": "tiny", "lang": "nl"
     }  # fmt: skip
     assert found.documents == {"LICENSE": "Text."}
-
-
-def test_the_table_is_of_the_models_on_disk(animals: Path, tmp_path: Path) -> None:
-    """While only the head learns, the biLMs of two models are the same, and the models are not."""
-    pretrain(make_config(animals, animals), tmp_path / "start", quiet=True)
-    vocab = tmp_path / "words.txt"
-    vocab.write_text("<S>\n</S>\n<UNK>\ndogs\nbark\n", encoding="utf-8")
-    changes = {
-        "paths.weights": str(tmp_path / "start" / "model-last"),
-        "paths.vocab": str(vocab),
-        "training.head_first": 20,
-        "training.learning_rate": 3.0,  # so high that the first evaluation is not the worst
-        "training.warmup_steps": 0,
-        "training.decay_steps": 0,
-        "training.eval_every": 1,
-    }
-    pretrain(make_config(animals, animals, changes), tmp_path / "out", quiet=True)
-    log = read_log(tmp_path / "out" / "log.jsonl")
-    of_models = {entry["model"]: entry["mean"] for entry in log if "model" in entry}
-    evaluations = [entry["mean"] for entry in log if "mean" in entry and "model" not in entry]
-    assert min(evaluations) < 0.9 * evaluations[-1]
-    assert of_models["model-best"] == pytest.approx(min(evaluations), rel=1e-3)
-    assert of_models["model-last"] == pytest.approx(evaluations[-1], rel=1e-3)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from spacy_elmo.pretraining.machine import find_device, matmul_precision, stop_on_signals
+from spacy_elmo.pretraining.machine import find_device, stop_on_signals
 
 
 @pytest.fixture(autouse=True)
@@ -38,16 +38,6 @@ def test_the_second_signal_stops(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().err == ""
 
 
-def test_without_a_signal_all_is_as_before() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with stop_on_signals() as stopped:
-        assert signal.getsignal(signal.SIGINT) is not before
-        assert not stopped()
-    assert signal.getsignal(signal.SIGINT) is before
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-
-
 def test_outside_the_main_thread_nothing_is_touched() -> None:
     results: list[bool] = []
 
@@ -65,8 +55,6 @@ def test_outside_the_main_thread_nothing_is_touched() -> None:
 
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_device("cpu") == torch.device("cpu")
-    with pytest.raises(ValueError, match="Unknown device 'gpu'"):
-        find_device("gpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ValueError, match=r"There is no GPU 0: .* 0 CUDA devices.*--gpu-id"):
         find_device("cuda:0")
@@ -77,11 +65,3 @@ def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_device("cuda") == torch.device("cuda:0")
     with pytest.raises(ValueError, match=r"There is no GPU 2: .* finds 2 CUDA devices"):
         find_device("cuda:2")
-
-
-def test_precision_is_put_back() -> None:
-    before = torch.get_float32_matmul_precision()
-    with pytest.raises(RuntimeError), matmul_precision("medium"):
-        assert torch.get_float32_matmul_precision() == "medium"
-        raise RuntimeError
-    assert torch.get_float32_matmul_precision() == before

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,27 +12,6 @@ from spacy_elmo.pretraining.state import CHECKPOINT
 from spacy_elmo.pretraining.train import pretrain
 
 from .helpers import SENTENCES, make_config, prose, same_weights, write_text
-
-
-def test_items_come_in_their_order() -> None:
-    assert list(read_ahead(iter(range(100)), 3)) == list(range(100))
-
-
-def test_no_more_are_read_than_may_wait() -> None:
-    read: list[int] = []
-
-    def numbers() -> Iterator[int]:
-        for number in range(100):
-            read.append(number)
-            yield number
-
-    with closing(read_ahead(numbers(), 3)) as items:
-        assert next(items) == 0
-        deadline = time.monotonic() + 60
-        while len(read) < 4 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(0.3)
-        assert read == [0, 1, 2, 3]  # one taken, three waiting
 
 
 def test_an_error_comes_where_the_item_would() -> None:

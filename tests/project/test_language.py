@@ -14,7 +14,6 @@ import spacy
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
-from spacy_elmo.pretraining.state import CHECKPOINT
 from spacy_elmo.text.readers import BY_RULES
 from spacy_elmo.text.shards import write_meta, write_shards
 
@@ -214,49 +213,6 @@ def test_a_treebank_called_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             assert find_file("ud", "dev", "de", local) is None
 
 
-def test_ten_passes_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many minutes there are; and as many steps as there are minutes for, if more."""
-    import bilm
-    import speed
-
-    monkeypatch.setattr(speed, "measure_speed", lambda *given: (0.1, 0.0))
-    text, config = tmp_path / "train.txt", tmp_path / "pretrain.cfg"
-    text.write_text("the quick brown fox\n" * 100, encoding="utf-8")
-    config.write_text(
-        "[model]\nfilters = [[1, 8]]\nprojection_dim = 8\ndim = 16\n[training]\nbatch_words = 60\n"
-    )
-    overrides = ["--paths.train", str(text), "--paths.dev", str(text)]
-    overrides += ["--training.max_epochs", "10"]
-    assert speed.most_steps(config, overrides) == 10 * 10  # of 100 sentences, six words each
-    steps, evaluations = bilm.find_steps(tmp_path, config, 60, list(overrides))
-    assert (steps, evaluations) == (100, 10)
-    text.write_text("the quick brown fox\n" * 40_000, encoding="utf-8")
-    # Those of another text are not for a new run.
-    assert bilm.find_steps(tmp_path, config, 60, list(overrides)) == (36_000, 10)
-    (tmp_path / "pretrained").mkdir()
-    (tmp_path / "pretrained" / CHECKPOINT).touch()
-    text.write_text("the quick brown fox\n" * 100, encoding="utf-8")
-    assert bilm.find_steps(tmp_path, config, 60, list(overrides)) == (36_000, 10)
-    assert bilm.find_steps(tmp_path, config, 50, list(overrides)) == (100, 10)
-
-
-def test_the_speed_of_a_run(tmp_path: Path) -> None:
-    """Measured on its first steps, of which nothing stays."""
-    from speed import measure_speed
-
-    text = tmp_path / "train.txt"
-    words = "the quick brown fox jumps over a lazy dog while rivers run"
-    text.write_text(f"{words}\n" * 200, encoding="utf-8")
-    (tmp_path / "pretrain.cfg").write_text(
-        "[model]\nfilters = [[1, 8]]\nprojection_dim = 8\ndim = 16\nchar_dim = 4\n"
-        '[softmax]\nkind = "full"\n[training]\nbatch_words = 50\n'
-    )
-    paths = ["--paths.train", str(text), "--paths.dev", str(text)]
-    step, evaluation = measure_speed(tmp_path / "pretrain.cfg", paths)
-    assert 0 < step < 5 and 0 <= evaluation < 60
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["pretrain.cfg", "train.txt"]
-
-
 @pytest.mark.parametrize("is_fast", [True, False])
 def test_an_hour_uses_what_there_is(
     tmp_path: Path,
@@ -287,6 +243,8 @@ def test_an_hour_uses_what_there_is(
     assert "--training.max_steps 9 " in pretrain
     bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=300, steps=40_000)
     assert "--training.max_steps 40000 " in " ".join(commands[-1])  # an hour has no limit
+    bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=60)
+    assert commands[-1][-2:] == ["--minutes", "60"]
     # A config of one's own has its own settings.
     bilm.main(tmp_path, bilm="pretrain", lang="de", minutes=60, steps=9, config="my.cfg")
     assert "mixed_precision" not in " ".join(commands[-1])

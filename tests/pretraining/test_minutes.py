@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spacy_elmo.pretraining import minutes
+from spacy_elmo.pretraining.config import read_config
+from spacy_elmo.pretraining.log import read_log
+from spacy_elmo.pretraining.state import CHECKPOINT
+from spacy_elmo.pretraining.train import pretrain
+
+from .helpers import make_config, same_weights, stop_after
+
+
+def test_steps_in_some_minutes() -> None:
+    assert minutes.plan(60, 1.0, 0.0) == (3600, 10)
+    assert minutes.plan(60, 0.5, 10.0) == (2 * (3600 - 12 * 10), 10)
+    assert minutes.plan(10, 1.0, 10.0) == (600 - 8 * 10, 6)  # fewer evaluations in a short time
+    assert minutes.plan(0.01, 1.0, 30.0) == (6, 3)
+
+
+def test_the_schedule_is_that_of_the_time_also_of_a_resumed_run(
+    paths: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    monkeypatch.setattr(minutes, "plan", lambda *given: (12, 3))
+    config = make_config(*paths, {"training.minutes": 60, "training.dropout": 0.2})
+    pretrain(config, whole)
+    assert "12 steps in 60 minutes: one takes " in capsys.readouterr().err
+    written = read_config(whole / "pretrain.cfg")
+    assert [getattr(written.training, name) for name in minutes.FITTED] == [12, 0, 4, 4, 1]
+    rates = [entry["lr"] for entry in read_log(whole / "log.jsonl") if "lr" in entry]
+    assert rates[-5:] == pytest.approx([0.02, 0.02, 0.015, 0.01, 0.005])
+    pretrain(written, tmp_path / "again", quiet=True)  # without the steps that were timed
+    stop_after(monkeypatch, 7)
+    assert pretrain(config, parts, quiet=True).step == 7
+    monkeypatch.undo()
+    assert pretrain(config, parts, resume=True, quiet=True).step == 12
+    for out in (tmp_path / "again", parts):
+        assert same_weights(whole / CHECKPOINT, out / CHECKPOINT)
+
+
+def test_epochs_end_a_run_sooner(
+    paths: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(minutes, "plan", lambda *given: (10_000, 3))
+    config = make_config(*paths, {"training.minutes": 60, "training.max_epochs": 2})
+    progress = pretrain(config, tmp_path / "out", quiet=True)
+    assert progress.step == progress.n_steps < 100
+    assert read_config(tmp_path / "out" / "pretrain.cfg").training.decay_steps > 0
+
+
+def test_a_run_takes_about_its_minutes(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    config = make_config(*paths, {"training.minutes": 0.05, "training.max_steps": 10**6})
+    progress = pretrain(config, tmp_path / "out", quiet=True)
+    assert progress.step >= 6 and progress.seconds < 60
