@@ -6,14 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.bilm.characters import BOS, EOS, CharacterIds
 from spacy_elmo.bilm.sentence_batches import id_tensor
 from spacy_elmo.lm.encoded_sentences import SentenceBatch
-from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.config import CorpusSettings, TrainingSettings
 from spacy_elmo.pretraining.corpus import CorpusPosition, TrainingCorpus
 from spacy_elmo.text.shards import Shards
@@ -161,12 +159,3 @@ def test_a_plan_has_every_sentence_once(
     assert sorted(np.concatenate(plan).tolist()) == list(range(len(lengths)))
     for batch in plan:
         assert len(batch) == 1 or block.lengths[batch].sum() < batch_words + max(lengths) + 2
-
-
-def test_a_word_longer_than_the_limit_keeps_its_own_place_in_the_vocabulary() -> None:
-    long = "x" * 60
-    vocab = Vocabulary([*SPECIALS, long])
-    batch = make_block([[long, "x" * 48]], vocab).batch(np.array([0]))
-    assert batch.targets.tolist() == [0, 3, 2, 1]
-    assert batch.ids.shape == (4, 50)
-    assert torch.equal(batch.ids[batch.tokens[1]], batch.ids[batch.tokens[2]])

@@ -83,6 +83,9 @@ def test_it_starts_where_the_biLM_is(
     assert "before: perplexity" in capsys.readouterr().err
     before, *steps = [e for e in read_log(tmp_path / "out" / "log.jsonl") if "mean" in e]
     assert before["step"] == 0 and before["mean"] == pytest.approx(steps[0]["mean"], rel=1e-4)
+    if not eval_words:
+        trained_to = read_log(trained.parent / "log.jsonl")[-1]["mean"]
+        assert before["mean"] == pytest.approx(trained_to, rel=1e-4)
     same_text = before["mean"] == pytest.approx(steps[-1]["mean"], rel=1e-4)
     assert same_text == (eval_words == 0)  # the last one is of the whole text
     words = load_head(str(tmp_path / "out" / "model-last"))[1].words
