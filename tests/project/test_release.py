@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from spacy_elmo.lm.head import load_head
+from spacy_elmo.lm.language_model import LanguageModel
 from spacy_elmo.lm.perplexity import evaluate
 from spacy_elmo.lm.vocabulary import UNKNOWN
 from spacy_elmo.pretraining.train import pretrain
@@ -138,3 +139,35 @@ def test_weights_that_are_ready(name: str) -> None:
     word, *others = [each for each in statistics.words if each.isalpha()][:6]
     before, after = nlp(f"{word} {' '.join(others)}"), nlp(f"{word} {' '.join(others[::-1])}")
     assert np.abs(before.tensor[0] - after.tensor[0]).max() > 1e-3
+
+
+def test_the_medium_bilm() -> None:
+    """It fits into 26 MB without its head, and predicts text better than the small one."""
+    path = PROJECT / "weights" / "en_md"
+    card = find_weights(path).card()
+    assert card.meta["name"] == "en_md" and {"README.md", "LICENSE"} <= card.documents.keys()
+    assert (path / "weights.safetensors").stat().st_size <= 26e6
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"weights": str(path)}})
+    doc = nlp("A word depends on its sentence.")
+    assert doc.tensor.shape == (7, 512) and np.isfinite(doc.tensor).all()
+    words = [
+        "The",
+        "committee",
+        "of",
+        "the",
+        "town",
+        "will",
+        "meet",
+        "on",
+        "Monday",
+        "to",
+        "vote",
+        "on",
+        "the",
+        "new",
+        "budget",
+        ".",
+    ]
+    small, medium = (LanguageModel.load(name).surprisal(words) for name in ("en_sm", path))
+    assert sum(medium.forward) < sum(small.forward)
