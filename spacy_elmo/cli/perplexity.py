@@ -50,10 +50,11 @@ def perplexity_cli(
         device = find_device("cpu" if gpu_id < 0 else f"cuda:{gpu_id}")
         found = find_weights(weights)
         head, words = load_head(found)
-        if vocab is not None:
-            known = [word for word in read_words(vocab) if word]
-            head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
         model = found.load().set_precision(precision, compiled)
+        if vocab is not None:
+            read = model.char_cnn.to_ids.read
+            known = [read([word])[0] for word in read_words(vocab) if word]
+            head, words = restrict_head(head, words, known, f"The vocabulary {vocab}")
         sentences = options.count_words(read_text(found, text, tokenized, lang, column), quiet)
         block = EncodedSentences(sentences, words, None, model.char_cnn.to_ids)
         if not len(block.lengths):

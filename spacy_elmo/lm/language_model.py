@@ -168,6 +168,7 @@ class LanguageModel:
                 f"position is {position}, but the sentence has {len(words)} words; give an index "
                 f"from 0 up to the last word's."
             )
+        words[position] = BLANK  # nor does it tell whether the sentence is in capitals
         hidden = torch.stack([each[position] for each in self._hidden(words)])
         with threads_for(self.head.weight.numel()):
             forward, backward = self.head(hidden).log_softmax(dim=1)

@@ -20,6 +20,7 @@ from thinc.types import Floats2d
 
 from ..bilm.torch_precision import rounding
 from ..text.segments import DocPart, chunks, doc_parts
+from ..util.settings import check_choice
 from ..util.threads import results_ahead, steady_threads
 from ..weights.find import WeightsNotFoundError
 from ..weights.layout import DOCUMENTS
@@ -97,6 +98,9 @@ class Elmo(Tok2Vec):
     ):
         if not {"bilm", "mix"} <= set(model.ref_names):
             raise ValueError(f"An elmo component's model is spacy-elmo.Elmo.v1, not {model.name}.")
+        for each in store:
+            check_choice("An elmo component's 'store'", each, ("layers", "vectors"))
+        check_choice("An elmo component's 'vectors'", vectors, ("auto", "elmo", "vocab"))
         super().__init__(vocab, model, name)
         self.key, self.batch = uuid4().hex, Batch()
         self.tokenizer: Optional[type] = None

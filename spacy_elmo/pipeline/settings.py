@@ -67,6 +67,11 @@ class BiLMSettings(Settings):
     def __post_init__(self) -> None:
         refuse_lists(self.weights)
         super().__post_init__()
+        if self.frozen and self.learn_rate_factor != 1.0:
+            raise ValueError(
+                f"{self.title} 'learn_rate_factor' is {self.learn_rate_factor}, but the biLM is "
+                f"frozen: set frozen = false to train it, or leave the factor out."
+            )
 
 
 @dataclass(frozen=True)
@@ -85,3 +90,11 @@ class MixSettings(Settings):
     dropout: float = below_one()
     l2: float = setting(ge=0)
     layers: int | str = setting(kind=Literal["all", "top"] | Annotated[int, Field(ge=0)])
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.initial_weights is not None and self.layers != "all":
+            raise ValueError(
+                f"{self.title} 'initial_weights' weights all layers, but 'layers' is "
+                f"{self.layers!r}: leave one of them out."
+            )

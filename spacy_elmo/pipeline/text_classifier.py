@@ -46,8 +46,12 @@ def TextCatLinear(
         ``List[Doc]`` to the scores ``(n_docs, nO)``.
 
     Raises:
-        ValueError: at initialization, there are no statistics of a biLM.
+        ValueError: ``length`` is below 1; or, at initialization, there are no statistics of a biLM.
     """
+    if length < 1:
+        raise ValueError(
+            f"The text classifier's setting 'length' is {length}; it must be at least 1."
+        )
     words: Any = with_cpu(SparseLinear_v2(nO, length), get_current_ops())  # it knows no GPU
     linear = Linear(nO, init_W=zero_init)
     mean: Any = (list2ragged(), reduce_mean(), Model("to-length", to_length_forward), linear)

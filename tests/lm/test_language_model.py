@@ -194,3 +194,10 @@ def test_failures(tmp_path: Path) -> None:
     save_bilm(LM.model, tmp_path)
     with pytest.raises(ValueError, match=r"without a language model's head.*elmo pretrain"):
         LanguageModel.load(tmp_path)
+
+
+def test_the_word_at_the_blank_does_not_matter() -> None:
+    """Not even for whether the sentence is in capitals."""
+    lm = LanguageModel.load("en_sm")
+    first, second = (lm.fill(["HE", "SAW", "THE", word, "."], 3) for word in ("dog", "DOG"))
+    assert first == second

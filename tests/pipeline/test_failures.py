@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
 import torch
 from safetensors.torch import load, save
 
@@ -105,3 +106,21 @@ def test_settings(weights: Path, name: str, value: Any, said: str) -> None:
 def test_width(weights):
     refuses(make_nlp(weights, width=1024), "width = 1024", str(weights), f"{WIDTH}")
     assert make_nlp(weights, width=WIDTH)("a").tensor.shape == (1, WIDTH)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"learn_rate_factor": 0.1},
+        {
+            "mix": {
+                "@architectures": "spacy-elmo.ScalarMix.v1",
+                "initial_weights": [0, 1, 0],
+                "layers": "top",
+            }
+        },
+    ],
+)
+def test_settings_without_effect_are_refused(block: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"learn_rate_factor|initial_weights"):
+        spacy.blank("en").add_pipe("elmo", config={"model": block})
