@@ -103,7 +103,7 @@ def Shards(paths: Union[str, List[str]]) -> Any:
 
     Args:
         paths: files of a sentence a line, its words separated by spaces; directories of them; or
-            patterns such as ``corpus/*.txt.gz``. Packed ones end in .gz, .xz or .zst.
+            patterns such as ``corpus/*.txt.gz``. Packed ones end in .gz or .xz.
     """
     from .text import shards  # every `spacy.blank` imports this module
 
@@ -119,12 +119,12 @@ def Texts(
     """``spacy-elmo.Texts.v1``: raw text for pretraining, tokenized as it is read.
 
     Args:
-        paths: files of a paragraph a line (.txt), of texts in a column (.jsonl, .csv, .tsv), all
-            also .gz, .xz or .zst, or of Docs (.spacy); directories of them; or patterns.
+        paths: files of a paragraph a line (.txt) or of JSONL (.jsonl), also .gz or .xz, or of Docs
+            (.spacy); directories of them; or patterns.
         lang: code of the language whose tokenizer is used.
         tokenizer: registered name of another tokenizer, one that needs no settings, such as
             ``"spacy.Tokenizer.v1"``.
-        column: name of the column of the texts; None for ``"text"``.
+        column: key of the texts in JSONL; None for ``"text"``.
     """
     from .text import readers
 

@@ -84,7 +84,7 @@ def make_commands(inputs: Path) -> dict[str, Run]:
 
     def tokenize(room: Path) -> None:
         if not (room / "shards").exists():
-            elmo("tokenize", text, room / "shards", "-w", 900, "--quiet")
+            elmo("tokenize", text, room / "shards", "--quiet")
 
     return {
         "pretrain": pretrain,

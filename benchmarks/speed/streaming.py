@@ -46,12 +46,12 @@ def sentences(rng: np.random.Generator, n_words: int) -> Iterator[list[str]]:
 def make_text(folder: Path, n_bytes: int) -> None:
     """Write shards of so many bytes in all."""
     rng = np.random.default_rng(0)
-    write_shards(sentences(rng, DISTINCT_FILES * WORDS_PER_FILE), folder, "none", WORDS_PER_FILE)
+    write_shards(sentences(rng, DISTINCT_FILES * WORDS_PER_FILE), folder, WORDS_PER_FILE)
     originals = sorted(folder.iterdir())
     size, number = sum(file.stat().st_size for file in originals), len(originals)
     while size < n_bytes:
         original = originals[number % len(originals)]
-        (folder / f"shard-{number:05d}.txt").hardlink_to(original)
+        (folder / f"shard-{number:05d}.txt.gz").hardlink_to(original)
         size, number = size + original.stat().st_size, number + 1
     print(f"{number:,} shards of {size / 2**30:.1f} GiB in all")
 

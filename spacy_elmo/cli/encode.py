@@ -11,7 +11,7 @@ from . import options
 
 
 def encode_cli(
-    corpus: Annotated[str, typer.Argument(help="File, directory or pattern. Rows are the lines of a .txt file, the texts of .jsonl, .csv and .tsv files (each also .gz, .xz or .zst) and of .parquet files, the Docs of a .spacy file, and the sentences of a .conllu file or of shards", metavar="CORPUS")],
+    corpus: Annotated[str, typer.Argument(help="File, directory or pattern. Rows are the lines of a .txt file, the texts of a .jsonl file (each also .gz or .xz), the Docs of a .spacy file, and the sentences of shards", metavar="CORPUS")],
     out: Annotated[Path, typer.Argument(help="What to write: a directory of Parquet files, .parquet, or a file .npy, .hdf5 or .h5", metavar="OUT")],
     weights: options.BiLMName = "en_sm",
     pipeline: Annotated[str | None, typer.Option("--pipeline", "-p", help="Name or directory of a spaCy pipeline with an elmo component, to use instead of --weights. The components before it run too, for example to split sentences")] = None,

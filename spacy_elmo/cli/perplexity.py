@@ -93,9 +93,8 @@ def read_text(
     """The sentences of a text, raw or tokenized."""
     from ..text.readers import blank_pipeline, tokenize_files
     from ..text.shards import META, Shards, find_files, is_shard
-    from ..text.texts import FORMATS, TEXT_SUFFIXES
 
     if tokenized or (text / META).is_file() or is_shard(text):
         return Shards(text).sentences()
-    files = find_files(text, TEXT_SUFFIXES, "texts", FORMATS) if text.is_dir() else [text]
-    return tokenize_files(blank_pipeline(weights, lang), files, n_process=1, column=column)
+    nlp = blank_pipeline(weights, lang)
+    return tokenize_files(nlp, find_files(text), n_process=1, column=column)

@@ -21,11 +21,9 @@ from .options import (
 
 
 def tokenize_cli(
-    paths: Annotated[list[Path], typer.Argument(help='Texts, then the directory to write. A text is a .txt file with one paragraph per line, a .jsonl, .csv or .tsv file (each also .gz, .xz or .zst), or a .spacy file of Docs', metavar="TEXT... OUT")],
+    paths: Annotated[list[Path], typer.Argument(help='Texts, then the directory to write. A text is a .txt file with one paragraph per line, a .jsonl file (each also .gz or .xz), or a .spacy file of Docs', metavar="TEXT... OUT")],
     lang: TextLang = "en",
     tokenizer: Annotated[str | None, typer.Option("--tokenizer", "-t", help="Registered tokenizer (default: the tokenizer of the language). spacy.Tokenizer.v1 is spaCy's rule-based one, for languages whose own tokenizer needs another package")] = None,
-    compression: Annotated[str, typer.Option("--compression", "-c", help="Compression of the shards: gz, xz, zst or none")] = "gz",
-    words_per_shard: Annotated[int, typer.Option("--words-per-shard", "-w", min=1, help="Number of words per shard")] = 1_000_000,
     column: Column = None,
     n_process: Processes = 1,
     force: Force = False,
@@ -37,8 +35,8 @@ def tokenize_cli(
 
     Each paragraph is tokenized by the spaCy tokenizer of the language and split into sentences as
     the elmo component splits a Doc without sentence boundaries. Docs keep their tokens, and their
-    sentences if they have any. Shards are text files with one sentence per line and words separated
-    by spaces. The meta.json beside them records the language and the tokenizer, which the weights
+    sentences if they have any. Shards are text files (.txt.gz) with one sentence per line and words
+    separated by spaces. The meta.json beside them records the language and the tokenizer, which the weights
     trained on them will record too. The directory appears when all of it is written.
     """
     from ..text.readers import blank, tokenize_files
@@ -58,7 +56,7 @@ def tokenize_cli(
         found = tokenize_files(blank(lang, tokenizer), texts, n_process, column)
         sentences = count_words(found, quiet)
         with atomic_directory(path) as directory:
-            n_sentences, n_words = write_shards(sentences, directory, compression, words_per_shard)
+            n_sentences, n_words = write_shards(sentences, directory)
             if not n_words:
                 names = ", ".join(f"'{text}'" for text in texts)
                 raise ValueError(f"There are no words in {names}, so there is nothing to write.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..util.files import atomic_file, reading
-from .parquet import import_parquet
+from ..util.optional_imports import import_extra
 
 
 @dataclass
@@ -19,25 +19,23 @@ class EncodedRows:
     """Some rows with their vectors.
 
     Attributes:
-        ids: one for each row.
+        ids: numbers of the rows in the corpus.
         tokens: of each row the texts that its vectors belong to: its tokens, its sentences, or
             the whole document.
         vectors: of all rows, one for each of their texts: ``(n, 2P)``, or ``(n, L + 1, 2P)`` with
             all layers.
-        id_type: the ids' type in Arrow, or its name.
     """
 
-    ids: list[Any]
+    ids: Sequence[int]
     tokens: list[list[str]]
     vectors: np.ndarray
-    id_type: Any = "int64"
 
     @property
     def offsets(self) -> np.ndarray:
         """Start of each row's vectors, and end of the last ones, ``(n_rows + 1,)``."""
         return np.cumsum([0, *map(len, self.tokens)], dtype=np.int64)
 
-    def __iter__(self) -> Iterator[tuple[Any, list[str], np.ndarray]]:
+    def __iter__(self) -> Iterator[tuple[int, list[str], np.ndarray]]:
         """The id, texts and vectors of each row."""
         vectors = np.split(self.vectors, self.offsets[1:-1]) if self.tokens else []
         yield from zip(self.ids, self.tokens, vectors, strict=True)
@@ -54,7 +52,7 @@ class EncodedRows:
             offsets = np.arange(0, len(values) + 1, length, dtype=np.int64)
             values = pa.LargeListArray.from_arrays(pa.array(offsets), values)
         columns = {
-            "id": pa.array(self.ids, self.id_type),
+            "id": pa.array(self.ids, pa.int64()),
             "tokens": pa.array(self.tokens, pa.list_(pa.string())),
             "vectors": pa.LargeListArray.from_arrays(pa.array(self.offsets), values),
         }
@@ -84,6 +82,15 @@ class EncodedRows:
                 values = values.flatten()
             vectors = values.to_numpy().reshape(-1, *shape)
             return cls(table["id"].to_pylist(), table["tokens"].to_pylist(), vectors)
+
+
+def import_parquet(file: str) -> Any:
+    """The module that reads and writes Parquet, from the extra that brings it.
+
+    Args:
+        file: the one to read or write, for the error message.
+    """
+    return import_extra("pyarrow.parquet", "parquet", "Parquet needs pyarrow", file)
 
 
 def count(path: Path) -> tuple[int, int]:

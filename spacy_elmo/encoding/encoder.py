@@ -185,13 +185,11 @@ class Encoder(Settings):
         return [vectors for _, _, vectors in encoded]
 
     @threads(1)
-    def encode(
-        self, ids: Sequence[Any], rows: Sequence[Row], id_type: Any = "int64"
-    ) -> EncodedRows:
+    def encode(self, ids: Sequence[int], rows: Sequence[Row]) -> EncodedRows:
         """Encode some rows together, on one thread.
 
         Args:
-            ids, id_type: see `EncodedRows`.
+            ids: see `EncodedRows`.
             rows: texts, lists of words (one sentence each), or stored Docs.
 
         Raises:
@@ -212,7 +210,7 @@ class Encoder(Settings):
                 )
             texts.append(own)
             vectors.append(array)
-        return EncodedRows(list(ids), texts, np.concatenate(vectors), id_type)
+        return EncodedRows(ids, texts, np.concatenate(vectors))
 
     def _select(self, doc: Doc) -> np.ndarray:
         """A copy of the vectors of a Doc's tokens, ``(n_tokens, *shape)``: it keeps no layers."""

@@ -13,8 +13,7 @@ import numpy as np
 
 from ..util.files import atomic_file
 from ..util.optional_imports import import_extra
-from .encoded_rows import EncodedRows
-from .parquet import import_parquet
+from .encoded_rows import EncodedRows, import_parquet
 
 PARQUET = ".parquet"  # a directory of its parts
 HDF5_BYTES = 2048  # of a row's dataset, beside its vectors and its tokens, at most
@@ -88,7 +87,7 @@ def write_npy(
         for part in parts:
             part.vectors.tofile(file)
             for id, tokens in zip(part.ids, part.tokens, strict=True):
-                line = json.dumps({"id": id, "tokens": tokens}, ensure_ascii=False, default=str)
+                line = json.dumps({"id": id, "tokens": tokens}, ensure_ascii=False)
                 lines.write(line + "\n")
                 lengths.append(len(tokens))
         with open(offsets_file, "wb") as offsets:

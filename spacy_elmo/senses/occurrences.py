@@ -132,7 +132,7 @@ def find_senses(
         weights: name or directory of a biLM.
         lang: language of the text, if not that of the weights.
         tokenized: text files have words separated by spaces, one sentence per line.
-        column: of the texts in JSONL, CSV, TSV and Parquet.
+        column: key of the texts in JSONL.
         most_contexts: end the search after as many.
         n_senses: number of groups; None: chosen by the silhouette, see `clusters.divide`.
         precision, compiled: see `BiLM.set_precision`.

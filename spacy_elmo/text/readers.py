@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
-from importlib.util import find_spec
 from itertools import chain, groupby
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from .docbin import docs_in
 from .segments import chunks, sentence_bounds
 from .shards import Paths, find_files, form, split_at_spaces
 from .split_text import ZONE_CHARACTERS, ZONE_SIZE, split_text
-from .texts import FORMATS, TEXT_SUFFIXES, paragraphs_in
+from .texts import paragraphs_in
 
 BY_RULES = "spacy.Tokenizer.v1"
 
@@ -28,7 +27,7 @@ class Texts(CorpusReader):
     """Raw texts, tokenized and split into sentences as they are read.
 
     Args:
-        paths: files in the formats of `FORMATS`, directories of them, or patterns.
+        paths: files in the formats of `shards.FORMATS`, directories of them, or patterns.
         lang: code of their language.
         tokenizer: see `blank`.
         column: see `texts_in`.
@@ -44,7 +43,7 @@ class Texts(CorpusReader):
         return blank(self.lang, self.tokenizer)
 
     def files(self) -> list[Path]:
-        return find_files(self.paths, TEXT_SUFFIXES, "texts", FORMATS)
+        return find_files(self.paths)
 
     def sentences_in(self, file: Path) -> Iterator[list[str]]:
         return tokenize_files(self.nlp, [file], n_process=1, column=self.column)
@@ -69,13 +68,10 @@ def blank(lang: str, tokenizer: str | None = None) -> Language:
     try:
         return spacy.blank(lang, config=config)
     except ImportError as error:
-        text = str(error)
-        if tokenizer is None and find_spec(f"spacy.lang.{lang}"):  # a package is missing
-            text = (
-                f"The tokenizer of the language '{lang}' needs a package that is missing: {text} "
-                f"Or use spaCy's rule-based one, '{BY_RULES}'."
-            )
-        raise ValueError(text) from error
+        raise ValueError(
+            f"{error} If the tokenizer of '{lang}' needs a package that is missing, install it or "
+            f"use spaCy's rule-based one, '{BY_RULES}'."
+        ) from error
 
 
 def blank_pipeline(
@@ -112,7 +108,7 @@ def tokenize_files(
     Args:
         nlp: its tokenizer is used; sentences are split as by the elmo component. Docs of a DocBin
             keep their tokens, and their sentences if they have any.
-        texts: files in the formats of `FORMATS`.
+        texts: files in the formats of `shards.FORMATS`.
         n_process: processes that tokenize.
         column: see `texts_in`.
 

@@ -1,4 +1,4 @@
-"""Sentence shards: text files of one sentence per line, its words separated by spaces."""
+"""Text files, and sentence shards: one sentence per line, its words separated by spaces."""
 
 from __future__ import annotations
 
@@ -11,38 +11,23 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..util.files import read_json, reading, write_json
-from ..util.optional_imports import import_extra
-from ..util.settings import check_choice
 from .corpus_reader import CorpusReader
 
 META = "meta.json"  # describes the shards beside it
 META_KEYS = ("lang", "tokenizer")
 MAX_LINE = 10_000_000  # characters; spaCy itself refuses texts of more than a million
-COMPRESSIONS = ("", ".gz", ".xz", ".zst")
-JSONL = (".jsonl", ".ndjson", ".jsonlines")
-NO_TEXT = (".spacy", ".conllu", ".conll", ".parquet")
+PACKERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+FORMATS = "plain text (.txt) or JSONL (.jsonl), also .gz or .xz, or Docs (.spacy)"
+SUFFIXES = (".txt", ".txt.gz", ".txt.xz", ".jsonl", ".jsonl.gz", ".jsonl.xz", ".spacy")
+TABLES = (".json", ".ndjson", ".jsonlines", ".csv", ".tsv", ".parquet", ".conllu", ".conll")
+WORDS_PER_SHARD = 1_000_000
 Paths = str | Path | Sequence[str | Path]
-SUFFIXES = {"gz": ".txt.gz", "xz": ".txt.xz", "zst": ".txt.zst", "none": ".txt"}
 
 
-def open_text(path: Path, mode: str = "rt") -> IO[str]:
-    """Open UTF-8 text for reading (``"rt"``) or writing (``"wt"``), compressed by its suffix.
-
-    Lines that are read end in LF, CR LF, or in CR alone.
-
-    Raises:
-        ValueError: .zst needs a library that is not installed.
-    """
-    packers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-    suffix = path.suffix.lower()
-    packer = _import_zstd(path).open if suffix == ".zst" else packers.get(suffix, open)
-    newline = None if mode == "rt" else "\n"
-    file: IO[str] = packer(path, mode, encoding="utf-8", newline=newline)
+def open_text(path: Path) -> IO[str]:
+    """Open UTF-8 text for reading, unpacked by its suffix; lines end in LF, CR LF or CR."""
+    file: IO[str] = PACKERS.get(path.suffix.lower(), open)(path, "rt", encoding="utf-8")
     return file
-
-
-def _import_zstd(path: Path) -> Any:
-    return import_extra("backports.zstd", "zst", ".zst needs backports.zstd", str(path))
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -62,28 +47,25 @@ def read_lines(path: Path) -> Iterator[str]:
             yield text
 
 
-def find_files(paths: Paths, endings: tuple[str, ...], kind: str, wanted: str) -> list[Path]:
-    """The files of one or several paths, those of each sorted by name: one file, those in a
-    directory with given endings, or those that match a pattern such as ``corpus/*.txt.gz``.
+def find_files(paths: Paths) -> list[Path]:
+    """The files of one or several paths, those of each sorted by name: one file, the texts in a
+    directory, or the files that match a pattern such as ``corpus/*.txt.gz``.
 
     Raises:
-        ValueError: there are none at a path; the message names the kind, and what was expected.
+        ValueError: there are none at a path.
     """
     if not isinstance(paths, str | Path):
-        return [file for path in paths for file in find_files(path, endings, kind, wanted)]
-    path, root = paths, Path(paths)
-    if root.is_file():
-        return [root]
-    if not root.exists() and any(character in str(path) for character in "*?["):
-        matches = map(Path, glob(str(path), recursive=True))
-        found = sorted(file for file in matches if file.is_file() and file.name != META)
-    else:
-        files = root.iterdir() if root.is_dir() else iter([])
-        own = (f for f in files if f.name.endswith(endings) and f.name[0] != ".")
-        found = sorted(f for f in own if f.is_file())  # `elmo encode` writes directories .parquet
-    if not found:
-        raise ValueError(f"No {kind} at '{path}': expected {wanted}.")
-    return found
+        return [file for path in paths for file in find_files(path)]
+    path = Path(paths)
+    found: Iterable[Path] = [path]
+    if path.is_dir():
+        found = (f for f in path.iterdir() if f.name.endswith(SUFFIXES) and f.name[0] != ".")
+    elif not path.exists():
+        found = map(Path, glob(str(path), recursive=True))
+    files = sorted(file for file in found if file.is_file() and file.name != META)
+    if not files:
+        raise ValueError(f"No texts at '{path}': expected {FORMATS}.")
+    return files
 
 
 class Shards(CorpusReader):
@@ -97,16 +79,12 @@ class Shards(CorpusReader):
         self.paths = paths
 
     def files(self) -> list[Path]:
-        wanted = (
-            "a text file or a directory of .txt, .txt.gz, .txt.xz or .txt.zst files, as `python -m "
-            "spacy elmo tokenize` writes them"
-        )
-        files = find_files(self.paths, tuple(SUFFIXES.values()), "shards", wanted)
+        files = find_files(self.paths)
         for file in files:
-            if form(file) in (*NO_TEXT, *JSONL, ".json", ".csv", ".tsv"):
+            if form(file) in (".jsonl", ".spacy", *TABLES):
                 raise ValueError(
                     f"'{file}' is not tokenized text, a sentence per line with spaces between "
-                    f"words: its format is another one."
+                    f"words: make such files by `python -m spacy elmo tokenize`."
                 )
         return files
 
@@ -124,7 +102,7 @@ class Shards(CorpusReader):
 
 def form(file: Path) -> str:
     """The suffix of a file, before that of its compression, in lower case."""
-    is_packed = file.suffix.lower() in COMPRESSIONS
+    is_packed = file.suffix.lower() in PACKERS
     return (file.with_suffix("") if is_packed else file).suffix.lower()
 
 
@@ -139,10 +117,7 @@ def split_at_spaces(words: Iterable[str]) -> list[str]:
 
 
 def write_shards(
-    sentences: Iterable[Sequence[str]],
-    out: Path,
-    compression: str = "gz",
-    words_per_shard: int = 1_000_000,
+    sentences: Iterable[Sequence[str]], out: Path, words_per_shard: int = WORDS_PER_SHARD
 ) -> tuple[int, int]:
     """Write sentences to numbered shards in a directory, in one pass, one open shard at a time.
 
@@ -150,24 +125,18 @@ def write_shards(
         sentences: lists of words; a word with white space inside becomes several.
         out: a directory, created if missing; use `atomic_directory` to have it appear whole or not
             at all.
-        compression: ``"gz"``, ``"xz"``, ``"zst"`` or ``"none"``.
         words_per_shard: a shard ends with the sentence that reaches this.
 
     Returns:
         Numbers of sentences and words written.
-
-    Raises:
-        ValueError: the compression is unknown, or needs a library that is not installed.
     """
-    check_choice("The compression", compression, SUFFIXES)
-    if compression == "zst":
-        _import_zstd(out)
     out.mkdir(parents=True, exist_ok=True)
     n_sentences = n_words = 0
     rest = filter(None, map(split_at_spaces, sentences))
     for n_shards, first in enumerate(rest):
         in_shard = 0
-        with open_text(out / f"shard-{n_shards:05d}{SUFFIXES[compression]}", "wt") as file:
+        path = out / f"shard-{n_shards:05d}.txt.gz"
+        with gzip.open(path, "wt", encoding="utf-8", newline="\n") as file:
             for words in chain([first], rest):
                 file.write(" ".join(words) + "\n")
                 n_sentences += 1

@@ -55,29 +55,6 @@ def test_parquet(corpus: Path, weights: str, layers: str, dtype: str) -> None:
     assert np.array_equal(flat.reshape(-1, *SHAPES[layers]), expected.vectors)
 
 
-@pytest.mark.parametrize("name", ["out.parquet", "out.npy"])
-@pytest.mark.parametrize(
-    "ids, kind",
-    [([2**63, None, 1], "uint64"), ([None] * 3, "int64"), (["x", None, ""], "string")],
-)
-def test_ids(
-    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, ids: list, kind: str, name: str
-) -> None:
-    """Of one type, though each part has ids of its own: here null, or large."""
-    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    table = pa.table({"id": pa.array(ids, kind), "text": ["A", "b", "c"]})
-    parquet.write_table(table, tmp_path / "in.parquet")
-    monkeypatch.setattr("spacy_elmo.encoding.row_files.MAX_ROWS", 1)
-    spacy_elmo.encode(tmp_path / "in.parquet", tmp_path / name, weights=weights)
-    if name == "out.parquet":
-        assert len(list((tmp_path / name).iterdir())) == 3
-        found = parquet.read_table(tmp_path / name)["id"]
-        assert (found.type, found.to_pylist()) == (kind, ids)
-    else:
-        lines = (tmp_path / "out.tokens.jsonl").read_text(encoding="utf-8").splitlines()
-        assert [json.loads(line)["id"] for line in lines] == ids
-
-
 def test_more_floats_than_32_bits_count() -> None:
     pytest.importorskip("pyarrow")
     width = 2**30 + 1

@@ -301,7 +301,7 @@ def test_failures(
     text: Path, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for arguments, message in [
-        ([tmp_path / "gone.txt", "out.npy"], "No corpus at"),
+        ([tmp_path / "gone.txt", "out.npy"], "No texts at"),
         ([text, "out.csv"], "out.csv' is unknown: end its name in .parquet, .npy, .hdf5, .h5."),
         ([text, "out"], "/out' is unknown"),
         ([text, "out.npy", "--weights", "gone"], "Cannot find the ELMo weights 'gone'"),

@@ -122,7 +122,7 @@ def test_failures(weights: Path, corpus: Path, tmp_path: Path) -> None:
         (["lent", "--in", corpus], "occurs 1 times"),
         (["crane", "--in", corpus], "does not occur in"),
         (["two words", "--in", corpus], "is 2 tokens"),
-        (["bank", "--in", tmp_path / "gone"], "No corpus at"),
+        (["bank", "--in", tmp_path / "gone"], "No texts at"),
         (["bank", "--in", corpus, "-o", "a.doc"], "no suffix of a picture"),
         (["bank", "--in", corpus, "--senses", 9], "cannot be divided into 9"),
     ]:

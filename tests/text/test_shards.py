@@ -12,17 +12,14 @@ from spacy_elmo.text.shards import Shards, read_lines, write_meta, write_shards
 
 from ..pretraining.helpers import prose
 
-COMPRESSIONS = ["gz", "xz", "none"]
-
 
 def read_all(directory: Path) -> list[list[str]]:
     return list(Shards(directory).sentences())
 
 
-@pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_what_is_written_is_read_again(tmp_path: Path, compression: str) -> None:
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     sentences = [*prose(), ["안녕하세요", "\ufeffx", "naïve", "👩‍👩‍👧", "#", "\u0301"]]
-    assert write_shards(sentences, tmp_path / "out", compression, words_per_shard=20) == (
+    assert write_shards(sentences, tmp_path / "out", words_per_shard=20) == (
         len(sentences),
         sum(map(len, sentences)),
     )
@@ -36,20 +33,18 @@ def test_what_is_written_is_read_again(tmp_path: Path, compression: str) -> None
 @settings(max_examples=60)
 @given(
     st.lists(st.lists(st.text(), max_size=4), max_size=6),
-    st.sampled_from(COMPRESSIONS),
     st.integers(1, 9),
 )
 def test_any_text_survives(
     tmp_path_factory: pytest.TempPathFactory,
     sentences: list[list[str]],
-    compression: str,
     words_per_shard: int,
 ) -> None:
     out = tmp_path_factory.mktemp("shards")
     # White space is what separates words, so none can be inside one.
     words = [[piece for word in sentence for piece in word.split()] for sentence in sentences]
     expected = [sentence for sentence in words if sentence]
-    n_sentences, n_words = write_shards(sentences, out, compression, words_per_shard)
+    n_sentences, n_words = write_shards(sentences, out, words_per_shard)
     assert (n_sentences, n_words) == (len(expected), sum(map(len, expected)))
     assert (read_all(out) if expected else list(out.iterdir())) == expected
 
@@ -85,13 +80,13 @@ def test_files_of_shards(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     assert [path.name for path in Shards(tmp_path).files()] == ["a.txt.xz", "b.txt.gz", "c.txt"]
     assert Shards(str(tmp_path / "notes.md")).files() == [tmp_path / "notes.md"]
-    with pytest.raises(ValueError, match=r"No shards at '.*nowhere'"):
+    with pytest.raises(ValueError, match=r"No texts at '.*nowhere'"):
         Shards(tmp_path / "nowhere").files()
     for name in ("a.jsonl", "a.json.gz", "a.conllu", "a.spacy", "A.PARQUET"):
         (tmp_path / name).touch()
         with pytest.raises(ValueError, match=f"{name}' is not tokenized text"):
             Shards(tmp_path / name).files()
-    write_shards([["a"]], tmp_path / "corpus", "none")
+    write_shards([["a"]], tmp_path / "corpus")
     write_meta(tmp_path / "corpus", "en")
     (tmp_path / "corpus" / "folder").mkdir()
     assert list(Shards(tmp_path / "corpus" / "*").sentences()) == [["a"]]  # texts alone
