@@ -12,10 +12,9 @@ from . import options
 
 def encode_cli(
     corpus: Annotated[str, typer.Argument(help="File, directory or pattern. Rows are the lines of a .txt file, the texts of a .jsonl file (each also .gz or .xz), the Docs of a .spacy file, and the sentences of shards", metavar="CORPUS")],
-    out: Annotated[Path, typer.Argument(help="What to write: a directory of Parquet files, .parquet, or a file .npy, .hdf5 or .h5", metavar="OUT")],
+    out: Annotated[Path, typer.Argument(help="What to write: a directory of Parquet files, .parquet, or a file .npy or .hdf5", metavar="OUT")],
     weights: options.BiLMName = "en_sm",
-    pipeline: Annotated[str | None, typer.Option("--pipeline", "-p", help="Name or directory of a spaCy pipeline with an elmo component, to use instead of --weights. The components before it run too, for example to split sentences")] = None,
-    component: Annotated[str | None, typer.Option("--component", help="Component of the pipeline whose mix is used: an elmo component (default: the last one), or one that listens to it, such as the tagger; of two mixes one, such as tagger.elmo or tagger.output_elmo")] = None,
+    pipeline: Annotated[str | None, typer.Option("--pipeline", "-p", help="Name or directory of a spaCy pipeline, to use instead of --weights: its last elmo component, and those before it, for example to split sentences")] = None,
     layers: Annotated[str, typer.Option("--layers", help="mix (of all layers, as in doc.tensor), top or all")] = "mix",
     level: Annotated[str, typer.Option("--level", help="tokens, sentences or documents: what a vector belongs to. The last two are means of the words")] = "tokens",
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or float16")] = "float32",
@@ -55,7 +54,7 @@ def encode_cli(
             require_gpu(gpu_id)
         summary = encode(
             corpus, out,
-            weights=weights, pipeline=pipeline, component=component, layers=layers, level=level,
+            weights=weights, pipeline=pipeline, layers=layers, level=level,
             dtype=dtype, precision=precision, compiled=compiled, lang=lang, tokenized=tokenized,
             column=column, n_process=n_process, resume=resume, force=force, ray=ray, quiet=quiet,
         )  # fmt: skip

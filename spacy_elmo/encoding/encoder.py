@@ -17,9 +17,6 @@ from spacy.tokens import Doc
 from thinc.api import to_numpy
 
 from ..pipeline.component import Elmo
-from ..pipeline.listener import ElmoListener
-from ..pipeline.mixes import name_in
-from ..pipeline.pipeline_parts import model_nodes
 from ..text.readers import blank_pipeline
 from ..text.segments import sentence_bounds
 from ..util.settings import Settings, one_of
@@ -39,12 +36,9 @@ class Encoder(Settings):
 
     Args:
         weights: see `find_weights`; tokenized as the card of the weights says.
-        pipeline: directory or name of a spaCy pipeline with an elmo component, to use instead. Of
-            its components, those before that one run too.
-        component: a component of the pipeline: an elmo component (default: the last), or one with
-            an `ElmoListener`, whose mix is used; of several, one by its name in `mixes`, such as
-            ``"tagger.output_elmo"``.
-        layers: ``"mix"``, ``"top"`` (the topmost) or ``"all"``.
+        pipeline: directory or name of a spaCy pipeline, to use instead: its last elmo component,
+            and the components before that one.
+        layers: ``"mix"`` (the elmo component's), ``"top"`` (the topmost) or ``"all"``.
         level: what vectors belong to: ``"tokens"``; ``"sentences"`` or ``"documents"``, the mean of
             their words.
         dtype: ``"float32"`` or ``"float16"``.
@@ -60,7 +54,6 @@ class Encoder(Settings):
 
     weights: str = "en_sm"
     pipeline: str | None = None
-    component: str | None = None
     layers: str = one_of("mix", "top", "all")
     level: str = one_of("tokens", "sentences", "documents")
     dtype: str = one_of("float32", "float16")
@@ -74,10 +67,6 @@ class Encoder(Settings):
                 object.__setattr__(self, name, str(path))
         refuse_lists(self.weights)
         super().__post_init__()
-        if self.pipeline is None and self.component is not None:
-            raise ValueError(
-                f"component = {self.component!r} is a component of a pipeline: give --pipeline too."
-            )
         for name in ("weights", "lang", "precision", "compiled"):
             if self.pipeline is not None and getattr(self, name) != getattr(Encoder, name):
                 raise ValueError(f"The pipeline has a setting {name} of its own: drop --{name}.")
@@ -86,23 +75,27 @@ class Encoder(Settings):
         return Encoder, astuple(self)
 
     @property
-    def loaded(self) -> tuple[Language, Elmo, Any]:
-        """The pipeline, its elmo component, and the `ElmoListener` whose mix is used, if any.
+    def loaded(self) -> tuple[Language, Elmo]:
+        """The pipeline and its elmo component.
 
         Raises:
-            ValueError: the pipeline or the weights cannot be loaded, there is no component of the
-                name, or it has several mixes, and none of them is named.
+            ValueError: the pipeline or the weights cannot be loaded, or there is no component.
         """
         with LOADING:
             return self._loaded
 
     @cached_property
-    def _loaded(self) -> tuple[Language, Elmo, Any]:
+    def _loaded(self) -> tuple[Language, Elmo]:
         nlp = self._load_pipeline()
-        elmo, listener = self._find_mix(nlp)
-        if self.layers != "mix" or listener is not None:
-            elmo.store = ["layers"]
-        return nlp, elmo, listener
+        found = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, Elmo)]
+        if not found:
+            raise ValueError(
+                f"The pipeline '{self.pipeline}' has no elmo component. It has: "
+                f"{', '.join(nlp.component_names)}."
+            )
+        if self.layers != "mix":
+            found[-1].store = ["layers"]
+        return nlp, found[-1]
 
     @property
     def nlp(self) -> Language:
@@ -124,31 +117,6 @@ class Encoder(Settings):
             nlp = spacy.load(self.pipeline)
         nlp.max_length = 2**40  # nothing here grows with more than the text itself
         return nlp
-
-    def _find_mix(self, nlp: Language) -> tuple[Elmo, Any]:
-        found = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, Elmo)}
-        name, _, part = (self.component or next(reversed(found), "")).partition(".")
-        pipe: Any = dict(nlp.pipeline).get(name)
-        listeners = {name_in(pipe.model, n.layers[0]): n for n in model_nodes(pipe, ElmoListener)}
-        listener = listeners.get(part)
-        if listener is None and not part and len(listeners) == 1:
-            [listener] = listeners.values()
-        if listener is None and listeners:
-            names = " or ".join(f"'{name}.{each}'" for each in sorted(listeners))
-            raise ValueError(
-                f"component = {self.component!r} is not one mix of ELMo's layers: give {names}."
-            )
-        if listener is not None:
-            name = listener.upstream
-        elif name not in found:  # it may listen by spaCy's own listener
-            name = next((each for each, elmo in found.items() if name in elmo.listener_map), name)
-        if name not in found:
-            raise ValueError(
-                f"The pipeline '{self.pipeline}' has no "
-                + (f"component {name!r} that is or listens to" if name else "component that is")
-                + f" an elmo component. It has: {', '.join(nlp.component_names)}."
-            )
-        return found[name], listener
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -196,7 +164,7 @@ class Encoder(Settings):
             ValueError: the pipeline has a component that cannot read them, or the dtype is too
                 small for the vectors.
         """
-        nlp, elmo, _ = self.loaded
+        nlp, elmo = self.loaded
         texts: list[list[str]] = []
         vectors = [np.empty((0, *self.shape), self.dtype)]
         behind = nlp.pipe_names[nlp.pipe_names.index(elmo.name) + 1 :]
@@ -214,15 +182,12 @@ class Encoder(Settings):
 
     def _select(self, doc: Doc) -> np.ndarray:
         """A copy of the vectors of a Doc's tokens, ``(n_tokens, *shape)``: it keeps no layers."""
-        listener = self.loaded[2]
-        if self.layers == "all":
-            array: Any = to_numpy(doc._.elmo_layers).swapaxes(0, 1)
+        if self.layers == "mix":
+            array: Any = doc.tensor
         elif self.layers == "top":
             array = doc._.elmo_layers[-1]
-        elif listener is None:
-            array = doc.tensor
         else:
-            [array] = listener.layers[0].predict([doc._.elmo_layers])
+            array = doc._.elmo_layers.swapaxes(0, 1)
         return np.array(to_numpy(array))
 
     def _pool(self, doc: Doc, vectors: np.ndarray) -> tuple[list[str], np.ndarray]:

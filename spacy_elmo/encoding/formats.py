@@ -27,7 +27,7 @@ def check_suffix(out: Path) -> None:
         raise ValueError(
             f"The format of '{out}' is unknown: end its name in {PARQUET}, {', '.join(WRITERS)}."
         )
-    if WRITERS.get(out.suffix) is write_hdf5:
+    if out.suffix == ".hdf5":
         import_h5py(out)
 
 
@@ -97,5 +97,4 @@ def write_npy(
 WRITERS: dict[str, Callable[..., None]] = {
     ".npy": write_npy,
     ".hdf5": write_hdf5,
-    ".h5": write_hdf5,
 }

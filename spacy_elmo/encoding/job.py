@@ -62,7 +62,7 @@ def encode(
 
     Args:
         corpus, tokenized, column: see `RowFiles`.
-        out: ``….parquet``, a directory of Parquet files, or ``….npy``, ``….hdf5`` or ``….h5``.
+        out: ``….parquet``, a directory of Parquet files, or ``….npy`` or ``….hdf5``.
         settings: ``weights``, ``pipeline`` and all others of `Encoder`.
         n_process: number of processes, or of calls at a time on Ray.
         ray: address of a Ray cluster whose machines share the storage; ``"local"`` starts one here.
@@ -151,11 +151,14 @@ def find_job(
                 f"'{description}' describes. Choose another name to write to."
             )
         return None
+    is_finished = {*Summary._fields} < {*state} and out.exists()
+    others = [file.name for file in out.glob("*") if not file.match(PARTS)]
+    if others and (force or not is_finished):
+        raise ValueError(f"No job has written '{others[0]}' in '{out}'. Move it elsewhere first.")
     if force:
         for path in parts.glob(PARTS):
             path.unlink()
         return None
-    is_finished = {*Summary._fields} < {*state} and out.exists()
     if not resume:
         how = "is finished" if is_finished else "was interrupted: continue it with --resume"
         raise ValueError(f"The job of '{out}' {how}. Use --force to encode it again.")

@@ -40,13 +40,7 @@ def docs_in(path: Path, vocab: Vocab) -> Iterator[Doc]:
         unpacker.decompress(data, most)
         if unpacker.unconsumed_tail:
             raise ValueError(f"it unpacks to more than {most:,} bytes")
-        docs = DocBin().from_bytes(data).get_docs(vocab)
-    while True:
-        with reading("the DocBin", path):
-            doc = next(docs, None)
-        if doc is None:
-            return
-        yield doc
+        yield from DocBin().from_bytes(data).get_docs(vocab)
 
 
 def stored_docs_in(path: Path) -> Iterator[StoredDoc]:

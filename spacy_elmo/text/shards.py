@@ -20,7 +20,6 @@ PACKERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 FORMATS = "plain text (.txt) or JSONL (.jsonl), also .gz or .xz, or Docs (.spacy)"
 SUFFIXES = (".txt", ".txt.gz", ".txt.xz", ".jsonl", ".jsonl.gz", ".jsonl.xz", ".spacy")
 TABLES = (".json", ".ndjson", ".jsonlines", ".csv", ".tsv", ".parquet", ".conllu", ".conll")
-WORDS_PER_SHARD = 1_000_000
 Paths = str | Path | Sequence[str | Path]
 
 
@@ -117,7 +116,7 @@ def split_at_spaces(words: Iterable[str]) -> list[str]:
 
 
 def write_shards(
-    sentences: Iterable[Sequence[str]], out: Path, words_per_shard: int = WORDS_PER_SHARD
+    sentences: Iterable[Sequence[str]], out: Path, words_per_shard: int = 1_000_000
 ) -> tuple[int, int]:
     """Write sentences to numbered shards in a directory, in one pass, one open shard at a time.
 

@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from spacy.language import Language
-from spacy.training import Example
 
 from spacy_elmo import Encoder
 from spacy_elmo.bilm.model import BiLM
@@ -32,29 +30,6 @@ from ..pipeline.helpers import (
     max_difference,
     write_statistics,
 )
-
-LISTENER = {"@architectures": "spacy-elmo.ElmoListener.v1"}
-
-
-def save_trained(nlp: Language, path: Path, **tok2vecs: dict[str, Any]) -> Path:
-    """Save a pipeline with untrained taggers."""
-    for name, tok2vec in tok2vecs.items():
-        model = {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}
-        nlp.add_pipe("tagger", name=name, config={"model": model})
-    nlp.initialize(lambda: [Example.from_dict(nlp.make_doc("A b"), {"tags": ["X", "Y"]})])
-    nlp.to_disk(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def trained(weights: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pipeline with a mix of its own, sentences, a tagger with another mix, and one with spaCy's
-    listener."""
-    nlp = make_nlp(weights, initial_weights=[0.5, -1, 2], gamma=1.5)
-    nlp.add_pipe("sentencizer", first=True, config={"punct_chars": [";"]})
-    spacys = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH, "upstream": "elmo"}
-    tok2vecs = {"tagger": {**LISTENER, "initial_weights": [3, 0, -1]}, "spacys": spacys}
-    return save_trained(nlp, tmp_path_factory.mktemp("trained") / "nlp", **tok2vecs)
 
 
 def test_vectors_of_the_pipeline(weights: str) -> None:
@@ -107,41 +82,20 @@ def test_the_checksum_changes_with_what_is_computed(tmp_path: Path) -> None:
     assert found[::2] == found[1::2] and len(set(found)) == 5
 
 
-def test_a_trained_pipeline(trained: Path) -> None:
-    nlp = spacy.load(trained)
+def test_a_pipeline(weights: str, tmp_path: Path) -> None:
+    """The mix of its component, and the sentences of the one before."""
+    nlp = make_nlp(weights, initial_weights=[0.5, -1, 2], gamma=1.5)
+    nlp.add_pipe("sentencizer", first=True, config={"punct_chars": [";"]})
+    nlp.to_disk(tmp_path)
     texts = ["A bank. And b; the bank c.", "d"]
-    docs = list(nlp.pipe(texts))
-    encoder = Encoder(pipeline=str(trained))
-    assert max_difference(encoder(texts), [doc.tensor for doc in docs]) <= TOLERANCE
-    sentences = Encoder(pipeline=str(trained), level="sentences").encode([0], texts[:1]).tokens
+    encoder = Encoder(pipeline=str(tmp_path))
+    assert max_difference(encoder(texts), [doc.tensor for doc in nlp.pipe(texts)]) <= TOLERANCE
+    sentences = Encoder(pipeline=str(tmp_path), level="sentences").encode([0], texts[:1]).tokens
     assert sentences == [["A bank. And b;", "the bank c."]]
-    # The mix of a component that listens.
-    listener = nlp.get_pipe("tagger").model.get_ref("tok2vec")
-    expected = [listener.predict([doc])[0] for doc in nlp.pipe(texts)]
-    tagger = Encoder(pipeline=str(trained), component="tagger")
-    assert max_difference(tagger(texts), expected) <= TOLERANCE
-    assert max_difference(tagger(texts), encoder(texts)) > 0.01
-    spacys = Encoder(pipeline=str(trained), component="spacys")
-    assert max_difference(spacys(texts), encoder(texts)) == 0
-    for component in ("sentencizer", "parser"):
-        with pytest.raises(ValueError, match=f"no component '{component}'"):
-            Encoder(pipeline=str(trained), component=component)(texts)
-
-
-def test_a_component_with_two_mixes(weights: str, tmp_path: Path) -> None:
-    nlp = make_nlp(weights, store=["layers"])
-    encode = {"@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 8, "depth": 1}
-    encode |= {"window_size": 1, "maxout_pieces": 2}
-    tok2vec = {"@architectures": "spacy-elmo.Tok2Vec.v1", "embed": None, "encode": encode}
-    tok2vec |= {"elmo": {**LISTENER, "layers": 0}, "output_elmo": {**LISTENER, "layers": "top"}}
-    save_trained(nlp, tmp_path, tagger=tok2vec)
-    layers = nlp("A b")._.elmo_layers
-    for name, number in (("elmo", 0), ("output_elmo", -1)):
-        [found] = Encoder(pipeline=str(tmp_path), component=f"tagger.{name}")(["A b"])
-        assert max_difference([found], [layers[number]]) <= TOLERANCE
-    for name in ("tagger", "tagger.mix"):
-        with pytest.raises(ValueError, match=r"give 'tagger\.elmo' or 'tagger\.output_elmo'"):
-            Encoder(pipeline=str(tmp_path), component=name)(["A b"])
+    nlp.remove_pipe("elmo")
+    nlp.to_disk(tmp_path)
+    with pytest.raises(ValueError, match=r"no elmo component\. It has: sentencizer"):
+        Encoder(pipeline=str(tmp_path))(texts)
 
 
 def test_too_large_for_half_precision(weights: str, tmp_path: Path) -> None:
@@ -168,13 +122,10 @@ def test_rows_that_are_no_texts(weights: str, rows: Any, message: str) -> None:
 
 
 def test_rows_of_other_libraries(weights: str) -> None:
-    """Strings of NumPy; and nulls, which are empty texts."""
     encoder = Encoder(weights)
     [expected] = encoder(["a b"])
     for rows in (np.array(["a b"]), [np.str_("a b")], [np.array(["a", "b"])], [("a", "b")]):
         assert np.array_equal(encoder(rows)[0], expected)
-    null, empty, text = Encoder(weights, level="documents")([None, "", "a b"])
-    assert np.array_equal(null, empty) and not null.any() and text.any()
 
 
 def test_threads_share_an_encoder(weights: str) -> None:
@@ -235,7 +186,6 @@ def test_pickled_as_its_settings(weights: str) -> None:
         ({"layers": "both"}, "setting layers is 'both'; it must be 'mix', 'top' or 'all'"),
         ({"level": "words"}, "level is 'words'"),
         ({"dtype": "float64"}, "dtype is 'float64'"),
-        ({"component": "elmo"}, "give --pipeline"),
         ({"pipeline": "p", "lang": "en"}, "drop --lang"),
         ({"pipeline": "p", "weights": "elmo_small"}, "drop --weights"),
         ({"pipeline": "p", "precision": "bfloat16"}, "drop --precision"),

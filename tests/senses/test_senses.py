@@ -106,15 +106,13 @@ def test_the_vector_is_that_of_the_whole_text(weights: Path, corpus: Path) -> No
 def test_a_word_of_a_tokenized_corpus(weights: Path, tmp_path: Path) -> None:
     """The tokenizer would make two of it."""
     (tmp_path / "words.txt").write_text("I don't know\nDon't go\nWe don't\n", encoding="utf-8")
-    lines = ["1\tI\t_", "2\tdon't\t_", ""] * 3
-    (tmp_path / "words.conllu").write_text("\n".join(lines), encoding="utf-8")
     settings: dict[str, Any] = {"weights": str(weights), "quiet": True}
-    for name, tokenized in [("words.txt", True), ("words.conllu", False)]:
-        found = find_senses("don't", str(tmp_path / name), tokenized=tokenized, **settings)
-        assert sum(len(group.contexts) for group in found.groups) == 3
-    for word, name in [("don't", "words.txt"), ("two words", "words.conllu")]:
+    corpus = str(tmp_path / "words.txt")
+    found = find_senses("don't", corpus, tokenized=True, **settings)
+    assert sum(len(group.contexts) for group in found.groups) == 3
+    for word, tokenized in [("don't", False), ("two words", True)]:
         with pytest.raises(ValueError, match="is 2 tokens"):
-            find_senses(word, str(tmp_path / name), **settings)
+            find_senses(word, corpus, tokenized=tokenized, **settings)
 
 
 def test_failures(weights: Path, corpus: Path, tmp_path: Path) -> None:
