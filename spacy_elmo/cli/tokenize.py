@@ -7,28 +7,18 @@ from typing import Annotated
 
 import typer
 
-from .options import (
-    Column,
-    Force,
-    Json,
-    Processes,
-    Quiet,
-    TextLang,
-    count_words,
-    print_result,
-    report_errors,
-)
+from . import options
 
 
 def tokenize_cli(
-    paths: Annotated[list[Path], typer.Argument(help='Texts, then the directory to write. A text is a .txt file with one paragraph per line, a .jsonl file (each also .gz or .xz), or a .spacy file of Docs', metavar="TEXT... OUT")],
-    lang: TextLang = "en",
+    paths: Annotated[list[Path], typer.Argument(help='Texts, directories of them or patterns, then the directory to write. A text is a .txt file with one paragraph per line, a .jsonl file (each also .gz or .xz), or a .spacy file of Docs', metavar="TEXT... OUT")],
+    lang: options.TextLang = "en",
     tokenizer: Annotated[str | None, typer.Option("--tokenizer", "-t", help="Registered tokenizer (default: the tokenizer of the language). spacy.Tokenizer.v1 is spaCy's rule-based one, for languages whose own tokenizer needs another package")] = None,
-    column: Column = None,
-    n_process: Processes = 1,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    column: options.Column = None,
+    n_process: options.Processes = 1,
+    force: options.Force = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:  # fmt: skip
     """
     Convert raw text to sentence shards for pretraining.
@@ -36,25 +26,23 @@ def tokenize_cli(
     Each paragraph is tokenized by the spaCy tokenizer of the language and split into sentences as
     the elmo component splits a Doc without sentence boundaries. Docs keep their tokens, and their
     sentences if they have any. Shards are text files (.txt.gz) with one sentence per line and words
-    separated by spaces. The meta.json beside them records the language and the tokenizer, which the weights
-    trained on them will record too. The directory appears when all of it is written.
+    separated by spaces. The meta.json beside them records the language and the tokenizer, which the
+    weights trained on them will record too. The directory appears when all of it is written.
     """
     from ..text.readers import blank, tokenize_files
-    from ..text.shards import META, write_meta, write_shards
+    from ..text.shards import META, find_files, write_meta, write_shards
     from ..util.files import atomic_directory
     from .output_directory import output_directory
 
-    with report_errors("Cannot tokenize", as_json=as_json):
+    with options.report_errors("Cannot tokenize", as_json=as_json):
         *texts, out = paths
         if not texts:
             raise ValueError("Give at least one text, then the directory to write to.")
-        for text in texts:
-            if not text.is_file():
-                raise ValueError(f"There is no text file '{text}'.")
-        known = {META, *(shard.name for shard in out.glob("shard-*.txt*"))}
+        files = find_files(texts)
+        known = {META, *(shard.name for shard in out.glob("shard-*.txt.gz"))}
         path = output_directory(out, force, known)
-        found = tokenize_files(blank(lang, tokenizer), texts, n_process, column)
-        sentences = count_words(found, quiet)
+        found = tokenize_files(blank(lang, tokenizer), files, n_process, column)
+        sentences = options.count_words(found, quiet)
         with atomic_directory(path) as directory:
             n_sentences, n_words = write_shards(sentences, directory)
             if not n_words:
@@ -62,4 +50,4 @@ def tokenize_cli(
                 raise ValueError(f"There are no words in {names}, so there is nothing to write.")
             write_meta(directory, lang, tokenizer)
     data = {"output": str(out), "sentences": n_sentences, "words": n_words}
-    print_result(f"{n_words:,} words in {n_sentences:,} sentences", data, as_json, quiet)
+    options.print_result(f"{n_words:,} words in {n_sentences:,} sentences", data, as_json, quiet)

@@ -126,7 +126,7 @@ def test_failures(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     out = tmp_path / "out"
     for arguments, message in [
         ([text], "Give at least one text, then the directory"),
-        ([tmp_path / "gone.txt", out], "There is no text file"),
+        ([tmp_path / "gone.txt", out], "No texts at"),
         ([text, text], "is not a directory"),
         ([text, tmp_path / "full"], "already exists"),
         ([text, tmp_path / "full", "--force"], "is not replaced"),
