@@ -52,16 +52,10 @@ def test_parquet(corpus: Path, weights: str, layers: str, dtype: str) -> None:
 
 
 def test_more_floats_than_32_bits_count() -> None:
-    pytest.importorskip("pyarrow")
-    width = 2**30 + 1
-    try:
-        vectors = np.zeros((3, width), dtype="float16")  # which takes no memory until it is read
-    except MemoryError:
-        pytest.skip("the system does not promise 6 GB of memory")
-    column = EncodedRows([0, 1], [["x", "y"], ["z"]], vectors).to_arrow()["vectors"].chunk(0)
-    assert column.offsets.to_pylist() == [0, 2, 3]
-    assert column.values.offsets.to_pylist() == [0, width, 2 * width, 3 * width]
-    assert len(column[1].values) == 1 and len(column[1].values[0].values) == width
+    pa = pytest.importorskip("pyarrow")
+    rows = EncodedRows(range(2), [["x", "y"], ["z"]], np.zeros((3, 4), "float16"))
+    kind = pa.large_list(pa.large_list(pa.float16()))  # whose offsets have 64
+    assert rows.to_arrow().schema.field("vectors").type == kind
 
 
 @pytest.mark.slow
