@@ -28,6 +28,7 @@ MODELS: dict[str, dict[str, Any]] = {
 COMMON = {
     "n_highway": 1, "cell_clip": None, "proj_clip": None, "char_dim": 16, "activation": "relu",
     "n_layers": 2, "use_skip_connections": True, "unicode_normalization": "NFC",
+    "lower_capitals": True,
 }  # fmt: skip
 
 XS = {
