@@ -74,11 +74,9 @@ def other_format(setting: Sequence[str | Path]) -> ValueError:
     """The error for paths that are no weights in our format, with the command that converts them
     if there is one."""
     paths = [str(path) for path in setting]
-    others = [path for path in paths if not path.endswith(".json")]
-    path = Path([*others, *paths, ""][0])
-    is_pair = len(paths) == 2 and len(others) == 1
+    path = Path(paths[-1] if paths else "")
     is_known = path.suffix == ".zip" or (path / OPTIONS).is_file() or is_many_langs(path)
-    if is_pair or (len(paths) == 1 and is_known):
+    if len(paths) > 1 or is_known:
         name = Path(os.path.abspath(path)).stem or "weights"  # the working directory has one, too
         out = str(path.parent / f"{name}-converted")
         advice = (

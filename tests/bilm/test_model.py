@@ -12,7 +12,7 @@ from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.bilm.word_cache import ENTRY_BYTES
 from spacy_elmo.weights.convert.options import from_options
-from spacy_elmo.weights.convert.published import to_parameters
+from spacy_elmo.weights.convert.published import datasets_of, read_datasets
 
 from . import reference
 from .helpers import make_options, max_difference, run_bilm
@@ -51,9 +51,8 @@ OPTIONS = [make_options(**lstm, **cnn) for lstm, cnn in zip(LSTMS, 2 * CHAR_CNNS
 
 def make_pair(options, seed=0) -> tuple[BiLM, reference.Weights]:
     weights = reference.random_weights(options, np.random.default_rng(seed), scale=2.0)
-    config = from_options(options)
-    model = BiLM(config)
-    model.load_state_dict(to_parameters(config, weights))
+    model = BiLM(from_options(options))
+    read_datasets(weights, datasets_of(model))
     return model.eval(), weights
 
 

@@ -6,7 +6,7 @@ o. The +1 of the forget gate is in neither of the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -20,20 +20,21 @@ from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM
 from ...util.files import read_json, reading, write_json
 from ...util.optional_imports import import_extra
-from ..native import build
-from ..tensors import check_tensors
+from ..tensors import Tensors, check_tensors
 from .options import from_options, to_options
 
 OPTIONS, MODEL = "options.json", "model.hdf5"
 HDF5 = (".hdf5", ".h5")
-SOFTMAX = {"weight": "softmax/W", "bias": "softmax/b"}
 SPECIALS = ("<S>", "</S>", "<UNK>")  # are the first words of our vocabularies
 MAX_RATIO = 1100  # deflate packs no better
 CELL = "RNN_{}/RNN/MultiRNNCell/Cell{}/LSTMCell"
+ADVICE = "Does the options.json belong to these weights?"
+# The name of each dataset, and the tensors that, transposed, are its rows.
+Expected = Iterable[tuple[str, list[torch.Tensor]]]
 
 
-def datasets_of(model: BiLM) -> Iterator[tuple[str, list[torch.Tensor]]]:
-    """The name of each dataset of an encoder, and the parameters that, transposed, are its rows."""
+def datasets_of(model: BiLM) -> Expected:
+    """The datasets of an encoder."""
     cnn: Any = model.char_cnn
     yield "char_embed", [cnn.embedding.weight.T]
     for i, convolution in enumerate(cnn.convolutions):
@@ -53,6 +54,11 @@ def datasets_of(model: BiLM) -> Iterator[tuple[str, list[torch.Tensor]]]:
             yield f"{cell}/B", [lstm.bias[d]]
             if lstm.weight_hr is not None:
                 yield f"{cell}/W_P_0", [lstm.weight_hr[d]]
+
+
+def softmax_of(head: Tensors) -> Expected:
+    """The datasets of a language model's head; none of an empty one."""
+    return [("softmax/W", [head["weight"].T]), ("softmax/b", [head["bias"]])] if head else []
 
 
 def identities(config: BiLMConfig) -> dict[str, np.ndarray]:
@@ -99,13 +105,27 @@ def open_datasets(file: Path) -> Iterator[dict[str, Any]]:
         yield datasets
 
 
-def check_datasets(model: BiLM, datasets: Mapping[str, Any]) -> None:
-    """Raise a ValueError unless the datasets are those of a biLM; hardly any data is read."""
-    config, advice = model.config, "Does the options.json belong to these weights?"
-    for name, parts in datasets_of(model):
+def check_datasets(datasets: Mapping[str, Any], expected: Expected, advice: str) -> None:
+    """Raise a ValueError unless there are the expected datasets, of numbers, in their shapes; none
+    is read."""
+    for name, parts in expected:
         *columns, rows = parts[0].shape
-        check_dataset(datasets, name, (len(parts) * rows, *reversed(columns)), advice)
-    # Part of a larger model would load silently and compute something else.
+        shape = (len(parts) * rows, *reversed(columns))
+        if name not in datasets:
+            raise ValueError(f"the dataset '{name}' of the shape {shape} is missing. {advice}")
+        found = datasets[name]
+        # Some files have a row for the id 0 in front of those of the characters.
+        padded = (N_CHARACTERS + 1, *shape[1:]) if name == "char_embed" else shape
+        if found.shape not in (shape, padded) or found.dtype.kind != "f":
+            raise ValueError(
+                f"the dataset '{name}' has the shape {found.shape} and the type {found.dtype}; "
+                f"expected is floating point of the shape {shape}. {advice}"
+            )
+
+
+def check_foreign(config: BiLMConfig, datasets: Mapping[str, Any]) -> None:
+    """Raise a ValueError if there are datasets of a larger model: part of it would load silently
+    and compute something else."""
     cell, filters = CELL.format(0, config.n_layers), len(config.filters)
     others = [f"{cell}/W_0", f"CNN/W_cnn_{filters}", f"CNN_high_{config.n_highway}/W_carry"]
     for name, array in identities(config).items():
@@ -115,57 +135,19 @@ def check_datasets(model: BiLM, datasets: Mapping[str, Any]) -> None:
     if foreign := [name for name in others if name in datasets]:
         raise ValueError(
             f"the dataset '{foreign[0]}' belongs to a part that options.json does not describe. "
-            f"{advice}"
+            f"{ADVICE}"
         )
 
 
-def check_dataset(
-    datasets: Mapping[str, Any], name: str, shape: tuple[int, ...], advice: str
-) -> None:
-    """Raise a ValueError unless there is a dataset of numbers of this shape."""
-    if name not in datasets:
-        raise ValueError(f"the dataset '{name}' of the shape {shape} is missing. {advice}")
-    found = datasets[name]
-    # Some files have a row for the id 0 in front of those of the characters.
-    padded = (N_CHARACTERS + 1, *shape[1:]) if name == "char_embed" else shape
-    if found.shape not in (shape, padded) or found.dtype.kind != "f":
-        raise ValueError(
-            f"the dataset '{name}' has the shape {found.shape} and the type {found.dtype}; "
-            f"expected is floating point of the shape {shape}. {advice}"
-        )
-
-
-def read_dataset(dataset: Any) -> np.ndarray:
-    """A float32 copy; values too large for it become infinite."""
-    with np.errstate(over="ignore"):
-        return np.array(dataset, dtype=np.float32)
-
-
-def to_parameters(config: BiLMConfig, datasets: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """The parameters of a `BiLM`, read from the published datasets, one at a time.
-
-    Args:
-        config: the shape of the biLM.
-        datasets: by name, of any float type and byte order; arrays, or open HDF5 datasets.
-
-    Returns:
-        float32 tensors under the names of ``BiLM(config).state_dict()``.
-
-    Raises:
-        ValueError: the datasets are not those of the config.
-    """
-    with torch.device("meta"):
-        model = BiLM(config)
-    check_datasets(model, datasets)
-    model.to_empty(device="cpu")
-    with torch.no_grad():
-        for name, parts in datasets_of(model):
-            array = swap_gates(name, read_dataset(datasets[name]))
+def read_datasets(datasets: Mapping[str, Any], expected: Expected) -> None:
+    """Read datasets, one at a time, into float32 tensors; values too large become infinite."""
+    with torch.no_grad(), np.errstate(over="ignore"):
+        for name, parts in expected:
+            array = swap_gates(name, np.array(datasets[name], dtype=np.float32))
             if name == "char_embed":
                 array = array[-N_CHARACTERS:]
             for part, rows in zip(parts, np.split(array, len(parts)), strict=True):
                 part.copy_(torch.from_numpy(rows.T))
-    return model.state_dict()
 
 
 def find_hdf5(folder: Path) -> Path:
@@ -201,27 +183,31 @@ def read_published(
     data = read_json(options)
     with reading("the biLM's config", options):
         config = from_options(data)
-    head, shapes = {}, {"weight": (len(words), config.projection_dim), "bias": (len(words),)}
+    with torch.device("meta"):
+        model = BiLM(config)
+    head = {"weight": torch.empty(len(words), config.projection_dim)}
+    head["bias"] = torch.empty(len(words))
     with open_datasets(hdf5) as datasets:
-        parameters = to_parameters(config, datasets)
-        has_head = datasets.keys() >= {*SOFTMAX.values()}
-        for name, dataset in SOFTMAX.items() if has_head and words else ():
-            check_dataset(datasets, dataset, shapes[name], f"'{source}' has {len(words):,} words.")
-            head[name] = torch.from_numpy(read_dataset(datasets[dataset]))
-    model = build(config, parameters, str(hdf5))
-    if not head:
-        return model, [] if has_head else None, {}
+        check_datasets(datasets, datasets_of(model), ADVICE)
+        check_foreign(config, datasets)
+        model.to_empty(device="cpu")
+        read_datasets(datasets, datasets_of(model))
+        has_head = all(name in datasets for name, _ in softmax_of(head))
+        if has_head and words:
+            check_datasets(datasets, softmax_of(head), f"'{source}' has {len(words):,} words.")
+            read_datasets(datasets, softmax_of(head))
+    check_tensors(model.state_dict(), model.state_dict(), str(hdf5))
+    if not (has_head and words):
+        return model.eval(), [] if has_head else None, {}
     check_tensors(head, head, f"{hdf5}: the head")
     if not set(SPECIALS) <= set(words) or len(set(words)) < len(words):
         raise ValueError(f"'{source}' must have {', '.join(SPECIALS)}, and each word once.")
     special = [words.index(word) for word in SPECIALS]
     order = special + [i for i in range(len(words)) if i not in special]
-    return model, [words[i] for i in order], {n: t[order] for n, t in head.items()}
+    return model.eval(), [words[i] for i in order], {n: t[order] for n, t in head.items()}
 
 
-def write_published(
-    model: BiLM, path: Path, head: Mapping[str, torch.Tensor] | None = None
-) -> None:
+def write_published(model: BiLM, path: Path, head: Tensors | None = None) -> None:
     """Write ``options.json`` and ``model.hdf5`` into a directory that exists.
 
     The published layout has no warm state: it is left out.
@@ -234,13 +220,11 @@ def write_published(
     h5py = import_extra("h5py", "hdf5", "HDF5 needs h5py", str(path / MODEL))
     options, in_memory = to_options(model.config), BytesIO()  # HDF5 crashes where the disk is full
     with h5py.File(in_memory, "w") as file:
-        for name, parts in datasets_of(model):
+        for name, parts in [*datasets_of(model), *softmax_of(head or {})]:
             arrays = [part.detach().cpu().float().numpy().T for part in parts]
             file[name] = swap_gates(name, np.concatenate(arrays))
         for name, array in identities(model.config).items():
             file[name] = array
-        for name, tensor in (head or {}).items():
-            file[SOFTMAX[name]] = tensor.cpu().float().numpy()
     if head:
         options["n_tokens_vocab"] = len(head["bias"])
     write_json(path / OPTIONS, options)
