@@ -78,6 +78,12 @@ class IndexedSentences:
         offsets = np.repeat(self.starts[sentences] - (np.cumsum(lengths) - lengths), lengths)
         return self.tokens[offsets + np.arange(len(offsets))], lengths.tolist()
 
+    def words(self, sentences: np.ndarray) -> list[list[str]]:
+        """The words of some sentences, without boundaries; see `select`."""
+        tokens, lengths = self.select(sentences)
+        parts = np.split(tokens, np.cumsum(lengths)[:-1]) if lengths else []
+        return [[self.types[i] for i in part[1:-1]] for part in parts]
+
 
 def id_tensor(ids: np.ndarray, sizes: np.ndarray) -> torch.Tensor:
     """Ids of words for a token encoder, int64, trimmed to the positions that they need.

@@ -133,6 +133,8 @@ def add_statistics(source: Source, text: Path) -> None:
     read = source.model.char_cnn.to_ids.read
     sentences = IndexedSentences(map(read, _read_text(source, text)), max_words=100)
     source.statistics = compute_statistics(source.model, sentences)
+    if source.statistics is None:
+        raise ValueError(f"'{text}' has no two distinct words, which statistics need.")
     n_words = len(sentences.tokens) - 2 * len(sentences.lengths)
     if n_words < FEW_WORDS:
         msg.warn(

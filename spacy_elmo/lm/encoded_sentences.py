@@ -103,9 +103,3 @@ class EncodedSentences(IndexedSentences):
             total_words=n_tokens - 2 * len(sentences),
             total_predictions=n_tokens - len(sentences),
         )
-
-    def words(self, sentences: np.ndarray, share: tuple[int, int] = (0, 1)) -> list[list[str]]:
-        """The words of a batch's sentences, without boundaries; see `batch`."""
-        tokens, lengths = self.select(sentences[share[0] :: share[1]])
-        parts = np.split(tokens, np.cumsum(lengths)[:-1]) if lengths else []
-        return [[self.types[i] for i in part[1:-1]] for part in parts]

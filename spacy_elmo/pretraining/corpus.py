@@ -114,7 +114,7 @@ class TrainingCorpus:
         batch = buffer.batch(sentences, share)
         if self.teacher is None:
             return batch
-        return add_targets(batch, buffer.words(sentences, share), self.teacher)
+        return add_targets(batch, buffer.words(sentences[share[0] :: share[1]]), self.teacher)
 
 
 class Pass:

@@ -20,7 +20,7 @@ from ..util.threads import steady_threads, threads
 from ..weights.find import load_bilm
 from ..weights.layout import STATISTICS, VOCAB, Card
 from ..weights.native import save_bilm
-from ..weights.statistics import compute_statistics, has_two_words
+from ..weights.statistics import compute_statistics
 from . import machine, minutes
 from .config import CONFIG, PretrainConfig
 from .corpus import Batches, pinned, read_ahead
@@ -228,8 +228,8 @@ def write_results(run: Run, state: State, console: Console, log: Log) -> None:
         device = state.group.device
         model, (head, _) = load_bilm(path).to(device), load_head(path)
         result = evaluate(model, head.to(device), run.dev)
-        if has_two_words(run.dev):
-            write_bytes(path / STATISTICS, compute_statistics(model, run.dev).to_bytes())
+        if statistics := compute_statistics(model, run.dev):
+            write_bytes(path / STATISTICS, statistics.to_bytes())
         log.write(step=state.progress.step, model=path.name, **asdict(result), mean=result.mean)
         console.print(f"{path.name}: {describe_result(result)}")
 

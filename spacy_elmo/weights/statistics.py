@@ -124,21 +124,9 @@ def look_up(hashes: np.ndarray, values: np.ndarray, keys: np.ndarray) -> np.ndar
     return np.where(hashes[found] == keys, values[found], values[-1])
 
 
-def word_counts(text: IndexedSentences) -> np.ndarray:
-    """How often each type of a text occurs, the boundaries, the first two, left out."""
-    counts = np.bincount(text.tokens, minlength=len(text.types))
-    counts[:2] = 0
-    return counts
-
-
-def has_two_words(text: IndexedSentences) -> bool:
-    """Tell whether a text has two distinct words, which statistics need."""
-    return bool(np.count_nonzero(word_counts(text)) >= 2)
-
-
 @threads_for(0)
-def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics:
-    """The statistics of a biLM on a text.
+def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics | None:
+    """The statistics of a biLM on a text; None if it has fewer than two distinct words.
 
     Words are counted in all of it. Layers are computed for at most `MAX_WORDS` words, of sentences
     spread evenly over it.
@@ -146,21 +134,19 @@ def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics:
     Args:
         model: the biLM.
         text: in its language, best some of what it was trained on. Some ten thousand words do.
-
-    Raises:
-        ValueError: the text has fewer than two distinct words.
     """
-    counts = word_counts(text)
-    if not has_two_words(text):
-        raise ValueError("Statistics need a text of more than one word.")
+    counts = np.bincount(text.tokens, minlength=len(text.types))
+    counts[:2] = 0  # boundaries
+    if np.count_nonzero(counts) < 2:
+        return None
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     frequent = [i for i in order if counts[i] > 1 and counts[i] >= MIN_FREQUENCY * counts.sum()]
-    words = [[text.types[i] for i in frequent], counts[frequent] / counts.sum()]
+    words, shares = [text.types[i] for i in frequent], counts[frequent] / counts.sum()
     # Exact, as they are saved.
     with model.evaluating(), torch.autocast(model.device.type, enabled=False):
         word_mean, whitening = _whitening(model, [text.types[i] for i in order[:MAX_TYPES]])
         mean, std = _moments(model, text)
-    return Statistics(words[0], words[1].astype("float32"), word_mean, whitening, mean, std)
+    return Statistics(words, shares.astype("float32"), word_mean, whitening, mean, std)
 
 
 def _whitening(model: BiLM, types: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -178,12 +164,9 @@ def _moments(model: BiLM, text: IndexedSentences) -> tuple[np.ndarray, np.ndarra
     """Mean and standard deviation of each layer, ``(L + 1, 2P)``."""
     step = max(1, -(-len(text.tokens) // MAX_WORDS))
     n_words, first, second = 0, torch.zeros(()), torch.zeros(())
-    chosen = range(0, len(text.lengths), step)
+    chosen = np.arange(0, len(text.lengths), step)
     for start in range(0, len(chosen), 256):
-        sentences = []
-        for i in chosen[start : start + 256]:
-            ids = text.tokens[text.starts[i] + 1 : text.starts[i] + text.lengths[i] - 1]
-            sentences.append([text.types[j] for j in ids])
+        sentences = text.words(chosen[start : start + 256])
         layers = torch.cat(model.read(sentences)[0], dim=1).double().cpu()
         n_words += layers.shape[1]
         first, second = first + layers.sum(dim=1), second + layers.square().sum(dim=1)

@@ -53,7 +53,8 @@ def teach(sentences: list[list[str]]) -> list[Any]:
 
 
 def batch_of(share: tuple[int, int] = (0, 1)) -> SentenceBatch:
-    return add_targets(BLOCK.batch(ALL, share), BLOCK.words(ALL, share), teach)
+    words = BLOCK.words(ALL[share[0] :: share[1]])
+    return add_targets(BLOCK.batch(ALL, share), words, teach)
 
 
 def make_state(n_threads: int = 1, **settings: Any) -> State:
