@@ -175,20 +175,21 @@ class BiLM(nn.Module):
         """Use a state as the warm one; see `compute_warm_state`."""
         self.warm_h, self.warm_c = state
 
-    def warm_state(self) -> State:
-        """The warm state; computed now from the package's passage if there is none."""
+    def initial_state(self, kind: str | None = None) -> State:
+        """The state that sentences start from: h ``(L, 2, 1, P)``, c ``(L, 2, 1, D)``.
+
+        Args:
+            kind: ``"zero"`` or ``"warm"``; None for what the biLM was trained with. A warm state is
+                computed now, from the package's passage, if there is none.
+        """
+        if (kind or self.config.initial_state) == "zero":
+            return self.zero_state()
         if self.warm_h is None or self.warm_c is None:
             with _lock:
                 if self.warm_h is None or self.warm_c is None:  # no other thread has set it
                     self.set_warm_state(compute_warm_state(self))
         assert self.warm_h is not None and self.warm_c is not None
         return self.warm_h, self.warm_c
-
-    def initial_state(self) -> State:
-        """The state that sentences start from: h ``(L, 2, 1, P)``, c ``(L, 2, 1, D)``."""
-        if self.config.initial_state == "warm":
-            return self.warm_state()
-        return self.zero_state()
 
     def zero_state(self, n_sentences: int = 1) -> State:
         """A state of zeros, ``(L, 2, B, P)`` and ``(L, 2, B, D)``."""

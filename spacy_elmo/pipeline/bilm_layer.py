@@ -148,8 +148,7 @@ class LazyBiLM(nn.Module):
     def state(self) -> State:
         """The state that each sentence starts from, h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``."""
         kind = self.settings.initial_state
-        kind = self.config.initial_state if kind == "auto" else kind
-        return self.model.warm_state() if kind == "warm" else self.model.zero_state()
+        return self.model.initial_state(None if kind == "auto" else kind)
 
     @threads_for(0)
     def forward(self, parts: Sequence[DocPart]) -> list[torch.Tensor]:
@@ -255,10 +254,7 @@ def deserialize(bilm: LazyBiLM, data: bytes, device: torch.device | None = None)
     Raises:
         ValueError: the bytes are damaged.
     """
-    try:
-        model, card, statistics = saved.from_bytes(data)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError(f"The serialized elmo component is damaged: {error}") from error
+    model, card, statistics = saved.from_bytes(data)
     new = bilm.anew()
     new.device = device or bilm.device
     new.take(model, card, statistics)

@@ -20,6 +20,7 @@ from thinc.types import Floats2d
 
 from ..bilm.torch_precision import rounding
 from ..text.segments import DocPart, chunks, doc_parts
+from ..util import files
 from ..util.settings import check_choice
 from ..util.threads import results_ahead, steady_threads
 from ..weights.find import WeightsNotFoundError
@@ -27,7 +28,7 @@ from ..weights.layout import DOCUMENTS
 from .batch import Batch
 from .bilm_layer import LazyBiLM
 from .elmo_model import ELMO_MODEL, MIX, replace_config
-from .errors import damage_reported, warn_of_language, warn_of_tokenizer
+from .errors import warn_of_language, warn_of_tokenizer
 from .listener import ElmoListener, LearnedFrom, check_source, learn_from
 from .pipeline_parts import model_nodes
 from .readings import ComparedRows, Reading, add_hooks, note_reading, store, token_ends
@@ -445,7 +446,7 @@ class Elmo(Tok2Vec):
     def _loading(self, source: str, exclude: Iterable[str]) -> Iterator[None]:
         """Report what thinc does not notice, too: it leaves the parts as they are that the data
         lack."""
-        with damage_reported(self.name, source):
+        with files.reading(f"the component '{self.name}' from", source):
             bilm, mix = self.bilm, self.mix
             yield
             if "model" not in exclude:

@@ -1,15 +1,12 @@
-"""Errors and warnings that several components share."""
+"""Warnings that several components share."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from spacy.tokenizer import Tokenizer
 
 from ..text.readers import BY_RULES
-from ..util.files import is_of_data
 from ..weights.layout import Card
 
 
@@ -50,21 +47,3 @@ def warn_of_tokenizer(lang: str, own: type, card: Card, weights: object) -> None
             f"to that, or take weights that were trained with the pipeline's tokenizer.",
             stacklevel=2,
         )
-
-
-@contextmanager
-def damage_reported(name: str, source: str) -> Iterator[None]:
-    """A context in which a component is deserialized.
-
-    Whatever spaCy, thinc and their serializers raise for damaged data becomes one ValueError.
-
-    Args:
-        name: the component's.
-        source: what it is loaded from.
-    """
-    try:
-        yield
-    except Exception as error:
-        if not is_of_data(error):
-            raise
-        raise ValueError(f"Cannot load the component '{name}' from {source}: {error}") from error

@@ -13,7 +13,8 @@ from spacy.util import minibatch
 from thinc.api import get_torch_default_device
 
 from ..text.segments import sentence_bounds
-from .errors import damage_reported, warn_of_language
+from ..util.files import reading
+from .errors import warn_of_language
 
 if TYPE_CHECKING:
     import torch
@@ -120,7 +121,7 @@ class ElmoSurprisal(Pipe):
             ValueError: a file is missing or damaged.
         """
         if "model" not in exclude:
-            with damage_reported(self.name, str(path)):
+            with reading(f"the component '{self.name}' from", str(path)):
                 self._language_model = _load(path, self._device)
         return self
 
@@ -137,7 +138,8 @@ class ElmoSurprisal(Pipe):
         Raises:
             ValueError: the bytes are damaged.
         """
-        with damage_reported(self.name, "bytes"), TemporaryDirectory() as directory:
+        what = f"the component '{self.name}' from"
+        with reading(what, "bytes"), TemporaryDirectory() as directory:
             for name, content in srsly.msgpack_loads(data).items():
                 Path(directory, Path(name).name).write_bytes(content)
             if "model" not in exclude:

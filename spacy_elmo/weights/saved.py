@@ -40,12 +40,12 @@ def from_bytes(data: bytes) -> tuple[BiLM, Card, Statistics | None]:
     Raises:
         ValueError: the bytes are damaged.
     """
-    state = srsly.msgpack_loads(data)
-    config, found = BiLMConfig.from_dict(state["config"]), state.get("statistics")
-    with reading("the weights of", "the serialized biLM"):
+    with reading("the", "serialized elmo component"):
+        state = srsly.msgpack_loads(data)
+        config, found = BiLMConfig.from_dict(state["config"]), state.get("statistics")
         statistics = None if found is None else Statistics.from_bytes(found, config)
-        model = build(config, load_tensors(state["weights"]), "The serialized biLM")
-    return model, Card(**state["card"]), statistics
+        model = build(config, load_tensors(state["weights"]), "Its weights file")
+        return model, Card(**state["card"]), statistics
 
 
 class SavedWeights(Weights):

@@ -46,7 +46,7 @@ def test_the_same_weights(tmp_path: Path) -> None:
         deepcopy(model).set_precision("bfloat16", compiled=True),
     ]
     assert {fingerprint(copied) for copied in copies} == {expected}
-    model.warm_state()  # computed from the weights at its first use
+    model.initial_state("warm")  # computed from the weights at its first use
     model.clear_caches()
     assert model.state_dict()["warm_h"].any() and fingerprint(model) == expected
 

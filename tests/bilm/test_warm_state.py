@@ -89,13 +89,13 @@ def test_a_model_starts_from_what_its_config_says(model: BiLM) -> None:
 
 def test_saved_with_the_weights(model: BiLM, tmp_path: Path, monkeypatch) -> None:
     model.set_warm_state(compute_warm_state(model, SENTENCES[:2]))  # not that of the passage
-    expected = model.warm_state()
+    expected = model.initial_state("warm")
     save_bilm(model, tmp_path, half=True)
     assert find_weights(tmp_path).load().warm_h is not None
     monkeypatch.setattr("spacy_elmo.bilm.warm_state.PASSAGE", tmp_path / "nowhere")
     loaded = load_bilm(tmp_path)
     assert loaded.config.initial_state == "warm"
-    assert same(loaded.warm_state(), tuple(part.half().float() for part in expected))
+    assert same(loaded.initial_state("warm"), tuple(part.half().float() for part in expected))
 
 
 def test_weights_without_one_get_that_of_the_passage(model: BiLM, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_the_checksum_changes_with_what_is_computed(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = BiLM(replace(CONFIG, initial_state="warm"))
     found = []
-    for state in (model.zero_state(), model.warm_state()):
+    for state in (model.zero_state(), model.initial_state("warm")):
         model.set_warm_state(state)
         path.mkdir(exist_ok=True)
         save_bilm(model, path, CARD)

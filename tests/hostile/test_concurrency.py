@@ -61,7 +61,7 @@ def test_the_first_warm_state_of_several_threads(
     weights = write_weights(tmp_path / "weights", config=config)
     settings = {"precision": "bfloat16", "initial_state": "warm"}
     expected = vectors_of([make_nlp(weights, **settings)(text) for text in TEXTS])
-    warm = load_bilm(weights).warm_state()
+    warm = load_bilm(weights).initial_state("warm")
     computed: list[BiLM] = []
 
     def compute(model: BiLM) -> State:
@@ -80,7 +80,7 @@ def test_the_first_warm_state_of_several_threads(
         for found in pool.map(read, range(N_THREADS)):
             assert max_difference(found, expected) <= TOLERANCE
     assert len(computed) == 1 and computed[0].precision == "bfloat16"
-    assert all(map(torch.equal, computed[0].warm_state(), warm))
+    assert all(map(torch.equal, computed[0].initial_state("warm"), warm))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks a process that has threads")

@@ -223,7 +223,7 @@ def test_data_without_a_part(own_weights, tmp_path, part, node, value, message, 
     nlp = make_nlp(write_weights(tmp_path / "other", seed=2))
     if used:
         nlp("It has weights of its own.")
-    with pytest.raises(ValueError, match=f"Cannot load the component 'elmo' .*saved: .*{message}"):
+    with pytest.raises(ValueError, match=f"Cannot read the component 'elmo' .*saved: .*{message}"):
         nlp.get_pipe("elmo").from_disk(tmp_path / "saved", exclude=["vocab"])
 
 

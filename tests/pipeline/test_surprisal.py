@@ -158,7 +158,7 @@ def test_what_is_excluded(weights: Path, tmp_path: Path) -> None:
 )
 def test_damaged_bytes(nlp: Language, data: bytes) -> None:
     expected = bits(nlp(TEXTS[0]))
-    with pytest.raises(ValueError, match="Cannot load the component 'elmo_surprisal' from bytes"):
+    with pytest.raises(ValueError, match="Cannot read the component 'elmo_surprisal' from bytes"):
         nlp.get_pipe("elmo_surprisal").from_bytes(data)
     same(bits(nlp(TEXTS[0])), expected)  # what it had before
 
@@ -176,7 +176,7 @@ def test_damaged_files(weights: Path, tmp_path: Path, name: str, damage: str) ->
     elif damage != "missing":
         file.write_bytes(data[: len(data) // 2] if damage == "short" else b"null")
     with pytest.raises(
-        ValueError, match=r"Cannot load the component 'elmo_surprisal' from .*saved"
+        ValueError, match=r"Cannot read the component 'elmo_surprisal' from .*saved"
     ):
         spacy.load(tmp_path / "saved")
 

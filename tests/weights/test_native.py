@@ -35,7 +35,7 @@ def test_save_and_load(tmp_path, half):
 
 def test_the_check_reads_names_and_shapes(tmp_path):
     model = BiLM(CONFIG)
-    model.warm_state()
+    model.initial_state("warm")
     save_bilm(model, tmp_path)
     weights = find_weights(tmp_path)
     weights.check()
