@@ -231,8 +231,7 @@ class BiLM(nn.Module):
             h, c = (
                 s.expand(-1, n_sentences, -1)[:, packing.sorted_indices] for s in (h0[j], c0[j])
             )
-            given = drop_out(x, rate, self.generator) if rate else x
-            out, *end = lstm(given, packing, h, c)
+            out, *end = lstm(drop_out(x, rate, self.generator), packing, h, c)
             # The skip is outside the recurrence: h_{t-1} and the state never contain it.
             x = out + x if j > 0 and config.use_skip_connections else out
             layers.append(packing.unpack(x, None if is_grad_enabled else block[j + 1]))

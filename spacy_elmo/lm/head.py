@@ -24,8 +24,7 @@ def save_head(head: SoftmaxHead, vocab: Vocabulary, path: Path, half: bool = Fal
             only where that is exact.
     """
     vocab.write(path / VOCAB)
-    tensors = {name: tensor.detach().cpu() for name, tensor in head.state_dict().items()}
-    write_tensors(compact(tensors, half), path / HEAD)
+    write_tensors(compact(head.state_dict(), half), path / HEAD)
 
 
 def load_head(setting: Setting) -> tuple[SoftmaxHead, Vocabulary]:

@@ -28,11 +28,11 @@ from ..weights.layout import DOCUMENTS
 from .batch import Batch
 from .bilm_layer import LazyBiLM
 from .elmo_model import ELMO_MODEL, MIX, replace_config
-from .errors import warn_of_language, warn_of_tokenizer
 from .listener import ElmoListener, LearnedFrom, check_source, learn_from
 from .pipeline_parts import model_nodes
 from .readings import ComparedRows, Reading, add_hooks, note_reading, store, token_ends
 from .scalar_mix import begin_anew, check_parameters, set_up
+from .warn import warn_of_language, warn_of_tokenizer
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045

@@ -14,7 +14,7 @@ from thinc.api import get_torch_default_device
 
 from ..text.segments import sentence_bounds
 from ..util.files import reading
-from .errors import warn_of_language
+from .warn import warn_of_language
 
 if TYPE_CHECKING:
     import torch

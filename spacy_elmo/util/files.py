@@ -11,10 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import IO, TYPE_CHECKING, Any, AnyStr
-
-if TYPE_CHECKING:
-    from importlib.abc import Traversable
+from typing import IO, Any, AnyStr
 
 WORKPLACE = ".spacy-elmo-new-"  # begins the names of directories in which files are written
 OLD = ".{}.spacy-elmo-old"  # name of a directory while it is replaced; what has it may be removed
@@ -22,7 +19,7 @@ MAX_TEXT = 2**24  # characters of a JSON file or a document; in Python, JSON tak
 
 
 @contextmanager
-def reading(what: str, file: Traversable | str) -> Iterator[None]:
+def reading(what: str, file: Path | str) -> Iterator[None]:
     """Turn whatever is wrong with a file into one error that names it; no other error is changed.
 
     Args:
@@ -38,7 +35,7 @@ def reading(what: str, file: Traversable | str) -> Iterator[None]:
             raise ValueError("it is not a regular file")
         yield
     except Exception as error:  # each library has its own for damaged files
-        if not is_of_data(error):
+        if not _is_of_data(error):
             raise
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         if isinstance(error, FileNotFoundError):
@@ -46,7 +43,7 @@ def reading(what: str, file: Traversable | str) -> Iterator[None]:
         raise ValueError(f"Cannot read {what} {file}: {reason}") from error
 
 
-def is_of_data(error: Exception) -> bool:
+def _is_of_data(error: Exception) -> bool:
     """Tell whether an error may be for what was read, and not for the machine or the program."""
     is_full = any(sign in str(error) for sign in ("out of memory", "DefaultCPUAllocator"))
     if is_full or getattr(error, "errno", None) in (errno.ENOMEM, errno.EMFILE, errno.ENFILE):
@@ -73,7 +70,7 @@ def read_whole(file: IO[AnyStr], most: int) -> AnyStr:
     return data
 
 
-def read_text(path: Traversable) -> str:
+def read_text(path: Path) -> str:
     """The text of a small UTF-8 file.
 
     Raises:
@@ -83,7 +80,7 @@ def read_text(path: Traversable) -> str:
         return read_whole(file, MAX_TEXT)
 
 
-def read_json(path: Traversable) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """A JSON object.
 
     Raises:

@@ -58,19 +58,3 @@ def downloaded_names() -> list[str]:
     """The names of all downloaded weights; other folders may lie beside them."""
     found = {file.parent.name for file in cache_folder().glob(f"*/{WEIGHTS}")}
     return sorted(filter(NAME.fullmatch, found))
-
-
-def download_hint(name: str) -> str | None:
-    """Advice to download what a ``weights`` setting names; None if it is neither published nor
-    an address."""
-    if name in PUBLISHED:
-        return (
-            f"The ELMo weights '{name}' have not been downloaded. Download them once with: "
-            f"python -m spacy elmo download {name}"
-        )
-    if name.lower().startswith(("http://", "https://")):
-        return (
-            f"The ELMo weights are an address, {name!r}. Download them once with `python -m spacy "
-            f"elmo download`, and set 'weights' to the name that the command prints."
-        )
-    return None

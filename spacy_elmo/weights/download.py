@@ -62,18 +62,17 @@ def download(
         raise ValueError(f"There are other weights of the name '{name}'. Give another with --name.")
     known = [] if there is None else Card.read(there).meta.get("downloaded", [])
     noted = {file["url"]: file["sha256"] for file in known}
-    wanted: list[str | None] = [noted.get(url) for url in urls]
-    if checksums:
-        wanted = [each.lower() for each in checksums]
+    given = map(str.lower, checksums) if checksums else map(noted.get, urls)
+    wanted = dict(zip(urls, given, strict=True))
     if there is not None and not force:
-        if noted != dict(zip(urls, wanted, strict=True)):
+        if noted != wanted:
             origin = ", ".join(f"{url} with SHA-256 {each}" for url, each in noted.items())
             raise ValueError(
                 f"The weights '{name}' are there already, from {origin or 'elsewhere'}. Give "
                 f"others another --name, or replace them with --force."
             )
         return {"name": name, "path": str(there), "files": []}
-    paths = [_fetch(*pair, force, quiet) for pair in zip(urls, wanted, strict=True)]
+    paths = [_fetch(*each, force, quiet) for each in wanted.items()]
     files = [
         {"name": _file_name(url), "url": url, "sha256": pooch.file_hash(path)}
         for url, path in zip(urls, paths, strict=True)

@@ -10,7 +10,7 @@ from shlex import quote
 
 from ..bilm.model import BiLM
 from ..util.files import present_directory
-from .catalogue import download_hint, downloaded_names, find_downloaded
+from .catalogue import downloaded_names, find_downloaded
 from .convert.many_langs import is_many_langs
 from .convert.published import OPTIONS
 from .layout import CONFIG, WEIGHTS
@@ -57,10 +57,10 @@ def find_weights(setting: Setting) -> Weights:
     except OSError as error:
         raise WeightsNotFoundError(f"Cannot read the ELMo weights {setting!r}: {error}") from error
     raise WeightsNotFoundError(
-        download_hint(name)
-        or f"Cannot find the ELMo weights {name!r}: there is no such directory, and the embedded, "
+        f"Cannot find the ELMo weights {name!r}: there is no such directory, and the embedded, "
         f"downloaded and installed ones are {known_names()}. Set 'weights' to one of these names, "
-        f"or to a directory with {CONFIG} and {WEIGHTS}."
+        f"or to a directory with {CONFIG} and {WEIGHTS}; published ones are downloaded once with: "
+        f"python -m spacy elmo download {name}"
     )
 
 

@@ -180,8 +180,7 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
         card: written beside the weights.
         half: round the weights to half precision first.
     """
-    tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     write_json(path / CONFIG, model.config.to_dict())
-    write_tensors(compact(tensors, half), path / WEIGHTS)
+    write_tensors(compact(model.state_dict(), half), path / WEIGHTS)
     if card is not None:
         card.save(path)

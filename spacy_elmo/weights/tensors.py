@@ -77,14 +77,15 @@ def check_tensors(expected: Tensors, found: Tensors, source: str) -> None:
 
 
 def compact(tensors: Tensors, half: bool = False) -> dict[str, torch.Tensor]:
-    """The tensors, in half precision where that is exact.
+    """The tensors on the CPU, in half precision where that is exact.
 
     Args:
         tensors: by name; integers stay the same.
         half: round all others to half precision.
     """
     found: dict[str, torch.Tensor] = {}
-    for name, tensor in tensors.items():
+    for name, stored in tensors.items():
+        tensor = stored.detach().cpu()
         rounded = tensor.half() if tensor.is_floating_point() else tensor
         is_wanted = half or torch.equal(rounded.to(tensor.dtype), tensor)
         found[name] = (rounded if is_wanted else tensor).contiguous()
