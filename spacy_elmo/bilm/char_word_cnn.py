@@ -34,8 +34,7 @@ class DictionaryIds(CharacterIds):
     """
 
     def __init__(self, plain: CharacterIds, characters: list[str], words: list[str]):
-        sizes = plain.max_width, plain.max_characters
-        super().__init__(*sizes, plain.form, plain.lower_capitals)
+        super().__init__(**vars(plain))
         self.characters = {character: i + 1 for i, character in enumerate(characters)}
         self.words = {word: i for i, word in enumerate(words)}
         for special, found in ((SPECIAL_CHARACTERS, self.characters), (SPECIAL_WORDS, self.words)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -38,6 +39,7 @@ def is_truncated(word: str, max_characters: int = 50) -> bool:
     return len(word.encode("utf-8", "ignore")) > max_characters - 2
 
 
+@dataclass(eq=False)
 class CharacterIds:
     """The ids of many words, as the char-CNN of a biLM takes them.
 
@@ -52,18 +54,11 @@ class CharacterIds:
         lower_capitals: see `BiLMConfig`.
     """
 
+    max_width: int
+    max_characters: int = 50
+    form: Any = None
+    lower_capitals: bool = False
     padding = PADDING
-
-    def __init__(
-        self,
-        max_width: int,
-        max_characters: int = 50,
-        form: str | None = None,
-        lower_capitals: bool = False,
-    ):
-        self.max_width, self.max_characters = max_width, max_characters
-        self.form: Any = form
-        self.lower_capitals = lower_capitals
 
     @classmethod
     def of(cls, config: BiLMConfig) -> CharacterIds:

@@ -5,14 +5,13 @@ from typing import Any, List, Optional, Tuple  # noqa: UP035
 
 import numpy as np
 from spacy.attrs import IS_SPACE, LOWER
-from spacy.strings import get_string_id
 from spacy.tokens import Doc
 from thinc.api import Linear, Model, chain, get_current_ops, zero_init
 from thinc.layers import list2ragged, reduce_mean, with_cpu
 from thinc.layers.sparselinear import SparseLinear_v2
 from thinc.types import Floats2d
 
-from ..weights.statistics import MIN_FREQUENCY, Statistics, look_up
+from ..weights.statistics import MIN_FREQUENCY, Statistics, by_hash, look_up
 from .listener import ElmoListener
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -105,12 +104,8 @@ def init(model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
     if not X:
         return
     statistics = find_statistics(model.get_ref("tok2vec"))
-    keys = np.array([get_string_id(word.lower()) for word in statistics.words], dtype=np.uint64)
-    hashes, rows = np.unique(keys, return_inverse=True)
-    frequencies = np.bincount(rows, statistics.frequencies, len(hashes))
-    # A last one that no word has, see `look_up`.
-    model.attrs["hashes"] = np.append(hashes, np.uint64(2**64 - 1))
-    model.attrs["frequencies"] = np.append(frequencies, 0).astype("f")
+    table = by_hash(map(str.lower, statistics.words), statistics.frequencies)
+    model.attrs["hashes"], model.attrs["frequencies"] = table
 
 
 def find_statistics(tok2vec: Model) -> Statistics:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -63,13 +64,7 @@ class Statistics:
 
     @cached_property
     def _by_hash(self) -> tuple[np.ndarray, np.ndarray]:
-        from spacy.strings import get_string_id  # the other statistics need no spaCy
-
-        hashes = np.array([get_string_id(word) for word in self.words], dtype=np.uint64)
-        order = np.argsort(hashes)
-        # A last one that no word has: every hash is found before the end.
-        last = np.uint64(2**64 - 1)
-        return np.append(hashes[order], last), np.append(self.frequencies[order], np.float32(0))
+        return by_hash(self.words, self.frequencies)
 
     def to_bytes(self) -> bytes:
         """The safetensors format; the words are joined by line feeds, in UTF-8."""
@@ -117,9 +112,22 @@ class Statistics:
         return statistics
 
 
+def by_hash(words: Iterable[str], frequencies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sorted hashes of words in spaCy, and their frequencies, added up where words are equal.
+
+    At the end is a hash that no word has, with the frequency 0: every hash is found before the end.
+    """
+    from spacy.strings import get_string_id  # the other statistics need no spaCy
+
+    keys = np.array([get_string_id(word) for word in words], dtype=np.uint64)
+    hashes, rows = np.unique(keys, return_inverse=True)
+    totals = np.bincount(rows, frequencies, len(hashes))
+    return np.append(hashes, np.uint64(2**64 - 1)), np.append(totals, 0).astype("float32")
+
+
 def look_up(hashes: np.ndarray, values: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """The values of keys among sorted hashes, of which the last is no key's; that one's value for
-    keys that are not there."""
+    """The values of keys among the hashes of `by_hash`; the last one for those that are not
+    there."""
     found = np.searchsorted(hashes, keys)
     return np.where(hashes[found] == keys, values[found], values[-1])
 
