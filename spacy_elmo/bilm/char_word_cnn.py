@@ -45,7 +45,9 @@ class DictionaryIds(CharacterIds):
     def __call__(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Ids ``(n_words, n_positions, 2)``, of characters (+ 1) and, at each position, of the
         word; and how many positions each word needs ``(n_words,)``."""
-        read = [self._cut(word) for word in words]
+        named = ({BOS: SENTENCE_START, EOS: SENTENCE_END}.get(word, word) for word in words)
+        # The word vector is that of the truncated word, too.
+        read = [word[: self.max_characters - 2] for word in named]
         encoded = [self._encode(word) for word in read]
         lengths = np.array([len(each) for each in encoded], dtype=np.int64)
         sizes = self.sizes(lengths)
@@ -54,10 +56,6 @@ class DictionaryIds(CharacterIds):
             row[: len(characters), 0] = characters
             row[:, 1] = self.words.get(word, self.words[UNKNOWN])
         return ids, sizes
-
-    def _cut(self, word: str) -> str:
-        """The part of a word that is read: its word vector is that of the truncated word, too."""
-        return {BOS: SENTENCE_START, EOS: SENTENCE_END}.get(word, word)[: self.max_characters - 2]
 
     def _encode(self, word: str) -> list[int]:
         ids, unknown = self.characters, self.characters[UNKNOWN]

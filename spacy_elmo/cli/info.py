@@ -65,15 +65,12 @@ def describe(setting: str) -> dict[str, dict[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    """A value as one line of a table."""
+    """A value as one line of a table; numbers that belong together as 3×64."""
     if value is None:
         return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, list | tuple) and value and isinstance(value[0], dict):
-        return "; ".join(str(item.get("name", item)) for item in value)
+    if isinstance(value, dict):
+        return str(value.get("name", value))
     if isinstance(value, list | tuple):
-        return ", ".join("×".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in value)
-    return str(value)
+        are_sizes = all(isinstance(each, int) for each in value)
+        return ("×" if are_sizes else ", ").join(map(_text, value))
+    return f"{value:,}" if type(value) is int else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,12 +53,10 @@ class SentenceBatch:
         return self._map(torch.Tensor.pin_memory)
 
     def _map(self, move: Callable[[torch.Tensor], torch.Tensor]) -> SentenceBatch:
-        ids, tokens, targets = map(move, (self.ids, self.tokens, self.targets))
-        moved = replace(self, ids=ids, tokens=tokens, targets=targets)
+        moved: dict[str, Any] = {n: move(getattr(self, n)) for n in ("ids", "tokens", "targets")}
         if self.teacher_targets is not None:
-            vectors, of = map(move, self.teacher_targets)
-            moved.teacher_targets = vectors, of
-        return moved
+            moved["teacher_targets"] = tuple(map(move, self.teacher_targets))
+        return replace(self, **moved)
 
 
 class EncodedSentences(IndexedSentences):

@@ -12,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import chain, islice
 from threading import get_ident, local
@@ -50,16 +50,12 @@ def threads_for(work: float, setting: int | None = None) -> Iterator[None]:
         work: multiplications of a product.
         setting: the user's number, which wins, but not in worker processes: they have one thread.
     """
-    is_forked = os.getpid() != IMPORTING_PROCESS
+    n, is_forked = 1, os.getpid() != IMPORTING_PROCESS
     if is_forked:  # the first product on several threads would wait forever for the parent's
         torch.set_num_threads(1)  # for good: other code would wait for them, too
-    if is_forked or _here.is_fixed:
-        yield
-        return
-    n = 1
-    if multiprocessing.parent_process() is None:
+    elif multiprocessing.parent_process() is None:
         n = setting or (_users_number() if IS_CHOSEN or work > SMALL_PRODUCT else 1)
-    with threads(n, is_fixed=False):
+    with nullcontext() if is_forked or _here.is_fixed else threads(n, is_fixed=False):
         yield
 
 

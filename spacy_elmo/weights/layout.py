@@ -37,10 +37,8 @@ class Card:
     def __post_init__(self) -> None:
         if not isinstance(self.meta, dict) or not isinstance(self.documents, dict):
             raise ValueError("The card's 'meta' and 'documents' must be objects.")
-        for name in self.documents:
-            if name not in DOCUMENTS:
-                allowed = " and ".join(DOCUMENTS)
-                raise ValueError(f"The card has a document {name!r}; it may have {allowed}.")
+        if unknown := [name for name in self.documents if name not in DOCUMENTS]:
+            raise ValueError(f"The card has a document {unknown[0]!r}; it may have {DOCUMENTS}.")
         for name, value in (self.meta | self.documents).items():
             if name in (*TEXTS, *DOCUMENTS) and not isinstance(value, str):
                 raise ValueError(f"The card's '{name}' must be a text, found {value!r}.")

@@ -51,11 +51,10 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
         )
     lstm, cnn = _block(options, "lstm"), _block(options, "char_cnn")
     ours = _block({"spacy_elmo": {}, **options}, "spacy_elmo")
-    given = {name: lstm[name] for name in LSTM if name in lstm}
+    given: dict[str, Any] = dict.fromkeys(REQUIRED)  # None is refused
+    given |= {name: lstm[name] for name in LSTM if name in lstm}
     given |= {name: cnn[name] for name in CHAR_CNN if cnn.get(name) is not None}
     given["char_dim"] = _block(cnn, "embedding").get("dim")
-    if missing := [name for name in REQUIRED if given.get(name) is None]:
-        raise ValueError(f"options.json: the settings {missing} are missing.")
     # The published models were trained with a state that was carried from sentence to sentence.
     given |= {name: ours[name] for name in OURS if name in ours}
     return BiLMConfig(**{"use_skip_connections": False, "initial_state": "warm", **given})
