@@ -54,7 +54,7 @@ help:
 
 demo: $(INSTALLED)
 	@mkdir -p build
-	$(BIN)/python -m spacy elmo demo --output build/demo.html $(ARGS)
+	$(BIN)/python -m spacy elmo demo --output build/demo.svg $(ARGS)
 
 .PHONY: tour
 tour: $(INSTALLED_DEV)

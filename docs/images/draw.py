@@ -18,8 +18,7 @@ from spacy_elmo.senses.clusters import center, project
 from spacy_elmo.senses.occurrences import make_context
 from spacy_elmo.text.readers import blank_pipeline
 from spacy_elmo.text.segments import sentence_bounds
-from spacy_elmo.viz.figure import COLOURS
-from spacy_elmo.viz.html import FAINT, INK, PAPER
+from spacy_elmo.viz.figure import COLOURS, FAINT, INK, PAPER
 from spacy_elmo.weights.find import find_weights
 
 HERE = Path(__file__).parent

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from html import escape
 from typing import Any, NamedTuple
 
-from spacy_elmo.viz.html import FAINT, FONT, INK, PAPER, clean
+from spacy_elmo.viz.figure import FAINT, INK, PAPER
+
+FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
 
 Point = tuple[float, float]
 
@@ -89,7 +92,7 @@ class Drawing:
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {self.height:g}" '
             f'role="img" font-family="{FONT}" style="width:100%;max-width:{self.width:g}px;'
-            f'height:auto;background:{PAPER}"><title>{clean(title)}</title>'
+            f'height:auto;background:{PAPER}"><title>{escape(title)}</title>'
         )
         return "\n".join([head, *map(to_svg, self.items), "</svg>"])
 
@@ -100,7 +103,7 @@ def to_svg(item: Shape | Label) -> str:
         weight = ' font-weight="bold"' if item.bold else ""
         return (
             f'<text x="{item.x:.1f}" y="{item.y:.1f}" font-size="{item.size:g}" fill="{item.fill}" '
-            f'text-anchor="{item.anchor}"{weight}>{clean(item.text)}</text>'
+            f'text-anchor="{item.anchor}"{weight}>{escape(item.text)}</text>'
         )
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in item.points)
     kind = "polyline" if item.fill == "none" else "polygon"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterator
+from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +15,6 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from wasabi import msg
-
-from spacy_elmo.viz.html import clean, html_page
 
 SHOWN = 15  # of each task
 
@@ -39,7 +38,8 @@ def main(run: Path, tasks: str = ",".join(TASKS), gpu_id: int = -1) -> None:
         "Errors on the test sets that only the pipeline without ELMo makes. "
         "In brackets: how many there are, and how many ELMo adds."
     )
-    page = html_page("Errors that ELMo corrects", f"<p>{caption}</p>", to_html(found))
+    title = '<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Errors that ELMo corrects</title>'
+    page = f"{title}\n<p>{caption}</p>\n{to_html(found)}\n"
     (run / "corrected.html").write_text(page, encoding="utf-8")
     for task, errors in found.items():
         msg.good(f"{task}: {len(errors['corrected'])} corrected, {len(errors['added'])} added")
@@ -128,8 +128,8 @@ def to_html(found: dict[str, dict[str, list[dict[str, str]]]]) -> str:
         corrected, added = len(errors["corrected"]), len(errors["added"])
         parts.append(f"<h2>{task} ({corrected} corrected, {added} added)</h2>")
         rows = [
-            f"<tr><td>{clean(e['where'])}</td><td>{clean(e['gold'])}</td>"
-            f"<td>{clean(e['predicted'])}</td></tr>"
+            f"<tr><td>{escape(e['where'])}</td><td>{escape(e['gold'])}</td>"
+            f"<td>{escape(e['predicted'])}</td></tr>"
             for e in errors["corrected"][:SHOWN]
         ]
         head = "<tr><th>text</th><th>with ELMo, and right</th><th>without</th></tr>"

@@ -31,8 +31,8 @@ PART_WORDS = 50_000
 
 
 def main(run: Path, word: str = "auto", top: int = SHOWN) -> None:
-    """Write RUN/neighbors.md, and RUN/senses.html for the first word; neither if there is none."""
-    for name in ("neighbors.md", "senses.html"):
+    """Write RUN/neighbors.md, and RUN/senses.svg for the first word; neither if there is none."""
+    for name in ("neighbors.md", "senses.svg"):
         (run / name).unlink(missing_ok=True)  # of another word, perhaps
     weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
     text = str(run / "text" / "train.txt")
@@ -45,7 +45,7 @@ def main(run: Path, word: str = "auto", top: int = SHOWN) -> None:
         msg.warn("There are no contexts to show", f"{which} enough of them.")
         return
     (run / "neighbors.md").write_text("\n".join(map(describe, found)), encoding="utf-8")
-    draw_senses(found[0], output=run / "senses.html")
+    draw_senses(found[0], output=run / "senses.svg")
     print("\n".join(map(describe, found)))
     msg.good(f"Contexts of {', '.join(each.word for each in found)}", str(run / "neighbors.md"))
 

@@ -14,7 +14,7 @@ WORDS = {"en": "bank", "ko": "말"}  # 말: horse, speech, end
 
 
 def main(run: Path, word: str = "auto", lang: str = "en") -> None:
-    """Write RUN/senses.html and RUN/senses.svg."""
+    """Write RUN/senses.svg."""
     word = WORDS.get(lang, "") if word == "auto" else word
     weights = (run / "bilm.txt").read_text(encoding="utf-8").strip()
     try:
@@ -24,11 +24,10 @@ def main(run: Path, word: str = "auto", lang: str = "en") -> None:
     except ValueError as error:  # other words may be there: no reason to end the run
         msg.warn("There is no picture of senses", str(error))
         return
-    for suffix in ("html", "svg"):
-        draw_senses(found, output=run / f"senses.{suffix}")
+    draw_senses(found, output=run / "senses.svg")
     for group in found.groups:
         print(f"{len(group.contexts):4}  {', '.join(group.keywords)}")
-    msg.good(f"Drew {len(found.groups)} groups of contexts of '{word}'", str(run / "senses.html"))
+    msg.good(f"Drew {len(found.groups)} groups of contexts of '{word}'", str(run / "senses.svg"))
 
 
 if __name__ == "__main__":

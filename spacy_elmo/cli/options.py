@@ -27,7 +27,7 @@ Json = Annotated[bool, typer.Option("--json", "-j", help="Output JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no messages")]
 Force = Annotated[bool, typer.Option("--force", "-F", help="Replace what an earlier command has written")]
 
-_output = typer.Option("--output", "-o", help="Picture to write: .html, .svg, .png, .pdf or .jpg; needs the extra viz", dir_okay=False)
+_output = typer.Option("--output", "-o", help="Picture to write: .svg, .png, .pdf or .jpg; needs the extra viz", dir_okay=False)
 Picture = Annotated[Path | None, _output]
 PictureFile = Annotated[Path, _output]
 # fmt: on

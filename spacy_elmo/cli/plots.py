@@ -30,7 +30,7 @@ def plot_training_cli(
 
 def plot_mix_cli(
     pipeline: Annotated[str, typer.Argument(help="Name or directory of a spaCy pipeline with an elmo component", metavar="PIPELINE")],
-    output: options.PictureFile = Path("mix.html"),
+    output: options.PictureFile = Path("mix.svg"),
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """

@@ -37,8 +37,8 @@ def senses_cli(
     be the senses of a dictionary. With --json, all contexts are printed.
 
     The picture has a point for each context, with words of its sentence where there is room: near
-    points are similar contexts (the first two principal components of the word's vectors). An .html
-    shows each sentence at its point and in a list. Needs the extra viz.
+    points are similar contexts (the first two principal components of the word's vectors). Needs the
+    extra viz.
     """
     from ..senses.occurrences import find_senses
     from ..viz import draw_senses

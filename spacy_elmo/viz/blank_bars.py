@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..lm.language_model import BLANK, LanguageModel, checked
-from .figure import COLOURS, cut, cut_start, in_style, new_figure, save_figure
-from .html import FAINT
+from .figure import COLOURS, FAINT, cut, in_style, new_figure, save_figure
 
 LINE = 0.26  # inches: the height of a bar
 WORD_CHARACTERS, CONTEXT_CHARACTERS = 17, 20
@@ -42,15 +41,15 @@ def draw_blanks(
     for row, panel in enumerate(axes):
         position, side = positions[row // 3], row % 3
         guesses = lm.fill(words, position, n)[side]
-        places, values = range(len(guesses)), [p for _, p in guesses]
-        bars = panel.barh(places, values, color=COLOURS[side], height=0.8)
-        panel.bar_label(bars, [f"{p:.1%}" for p in values], padding=4, color=FAINT)
-        panel.set_yticks(places, [cut(word, WORD_CHARACTERS) for word, _ in guesses])
+        labels = [cut(word, WORD_CHARACTERS) for word, _ in guesses]
+        values = [probability for _, probability in guesses]
+        bars = panel.barh(range(len(guesses)), values, tick_label=labels, color=COLOURS[side])
+        panel.bar_label(bars, fmt="{:.1%}", padding=4, color=FAINT)
         panel.invert_yaxis()
-        panel.set(xlim=(0, 1.25 * max(values, default=1)), xticks=[])
+        panel.set(xmargin=0.25, xticks=[])
         panel.tick_params(length=0)
         panel.spines[:].set_visible(False)
-        left = cut_start(" ".join(words[:position]), CONTEXT_CHARACTERS)
+        left = cut(" ".join(words[:position])[::-1], CONTEXT_CHARACTERS)[::-1]
         right = cut(" ".join(words[position + 1 :]), CONTEXT_CHARACTERS)
         panel.set_title(f"{SIDES[side]}: {left} {BLANK} {right}".strip())
     return save_figure(figure, output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,9 @@ import numpy as np
 from spacy.tokens import Doc, Span
 
 from ..pipeline.mixes import Mix
-from .figure import cut, in_style, new_figure, save_figure
-from .html import INK, PAPER
+from .figure import INK, PAPER, cut, in_style, new_figure, save_figure
 
-MOST_TEXTS = 30
-MOST_NUMBERS = 10  # texts, so that the numbers in the cells can be read
+MOST_NUMBERS = 10  # in a row, so that they can be read
 TEXT_CHARACTERS = 30
 
 
@@ -25,8 +24,7 @@ def draw_mixes(
     """Draw what each component takes from the layers of the biLM.
 
     Args:
-        mixes: `spacy_elmo.mixes` of a pipeline; they may be of biLMs with different numbers of
-            layers.
+        mixes: `spacy_elmo.mixes` of a pipeline.
         title: of the figure.
         output: a file to write, too.
 
@@ -42,11 +40,10 @@ def draw_mixes(
             "initialized."
         )
     figure, axes = new_figure(title, 1.6 + 0.5 * len(mixes))
-    values = np.full((len(mixes), max(len(mix.weights) for mix in mixes)), np.nan)
-    for row, mix in zip(values, mixes, strict=True):
-        row[: len(mix.weights)] = mix.weights
-    heat_map(axes, values)
-    axes.set_xticks(range(values.shape[1]))
+    # Layers that the biLM of a mix does not have weigh nothing.
+    weights = np.array(list(zip_longest(*(mix.weights for mix in mixes), fillvalue=0.0))).T
+    heat_map(axes, weights, vmin=0, vmax=1)
+    axes.set_xticks(range(weights.shape[1]))
     axes.set_xlabel("layer")
     axes.set_yticks(range(len(mixes)), [f"{mix_name(mix)}\nγ = {mix.gamma:.2f}" for mix in mixes])
     return save_figure(figure, output)
@@ -62,28 +59,20 @@ def mix_name(mix: Mix) -> str:
 def draw_similarity(texts: Iterable[Doc | Span], *, output: str | Path | None = None) -> Any:
     """Draw how similar several Docs or Spans are, each to each, as ``similarity`` computes it.
 
-    The lightest shade is the least similar pair, the darkest the most similar one.
+    The lightest shade is the least similar pair.
 
     Args:
-        texts: 2 to `MOST_TEXTS`.
+        texts: at least one; a picture of more than some thirty is hard to read.
         output: a file to write, too.
 
     Returns:
         A figure of matplotlib.
-
-    Raises:
-        ValueError: there are too few or too many.
     """
     texts = list(texts)
     n = len(texts)
-    if not 2 <= n <= MOST_TEXTS:
-        raise ValueError(f"The matrix compares 2 to {MOST_TEXTS} Docs or Spans, not {n}.")
-    values = np.array([[one.similarity(other) for other in texts] for one in texts])
-    pairs = values[~np.eye(n, dtype=bool)]
-    high = 1.0 if n == 2 else pairs.max()  # two texts are all the pairs
     figure, axes = new_figure("Similarity", 1.2 + 0.32 * n)
-    heat_map(axes, values, min(pairs.min(), high - 1e-9), high, numbers=n <= MOST_NUMBERS)
-    lines = [cut(" ".join(text.text.split()), TEXT_CHARACTERS) for text in texts]
+    heat_map(axes, np.array([[one.similarity(other) for other in texts] for one in texts]))
+    lines = [cut(text.text, TEXT_CHARACTERS) for text in texts]
     axes.set_xticks(range(n), range(1, n + 1))
     axes.set_yticks(range(n), [f"{line}  {i}" for i, line in enumerate(lines, 1)])
     axes.xaxis.tick_top()
@@ -91,27 +80,21 @@ def draw_similarity(texts: Iterable[Doc | Span], *, output: str | Path | None = 
     return save_figure(figure, output)
 
 
-def heat_map(
-    axes: Any, values: np.ndarray, low: float = 0.0, high: float = 1.0, numbers: bool = True
-) -> None:
-    """A matrix as shades of blue, the first row on top.
+def heat_map(axes: Any, values: np.ndarray, **limits: float) -> None:
+    """A matrix as shades of blue, with its numbers if it is small.
 
     Args:
         axes: where to.
-        values: ``(n_rows, n_columns)``; NaN is left empty.
-        low, high: the values of the lightest and of the darkest shade.
-        numbers: write the value into each cell.
+        values: ``(n_rows, n_columns)``.
+        limits: of the shades, ``vmin`` and ``vmax``, if not those of the values.
     """
     rows, columns = (np.arange(n + 1) - 0.5 for n in values.shape)  # edges of the cells
-    mesh = axes.pcolormesh(
-        columns, rows, values, cmap="Blues", vmin=low, vmax=high, edgecolors=PAPER, linewidth=1.5
-    )
+    mesh = axes.pcolormesh(columns, rows, values, cmap="Blues", edgecolors=PAPER, **limits)
     axes.invert_yaxis()
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     for (i, j), value in np.ndenumerate(values):
-        if numbers and not np.isnan(value):
+        if values.shape[1] <= MOST_NUMBERS:
             number = f"{round(value, 2) + 0.0:.2f}"  # never -0.00
             colour = PAPER if mesh.norm(value) > 0.6 else INK
-            size = min(11, 60 / values.shape[1])
-            axes.text(j, i, number, ha="center", va="center", color=colour, size=size)
+            axes.text(j, i, number, ha="center", va="center", color=colour, size=9)

@@ -6,20 +6,17 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 import numpy as np
 
 from ..senses.clusters import center, project
-from .figure import COLOURS, MARKERS, columns, cut, in_style, new_figure, save_figure
-from .html import INK, clean
+from .figure import INK, cut, in_style, new_figure, save_figure
 
 if TYPE_CHECKING:
-    from ..senses.occurrences import Sense, Senses
+    from ..senses.occurrences import Context, Senses
 
-KEYWORD_CHARACTERS, LABEL_CHARACTERS = 34, 30
-MARGIN = 0.12  # around the points, as a share of their extent
-CHARACTER, LINE, GAP = 0.0105, 0.03, 0.015  # of labels, as shares of the picture
+LABEL_CHARACTERS, KEYWORD_CHARACTERS = 30, 34
+DOT, GAP = 5, 7  # half of a point's width, and the distance of its label, in points
 LEFT, RIGHT = re.compile(r"(?:\S+\s+){0,3}\S*$"), re.compile(r"\S*(?:\s+\S+){0,2}")  # of a word
 
 
@@ -29,7 +26,7 @@ def draw_senses(found: Senses, *, output: str | Path | None = None) -> Any:
 
     Points near each other are contexts with similar vectors (their first two principal
     components). Those of the most typical contexts have their words beside them, where there is
-    room. In HTML, each shows its sentence to the pointer, and links to it in a list below.
+    room.
 
     Args:
         found: from `spacy_elmo.find_senses`.
@@ -38,62 +35,45 @@ def draw_senses(found: Senses, *, output: str | Path | None = None) -> Any:
     Returns:
         A figure of matplotlib.
     """
-    groups = found.groups
-    points = project(center(np.stack([c.vector for group in groups for c in group.contexts])))
-    figure, axes = new_figure(f"Senses of “{found.word}”", 5.6 + 0.26 * len(groups))
+    contexts = [context for group in found.groups for context in group.contexts]
+    points = project(center(np.stack([context.vector for context in contexts])))
+    figure, axes = new_figure(f"Senses of “{found.word}”", 5.6 + 0.26 * len(found.groups))
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(True)
-    axes.margins(MARGIN)
-    key = crc32(found.word.encode())  # a notebook has several pictures
-    tips: dict[str, str] = {}
-    below = []
-    for number, group in enumerate(groups):
-        own = slice(len(tips), len(tips) + len(group.contexts))
-        links = [f"#context-{key:x}-{i}" for i in range(own.start, own.stop)]
-        # From the ninth group on, colours and shapes form new pairs.
-        marker = MARKERS[(number + number // len(COLOURS)) % len(MARKERS)]
-        label = describe(number, group)
-        dots = axes.scatter(
-            *points[own].T, s=55, c=COLOURS[number % len(COLOURS)], marker=marker, edgecolors=INK,
-            linewidths=0.6, label=label,
-        )  # fmt: skip
-        dots.set_urls(links)
-        below += [f"<h2>{clean(label)}</h2>", "<ol>"]
-        for link, context in zip(links, group.contexts, strict=True):
-            tips[link] = "".join(context.text).strip()
-            left, word, right = map(clean, context.text)
-            below.append(f'<li id="{link[1:]}" dir="auto">{left}<b>{word}</b>{right}</li>')
-        below.append("</ol>")
-    label_points(axes, points, groups)
+    axes.margins(0.12)
+    start, typical = 0, []
+    for number, group in enumerate(found.groups, 1):
+        n = len(group.contexts)
+        label = f"{number} · {n} contexts · {cut(', '.join(group.keywords), KEYWORD_CHARACTERS)}"
+        own = points[start : start + n]
+        axes.plot(*own.T, linestyle="", markersize=7.5, markeredgecolor=INK, label=label)
+        typical += [(rank, start + rank) for rank in range(n)]
+        start += n
     figure.legend(loc="outside lower left", frameon=False)
-    return save_figure(figure, output, tips, "\n".join(below))
+    order = [i for _, i in sorted(typical)]
+    label_points(figure, points[order], [contexts[i] for i in order])
+    return save_figure(figure, output)
 
 
-def label_points(axes: Any, points: np.ndarray, groups: Sequence[Sense]) -> None:
-    """Write words of their sentences beside points where there is room, beside those of each
-    group's most typical contexts first."""
-    ranked = [ranked for group in groups for ranked in enumerate(group.contexts)]
-    extent = np.ptp(points, axis=0).clip(1e-12)
-    places = (MARGIN + (points - points.min(axis=0)) / extent) / (1 + 2 * MARGIN)
-    taken = [(x, x, y) for x, y in places]  # from, to, and at which height
-    for i in sorted(range(len(ranked)), key=lambda i: ranked[i][0]):
-        (left, word, right), (x, y) = ranked[i][1].text, places[i]
+def label_points(figure: Any, points: np.ndarray, contexts: Sequence[Context]) -> None:
+    """Write words of their sentences beside points where there is room, the first ones first."""
+    from matplotlib.transforms import Bbox
+
+    figure.draw_without_rendering()  # which places the axes
+    [axes], pixels = figure.axes, figure.dpi / 72
+    middle = np.mean(axes.get_xlim())
+    places = axes.transData.transform(points)
+    taken = [Bbox([place - DOT * pixels, place + DOT * pixels]) for place in places]
+    for point, context in zip(points, contexts, strict=True):
+        left, word, right = context.text
         near = "".join([*LEFT.findall(left)[:1], word, *RIGHT.findall(right)[:1]])
-        text = cut(" ".join(near.split()), LABEL_CHARACTERS)
-        width = CHARACTER * columns(text)
-        for start, side in ((x + GAP, "left"), (x - GAP - width, "right")):
-            end = start + width
-            others = any(a < end and b > start and abs(h - y) < LINE for a, b, h in taken)
-            if start > 0 and end < 1 and not others:
-                taken.append((start, end, y))
-                place = start if side == "left" else end
-                axes.text(place, y, text, ha=side, va="center", size=8, transform=axes.transAxes)
-                break
-
-
-def describe(number: int, group: Sense) -> str:
-    """The name of a group: its number, its size, its keywords."""
-    words = cut(", ".join(group.keywords), KEYWORD_CHARACTERS)
-    n = len(group.contexts)
-    name = f"{number + 1} · {n} {'context' if n == 1 else 'contexts'}"
-    return f"{name} · {words}" if words else name
+        gap, side = (GAP, "left") if point[0] < middle else (-GAP, "right")
+        label = axes.annotate(
+            cut(near, LABEL_CHARACTERS), point, (gap, 0), textcoords="offset points", ha=side,
+            va="center", size=8,
+        )  # fmt: skip
+        box = label.get_window_extent()
+        if box.count_overlaps(taken) or not axes.bbox.x0 < box.x0 < box.x1 < axes.bbox.x1:
+            label.remove()
+        else:
+            taken.append(box)

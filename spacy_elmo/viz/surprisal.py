@@ -1,79 +1,53 @@
-"""A text with the surprisal of each word, in the style of displaCy."""
+"""A text with the surprisal of each word, marked by displaCy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from spacy.tokens import Doc, Span, Token
+from spacy import displacy
+from spacy.tokens import Doc, Span
 
-from .figure import columns, cut, in_style, new_figure, save_figure
-from .html import FAINT, INK, PAPER
+from ..util.files import write_text
 
-MOST_BITS = 20.0  # darkest
-WIDTH, LINE = 64, 0.45  # of a line, in Latin characters, and inches to the next
+MOST_BITS, DARKEST = 20.0, 0.6  # the opacity of a word with as many bits or more
 
 
-@in_style()
 def draw_surprisal(
     texts: Doc | Span | Iterable[Doc | Span], *, output: str | Path | None = None
-) -> Any:
-    """Draw how unexpected each word is: the darker a word, the less it was expected.
+) -> str | None:
+    """Mark how unexpected each word is: the darker a word, the less it was expected.
 
-    Below each word is its surprisal in bits; words outside the vocabulary have none.
+    Beside each word is its surprisal in bits; words outside the vocabulary have none.
 
     Args:
         texts: Docs or Spans that the component elmo_surprisal has read.
-        output: a file to write, too.
+        output: a page to write, ``.html``, too.
 
     Returns:
-        A figure of matplotlib.
+        The texts as HTML; in a notebook None, because displaCy shows them there.
 
     Raises:
         ValueError: no text has a surprisal.
     """
-    from matplotlib import rcParams
-
-    texts = [texts] if isinstance(texts, (Doc, Span)) else list(texts)
-    if not any(token.has_extension("surprisal") and token._.surprisal is not None
-               for text in texts for token in text):  # fmt: skip
+    marked: list[dict[str, Any]] = []
+    colours: dict[str, str] = {}
+    for text in [texts] if isinstance(texts, (Doc, Span)) else texts:
+        ents, start = [], text[0:1].start_char
+        for token in text:
+            bits = token._.surprisal if token.has_extension("surprisal") else None
+            if bits is not None:
+                begin, label = token.idx - start, f"{bits:.1f}"
+                ents.append({"start": begin, "end": begin + len(token), "label": label})
+                colours[label] = f"rgba(0, 114, 178, {min(bits / MOST_BITS, 1) * DARKEST:.2f})"
+        marked.append({"text": text.text, "ents": ents})
+    if not colours:
         raise ValueError(
             "These texts have no surprisal: run them through a pipeline with the component "
             "elmo_surprisal, as in nlp.add_pipe('elmo_surprisal')."
         )
-    lines = [line for text in texts for line in split_lines(text)]
-    figure, axes = new_figure("Surprisal of each word in bits", 0.7 + LINE * len(lines))
-    axes.set(xlim=(0, WIDTH), ylim=(len(lines), 0))
-    axes.axis("off")
-    mono = ["DejaVu Sans Mono", *rcParams["font.family"]]
-    for y, line in enumerate(lines):
-        for x, token in line:
-            bits, word = token._.surprisal, cut(token.text, WIDTH)
-            colour, shade = (FAINT, PAPER) if bits is None else colours(bits / MOST_BITS)
-            box = {"boxstyle": "round,pad=0.25", "facecolor": shade, "edgecolor": "none"}
-            axes.text(x, y + 0.3, word, va="center", size=10, family=mono, color=colour, bbox=box)
-            if bits is not None:
-                axes.text(x, y + 0.78, f"{bits:.1f}", va="center", size=7, color=FAINT)
-    return save_figure(figure, output)
-
-
-def split_lines(text: Doc | Span) -> Iterator[list[tuple[int, Token]]]:
-    """The words of each line, with the columns where they begin."""
-    line: list[tuple[int, Token]] = []
-    x = 1
-    for token in text:
-        width = columns(cut(token.text, WIDTH))
-        if line and x + width > WIDTH:
-            yield line
-            line, x = [], 1
-        if not token.is_space:
-            line.append((x, token))
-            x += max(width, 3) + 2  # for the bits, and between words
-    yield line
-
-
-def colours(share: float) -> tuple[str, str]:
-    """Text, and a background from white (0) to dark blue (1 and more) that it has contrast with."""
-    mixed = [round(255 + min(share, 1) * (part - 255)) for part in (8, 48, 107)]
-    return PAPER if share > 0.62 else INK, "#{:02x}{:02x}{:02x}".format(*mixed)
+    settings: Any = {"style": "ent", "manual": True, "options": {"colors": colours}}
+    if output is not None:
+        write_text(Path(output), displacy.render(marked, page=True, jupyter=False, **settings))
+    return displacy.render(marked, **settings)

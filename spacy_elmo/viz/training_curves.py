@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ..pretraining.log import find_log, read_log
-from .figure import cut_start, in_style, new_figure, save_figure
+from .figure import in_style, new_figure, save_figure
 
-MOST_MARKS = 24  # on a line
-NAME_CHARACTERS = 24
+NAME_CHARACTERS = 40
 MOST = 1e30  # can be drawn, also on a logarithmic axis
-
-Curve = list[tuple[int, float]]  # words read, and a value
+PANELS = {"loss": "training loss (nats)", "mean": "held-out perplexity", "lr": "learning rate"}
 
 
 @in_style()
@@ -36,41 +34,29 @@ def draw_training(
     from matplotlib.ticker import EngFormatter, LogFormatter
 
     runs = [runs] if isinstance(runs, (str, Path)) else runs
-    if not runs:
-        raise ValueError("There is no run to draw: give the directory of one.")
     figure, panels = new_figure("Pretraining", 7, nrows=3, sharex=True, height_ratios=[3, 3, 1.5])
-    loss, perplexity, rate = panels
     for run in runs:
         curves = read_curves(Path(run))
-        name = describe(str(Path(run).resolve()), curves["mean"])
-        drawn = [(loss, "loss", name), (perplexity, "mean", name), (rate, "lr", name)]
-        if len(runs) == 1:
-            drawn += [(perplexity, kind, kind) for kind in ("forward", "backward")]
-        for panel, kind, label in drawn:
-            words, values = zip(*curves[kind], strict=True) if curves[kind] else ((), ())
-            panel.plot(words, values, label=label, markevery=len(words) // MOST_MARKS + 1)
-            panel.grid(True, axis="y")
-    loss.set_title("training loss (nats)")
-    perplexity.set(title="held-out perplexity", yscale="log")
+        best = min((value for _, value in curves["mean"]), default=float("nan"))
+        name = f"best {best:,.1f}: {str(Path(run).resolve())[-NAME_CHARACTERS:]}"
+        for panel, curve in zip(panels, curves.values(), strict=True):
+            words, values = zip(*curve, strict=True) if curve else ((), ())
+            panel.plot(words, values, label=name, markevery=0.1)
+    for panel, title in zip(panels, PANELS.values(), strict=True):
+        panel.set_title(title)
+        panel.grid(True, axis="y")
+    _, perplexity, rate = panels
+    perplexity.set_yscale("log")
     perplexity.yaxis.set_major_formatter(LogFormatter())
     perplexity.yaxis.set_minor_formatter(LogFormatter())  # where there is room
-    rate.set(title="learning rate", xlabel="words read", xlim=(0, None))
+    rate.set(xlabel="words read", xlim=(0, None))
     rate.xaxis.set_major_formatter(EngFormatter(sep=" "))
     figure.legend(handles=perplexity.get_lines(), loc="outside lower left", frameon=False)
     return save_figure(figure, output)
 
 
-def describe(name: str, means: Curve) -> str:
-    """The best perplexity of a run, and the end of its path, which tells runs apart."""
-    name = cut_start(name, NAME_CHARACTERS)
-    if not means:
-        return f"no perplexity yet: {name}"
-    words, best = min(means, key=lambda point: point[1])
-    return f"best {best:,.1f} after {words:,} words: {name}"
-
-
-def read_curves(run: Path) -> dict[str, Curve]:
-    """What can be drawn of a run's log, by kind.
+def read_curves(run: Path) -> dict[str, list[tuple[int, float]]]:
+    """What can be drawn of a run's log, by kind: words read, and values.
 
     The final models' entries have no words: they are evaluated on the whole text, not on a sample.
 
@@ -83,11 +69,11 @@ def read_curves(run: Path) -> dict[str, Curve]:
             f"There is no log '{log}'; give the directory of a run of `python -m spacy elmo "
             f"pretrain`."
         )
-    curves: dict[str, Curve] = {n: [] for n in ("loss", "mean", "forward", "backward", "lr")}
+    curves: dict[str, list[tuple[int, float]]] = {kind: [] for kind in PANELS}
     for entry in read_log(log):
         for kind, curve in curves.items():
             value = entry.get(kind)
-            if "words" in entry and isinstance(value, int | float) and 0 <= value <= MOST:
+            if "words" in entry and value is not None and 0 <= value <= MOST:
                 curve.append((entry["words"], value))
     if not curves["loss"] + curves["mean"]:
         raise ValueError(f"The log '{log}' has no losses yet; wait until the run has logged one.")

@@ -46,11 +46,11 @@ COMMANDS = {
         "left right forward backward both",
     ),
     "senses": (
-        "the --in {text} -o {out}.html -w {weights}",
-        "the --in gone -o {out}.html",
+        "the --in {text} -o {out}.svg -w {weights}",
+        "the --in gone -o {out}.svg",
         "output word complete senses",
     ),
-    "plot-mix": ("{pipeline} -o {out}.html", "gone -o {out}.html", "output mixes"),
+    "plot-mix": ("{pipeline} -o {out}.svg", "gone -o {out}.svg", "output mixes"),
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ COMMANDS = {
     "encode": ["TEXT", "OUT.npy", "-w", "WEIGHTS"],
     "perplexity": ["TEXT", "-w", "WEIGHTS"],
     "predict": ["The ___ flows.", "-w", "WEIGHTS"],
-    "senses": ["bank", "--in", "TEXT", "-w", "WEIGHTS", "-o", "OUT.html"],
+    "senses": ["bank", "--in", "TEXT", "-w", "WEIGHTS", "-o", "OUT.svg"],
 }
 
 

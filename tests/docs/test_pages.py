@@ -74,7 +74,7 @@ def test_quickstart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert names["river"].similarity(names["other"]) > names["river"].similarity(names["money"])
     tags = [token.tag_ for token in names["tagger"]("They play the play.")]
     assert tags == ["PRON", "VERB", "DET", "NOUN", "PUNCT"]
-    assert "bank" in Path("senses.html").read_text(encoding="utf-8")
+    assert "bank" in Path("senses.svg").read_text(encoding="utf-8")
     for run, accuracy in [("plain", 0.65), ("trained", 0.96)]:  # as the page says
         found = spacy.load(Path(run, "model-best")).meta["performance"]["tag_acc"]
         assert found == pytest.approx(accuracy, abs=0.05)

@@ -330,11 +330,11 @@ def test_results_of_earlier_data_go(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (tmp_path / "pipeline" / "elmo").is_dir()
     assert not (tmp_path / "pipeline" / "ner").exists()
     write_shards([["Hei", "!"]], tmp_path / "shards" / "train")
-    for name in ("neighbors.md", "senses.html"):
+    for name in ("neighbors.md", "senses.svg"):
         (tmp_path / name).touch()
     neighbors.main(tmp_path)
     assert "No word of the text has enough" in capsys.readouterr().out
-    assert not list(tmp_path.glob("*.md")) and not list(tmp_path.glob("*.html"))
+    assert not list(tmp_path.glob("*.md")) and not list(tmp_path.glob("*.svg"))
 
 
 def test_a_wheel_of_any_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

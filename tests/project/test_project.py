@@ -161,7 +161,7 @@ def test_all(project: Path) -> None:
     ]  # fmt: skip
     errors = json.loads((out / "corrected.json").read_text(encoding="utf-8"))
     assert errors["parser"]["corrected"]
-    for name in ("scores.svg", "mixes.svg", "senses.html", "corrected.html"):
+    for name in ("scores.svg", "mixes.svg", "senses.svg", "corrected.html"):
         assert (out / name).stat().st_size > 500
     nlp = spacy.load(out / "pipeline")
     doc = nlp("Peter paid the loan at Northbank.")
@@ -182,7 +182,7 @@ def test_a_language(project: Path) -> None:
     out = project / "runs" / "en-tiny"
     table = (out / "scores.md").read_text(encoding="utf-8")
     assert [line.split()[1] for line in table.splitlines()[2:]] == ["tagger", "parser", "ner"]
-    for name in ("pretraining.png", "mixes.svg", "senses.html", "neighbors.md"):
+    for name in ("pretraining.png", "mixes.svg", "senses.svg", "neighbors.md"):
         assert (out / name).stat().st_size > 200
     assert sorted(path.name.split("-")[0] for path in (out / "wheels").iterdir()) == [
         "en_bilm", "en_elmo_tasks"
@@ -229,7 +229,7 @@ def test_each_workflow_with_a_biLM_of_its_own(project: Path) -> None:
     assert again.count("is trained already") == 3 and "ner, without ELMo" in again
     assert "| tagger | tag accuracy |" in run(project, "compare", **few)
     run(project, "explain", **few, word="river")
-    assert "river" in (out / "senses.html").read_text(encoding="utf-8")
+    assert "river" in (out / "senses.svg").read_text(encoding="utf-8")
     output = run(project, "package", **few, name="small", version="0.1.0")
     assert "en_small is installed and predicts the same" in output
     assert (out / "en_small-0.1.0").is_dir()

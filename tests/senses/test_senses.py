@@ -89,7 +89,7 @@ def test_the_command(weights: Path, corpus: Path) -> None:
 
 def test_a_picture_beside_the_groups(weights: Path, corpus: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    out, command = tmp_path / "out.html", ["bank", "--in", corpus, "-w", weights, "--json"]
+    out, command = tmp_path / "out.svg", ["bank", "--in", corpus, "-w", weights, "--json"]
     data = json.loads(run(*command, "-o", out).stdout)
     assert data.pop("output") == str(out)
     assert data == json.loads(run(*command).stdout)
@@ -121,7 +121,7 @@ def test_failures(weights: Path, corpus: Path, tmp_path: Path) -> None:
         (["crane", "--in", corpus], "does not occur in"),
         (["two words", "--in", corpus], "is 2 tokens"),
         (["bank", "--in", tmp_path / "gone"], "No texts at"),
-        (["bank", "--in", corpus, "-o", "a.doc"], "no suffix of a picture"),
+        (["bank", "--in", corpus, "-o", "a.doc"], "cannot be a picture"),
         (["bank", "--in", corpus, "--senses", 9], "cannot be divided into 9"),
     ]:
         result = run(*arguments, "-w", weights)

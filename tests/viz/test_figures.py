@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -19,7 +20,6 @@ from spacy_elmo.cli import app
 from spacy_elmo.pipeline.mixes import Mix
 from spacy_elmo.senses.occurrences import Context, group
 from spacy_elmo.viz.figure import cut, in_style, new_figure, save_figure
-from spacy_elmo.viz.surprisal import colours
 
 from ..pipeline.helpers import make_nlp, write_language_model
 from ..threads import one_thread  # noqa: F401
@@ -28,7 +28,6 @@ matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
 
 SVG = "{http://www.w3.org/2000/svg}"
-HREF = "{http://www.w3.org/1999/xlink}href"
 BEGINNINGS = {".png": b"\x89PNG", ".pdf": b"%PDF", ".jpg": b"\xff\xd8\xff"}
 
 
@@ -65,21 +64,18 @@ def test_formats(suffix: str, tmp_path: Path) -> None:
         labelled("𒀀", output=file)
 
 
-@pytest.mark.parametrize("suffix", ["svg", "html"])
-def test_labels_are_text(suffix: str, tmp_path: Path) -> None:
+def test_labels_are_text(tmp_path: Path) -> None:
     """In any script, whether or not this machine has its fonts; the same file each time, which
     refers to no other."""
     texts = ["Money: $5 & <b>$6</b>", "눈이 내렸다", "𒀀"]
-    one, two = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
+    files = [tmp_path / name for name in ("one.svg", "two.svg")]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for file in (one, two):
-            labelled(*texts, output=file)
-    page = one.read_text(encoding="utf-8")
-    assert page == two.read_text(encoding="utf-8")
-    assert [label for label in labels(page) if label in texts] == texts
-    assert ET.fromstring(page).findtext(f".//{SVG}title") == "Labels & <more>"
-    outside = page.replace('"http://www.w3.org', "")
+        pages = [labelled(*texts, output=file) and file.read_text("utf-8") for file in files]
+    assert pages[0] == pages[1]
+    assert [label for label in labels(pages[0]) if label in texts] == texts
+    assert ET.fromstring(pages[0]).findtext(f".//{SVG}title") == "Labels & <more>"
+    outside = re.sub(r'xmlns:?\w*="[^"]*"', "", pages[0])  # names alone
     assert not any(part in outside for part in ("http:", "https:", "src="))
 
 
@@ -125,18 +121,15 @@ def test_a_notebook_shows_figures() -> None:
 # Figures
 
 
-@pytest.mark.parametrize("name", ["mix.svg", "mix.png", "mix.html"])
-def test_plot_mix(name: str, weights: Path, tmp_path: Path) -> None:
-    nlp = make_nlp(weights)
+def test_plot_mix(weights: Path, tmp_path: Path) -> None:
+    nlp, out = make_nlp(weights), tmp_path / "mix.svg"
     nlp("Hello.")
     nlp.to_disk(tmp_path / "nlp")
-    command = ["plot-mix", tmp_path / "nlp", "-o", tmp_path / name, "--json"]
-    data = json.loads(CliRunner().invoke(app, list(map(str, command))).stdout)
-    assert data["output"] == str(tmp_path / name)
-    assert [set(mix) for mix in data["mixes"]] == [{"component", "listener", "weights", "gamma"}]
-    if name != "mix.png":
-        page = (tmp_path / name).read_text(encoding="utf-8")
-        assert labels(page).count("0.33") == 3 and "Mixes of “nlp”" in labels(page)
+    command = ["plot-mix", str(tmp_path / "nlp"), "-o", str(out), "--json"]
+    [mix] = json.loads(CliRunner().invoke(app, command).stdout)["mixes"]
+    assert set(mix) == {"component", "listener", "weights", "gamma"}
+    found = labels(out.read_text(encoding="utf-8"))
+    assert found.count("0.33") == 3 and "Mixes of “nlp”" in found
 
 
 def test_names_of_mixes_are_not_cut() -> None:
@@ -147,34 +140,26 @@ def test_names_of_mixes_are_not_cut() -> None:
     found = {text.get_text().split("\n")[0]: text for text in figure.axes[0].get_yticklabels()}
     assert set(found) == {"trainable_lemmatizer", "my_entity_recognizer: second_listener"}
     assert all(text.get_window_extent().x0 >= 0 for text in found.values())
-    one = viz.draw_mixes([Mix("elmo", "doc.tensor", (0.2, 0.8), 1.0)])
-    assert one.axes[0].get_ylim() == (0.5, -0.5)
     with pytest.raises(ValueError, match="no mix"):
         viz.draw_mixes([])
 
 
-def test_senses(tmp_path: Path) -> None:
-    """Each mark shows its sentence, and links to it in the list."""
-    texts = [
-        ("The ", "bank", " lent"),
-        ("", "Bank", " & <b>\x01"),
-        ("A ", "bank", "."),
-        ("", "bank", ""),
-    ]
-    vectors = np.array([[1, 0.1], [1, 0], [-1, 0.1], [-1, 0]])
+def test_senses() -> None:
+    """Groups have their points and keywords, and points their words where there is room."""
+    texts = [("The ", "bank", " lent"), ("", "Bank", " & <b>\x01"), ("A ", "bank", "."),
+             ("", "bank", "")]  # fmt: skip
+    vectors = np.array([[1, 0.2], [1, 0], [-1, 0.2], [-1, 0]])
     contexts = [Context(t, v, v[None]) for t, v in zip(texts, vectors, strict=True)]
-    found = group("bank", contexts, spacy.blank("en"))
-    figure = viz.draw_senses(found, output=tmp_path / "senses.html")
-    assert len(figure.axes[0].collections) == len(found.groups) == 2
-    tree = ET.fromstring((tmp_path / "senses.html").read_text(encoding="utf-8"))
-    links = {a.get(HREF, "")[1:]: a.findtext(f"{SVG}title") for a in tree.iter(f"{SVG}a")}
-    listed = {li.get("id"): "".join(li.itertext()).strip() for li in tree.iter("li")}
-    assert links == listed
-    assert set(listed.values()) == {"The bank lent", "Bank & <b>\ufffd", "A bank.", "bank"}
-    beside = {text.get_text() for text in figure.axes[0].texts}
+    figure = viz.draw_senses(group("bank", contexts, spacy.blank("en")))
+    [axes], [legend] = figure.axes, figure.legends
+    assert [len(line.get_xdata()) for line in axes.lines] == [2, 2]
+    assert legend.get_texts()[0].get_text() == "1 · 2 contexts · lent"
+    beside = {text.get_text() for text in axes.texts}
     assert beside == {"The bank lent", "Bank & <b>\ufffd", "A bank.", "bank"}
-    other = viz.draw_senses(group("Bank", contexts, spacy.blank("en")))
-    assert not any(f'"{name}"' in other._repr_html_() for name in listed)  # a notebook has both
+    assert beside <= set(labels(figure._repr_html_()))
+    same = [Context(("", f"word{i}", ""), v, v[None]) for i, v in enumerate(vectors[[0, 0, 0, 2]])]
+    axes = viz.draw_senses(group("word", same, spacy.blank("en"))).axes[0]
+    assert {text.get_text() for text in axes.texts} == {"word0", "word3"}
 
 
 def test_similarity(weights: Path) -> None:
@@ -184,10 +169,6 @@ def test_similarity(weights: Path) -> None:
     assert found.count("1.00") >= 3
     assert {"The bank.  1", "money & bank  2", "The odd bank.  3"} <= set(found)
     viz.draw_similarity([docs[0][1:2], docs[2][2:3]])  # equal but for rounding
-    [mesh] = viz.draw_similarity(docs[:2]).axes[0].collections
-    assert mesh.norm(1.0) == 1 and mesh.norm(docs[0].similarity(docs[1])) == 0
-    with pytest.raises(ValueError, match="2 to 30 Docs"):
-        viz.draw_similarity(docs[:1])
 
 
 def test_blanks(weights: Path) -> None:
@@ -208,30 +189,20 @@ def test_blanks(weights: Path) -> None:
             viz.draw_blanks(lm, sentence)
 
 
-def test_surprisal(weights: Path) -> None:
-    """Each word has its bits below it; one outside the vocabulary has none."""
-    nlp = spacy.blank("en")
+def test_surprisal(weights: Path, tmp_path: Path) -> None:
+    """Each word has its bits beside it; one outside the vocabulary has none."""
+    nlp, file = spacy.blank("en"), tmp_path / "surprisal.html"
     nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
-    docs = [nlp("The bank."), nlp(f"money & bank {'w' * 90}")]
-    *found, title = labels(viz.draw_surprisal(docs)._repr_html_())
-    assert title == "Surprisal of each word in bits"
+    docs = [nlp("The bank."), nlp("money & <b> bank")[1:]]
+    shown = viz.draw_surprisal(docs, output=file)
+    assert shown and "&amp; &lt;b&gt; " in shown and "money" not in shown
+    found = re.findall(r"rgba\(0, 114, 178, (.*?)\)[^>]*>\s+(.*)\s+<span.*>(.*)</span>", shown)
     known = [token for doc in docs for token in doc if token._.surprisal is not None]
-    bits = [f"{token._.surprisal:.1f}" for token in known]
-    assert [label for label in found if label in bits] == bits
-    words = [label for label in found if label not in bits]
-    assert words == ["The", "bank", ".", "money", "&", "bank", "w" * 63 + "…"]
+    assert [(word, bits) for _, word, bits in found] == [
+        (token.text, f"{token._.surprisal:.1f}") for token in known
+    ]
+    shades = [float(shade) for shade, _, _ in found]
+    assert np.argsort(shades).tolist() == np.argsort([t._.surprisal for t in known]).tolist()
+    assert file.read_text(encoding="utf-8").count("<mark") == len(known)
     with pytest.raises(ValueError, match="elmo_surprisal"):
         viz.draw_surprisal(nlp.make_doc("The bank."))
-
-
-@pytest.mark.parametrize("share", np.linspace(0, 1, 21).tolist())
-def test_words_on_a_shade_have_contrast(share: float) -> None:
-    """By the formula of the Web Content Accessibility Guidelines, where 3 is the least."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
-
-    dark, light = sorted(map(luminance, colours(share)))
-    assert (light + 0.05) / (dark + 0.05) > 4
