@@ -1,4 +1,4 @@
-# make demo       see ELMo work on real English text, with a picture; ARGS='--text "…"' for your own
+# make demo       see ELMo work on real English text; ARGS='--text "…"' for your own
 # make test       all checks: ruff, mypy, pytest, and the built wheel in a fresh environment
 # make test-all   the same, with the tests that take long (marked `slow`); installs Ray and Spark too
 # make lint | unit | smoke   one of the checks
@@ -53,8 +53,7 @@ help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
 demo: $(INSTALLED)
-	@mkdir -p build
-	$(BIN)/python -m spacy elmo demo --output build/demo.svg $(ARGS)
+	$(BIN)/python -m spacy elmo demo $(ARGS)
 
 .PHONY: tour
 tour: $(INSTALLED_DEV)

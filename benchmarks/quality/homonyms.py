@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 from spacy.language import Language
 
-from spacy_elmo.cli.demo import accuracy, layer_cosines, read_sentences
+from spacy_elmo.cli.demo import accuracy, read_sentences
+from spacy_elmo.pipeline.similarity import unit
 from spacy_elmo.senses.occurrences import make_context, similarities
 from spacy_elmo.text.segments import sentence_bounds
 
@@ -31,14 +32,15 @@ def accuracies(nlp: Language, word: str, rows: list[tuple[str, str]]) -> dict[st
         [words] = sentence_bounds(doc, "doc").tokens
         contexts.append(make_context(doc, words, i, sense))
         tokens.append(doc[i])
-    layers = {f"layer {i}": layer_cosines(contexts, i) for i in range(len(contexts[0].layers))}
+    layers = unit(np.stack([context.layers for context in contexts], axis=1))
     compared = {
         "`elmo senses`": similarities(contexts),
         "`token.similarity`": np.array([[a.similarity(b) for b in tokens] for a in tokens]),
-        **layers,
+        **{f"layer {i}": layer @ layer.T for i, layer in enumerate(layers)},
         "random": np.zeros((len(rows), len(rows))),
     }
-    return {name: accuracy(contexts, cosines) for name, cosines in compared.items()}
+    senses = [sense for sense, _ in rows]
+    return {name: accuracy(senses, cosines) for name, cosines in compared.items()}
 
 
 def measure(nlp: Language, sentences: Path) -> dict[str, tuple[int, dict[str, float]]]:
