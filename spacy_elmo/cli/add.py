@@ -47,13 +47,7 @@ def add_cli(
         overrides = parse_config_overrides(ctx.args)
         with reading("the config", str(path)):  # which may be a pipe
             loaded = load_config(path, overrides)
-        made = add_elmo(
-            loaded,
-            weights=weights,
-            frozen=frozen,
-            light=light,
-            note=notes.append,
-        )
+        made = add_elmo(loaded, weights=weights, frozen=frozen, light=light, note=notes.append)
         if not is_stdout:
             out.parent.mkdir(parents=True, exist_ok=True)
             write_text(out, made.to_str())

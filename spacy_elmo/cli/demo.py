@@ -30,6 +30,7 @@ Let's ___ to improvisation in this skit. The river ___ into the sea. She opened 
 outside. He was born in ___ and died in 1945. The capital of France is ___."""
 SHOWN, NEAREST = ("play", "stick"), 2  # of the built-in words; sentences near one
 HARDEST = 3  # words
+GUESSES = 5  # for a blank
 WIDTH = 80  # columns
 REPEATED, CONTEXTS = 6, 12  # words of the user's text; contexts of each
 TIE = 1e-5  # cosines that differ by less are equal
@@ -181,9 +182,7 @@ def show_blanks(nlp: Language, lm: LanguageModel | None, text: str) -> bool:
     Returns:
         Whether it has any.
     """
-    from ..lm.language_model import BLANK
-    from .find_blanks import find_blanks
-    from .predict import WAYS
+    from .find_blanks import find_blanks, print_filled
 
     blanks = find_blanks(nlp, text)
     if blanks and lm is None:
@@ -196,9 +195,7 @@ def show_blanks(nlp: Language, lm: LanguageModel | None, text: str) -> bool:
         "what is right of it. Both together: p(w|left) p(w|right) / p(w).",
     )
     for blank in blanks:
-        echo(f"\n  {blank.left}{style(BLANK, fg='cyan', bold=True)}{blank.right}")
-        for name, guesses in zip(WAYS.values(), lm.fill(blank.words, blank.place, 6), strict=True):
-            echo(f"    {name:15}" + "  ".join(f"{word} {p:.0%}" for word, p in guesses))
+        print_filled(blank, lm.fill(blank.words, blank.place, GUESSES))
     return True
 
 

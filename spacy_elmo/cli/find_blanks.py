@@ -1,4 +1,4 @@
-"""The blanks (___) of a text, each in its sentence."""
+"""The blanks (___) of a text, each in its sentence, and what fills them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
+from typer import echo, style  # which leave colours out where there is no terminal
 
-from ..lm.language_model import BLANK
+from ..lm.language_model import BLANK, Filled
 from ..text.segments import sentence_bounds
 
 BLANK_PATTERN = re.compile(r"(?<![^\W_])_{3,}(?![^\W_])")
@@ -49,3 +50,10 @@ def find_blanks(nlp: Language, text: str) -> list[Blank]:
 def one_line(text: str) -> str:
     """A text on one line; lone surrogates, possible in a command line, become ``?``."""
     return " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+
+
+def print_filled(blank: Blank, filled: Filled) -> None:
+    """Print a blank in its sentence, and the likeliest words for it."""
+    echo(f"\n  {blank.left}{style(BLANK, fg='cyan', bold=True)}{blank.right}")
+    for name, guesses in zip(("left to right", "right to left", "both"), filled, strict=True):
+        echo(f"    {name:15}" + "  ".join(f"{word} {p:.1%}" for word, p in guesses))

@@ -79,10 +79,9 @@ def perplexity_cli(
         options.print_json(data)
         return
     rows = [
-        *((name, f"{data[name]:.2f}") for name in ("forward", "backward", "mean")),
-        *((name, f"{data[name]:,}") for name in ("sentences", "words")),
-        ("<UNK> among them", f"{data['unknown']:,} ({data['unknown_rate']:.2%})"),
-        ("vocabulary", f"{data['vocabulary']:,}"),
+        (name.replace("_", " "), f"{value:,.4g}" if isinstance(value, float) else f"{value:,}")
+        for name, value in data.items()
+        if not isinstance(value, str)
     ]
     msg.table(rows, aligns=("l", "r"))
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import Annotated, Any
 
 import typer
-from wasabi import msg
 
 from . import options
-
-WAYS = {"forward": "left to right", "backward": "right to left", "both": "both"}
 
 
 def predict_cli(
@@ -32,7 +28,7 @@ def predict_cli(
     from ..lm.language_model import LanguageModel
     from ..text.readers import blank_pipeline
     from ..weights.find import find_weights
-    from .find_blanks import find_blanks
+    from .find_blanks import find_blanks, print_filled
 
     with options.report_errors("Cannot predict", as_json=as_json):
         found = find_weights(weights)
@@ -45,14 +41,13 @@ def predict_cli(
         lm = LanguageModel.load(found, precision, compiled)
         data: list[dict[str, Any]] = []
         for blank in blanks:
-            filled = lm.fill(blank.words, blank.place, top)._asdict()
-            guesses = {way: [{"word": word, "p": p} for word, p in filled[way]] for way in WAYS}
+            filled = lm.fill(blank.words, blank.place, top)
+            if not as_json:
+                print_filled(blank, filled)
+            guesses = {
+                way: [{"word": word, "p": p} for word, p in found]
+                for way, found in filled._asdict().items()
+            }
             data.append({"left": blank.left, "right": blank.right, **guesses})
     if as_json:
         options.print_json(data)
-        return
-    for each in data:
-        print(f"{each['left']}[___]{each['right']}")
-        columns = [[f"{guess['p']:6.1%}  {guess['word']}" for guess in each[way]] for way in WAYS]
-        rows = zip_longest(*columns, fillvalue="")
-        msg.table(list(rows), header=tuple(WAYS.values()), divider=True)

@@ -43,10 +43,6 @@ def pretrain_cli(
 
     try:
         with report_errors("Cannot pretrain", as_json=as_json):
-            if str(config_path).startswith("--") or str(out).startswith("--"):
-                raise ValueError(
-                    "Give CONFIG and OUT first, and overrides of the config after them."
-                )
             if code is not None:
                 import_file("python_code", code)
             overrides = parse_config_overrides(ctx.args)

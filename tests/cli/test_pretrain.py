@@ -135,7 +135,6 @@ def test_failures(config: Path, shards: Path, tmp_path: Path) -> None:
         ([config, out, *paths, "--training.speed", 3], "unknown settings ['speed']"),
         ([config, out, *paths, "--training.max_steps"], "max_steps is True"),
         ([config, out, *paths, "--training.max_steps", 0], "max_steps is 0"),
-        ([config, "--paths.train", shards, out], "Give CONFIG and OUT first"),
         ([config, out, *paths, "-g", 99], "There is no GPU 99"),
     ]:
         result = run(*arguments)

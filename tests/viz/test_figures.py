@@ -88,25 +88,6 @@ def test_styles_of_users_and_of_this_package_do_not_meet() -> None:
         assert labelled("a")._repr_html_() == plain
 
 
-def test_an_image_is_written_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "picture.png"
-    labelled("old", output=file)
-    before, savefig = file.read_bytes(), matplotlib.figure.Figure.savefig
-
-    def fail(self: Any, target: Any, **settings: Any) -> None:
-        savefig(self, target, **settings)
-        if isinstance(target, Path):
-            target.write_bytes(b"half of it")
-            raise OSError("No space left on device")
-
-    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", fail)
-    with pytest.raises(OSError, match="No space"):
-        labelled("new", output=file)
-    assert file.read_bytes() == before and list(tmp_path.iterdir()) == [file]
-
-
 def test_labels_are_shortened_to_their_width() -> None:
     assert [cut("crane", most) for most in (5, 4, 1)] == ["crane", "cra…", "…"]
     assert [cut("두루미", most) for most in (6, 5, 4)] == ["두루미", "두루…", "두…"]
@@ -133,13 +114,17 @@ def test_plot_mix(weights: Path, tmp_path: Path) -> None:
 
 
 def test_names_of_mixes_are_not_cut() -> None:
-    """Nor do they lie outside of the picture."""
-    names = [("trainable_lemmatizer", "elmo"), ("my_entity_recognizer", "second_listener")]
-    figure = viz.draw_mixes([Mix(*name, (0.2, 0.8), 1.0) for name in names])
+    """Nor do they lie outside of the picture; and layers that a biLM has not weigh nothing."""
+    mixes = [Mix("trainable_lemmatizer", "elmo", (0.2, 0.8), 1.0),
+             Mix("my_entity_recognizer", "second_listener", (0.2, 0.5, 0.3), 1.0)]  # fmt: skip
+    figure = viz.draw_mixes(mixes)
     figure.draw_without_rendering()
-    found = {text.get_text().split("\n")[0]: text for text in figure.axes[0].get_yticklabels()}
+    [axes] = figure.axes
+    found = {text.get_text().split("\n")[0]: text for text in axes.get_yticklabels()}
     assert set(found) == {"trainable_lemmatizer", "my_entity_recognizer: second_listener"}
     assert all(text.get_window_extent().x0 >= 0 for text in found.values())
+    numbers = " ".join(text.get_text() for text in axes.texts)
+    assert numbers == "0.20 0.80 0.00 0.20 0.50 0.30"
     with pytest.raises(ValueError, match="no mix"):
         viz.draw_mixes([])
 
