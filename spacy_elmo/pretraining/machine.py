@@ -50,7 +50,10 @@ def find_device(name: str) -> torch.device:
     Raises:
         ValueError: there is no such device here.
     """
-    device = torch.device(name)
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ValueError(f"There is no device {name!r}; give 'cpu', or a GPU: 'cuda:0'.") from error
     if device.type != "cuda":
         return device
     index = device.index or 0

@@ -72,7 +72,7 @@ class Settings:
         if unknown := sorted({*names} - {*known}):
             raise ValueError(
                 f"{cls.title} has unknown settings {unknown}; known are {known}. Was it written by "
-                f"a newer spacy-elmo?"
+                f"another version of spacy-elmo?"
             )
 
     def error(self, name: str, advice: str) -> ValueError:

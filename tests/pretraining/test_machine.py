@@ -55,6 +55,8 @@ def test_outside_the_main_thread_nothing_is_touched() -> None:
 
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_device("cpu") == torch.device("cpu")
+    with pytest.raises(ValueError, match="no device 'gpu'; give 'cpu'"):
+        find_device("gpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ValueError, match=r"There is no GPU 0: .* 0 CUDA devices.*--gpu-id"):
         find_device("cuda:0")
