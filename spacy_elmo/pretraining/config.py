@@ -12,7 +12,7 @@ from spacy.util import load_config, registry
 
 from ..bilm.config import BiLMConfig
 from ..util.files import reading
-from ..util.settings import Settings, above_zero, at_least, below_one, one_of
+from ..util.settings import Settings, above_zero, at_least, below_one, in_range, one_of
 
 CONFIG = "pretrain.cfg"  # in the directory of a run
 CORPORA = ("train", "dev")
@@ -74,7 +74,8 @@ class TrainingSettings(Settings):
     float32 products in training ("medium": bfloat16 where that is faster); evaluations are at the
     highest. ``mixed_precision``: compute products in bfloat16; all else stays in float32, and so do
     the evaluations. ``checkpoint_seconds``: write a checkpoint at least this often.
-    ``head_first``: steps in which only the head learns, if it is new and the biLM is not.
+    ``head_first``: steps in which only the head learns, if it is new and the biLM is not; half of
+    the run at most.
 
     ``compiled_lstm``: compute the LSTM layers on a CPU with a kernel that is compiled at the start
     of the run (extra ``compile``, and a C++ compiler); its products take bfloat16 operands where
@@ -92,7 +93,7 @@ class TrainingSettings(Settings):
     batch_words: int = at_least(1, 2048)
     max_steps: int = at_least(1, 100_000)
     max_epochs: int = at_least(0, 0)
-    minutes: float = at_least(0, 0.0)
+    minutes: float = in_range(0, 1_000_000, 0.0)
     head_first: int = at_least(0, 500)
     learning_rate: float = above_zero(0.001)
     warmup_steps: int = at_least(0, 500)

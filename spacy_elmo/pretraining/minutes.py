@@ -21,6 +21,11 @@ AT_ITS_END = 2  # of the best model and of the last
 FITTED = ("max_steps", "warmup_steps", "decay_steps", "eval_every", "log_every")
 
 
+def asked(settings: TrainingSettings) -> dict[str, float]:
+    """The minutes of some settings, and what they have before `fit` chooses it."""
+    return {name: getattr(settings, name) for name in ("minutes", *FITTED)}
+
+
 def fit(
     state: State,
     corpus: TrainingCorpus,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from os.path import lexists
 from pathlib import Path
@@ -22,7 +22,7 @@ from .config import CONFIG, CORPORA, PretrainConfig, make_block
 from .corpus import TrainingCorpus
 from .distributed import ProcessGroup
 from .log import LOG, Entries, read_log
-from .minutes import FITTED
+from .minutes import FITTED, asked
 from .schedule import Schedule
 from .state import CHECKPOINT, Progress, State, read_checkpoint
 from .stats import CorpusStats, count_corpus
@@ -83,7 +83,9 @@ def prepare(
     progress, start, log = Progress(), None, []
     if is_resumed:
         progress, before = read_checkpoint(out / CHECKPOINT)
-        config = resumed_config(before, config, out, notify)
+        config = resumed_config(before, config, out, notify, progress.asked)
+        if not (out / BEST).exists():
+            progress.best = None
         # Its last evaluation is of another end.
         log = [e for e in read_log(out / LOG) if e["step"] <= progress.step and "model" not in e]
     elif config.paths.weights is not None:
@@ -117,7 +119,7 @@ def prepare(
         for name, found, reader in (("train", stats, train), ("dev", dev_stats, dev)):
             if not found.n_words:
                 raise ValueError(f"There are no words in the {name} text: '{reader.files()[0]}'.")
-        vocab, has_new_head = starting_vocabulary(config, start, stats, notify)
+        vocab, has_new_head = starting_vocabulary(config, start, stats, to_ids, notify)
         progress.fingerprints = fingerprints
         progress.card = asdict(starting_card(start, train.card()))
         progress.epoch_steps = stats.epoch_steps(config)
@@ -141,6 +143,11 @@ def prepare(
     teacher_size = 0
     if settings.teacher is not None:
         teacher = make_block("training.teacher", settings.teacher, "@misc")
+        if not callable(teacher):
+            raise ValueError(
+                f"Config: [training.teacher] gives a {type(teacher).__name__}; name what gives a "
+                f"function of sentences."
+            )
         teacher_size, share = vector_size(teacher, train, max_words)
         notify(f"A teacher of {share:.0%} of the sentences")
     state = State(config, len(vocab), group, progress, teacher_size=teacher_size)
@@ -164,7 +171,8 @@ def check_new(out: Path, resume: bool) -> None:
     """
     if out.exists() and not out.is_dir():
         raise ValueError(f"'{out}' is a file; give a directory for the run.")
-    begun = () if resume else (VOCAB, CONFIG)
+    # A link would be written through.
+    begun = (name for name in (VOCAB, CONFIG) if not resume or (out / name).is_symlink())
     later = (CHECKPOINT, BEST, LAST, LOG, WEIGHTS, HEAD)
     found = [name for name in (*begun, *later) if lexists(out / name)]  # also a link to nowhere
     if found:
@@ -176,10 +184,21 @@ def check_new(out: Path, resume: bool) -> None:
 
 
 def resumed_config(
-    before: PretrainConfig, config: PretrainConfig, out: Path, notify: Notify
+    before: PretrainConfig,
+    config: PretrainConfig,
+    out: Path,
+    notify: Notify,
+    started: Mapping[str, float],
 ) -> PretrainConfig:
     """The config of a resumed run: the present one, with the shape of the checkpoint's and the
     length that a run of some minutes had at its start; prints what differs.
+
+    Args:
+        before: that of the checkpoint.
+        config: the present one.
+        out: the directory of the run.
+        notify: prints.
+        started: `Progress.asked`.
 
     Raises:
         ValueError: a difference would change the model, the position in the corpus, or what is
@@ -192,6 +211,11 @@ def resumed_config(
         )
     config = replace(config.without_start(), model=config.model or before.model)
     if config.training.minutes:
+        if asked(config.training) != started:
+            raise ValueError(
+                f"Cannot resume: the run was not started with these minutes and steps. Leave out "
+                f"--minutes, and give '{out / CONFIG}' as the config, to change its length."
+            )
         fitted = {name: getattr(before.training, name) for name in FITTED}
         config = replace(config, training=replace(config.training, minutes=0.0, **fitted))
     was, now = dict_to_dot(before.to_dict()), dict_to_dot(config.to_dict())
@@ -243,7 +267,11 @@ def find_reader(config: PretrainConfig, name: str, out: Path) -> CorpusReader:
 
 
 def starting_vocabulary(
-    config: PretrainConfig, start: Weights | None, stats: CorpusStats, notify: Notify
+    config: PretrainConfig,
+    start: Weights | None,
+    stats: CorpusStats,
+    to_ids: CharacterIds,
+    notify: Notify,
 ) -> tuple[Vocabulary, bool]:
     """The vocabulary of a new run, and whether its head is newly initialized.
 
@@ -251,13 +279,17 @@ def starting_vocabulary(
         config: all settings.
         start: the weights to start from, if any.
         stats: of the training text.
+        to_ids: of the biLM, which reads the words of [paths] vocab, too.
         notify: prints why the head is new although the run starts from a biLM.
 
     Raises:
         ValueError: a vocabulary cannot be read, or it would be empty.
     """
     path, settings = config.paths.vocab, config.vocab
-    given = None if path is None else Vocabulary.read(Path(path))
+    given = None
+    if path is not None:
+        read = (to_ids.read([word])[0] for word in Vocabulary.read(Path(path)).words)
+        given = Vocabulary(list(dict.fromkeys(read)))
     if start is not None and start.has_head():
         vocab = Vocabulary(start.words())
         if given is None or given.words == vocab.words:

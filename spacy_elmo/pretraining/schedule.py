@@ -15,7 +15,7 @@ class Schedule:
 
     Attributes:
         settings: [training]; ``warmup_steps``, ``decay_steps`` and ``head_first`` are shortened if
-            the run is.
+            the run is, and ``head_first`` to half of the run, so that the biLM learns too.
         n_steps: after so many it ends, or after so many epochs as the settings name.
     """
 
@@ -36,6 +36,7 @@ class Schedule:
         share = min(1.0, n_steps / max(1, settings.warmup_steps + settings.decay_steps))
         names = ("warmup_steps", "decay_steps", "head_first")
         shortened: dict[str, Any] = {name: int(share * getattr(settings, name)) for name in names}
+        shortened["head_first"] = min(shortened["head_first"], n_steps // 2)
         return cls(replace(settings, **shortened), n_steps)
 
     def learning_rate(self, step: int) -> float:

@@ -41,6 +41,7 @@ class Progress(Settings):
         epoch_steps: how many steps an epoch has, at most.
         n_steps: steps of the whole run.
         head_first: the first steps, in which the biLM is frozen and only the head is trained.
+        asked: of a run of some minutes, its settings before they were fitted, see `minutes.asked`.
         card: name, language, licence and sources of the biLM, see `weights.layout.Card`.
     """
 
@@ -55,6 +56,7 @@ class Progress(Settings):
     epoch_steps: int = at_least(0, 0)
     n_steps: int = at_least(0, 0)
     head_first: int = at_least(0, 0)
+    asked: dict[str, float] = field(default_factory=dict)
     card: dict[str, Any] = field(default_factory=dict)
 
 

@@ -207,7 +207,10 @@ def fit_to_minutes(run: Run, state: State, console: Console) -> Run:
     console.print("Timing the first steps")
     settings = minutes.fit(state, run.corpus, lambda trial: measure(run, trial), console.print)
     schedule = Schedule.plan(settings, state.progress.epoch_steps)
-    state.progress.n_steps = schedule.n_steps
+    progress = state.progress
+    progress.asked = minutes.asked(run.config.training)
+    progress.n_steps = schedule.n_steps
+    progress.head_first = min(progress.head_first, schedule.settings.head_first)  # 0: no new head
     return replace(run, config=replace(run.config, training=settings), schedule=schedule)
 
 

@@ -83,7 +83,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(path: Path) -> None:
 
 def check(tmp_path: Path, changes: dict[str, Any]) -> list[str]:
     said: list[str] = []
-    resumed_config(make_config(), make_config(changes=changes), tmp_path, said.append)
+    resumed_config(make_config(), make_config(changes=changes), tmp_path, said.append, {})
     return said
 
 

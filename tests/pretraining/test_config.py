@@ -71,6 +71,8 @@ def test_recipes(recipe: Path) -> None:
     [
         ({"training.batch_words": True}, "batch_words is True; it must be a valid integer"),
         ({"training.learning_rate": 0}, "learning_rate is 0; it must be greater than 0"),
+        ({"training.minutes": float("nan")}, "minutes is nan; it must be less than or equal to"),
+        ({"training.minutes": 1e18}, r"minutes is 1e\+18; it must be less than or equal to"),
         ({"training.dropout": 1.0}, "dropout is 1.0; it must be less than 1"),
         ({"training.speed": 3}, r"\[training\] has unknown settings \['speed'\]; known are .*seed"),
         ({"softmax.kind": "cnn"}, "it must be 'sampled' or 'full'"),

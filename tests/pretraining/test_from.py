@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.head import load_head
+from spacy_elmo.pretraining import minutes
 from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.train import pretrain
@@ -100,25 +101,37 @@ def test_it_adapts(trained: Path, tmp_path: Path) -> None:
 
 
 def test_a_new_head_learns_first(
-    trained: Path, animals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trained: Path,
+    animals: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """For half of the run at most, also of some minutes, whatever the settings say."""
     start = without_head(trained, tmp_path / "start")
-    changes = {"training.head_first": 10, "training.max_steps": 10}
-    pretrain(going_on(animals, start, changes), tmp_path / "held")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 10)
+        pretrain(going_on(animals, start), tmp_path / "held")
     assert "has no head: a new one is trained first" in capsys.readouterr().err
     for name, value in numbers(start).items():
         assert torch.equal(numbers(tmp_path / "held" / "model-last")[name], value)
     _, vocab = load_head(str(tmp_path / "held" / "model-last"))
     assert "owls" in vocab.words
-    pretrain(going_on(animals, start, {"training.head_first": 10}), tmp_path / "both", quiet=True)
-    after = numbers(tmp_path / "both" / "model-last")
-    assert not any(torch.equal(after[name], value) for name, value in numbers(start).items())
+    monkeypatch.setattr(minutes, "plan", lambda *given: (6, 3))
+    for name, changes in (("both", {}), ("fitted", {"training.minutes": 1})):
+        progress = pretrain(going_on(animals, start, changes), tmp_path / name, quiet=True)
+        assert progress.head_first == progress.step // 2
+        after = numbers(tmp_path / name / "model-last")
+        assert not any(torch.equal(after[name], value) for name, value in numbers(start).items())
 
 
-def test_another_vocabulary_makes_a_new_head(trained: Path, animals: Path, tmp_path: Path) -> None:
+def test_another_vocabulary_makes_a_new_head(
+    trained: Path, animals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ["<S>", "</S>", "<UNK>", "dogs", "bark", ".", "cows"]
     (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
-    changes = {"paths.vocab": str(tmp_path / "vocab.txt"), "training.head_first": 30}
+    changes = {"paths.vocab": str(tmp_path / "vocab.txt")}
+    stop_after(monkeypatch, 10)
     pretrain(going_on(animals, trained, changes), tmp_path / "out", quiet=True)
     assert load_head(str(tmp_path / "out" / "model-last"))[1].words == words
     assert torch.equal(

@@ -39,6 +39,12 @@ def test_the_schedule_is_that_of_the_time_also_of_a_resumed_run(
     stop_after(monkeypatch, 7)
     assert pretrain(config, parts, quiet=True).step == 7
     monkeypatch.undo()
+    for changes in ({"minutes": 30}, {"minutes": 60, "max_steps": 14}):
+        other = make_config(*paths, {f"training.{k}": v for k, v in changes.items()})
+        with pytest.raises(ValueError, match=r"not started with .*parts.pretrain\.cfg'"):
+            pretrain(other, parts, resume=True, quiet=True)
+    with pytest.raises(ValueError, match="not started with these minutes"):
+        pretrain(config, tmp_path / "again", resume=True, quiet=True)
     assert pretrain(config, parts, resume=True, quiet=True).step == 12
     for out in (tmp_path / "again", parts):
         assert same_weights(whole / CHECKPOINT, out / CHECKPOINT)

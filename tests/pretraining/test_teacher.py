@@ -186,6 +186,15 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
         add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: None)
     with pytest.raises(ValueError, match="gave 9 for 10"):
         add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: teach(ss)[1:])
+    for size in (1, SIZE - 1):  # one would be broadcast
+        given = [np.ones((len(words), size)) for words in prose()]
+        batch = add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss, found=given: found)
+        with pytest.raises(ValueError, match=f"vectors of size {SIZE} first, and now of {size}"):
+            train_step(make_state(), [batch], 0.1)
+    spacy.registry.misc("test.NoTeacher.v1")(lambda: np.ones(3))
+    config = make_config(text, text, {"training.teacher": {"@misc": "test.NoTeacher.v1"}})
+    with pytest.raises(ValueError, match="gives a ndarray; name what gives a function"):
+        pretrain(config, tmp_path / "out", quiet=True)
     np.save(tmp_path / "bad.npy", np.ones((3, 2)))
     (tmp_path / "bad.tokens.jsonl").write_text('{"id": 0, "tokens": ["a", "b"]}\n')
     with pytest.raises(ValueError, match=r"bad\.npy.*3 vectors of 2 words"):

@@ -135,6 +135,11 @@ def test_the_vocabulary_is_that_of_the_training_text_or_a_given_one(
     assert counted[:4] == [*SPECIALS, "."] and "Rain" not in counted
     config = small_run(paths, {"paths.vocab": str(tmp_path / "vocab.txt")})
     assert pretrain_words(config, tmp_path / "given") == given
+    # As the biLM reads the words of the text.
+    Vocabulary([*SPECIALS, "caf\u00e9", "NO", "cafe\u0301"]).write(tmp_path / "vocab.txt")
+    changes = {"model.unicode_normalization": "NFD", "model.lower_capitals": True}
+    config = small_run(paths, {"paths.vocab": str(tmp_path / "vocab.txt"), **changes})
+    assert pretrain_words(config, tmp_path / "read") == [*SPECIALS, "cafe\u0301", "NO"]
 
 
 def pretrain_words(config: PretrainConfig, out: Path) -> list[str]:
@@ -289,6 +294,19 @@ def test_a_finished_run_can_be_made_longer(
     assert read_config(tmp_path / "out" / "pretrain.cfg") == longer
     steps = [e["step"] for e in read_log(tmp_path / "out" / "log.jsonl") if "model" in e]
     assert steps == [30, 30]
+
+
+def test_a_best_model_that_is_gone_is_written_again(
+    paths: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Also if the later ones are worse."""
+    out = tmp_path / "out"
+    best = pretrain(small_run(paths), out, quiet=True).best
+    shutil.rmtree(out / "model-best")
+    worse = small_run(paths, {"training.max_steps": 30, "training.learning_rate": 0.5})
+    progress = pretrain(worse, out, resume=True, quiet=True)
+    assert best is not None and progress.best is not None and progress.best > best
+    assert (out / "model-best").exists()
 
 
 @pytest.mark.parametrize("log_every", [1, 100])
@@ -532,6 +550,10 @@ def test_a_run_writes_into_its_own_directory_only(paths: tuple[Path, Path], tmp_
     before = contents(mine)
     with pytest.raises(ValueError, match=r"Cannot resume: '.*model-last' is a link"):
         pretrain(small_run(paths, {"training.max_steps": 99}), out, resume=True, quiet=True)
+    shutil.rmtree(out), out.mkdir()
+    (out / "vocab.txt").symlink_to(mine / "letter.txt")
+    with pytest.raises(ValueError, match=r"has vocab\.txt already.*; choose another directory\."):
+        pretrain(small_run(paths), out, resume=True, quiet=True)
     assert contents(mine) == before
 
 
