@@ -36,10 +36,11 @@ def docs_in(path: Path, vocab: Vocab) -> Iterator[Doc]:
     with reading("the DocBin", path):
         data = path.read_bytes()
         most = MAX_UNPACKED + MAX_PACKED_RATIO * len(data)
-        unpacker = zlib.decompressobj()
-        unpacker.decompress(data, most)
-        if unpacker.unconsumed_tail:
-            raise ValueError(f"it unpacks to more than {most:,} bytes")
+        unpacker, size = zlib.decompressobj(), 0
+        for start in range(0, len(data), 2**14):  # so that never all of it is in memory
+            size += len(unpacker.decompress(data[start : start + 2**14]))
+            if size > most:
+                raise ValueError(f"it unpacks to more than {most:,} bytes")
         yield from DocBin().from_bytes(data).get_docs(vocab)
 
 
