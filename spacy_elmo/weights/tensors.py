@@ -98,5 +98,7 @@ def write_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None 
     Raises:
         OSError: it cannot be written, as where the disk is full.
     """
+    if path.is_symlink():  # replaced, never written through
+        path.unlink()
     # `save_file` makes it readable for its owner alone, and hides the system's error.
     path.write_bytes(save_tensors({n: t.contiguous() for n, t in tensors.items()}, metadata))

@@ -201,3 +201,12 @@ def test_the_word_at_the_blank_does_not_matter() -> None:
     lm = LanguageModel.load("en_sm")
     first, second = (lm.fill(["HE", "SAW", "THE", word, "."], 3) for word in ("dog", "DOG"))
     assert first == second
+
+
+def test_links_are_replaced(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("mine")
+    (tmp_path / "lm").mkdir()
+    (tmp_path / "lm" / "weights.safetensors").symlink_to(other)
+    LanguageModel.load("en_sm").save(tmp_path / "lm")
+    assert other.read_text() == "mine" and LanguageModel.load(tmp_path / "lm")
