@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,9 @@ def draw_senses(found: Senses, *, output: str | Path | None = None) -> Any:
         start += n
     figure.legend(loc="outside lower left", frameon=False)
     order = [i for _, i in sorted(typical)]
-    label_points(figure, points[order], [contexts[i] for i in order])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # saving reports them
+        label_points(figure, points[order], [contexts[i] for i in order])
     return save_figure(figure, output)
 
 

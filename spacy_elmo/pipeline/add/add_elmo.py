@@ -12,7 +12,7 @@ from thinc.api import Config
 from ...weights.find import Setting, find_weights
 from . import blocks
 from .blocks import Block, Place, find_elmo, get_block, kind_of, listened_to
-from .recipes import CLASSIFIERS, FINE_TUNING_RATE, make_classifier, make_recipe
+from .recipes import CLASSIFIERS, FINE_TUNING_RATE, PARTS_OF_DOCS, make_classifier, make_recipe
 
 BATCH_SIZE = 128  # Docs, whose layers are in memory together; spaCy's default is 1000
 
@@ -136,6 +136,9 @@ def write_recipes(new: Config, old: Block, places: list[Place], light: bool, not
             if vectors is None and part.get("include_static_vectors"):
                 part["include_static_vectors"] = False
                 note(f"{name}: without static vectors, because [initialize] vectors is null")
+        if factory in PARTS_OF_DOCS:
+            weights = new.interpolate()["components"][elmo]["model"]["weights"]
+            new["components"][elmo]["model"]["width"] = find_weights(weights).config().width
         get_block(new, path[:-1])[path[-1]] = recipe
 
 

@@ -19,8 +19,6 @@ EMBED_AND_ENCODE = {"spacy.Tok2Vec.v1", "spacy.Tok2Vec.v2", "spacy-elmo.Tok2Vec.
 HASH_EMBED_CNN = {"spacy.HashEmbedCNN.v1", "spacy.HashEmbedCNN.v2"}
 TOKEN_VECTORS = {SPACYS_LISTENER, *EMBED_AND_ENCODE, *HASH_EMBED_CNN}
 MAKERS = ("elmo", "tok2vec")  # factories of what makes token vectors for others
-# An entity_linker applies its model to parts of Docs as Docs of their own, which have no layers.
-WITHOUT_ELMO = (*MAKERS, "entity_linker")
 
 
 def find_blocks(block: Block, path: Path = ()) -> Iterator[tuple[Path, Block]]:
@@ -77,7 +75,7 @@ def find_places(config: Block, names: Iterable[str], whole: Collection[str]) -> 
         ValueError: a component listens to another one than a `tok2vec`.
     """
     components = config["components"]
-    for name in (n for n in names if components[n]["factory"] not in WITHOUT_ELMO):
+    for name in (n for n in names if components[n]["factory"] not in MAKERS):
         model, root = {"model": components[name].get("model")}, ("components", name)
         every = find_token_vectors(model, root)
         for path, block in [((*root, "model"), model["model"])] if name in whole else every:

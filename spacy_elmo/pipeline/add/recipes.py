@@ -5,7 +5,7 @@ What each choice was measured by: docs/evidence.md. This file alone decides.
 
 from __future__ import annotations
 
-from .blocks import EMBED_AND_ENCODE, HASH_EMBED_CNN, Block, kind_of
+from .blocks import EMBED_AND_ENCODE, HASH_EMBED_CNN, SPACYS_LISTENER, Block, kind_of
 
 FINE_TUNING_RATE = 0.1  # the biLM's learn_rate_factor
 
@@ -13,15 +13,27 @@ FINE_TUNING_RATE = 0.1  # the biLM's learn_rate_factor
 # and trees, gain more with a second mix at its output.
 INPUT_ALONE = {
     "ner", "beam_ner", "spancat", "spancat_singlelabel", "span_finder", "textcat",
-    "textcat_multilabel",
+    "textcat_multilabel", "entity_linker",
 }  # fmt: skip
+
+# By factory. These apply their model to parts of Docs as Docs of their own, which have the rows of
+# doc.tensor and no layers: they share the elmo component's mix.
+PARTS_OF_DOCS = {"entity_linker"}
 
 # By factory: whether a text has one class. Of these, ELMo replaces spaCy's whole model.
 CLASSIFIERS = {"textcat": True, "textcat_multilabel": False}
 
 
-def listener(elmo: str) -> Block:
-    """The block with which a component listens to an elmo component of this name."""
+def listener(factory: str, elmo: str) -> Block:
+    """The block with which a component listens.
+
+    Args:
+        factory: the component's.
+        elmo: name of the elmo component. spaCy's listener takes its width from that one's model.
+    """
+    if factory in PARTS_OF_DOCS:
+        width = f"${{components.{elmo}.model.width}}"
+        return {"@architectures": SPACYS_LISTENER, "width": width, "upstream": elmo}
     return {"@architectures": "spacy-elmo.ElmoListener.v1", "upstream": elmo}
 
 
@@ -32,7 +44,7 @@ def make_classifier(factory: str, elmo: str) -> Block:
         factory: the component's.
         elmo: name of the elmo component.
     """
-    settings = {"exclusive_classes": CLASSIFIERS[factory], "tok2vec": listener(elmo)}
+    settings = {"exclusive_classes": CLASSIFIERS[factory], "tok2vec": listener(factory, elmo)}
     return {"@architectures": "spacy-elmo.TextCatLinear.v1", **settings}
 
 
@@ -46,11 +58,11 @@ def make_recipe(factory: str, elmo: str, tok2vec: Block, light: bool) -> Block:
         light: ELMo's vectors alone, without an embedding or an encoder.
     """
     if light:
-        return listener(elmo)
+        return listener(factory, elmo)
     parts = embed_and_encode(tok2vec)
     reads_twice = parts["encode"] is not None and factory not in INPUT_ALONE
-    parts["output_elmo"] = listener(elmo) if reads_twice else None
-    return {"@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": listener(elmo), **parts}
+    parts["output_elmo"] = listener(factory, elmo) if reads_twice else None
+    return {"@architectures": "spacy-elmo.Tok2Vec.v1", "elmo": listener(factory, elmo), **parts}
 
 
 def embed_and_encode(tok2vec: Block) -> Block:

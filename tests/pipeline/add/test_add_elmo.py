@@ -18,10 +18,12 @@ from thinc.api import Config, Model, chain, list2ragged, reduce_mean
 from spacy_elmo import add_elmo
 from spacy_elmo.pipeline.listener import ElmoListener
 
+from ..helpers import WIDTH
+
 CONFIGS = Path(__file__).parents[3] / "project" / "configs"
 BOTH = ("tagger", "morphologizer", "trainable_lemmatizer", "senter", "parser")
 INPUT_ALONE = ("ner", "span_finder", "spancat", "spancat_singlelabel")
-FULL = (*BOTH, *INPUT_ALONE)
+FULL = (*BOTH, *INPUT_ALONE, "entity_linker")
 
 # As of the quickstart widget: not complete, with an embedding that the tagger has of its own.
 QUICKSTART = """
@@ -103,7 +105,7 @@ def quickstart() -> Config:
 @pytest.fixture(scope="module")
 def full() -> Config:
     """Every component with token vectors, as `init config` writes it."""
-    return init_config(lang="en", pipeline=[*FULL, "entity_linker"])
+    return init_config(lang="en", pipeline=[*FULL])
 
 
 def tok2vec_of(config: Config, name: str) -> dict[str, Any]:
@@ -139,9 +141,7 @@ def learn(nlp: Language) -> list[float]:
 
 def test_every_component_that_can_learn_does(full: Config, weights: Path) -> None:
     config = add_elmo(full, weights=weights)
-    # An entity_linker cannot: it runs its model on parts of Docs.
-    assert config["nlp"]["pipeline"] == ["elmo", "tok2vec", *FULL, "entity_linker"]
-    assert config["components"]["entity_linker"] == full["components"]["entity_linker"]
+    assert config["nlp"]["pipeline"] == ["elmo", *FULL]
     for name in FULL:
         block = tok2vec_of(config, name)
         assert block["@architectures"] == "spacy-elmo.Tok2Vec.v1"
@@ -228,8 +228,9 @@ def test_tok2vec_is_removed_with_all_that_names_it(quickstart: Config) -> None:
 def test_tok2vec_is_kept_for_a_frozen_component(full: Config, weights: Path) -> None:
     frozen = deepcopy(full)
     frozen["training"]["frozen_components"] = ["parser", "tok2vec"]
-    config = add_elmo(frozen, weights=weights)
-    assert config["nlp"]["pipeline"] == ["elmo", "tok2vec", *FULL, "entity_linker"]
+    with pytest.warns(UserWarning, match="'entity_linker'"):  # it would read another doc.tensor
+        config = add_elmo(frozen, weights=weights)
+    assert config["nlp"]["pipeline"] == ["elmo", "tok2vec", *FULL]
     assert config["components"]["parser"] == full["components"]["parser"]
     assert tok2vec_of(config, "tagger")["elmo"]
 
@@ -459,3 +460,11 @@ def test_weights_that_are_not_there(quickstart: Config) -> None:
     for config in (quickstart, init_config(lang="en", pipeline=["textcat"])):
         with pytest.raises(ValueError, match="Cannot find the ELMo weights 'gone'"):
             add_elmo(config, weights="gone")
+
+
+def test_entity_linker_reads_doc_tensor(weights: Path) -> None:
+    """Its model is applied to parts of Docs, which have no layers."""
+    config = add_elmo(init_config(lang="en", pipeline=["entity_linker"]), weights=weights)
+    listener = tok2vec_of(config, "entity_linker")["elmo"]
+    assert listener["@architectures"] == "spacy.Tok2VecListener.v1"
+    assert config["components"]["elmo"]["model"]["width"] == WIDTH
