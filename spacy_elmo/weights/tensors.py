@@ -35,8 +35,10 @@ def read_tensors(path: Path, expected: Tensors, source: str = "") -> Tensors:
         ValueError: it is damaged, or has others, or values with which something overflows.
     """
     check_shapes(expected, read_shapes(path), source or str(path))
-    with reading("the weights", path), safe_open(path, "pt") as file:
-        tensors = {name: file.get_tensor(name).clone() for name in expected}
+    tensors = {}
+    for name in expected:  # a map for each, so that what was copied does not stay in memory
+        with reading("the weights", path), safe_open(path, "pt") as file:
+            tensors[name] = file.get_tensor(name).clone()
     check_tensors(expected, tensors, source or str(path))
     return tensors
 
