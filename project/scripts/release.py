@@ -46,7 +46,7 @@ from spacy_elmo.pretraining.config import (
 )
 from spacy_elmo.pretraining.corpus import CorpusPosition, TrainingCorpus
 from spacy_elmo.text.shards import Shards
-from spacy_elmo.util.files import atomic_directory, read_json
+from spacy_elmo.util.files import atomic_directory
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.layout import DOCUMENTS, META, STATISTICS, Card
 from spacy_elmo.weights.native import save_bilm
@@ -113,19 +113,11 @@ Please attribute as: "{name}" of spacy-elmo, {license}.
 """
 
 
-def config_of(run: Path) -> PretrainConfig:
-    """The config of a run; that of a run of before, as the long training of en_md, is JSON."""
-    older = run / "pretrain.json"
-    if older.exists():
-        return PretrainConfig.from_dict(read_json(older))
-    return read_config(run / CONFIG)
-
-
 def fit_unknown(
     run: Path, shards: list[Path], n_words: int, steps: int
 ) -> tuple[SoftmaxHead, Vocabulary]:
     """The head over the first words, with a row of <UNK> that stands for all others."""
-    config = config_of(run)
+    config = read_config(run / CONFIG)
     model = load_bilm(run / "model-best").requires_grad_(False)
     head, vocab = load_head(run / "model-best")
     vocab = Vocabulary(vocab.words[:n_words])
@@ -273,7 +265,7 @@ def main() -> None:
         parser.error("--minutes are for the card, which needs --lang")
     n_words = (0 if lang else 20_000) if arguments.words is None else arguments.words
     shards, is_scaled = Shards(arguments.train).files(), tuple(arguments.scale) != (1.0, 1.0)
-    config = config_of(run)
+    config = read_config(run / CONFIG)
     entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     card = make_card(lang, run, config, entries, arguments.minutes) if lang else None
     with atomic_directory(out) as directory:
