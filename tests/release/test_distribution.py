@@ -69,7 +69,7 @@ def test_wheel(dist: Path, wheel: dict[str, bytes]) -> None:
     ours = {name for name in wheel if not name.startswith(INFO)}
     assert ours == {name for name in tracked() if name.startswith("spacy_elmo/")}
     assert {name.removeprefix(INFO) for name in set(wheel) - ours} == {
-        "METADATA", "RECORD", "WHEEL", "entry_points.txt", "sboms/sbom.cdx.json",
+        "METADATA", "RECORD", "WHEEL", "entry_points.txt", "top_level.txt", "sboms/sbom.cdx.json",
         "licenses/LICENSES/MIT.txt", "licenses/LICENSES/CC-BY-SA-4.0.txt",
     }  # fmt: skip
     [path] = dist.glob("*.whl")
