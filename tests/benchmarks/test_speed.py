@@ -21,30 +21,20 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize(
-    "script, options, found",
-    [
-        ("inference", ["--words", "20", "--runs", "1"], "| warm |"),
-        ("products", ["--sentences", "5", "--runs", "1"], "one large product"),
-        ("products", ["--sentences", "5", "--runs", "1", "--train"], "training"),
-    ],
-)
-def test_scripts(
-    script: str,
-    options: list[str],
-    found: str,
+def test_inference(
     precision: str,
     files: tuple[str, str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     text, weights = files
-    arguments = [text, "--weights", weights, "--precision", precision, "--threads", "1", *options]
-    monkeypatch.setattr(sys, "argv", [script, *arguments])
-    module = import_module(script)
+    few = ["--threads", "1", "--words", "20", "--runs", "1"]
+    arguments = [text, "--weights", weights, "--precision", precision, *few]
+    monkeypatch.setattr(sys, "argv", ["inference", *arguments])
+    module = import_module("inference")
     monkeypatch.setattr(module.torch, "set_float32_matmul_precision", lambda name: None)
     module.main()
-    assert found in capsys.readouterr().out
+    assert "| warm |" in capsys.readouterr().out
 
 
 @pytest.mark.slow
