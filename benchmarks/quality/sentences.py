@@ -1,6 +1,6 @@
 """Does ELMo tell a parser and a senter where sentences end, by what the biLM reads at once?
 
-    python benchmarks/quality/sentences.py OUT --data DATA [--factories …] [--seeds …]
+    python benchmarks/quality/sentences.py OUT --data DATA [--factories …] [--steps 200]
 
 500 sentences of UD English-EWT, one or ten a Doc, are learned without ELMo, with `segments =
 "auto"` (the biLM reads what stands between sentence-final marks) and with `"doc"` (the whole Doc).
@@ -24,7 +24,7 @@ from results import Results, fingerprint
 from spacy.tokens import Doc
 from tasks import Task, examples_of, read_ewt
 
-N_SENTENCES, STEPS = 500, 200
+N_SENTENCES = 500
 N_READ = {"train": 2000, "dev": 600}  # sentences; the first ones
 PART = "sentences"
 SEGMENTS = {"without ELMo": None, "auto": "auto", "doc": "doc"}
@@ -36,11 +36,13 @@ def read(n_sents: int, data: Path, split: str) -> list[Doc]:
     return list(itertools.islice(read_ewt(data, split, n_sents), N_READ[split] // n_sents))
 
 
-def measure(factory: str, n_sents: int, segments: str | None, seed: int, data: Path) -> Any:
+def measure(
+    factory: str, n_sents: int, segments: str | None, seed: int, data: Path, steps: int
+) -> Any:
     """Train on Docs of so many sentences: scores on the dev set by its sentences a Doc."""
-    task = Task(factory, "sents_f", {N_SENTENCES // n_sents: STEPS}, partial(read, n_sents))
+    task = Task(factory, "sents_f", {N_SENTENCES // n_sents: steps}, partial(read, n_sents))
     arm = ARMS[BOTH]._replace(elmo={"segments": segments}) if segments else ARMS[WITHOUT]
-    nlp = train(task, N_SENTENCES // n_sents, arm, seed, data, {}, max_steps=STEPS)
+    nlp = train(task, N_SENTENCES // n_sents, arm, seed, data, {}, max_steps=steps)
     found = {}
     for n in (1, 10):
         scores = nlp.evaluate(examples_of(nlp, task._replace(read=partial(read, n)), data, "dev"))
@@ -54,6 +56,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--factories", nargs="+", default=["parser", "senter"])
     parser.add_argument("--n-sents", nargs="+", type=int, default=[1, 10], help="a Doc to learn")
+    parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = parser.parse_args()
     results, weights = Results(arguments.out), fingerprint("en_sm")
@@ -63,10 +66,11 @@ def main() -> None:
     ):
         for name, segments in SEGMENTS.items():
             unit = {"factory": factory, "n_sents": n_sents, "segments": name, "seed": seed}
+            unit["steps"] = arguments.steps
             of = weights if segments else None
             results.read()
             if (found := results.find(PART, unit, of)) is None:
-                found = measure(factory, n_sents, segments, seed, arguments.data)
+                found = measure(factory, n_sents, segments, seed, arguments.data, arguments.steps)
                 results.add(PART, unit, of, found)
             print(*unit.values(), found, flush=True)
             for n, scores in found.items():
