@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from wasabi import msg
 
-from ..weights.catalogue import PUBLISHED, cache_folder, downloaded_names
+from ..weights.catalogue import PUBLISHED, cache_folder, downloaded
 from . import options
 
 
@@ -50,14 +49,16 @@ def download_cli(
 
 def _print_list(as_json: bool) -> None:
     """The weights that have a name, and what has been downloaded."""
-    there = downloaded_names()
+    there = list(downloaded())
     if as_json:
-        known = {name: asdict(each) for name, each in PUBLISHED.items()}
-        options.print_json({"cache": str(cache_folder()), "downloaded": there, "published": known})
+        options.print_json(
+            {"cache": str(cache_folder()), "downloaded": there, "published": PUBLISHED}
+        )
         return
     for name, each in PUBLISHED.items():
-        size = f"{each.megabytes} MB, " if each.megabytes else ""
-        print(f"{name}{' (downloaded)' if name in there else ''}\n  {each.lang}, {size}{each.text}")
-        print(*(f"  {url}" for url in each.urls), "", sep="\n")
+        size = f"{each['megabytes']} MB, " if "megabytes" in each else ""
+        print(f"{name}{' (downloaded)' if name in there else ''}")
+        print(f"  {each['lang']}, {size}{each['text']}")
+        print(*(f"  {url}" for url in each["urls"]), "", sep="\n")
     others = [name for name in there if name not in PUBLISHED]
     print(f"Cache folder: {cache_folder()}; other weights there: {', '.join(others) or 'none'}")

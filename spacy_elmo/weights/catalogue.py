@@ -2,59 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ..util.files import present_directory, read_json
+from ..util.files import read_json
 from .layout import WEIGHTS
 
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # one folder, visible, inside the cache folder
 
-
-@dataclass(frozen=True)
-class Published:
-    """Weights that have a name.
-
-    Attributes:
-        urls: of an ``options.json`` and an HDF5 file, or of a zip.
-        lang: their language, as spaCy's code.
-        text: what they were trained on.
-        megabytes: size of the download, as far as it is known.
-    """
-
-    urls: list[str]
-    lang: str
-    text: str
-    megabytes: int | None = None
-
-
-PUBLISHED = {
-    name: Published(**known)
-    for name, known in read_json(Path(__file__).with_name("published.json")).items()
-}
+# By name: ``urls`` of an options.json and an HDF5 file, or of a zip; ``lang``, as spaCy's code;
+# ``text`` that they were trained on; ``megabytes`` of the download, as far as they are known.
+PUBLISHED: dict[str, dict[str, Any]] = read_json(Path(__file__).with_name("published.json"))
 
 
 def cache_folder() -> Path:
     """The folder of downloaded weights: `CACHE_VARIABLE`, or where the system has such folders."""
-    if os.environ.get(CACHE_VARIABLE):
-        return Path(os.environ[CACHE_VARIABLE]).expanduser()
     import pooch
 
-    return Path(pooch.os_cache("spacy-elmo"))
+    return pooch.utils.cache_location(pooch.os_cache("spacy-elmo"), CACHE_VARIABLE)
 
 
-def find_downloaded(name: str) -> Path | None:
-    """The directory of downloaded weights, or None if there are none of this name."""
-    if not NAME.fullmatch(name):
-        return None
-    path = present_directory(cache_folder() / name)
-    return path if path.is_dir() else None
-
-
-def downloaded_names() -> list[str]:
-    """The names of all downloaded weights; other folders may lie beside them."""
-    found = {file.parent.name for file in cache_folder().glob(f"*/{WEIGHTS}")}
-    return sorted(filter(NAME.fullmatch, found))
+def downloaded() -> dict[str, Path]:
+    """The directories of downloaded weights by name; other folders may lie beside them."""
+    found = sorted(cache_folder().glob(f"[!.]*/{WEIGHTS}"))
+    return {file.parent.name: file.parent for file in found}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,12 +13,13 @@ import pooch
 import requests
 
 from ..util.files import atomic_directory
-from .catalogue import NAME, PUBLISHED, cache_folder, find_downloaded
+from .catalogue import PUBLISHED, cache_folder, downloaded
 from .convert.published import HDF5
 from .convert.source import read_source
 from .find import known_names
 from .layout import Card
 
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # one folder, visible, inside the cache folder
 ARCHIVES = ".downloads"  # the folder of files that are not converted yet, in the cache folder
 
 
@@ -57,21 +59,22 @@ def download(
         )
     if checksums and len(checksums) != len(urls):
         raise ValueError(f"There are {len(urls)} files and {len(checksums)} checksums (--sha256).")
-    folder, there = cache_folder() / name, find_downloaded(name)
-    if there is None and name in known_names():
+    folder = cache_folder() / name
+    is_there = name in downloaded()
+    if not is_there and name in known_names():
         raise ValueError(f"There are other weights of the name '{name}'. Give another with --name.")
-    known = [] if there is None else Card.read(there).meta.get("downloaded", [])
+    known = Card.read(folder).meta.get("downloaded", [])
     noted = {file["url"]: file["sha256"] for file in known}
     given = map(str.lower, checksums) if checksums else map(noted.get, urls)
     wanted = dict(zip(urls, given, strict=True))
-    if there is not None and not force:
+    if is_there and not force:
         if noted != wanted:
             origin = ", ".join(f"{url} with SHA-256 {each}" for url, each in noted.items())
             raise ValueError(
                 f"The weights '{name}' are there already, from {origin or 'elsewhere'}. Give "
                 f"others another --name, or replace them with --force."
             )
-        return {"name": name, "path": str(there), "files": []}
+        return {"name": name, "path": str(folder), "files": []}
     paths = [_fetch(*each, force, quiet) for each in wanted.items()]
     files = [
         {"name": _file_name(url), "url": url, "sha256": pooch.file_hash(path)}
@@ -84,9 +87,9 @@ def download(
     if source.lacks_warm_state():
         source.compute_warm_state()
     published = PUBLISHED.get(sources[0])
-    about = {"lang": published.lang, "description": published.text} if published else {}
-    source.card.meta = {"name": name, "sources": files, **about, **source.card.meta}
-    source.card.meta["downloaded"] = files
+    about = {"lang": published["lang"], "description": published["text"]} if published else {}
+    own = {"name": name, "sources": files, **about}
+    source.card.meta = own | source.card.meta | {"downloaded": files}
     with atomic_directory(folder) as new:
         source.save(new)
     for path in paths:
@@ -97,7 +100,7 @@ def download(
 def _resolve(sources: Sequence[str], name: str | None) -> tuple[str, Sequence[str]]:
     """The name of the weights, and their addresses."""
     if len(sources) == 1 and sources[0] in PUBLISHED:
-        return name or sources[0], PUBLISHED[sources[0]].urls
+        return name or sources[0], PUBLISHED[sources[0]]["urls"]
     weights = [file for file in map(Path, map(_file_name, sources)) if file.suffix != ".json"]
     are_urls = all(source.lower().startswith(("http://", "https://")) for source in sources)
     if not are_urls or [1 + (file.suffix in HDF5) for file in weights] != [len(sources)]:

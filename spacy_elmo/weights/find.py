@@ -10,7 +10,7 @@ from shlex import quote
 
 from ..bilm.model import BiLM
 from ..util.files import present_directory
-from .catalogue import downloaded_names, find_downloaded
+from .catalogue import downloaded
 from .convert.many_langs import is_many_langs
 from .convert.published import OPTIONS
 from .layout import CONFIG, WEIGHTS
@@ -46,7 +46,7 @@ def find_weights(setting: Setting) -> Weights:
         raise ValueError(f"The weights are {setting!r}. Give a name or a directory.")
     name = str(setting)
     try:
-        found = _embedded().get(name) or find_downloaded(name) or installed_pipelines().get(name)
+        found = _embedded().get(name) or downloaded().get(name) or installed_pipelines().get(name)
         path = found or present_directory(Path(setting))
         if any((path / file).is_file() for file in (CONFIG, WEIGHTS)) and not is_many_langs(path):
             return Weights(path)
@@ -97,7 +97,7 @@ def other_format(setting: Sequence[str | Path]) -> ValueError:
 
 def known_names() -> list[str]:
     """The names of embedded, downloaded and installed weights."""
-    names = {*_embedded(), *downloaded_names()}
+    names = {*_embedded(), *downloaded()}
     for name, path in installed_pipelines().items():
         with suppress(ValueError):  # a damaged one hides no others
             if weights_in(path):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import entry_points
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -108,11 +106,9 @@ def weights_in(pipeline: Path) -> Weights | None:
 
 def installed_pipelines() -> dict[str, Path]:
     """The directories of installed pipelines, by name; no package is imported."""
-    found = {}
-    for point in entry_points(group="spacy_models"):
-        with suppress(ImportError, ValueError):  # others are no less there for it
-            spec = find_spec(point.value)
-            for folder in (spec and spec.submodule_search_locations) or ():
-                for file in Path(folder).glob(f"*/{CONFIG_FILE}"):
-                    found[point.name] = file.parent
-    return found
+    return {
+        point.name: file.parent
+        for point in entry_points(group="spacy_models")
+        if point.dist is not None
+        for file in Path(str(point.dist.locate_file(point.value))).glob(f"*/{CONFIG_FILE}")
+    }

@@ -22,7 +22,7 @@ import spacy
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
-from spacy_elmo.weights.catalogue import CACHE_VARIABLE, PUBLISHED, Published, cache_folder
+from spacy_elmo.weights.catalogue import CACHE_VARIABLE, PUBLISHED, cache_folder
 from spacy_elmo.weights.find import WeightsNotFoundError, find_weights
 
 from ..bilm.helpers import same_weights
@@ -188,7 +188,7 @@ def test_no_second_download(server, cache) -> None:
 
 
 def test_published_name(server, cache, monkeypatch) -> None:
-    known = Published(tuple(two_files(server)), "de", "Texts", 1)
+    known = {"urls": two_files(server), "lang": "de", "text": "Texts"}
     monkeypatch.setitem(PUBLISHED, "elmo_small", known)
     with pytest.raises(WeightsNotFoundError, match="python -m spacy elmo download elmo_small"):
         find_weights("elmo_small")
@@ -361,7 +361,7 @@ def test_list(cache, server, tmp_path) -> None:
     assert set(data["published"]) == set(PUBLISHED)
     output = succeed()
     assert all(name in output for name in (*PUBLISHED, "mine"))
-    assert all(url in output for known in PUBLISHED.values() for url in known.urls)
+    assert all(url in output for known in PUBLISHED.values() for url in known["urls"])
 
 
 @pytest.mark.parametrize(
