@@ -48,8 +48,10 @@ def convert_cli(
         check_choice("--to", to, ("native", "published"))
         if to == "published" and (half or warm_text is not None):
             raise ValueError("The published layout has no --half and no --warm-text: drop them.")
-        source = read_source(sources, vocab, not no_head)
-        path = output_directory(out, force, _own_names(out, source))
+        source = read_source(sources, vocab)
+        if no_head:
+            source.words, source.head = None, {}
+        path = output_directory(out, force, _own_names(out))
         if lang:
             source.card.meta["lang"] = lang
         if vocab is not None and (source.layout != "published" or source.words is None):
@@ -164,11 +166,11 @@ def _read_text(source: Source, text: Path) -> list[list[str]]:
     return list(split_text(blank(lang, tokenizer), paragraphs_in(text)))
 
 
-def _own_names(out: Path, source: Source) -> set[str]:
+def _own_names(out: Path) -> set[str]:
     """The names that a directory of weights may have; none if it contains no weights."""
     from ..weights.convert.published import MODEL, OPTIONS
     from ..weights.layout import CONFIG, FILES, WEIGHTS
 
     pairs = ((CONFIG, WEIGHTS), (OPTIONS, MODEL))
     is_own = any(all((out / name).is_file() for name in pair) for pair in pairs)
-    return {*FILES, OPTIONS, MODEL, *source.lists} if is_own else set()
+    return {*FILES, OPTIONS, MODEL} if is_own else set()

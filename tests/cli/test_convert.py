@@ -176,25 +176,6 @@ def test_a_stored_warm_state_is_not_lost_in_silence(
     assert "warm state" not in convert(own, tmp_path / "zero", "--to", "published")
 
 
-def test_lists_of_sources_stay_with_the_weights(own: Path, published: Path, tmp_path: Path) -> None:
-    (own / "pages.txt").write_text("One page.\n", encoding="utf-8")
-    (own / "__init__.py").touch()
-    convert(own, tmp_path / "there", "--to", "published")
-    (tmp_path / "there" / "weights.h5").touch()  # another model's
-    with zipfile.ZipFile(tmp_path / "1.zip", "w") as archive:
-        for file in (tmp_path / "there").iterdir():
-            archive.write(file, file.name)
-    for source in (own, tmp_path / "there", tmp_path / "1.zip"):
-        out = tmp_path / f"from {source.stem}"
-        convert(source, out, "--to", "native")
-        assert files(out) == sorted({*files(own)} - {"__init__.py"})
-        assert (out / "pages.txt").read_text(encoding="utf-8") == "One page.\n"
-    # Beside a download may lie anything.
-    (published / "thesis.txt").touch()
-    convert(published, tmp_path / "theirs")
-    assert "thesis.txt" not in files(tmp_path / "theirs")
-
-
 def test_words_of_the_softmax(own: Path, published: Path, tmp_path: Path) -> None:
     words = (published / "vocab.txt").rename(tmp_path / "words.txt")
     said = "is left out, because its vocabulary is unknown"
@@ -207,7 +188,7 @@ def test_words_of_the_softmax(own: Path, published: Path, tmp_path: Path) -> Non
         said = "There is no published head for --vocab"
         refuses(source, "new", "--vocab", words, *arguments, said=said)
     words.write_text("<S>\n</S>\n<UNK>\n", encoding="utf-8")
-    refuses(published, "few", "--vocab", words, said=f"'{words}' has 3 words")
+    refuses(published, "few", "--vocab", words, said=f"'{words}', which has 3 words")
     assert not Path("new").exists() and not Path("few").exists()
 
 

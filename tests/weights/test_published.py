@@ -203,12 +203,6 @@ def test_other_things_in_the_file_are_passed_over(options, weights, tmp_path):
     assert torch.equal(torch.random.get_rng_state(), state)  # reading draws no random numbers
 
 
-def test_a_row_for_no_character(options, weights, tmp_path):
-    expected = read(write(tmp_path, options, weights))
-    weights["char_embed"] = np.vstack([np.full((1, 4), 7.0), weights["char_embed"]])
-    assert same_weights(read(write(tmp_path, options, weights)), expected)
-
-
 # ---- What is wrong with the files is said
 
 

@@ -124,8 +124,6 @@ def test_what_lies_beside_published_weights(packed, in_zip, files, tmp_path):
     assert source.words == WORDS
     assert torch.equal(source.head["weight"], torch.arange(25.0).reshape(5, 5))
     assert torch.equal(source.head["bias"], torch.arange(5.0))
-    source = read_source([given], with_head=False)
-    assert source.words is None and not source.head
 
 
 def test_many_langs_in_a_zip(tmp_path):

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...bilm.characters import N_CHARACTERS
 from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM
 from ...util.files import read_json, reading, write_json
 from ...util.optional_imports import import_extra
+from ..layout import read_words
 from ..tensors import Tensors, check_tensors
 from .options import from_options, to_options
 
@@ -28,7 +28,6 @@ HDF5 = (".hdf5", ".h5")
 SPECIALS = ("<S>", "</S>", "<UNK>")  # are the first words of our vocabularies
 MAX_RATIO = 1100  # deflate packs no better
 CELL = "RNN_{}/RNN/MultiRNNCell/Cell{}/LSTMCell"
-ADVICE = "Does the options.json belong to these weights?"
 # The name of each dataset, and the tensors that, transposed, are its rows.
 Expected = Iterable[tuple[str, list[torch.Tensor]]]
 
@@ -105,37 +104,32 @@ def open_datasets(file: Path) -> Iterator[dict[str, Any]]:
         yield datasets
 
 
-def check_datasets(datasets: Mapping[str, Any], expected: Expected, advice: str) -> None:
-    """Raise a ValueError unless there are the expected datasets, of numbers, in their shapes; none
-    is read."""
+def check_datasets(
+    datasets: Mapping[str, Any], expected: Expected, config: BiLMConfig, advice: str
+) -> None:
+    """Raise a ValueError unless there are the expected datasets, of numbers, in their shapes, and
+    none of a larger model, of which a part would load and compute something else. None is read,
+    but what may be `identities`."""
+    known = set()
     for name, parts in expected:
         *columns, rows = parts[0].shape
-        shape = (len(parts) * rows, *reversed(columns))
-        if name not in datasets:
+        shape, found = (len(parts) * rows, *reversed(columns)), datasets.get(name)
+        if found is None:
             raise ValueError(f"the dataset '{name}' of the shape {shape} is missing. {advice}")
-        found = datasets[name]
-        # Some files have a row for the id 0 in front of those of the characters.
-        padded = (N_CHARACTERS + 1, *shape[1:]) if name == "char_embed" else shape
-        if found.shape not in (shape, padded) or found.dtype.kind != "f":
+        if found.shape != shape or found.dtype.kind != "f":
             raise ValueError(
                 f"the dataset '{name}' has the shape {found.shape} and the type {found.dtype}; "
                 f"expected is floating point of the shape {shape}. {advice}"
             )
-
-
-def check_foreign(config: BiLMConfig, datasets: Mapping[str, Any]) -> None:
-    """Raise a ValueError if there are datasets of a larger model: part of it would load silently
-    and compute something else."""
-    cell, filters = CELL.format(0, config.n_layers), len(config.filters)
-    others = [f"{cell}/W_0", f"CNN/W_cnn_{filters}", f"CNN_high_{config.n_highway}/W_carry"]
+        known.add(name)
     for name, array in identities(config).items():
-        found = datasets.get(name, array)
-        if found.shape != array.shape or not np.array_equal(found, array):
-            others.append(name)
-    if foreign := [name for name in others if name in datasets]:
+        found = datasets.get(name)
+        if found is not None and found.shape == array.shape and np.array_equal(found, array):
+            known.add(name)
+    if foreign := [name for name in {*datasets} - known if name.startswith(("CNN", "RNN"))]:
         raise ValueError(
             f"the dataset '{foreign[0]}' belongs to a part that options.json does not describe. "
-            f"{ADVICE}"
+            f"{advice}"
         )
 
 
@@ -144,8 +138,6 @@ def read_datasets(datasets: Mapping[str, Any], expected: Expected) -> None:
     with torch.no_grad(), np.errstate(over="ignore"):
         for name, parts in expected:
             array = swap_gates(name, np.array(datasets[name], dtype=np.float32))
-            if name == "char_embed":
-                array = array[-N_CHARACTERS:]
             for part, rows in zip(parts, np.split(array, len(parts)), strict=True):
                 part.copy_(torch.from_numpy(rows.T))
 
@@ -164,14 +156,13 @@ def find_hdf5(folder: Path) -> Path:
 
 
 def read_published(
-    options: Path, hdf5: Path, words: list[str], source: str
+    options: Path, hdf5: Path, vocab: Path | None
 ) -> tuple[BiLM, list[str] | None, dict[str, torch.Tensor]]:
     """A published biLM, in float32, in evaluation mode, with its language model's head.
 
     Args:
         options, hdf5: its files.
-        words: the V words of the head, in their order there; none if they are unknown.
-        source: of the words, for errors.
+        vocab: of the V words of the head, in their order there; None if they are unknown.
 
     Returns:
         The biLM; the words, the special ones first wherever they were, None without
@@ -180,30 +171,28 @@ def read_published(
     Raises:
         ValueError: something is missing, damaged, or does not fit the options or the words.
     """
-    data = read_json(options)
+    data, words = read_json(options), [] if vocab is None else read_words(vocab)
     with reading("the biLM's config", options):
         config = from_options(data)
     with torch.device("meta"):
         model = BiLM(config)
-    head = {"weight": torch.empty(len(words), config.projection_dim)}
-    head["bias"] = torch.empty(len(words))
+    advice, head = "Does the options.json belong to these weights?", {}
     with open_datasets(hdf5) as datasets:
-        check_datasets(datasets, datasets_of(model), ADVICE)
-        check_foreign(config, datasets)
-        model.to_empty(device="cpu")
-        read_datasets(datasets, datasets_of(model))
-        has_head = all(name in datasets for name, _ in softmax_of(head))
+        has_head = {"softmax/W", "softmax/b"} <= datasets.keys()
         if has_head and words:
-            check_datasets(datasets, softmax_of(head), f"'{source}' has {len(words):,} words.")
-            read_datasets(datasets, softmax_of(head))
-    check_tensors(model.state_dict(), model.state_dict(), str(hdf5))
-    if not (has_head and words):
+            head = {"weight": torch.empty(len(words), config.projection_dim)}
+            head["bias"] = torch.empty(len(words))
+            advice += f" And '{vocab}', which has {len(words):,} words?"
+        check_datasets(datasets, [*datasets_of(model), *softmax_of(head)], config, advice)
+        model.to_empty(device="cpu")
+        read_datasets(datasets, [*datasets_of(model), *softmax_of(head)])
+    for tensors in (model.state_dict(), head):
+        check_tensors(tensors, tensors, str(hdf5))
+    if not head:
         return model.eval(), [] if has_head else None, {}
-    check_tensors(head, head, f"{hdf5}: the head")
     if not set(SPECIALS) <= set(words) or len(set(words)) < len(words):
-        raise ValueError(f"'{source}' must have {', '.join(SPECIALS)}, and each word once.")
-    special = [words.index(word) for word in SPECIALS]
-    order = special + [i for i in range(len(words)) if i not in special]
+        raise ValueError(f"'{vocab}' must have {', '.join(SPECIALS)}, and each word once.")
+    order = sorted(range(len(words)), key=lambda i: (*SPECIALS, words[i]).index(words[i]))
     return model.eval(), [words[i] for i in order], {n: t[order] for n, t in head.items()}
 
 

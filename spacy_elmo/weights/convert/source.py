@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import torch
-
 from ...bilm.model import BiLM
 from ...bilm.warm_state import compute_warm_state
-from ...util.files import read_json, read_whole, reading, write_bytes
+from ...util.files import read_json, reading, write_bytes
 from ..find import find_weights
-from ..layout import CONFIG, HEAD, STATISTICS, VOCAB, WEIGHTS, Card, read_words
+from ..layout import CONFIG, HEAD, STATISTICS, VOCAB, WEIGHTS, Card
 from ..native import save_bilm
 from ..statistics import Statistics
-from ..tensors import compact, write_tensors
+from ..tensors import Tensors, compact, write_tensors
 from . import many_langs
 from .published import HDF5, OPTIONS, find_hdf5, read_published, write_published
 
 PACKED_VOCAB = f"{VOCAB}.gz"
-MAX_LIST = 2**28  # bytes
-LISTS = (".txt", ".txt.xz", ".jsonl", ".cfg")  # of texts, and of a training
 
 
 @dataclass
@@ -33,21 +29,19 @@ class Source:
     Attributes:
         layout: it was read from, ``"native"``, ``"published"`` or ``"many_langs"``.
         model: the biLM.
-        card: its card.
         words: the V words of its head; None without a head, empty if they are unknown, so that the
             head is left out.
         head: ``weight`` ``(V, P)`` and ``bias`` ``(V,)``; empty without words.
+        card: its card.
         statistics: of its layers and words, None if there are none.
-        lists: other files that belong to it, such as lists of texts, by name.
     """
 
     layout: str
     model: BiLM
-    card: Card = field(default_factory=Card)
     words: list[str] | None = None
-    head: dict[str, torch.Tensor] = field(default_factory=dict)
+    head: Tensors = field(default_factory=dict)
+    card: Card = field(default_factory=Card)
     statistics: Statistics | None = None
-    lists: dict[str, bytes] = field(default_factory=dict)
 
     def lacks_warm_state(self) -> bool:
         """Tell whether it needs a warm state that is not stored."""
@@ -67,8 +61,6 @@ class Source:
             layout: ``"native"`` or ``"published"``.
             half: store the weights in half precision (native layout only).
         """
-        for name, content in self.lists.items():
-            (path / name).write_bytes(content)
         self.card.save(path)
         if self.statistics is not None:
             write_bytes(path / STATISTICS, self.statistics.to_bytes())
@@ -82,15 +74,12 @@ class Source:
             write_tensors(compact(self.head, half), path / HEAD)
 
 
-def read_source(
-    given: Sequence[str | Path], vocab: Path | None = None, with_head: bool = True
-) -> Source:
+def read_source(given: Sequence[str | Path], vocab: Path | None = None) -> Source:
     """A biLM in any format.
 
     Args:
         given: the name of weights, or else a directory or a zip; or two files.
         vocab: the words of a published head, if they are in another file.
-        with_head: read the language model's head, too.
 
     Raises:
         ValueError: there is no biLM, or it is damaged.
@@ -100,22 +89,20 @@ def read_source(
         options, *hdf5 = sorted(map(Path, given), key=lambda file: file.suffix != ".json")
         if len(hdf5) != 1 or options.suffix != ".json" or hdf5[0].suffix == ".json":
             raise ValueError(f"{list(map(str, given))} are no {OPTIONS} and HDF5 file.")
-        source = _read_published(options, hdf5[0], None, vocab)
-    elif path.is_file() and path.suffix not in (".json", *HDF5):
+        return Source("published", *read_published(options, hdf5[0], vocab))
+    if path.is_file() and path.suffix not in (".json", *HDF5):
         with TemporaryDirectory() as folder:
             try:
-                return read_source([unzip(path, Path(folder))], vocab, with_head)
+                return read_source([unzip(path, Path(folder))], vocab)
             except ValueError as error:
                 raise ValueError(str(error).replace(folder, str(path))) from error
-    elif many_langs.is_many_langs(path):
-        source = Source("many_langs", many_langs.load(path))
-    elif (path / OPTIONS).is_file() and not (path / WEIGHTS).is_file():
-        source = _read_published(path / OPTIONS, find_hdf5(path), path, vocab)
-    else:
-        source = _read_native(given[0])
-    if not with_head:
-        source.words, source.head = None, {}
-    return source
+    if many_langs.is_many_langs(path):
+        return Source("many_langs", many_langs.load(path))
+    if (path / OPTIONS).is_file() and not (path / WEIGHTS).is_file():
+        return _read_folder(path, vocab)
+    weights = find_weights(given[0])
+    words, head = weights.head() if weights.has_head() else (None, {})
+    return Source("native", weights.load(), words, head, weights.card(), weights.statistics())
 
 
 def unzip(path: Path, folder: Path) -> Path:
@@ -136,37 +123,14 @@ def unzip(path: Path, folder: Path) -> Path:
     return found.pop()
 
 
-def _read_native(setting: str | Path) -> Source:
-    weights = find_weights(setting)
-    source = Source("native", weights.load(), weights.card(), statistics=weights.statistics())
-    if weights.has_head():
-        source.words, head = weights.head()
-        source.head = dict(head)
-    source.lists = _read_lists(weights.path)
-    return source
-
-
-def _read_published(options: Path, hdf5: Path, folder: Path | None, vocab: Path | None) -> Source:
-    """Published weights, with what lies beside them in a folder."""
-    beside: Iterable[Path] = () if folder is None else (folder / VOCAB, folder / PACKED_VOCAB)
+def _read_folder(folder: Path, vocab: Path | None) -> Source:
+    """Published weights, with what lies beside them."""
+    beside = folder / VOCAB, folder / PACKED_VOCAB
     vocab = vocab or next(filter(Path.is_file, beside), None)
-    words = [] if vocab is None else read_words(vocab)
-    model, known, head = read_published(options, hdf5, words, str(vocab))
-    source = Source("published", model, words=known, head=head)
-    if folder is not None:
-        source.card = Card.read(folder)
-        if "spacy_elmo" in read_json(options):  # written by `elmo convert`
-            source.lists = _read_lists(folder)
-            source.statistics = Statistics.read(folder, source.model.config)
-        elif source.card.meta:  # with keys of another project
-            source.card.meta = {"published": source.card.meta}
+    published = read_published(folder / OPTIONS, find_hdf5(folder), vocab)
+    source = Source("published", *published, Card.read(folder))
+    if "spacy_elmo" in read_json(folder / OPTIONS):  # written by `elmo convert`
+        source.statistics = Statistics.read(folder, source.model.config)
+    elif source.card.meta:  # with keys of another project
+        source.card.meta = {"published": source.card.meta}
     return source
-
-
-def _read_lists(folder: Path) -> dict[str, bytes]:
-    found = {}
-    for file in sorted(folder.iterdir()):
-        if file.name.endswith(LISTS) and file.name != VOCAB and file.is_file():
-            with reading("the file", file), file.open("rb") as opened:
-                found[file.name] = read_whole(opened, MAX_LIST)
-    return found
