@@ -16,7 +16,8 @@ from spacy.language import Language
 
 from spacy_elmo.cli.demo import accuracy, read_sentences
 from spacy_elmo.pipeline.similarity import unit
-from spacy_elmo.senses.occurrences import make_context, similarities
+from spacy_elmo.senses.clusters import center
+from spacy_elmo.senses.occurrences import make_context
 from spacy_elmo.text.segments import sentence_bounds
 
 KOREAN = Path(__file__).with_name("korean_senses.txt")
@@ -24,19 +25,20 @@ KOREAN = Path(__file__).with_name("korean_senses.txt")
 
 def accuracies(nlp: Language, word: str, rows: list[tuple[str, str]]) -> dict[str, np.ndarray]:
     """Whether the answer is yes for each sentence, by the name of the vectors that are compared."""
-    contexts, tokens = [], []
-    for sense, sentence in rows:
+    vectors, layers, tokens = [], [], []
+    for _, sentence in rows:
         doc = nlp(sentence)
         exact = [token.i for token in doc if token.text == word]
         i = (exact or [token.i for token in doc if token.text.startswith(word)])[0]
         [words] = sentence_bounds(doc, "doc").tokens
-        contexts.append(make_context(doc, words, i, sense))
+        vectors.append(make_context(doc, words, i).vector)
+        layers.append(unit(doc._.elmo_layers[:, i]))
         tokens.append(doc[i])
-    layers = unit(np.stack([context.layers for context in contexts], axis=1))
+    centered = center(np.stack(vectors))
     compared = {
-        "`elmo senses`": similarities(contexts),
+        "`elmo senses`": centered @ centered.T,
         "`token.similarity`": np.array([[a.similarity(b) for b in tokens] for a in tokens]),
-        **{f"layer {i}": layer @ layer.T for i, layer in enumerate(layers)},
+        **{f"layer {i}": layer @ layer.T for i, layer in enumerate(np.stack(layers, axis=1))},
         "random": np.zeros((len(rows), len(rows))),
     }
     senses = [sense for sense, _ in rows]

@@ -1,4 +1,4 @@
-"""Vectors in groups and on a plane, by scipy and scikit-learn, without any random choice."""
+"""Vectors in groups and on a plane, by scikit-learn, without any random choice."""
 
 from __future__ import annotations
 
@@ -32,27 +32,24 @@ def divide(distance: np.ndarray, most: int, exactly: int | None = None) -> np.nd
         The number of each item's group ``(n,)``, 0 for the largest; groups of the same size are in
         the order of their first items.
     """
-    from scipy.cluster.hierarchy import cut_tree, linkage
-    from scipy.spatial.distance import squareform
-
-    distance = np.maximum(distance, 0)  # rounding may leave less
-    tree = linkage(squareform(distance, checks=False), "average")
-    numbers = range(2, min(most, len(distance) - 1) + 1) if exactly is None else ()
-    best, best_score = cut_tree(tree, exactly or 1)[:, 0], MIN_SILHOUETTE
-    for groups in cut_tree(tree, numbers).T if len(numbers) else ():
-        has_senses = (np.bincount(groups) >= MIN_SIZE).sum() >= 2
-        if has_senses and (score := silhouette(distance, groups)) > best_score:
-            best, best_score = groups, score
-    _, first, index, sizes = np.unique(best, True, True, True)
-    return np.argsort(np.lexsort((first, -sizes)))[index]
-
-
-def silhouette(distance: np.ndarray, groups: np.ndarray) -> float:
-    """The mean silhouette of a division into two groups or more, from -1 to 1."""
+    from sklearn.cluster import AgglomerativeClustering
     from sklearn.metrics import silhouette_score
 
-    distance = distance * (1 - np.eye(len(distance)))  # rounding may leave some on the diagonal
-    return float(silhouette_score(distance, groups, metric="precomputed"))
+    def cut(n: int) -> np.ndarray:
+        tree = AgglomerativeClustering(n, metric="precomputed", linkage="average")
+        return tree.fit_predict(distance)
+
+    # Rounding may leave less than 0, and some on the diagonal.
+    distance = np.maximum(distance, 0) * (1 - np.eye(len(distance)))
+    numbers = range(2, min(most, len(distance) - 1) + 1) if exactly is None else ()
+    best, best_score = cut(exactly or 1), MIN_SILHOUETTE
+    for groups in map(cut, numbers):
+        if (np.bincount(groups) >= MIN_SIZE).sum() >= 2:
+            score = silhouette_score(distance, groups, metric="precomputed")
+            if score > best_score:
+                best, best_score = groups, score
+    _, first, index, sizes = np.unique(best, True, True, True)
+    return np.argsort(np.lexsort((first, -sizes)))[index]
 
 
 def project(vectors: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, compress, islice
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from ..encoding.encoder import Encoder
 from ..encoding.row_files import RowFiles
 from ..encoding.rows import make_docs, make_sentence, text_of
 from ..pipeline.readings import compared_rows
-from ..pipeline.similarity import occurrence_vector, unit
+from ..pipeline.similarity import occurrence_vector
 from ..text.segments import chunks, sentence_bounds
 from ..util.optional_imports import import_extra
 from ..util.progress import ProgressBar
@@ -38,13 +38,11 @@ class Context(NamedTuple):
         text: what is left of the word, the word, what is right of it.
         vector: `occurrence_vector`, ``(5P,)``; the top layer, ``(2P,)``, if the weights have no
             statistics.
-        layers: of the word, ``(L + 1, 2P)``.
         row: id of the row of the corpus (by default its number, from 0).
     """
 
     text: tuple[str, str, str]
     vector: np.ndarray
-    layers: np.ndarray
     row: Any = None
 
 
@@ -58,19 +56,12 @@ def make_context(doc: Doc, sentence: Sequence[int], i: int, row: Any = None) -> 
         row: see `Context`.
     """
     text = (doc[:i].text_with_ws, doc[i].text, (doc[i].whitespace_ + doc[i + 1 :].text).rstrip())
-    layers = to_numpy(doc._.elmo_layers[:, i]).copy()
     rows = compared_rows(doc)
-    vector = layers[-1]
-    if rows is not None:
+    if rows is None:
+        vector = to_numpy(doc._.elmo_layers[-1, i]).copy()
+    else:
         vector = occurrence_vector(rows[list(sentence)], list(sentence).index(i))
-    return Context(text, vector, layers, row)
-
-
-def similarities(contexts: Sequence[Context]) -> np.ndarray:
-    """Cosines ``(n, n)`` of the vectors of a word's contexts; centered, if there are enough."""
-    vectors = np.stack([context.vector for context in contexts])
-    vectors = center(vectors) if len(vectors) >= MIN_CONTEXTS else unit(vectors)
-    return vectors @ vectors.T
+    return Context(text, vector, row)
 
 
 @dataclass(frozen=True)
@@ -165,7 +156,7 @@ def find_senses(
             f"The word '{word}' {count} in '{corpus}'; grouping needs {MIN_CONTEXTS} contexts. "
             f"Only this form of the word is counted, in any case. Give another word or more text."
         )
-    return group(tokens[0], chosen, nlp, n_senses, complete)
+    return replace(group(tokens[0], chosen, nlp, n_senses), complete=complete)
 
 
 def contexts(nlp: Language, corpus: RowFiles, word: str, bar: ProgressBar) -> Iterator[Context]:
@@ -206,11 +197,7 @@ def split_sentences(doc: Doc) -> Iterator[Doc]:
 
 
 def group(
-    word: str,
-    found: Sequence[Context],
-    nlp: Language,
-    n_senses: int | None = None,
-    complete: bool = True,
+    word: str, found: Sequence[Context], nlp: Language, n_senses: int | None = None
 ) -> Senses:
     """Group contexts by the similarity of their vectors.
 
@@ -219,7 +206,6 @@ def group(
         found: at least `MIN_CONTEXTS`.
         nlp: whose tokenizer and stop words decide about keywords.
         n_senses: number of groups; None: chosen by the silhouette.
-        complete: for the result.
 
     Raises:
         ValueError: there are fewer contexts than groups, or no group.
@@ -228,14 +214,16 @@ def group(
         raise ValueError(f"{len(found)} contexts cannot be divided into {n_senses} groups.")
     vectors = center(np.stack([context.vector for context in found]))
     label = divide(1 - vectors @ vectors.T, MOST_SENSES, n_senses)
+    words = [content_words(nlp, context) for context in found]
     groups = []
-    for number, keywords in enumerate(find_keywords(nlp, found, label)):
-        members = np.flatnonzero(label == number)
+    for number in range(label.max() + 1):
+        members, others = np.flatnonzero(label == number), np.flatnonzero(label != number)
         typicality = vectors[members] @ vectors[members].mean(axis=0)
-        order = np.argsort(-typicality, kind="stable")
-        own = [found[i] for i in members[order]]
-        groups.append(Sense(own, keywords or content_words(nlp, own[0])[:MOST_KEYWORDS]))
-    return Senses(word, groups, complete)
+        typical = members[np.argsort(-typicality, kind="stable")]
+        keywords = find_keywords([words[i] for i in members], [words[i] for i in others])
+        keywords = keywords or words[typical[0]][:MOST_KEYWORDS]
+        groups.append(Sense([found[i] for i in typical], keywords))
+    return Senses(word, groups)
 
 
 def content_words(nlp: Language, context: Context) -> list[str]:
@@ -246,15 +234,11 @@ def content_words(nlp: Language, context: Context) -> list[str]:
     return [word for word in words if word != own.lower()]
 
 
-def find_keywords(nlp: Language, found: Sequence[Context], label: np.ndarray) -> list[list[str]]:
-    """Up to three words for each group, by the share of its contexts that have the word, minus the
+def find_keywords(own: Sequence[list[str]], others: Sequence[list[str]]) -> list[str]:
+    """Up to three words of a group's contexts, by the share of them that have the word, minus the
     share of all others; a word must be in two contexts of the group."""
-    words, result = [set(content_words(nlp, context)) for context in found], []
-    totals = Counter(chain.from_iterable(words))
-    for number, n in enumerate(np.bincount(label).tolist()):
-        counts = Counter(chain.from_iterable(compress(words, (label == number).tolist())))
-        rest = max(len(found) - n, 1)
-        margin = {w: c / n - (totals[w] - c) / rest for w, c in counts.items() if c > 1}
-        ranked = sorted((-value, w) for w, value in margin.items() if value > 0)
-        result.append([w for _, w in ranked[:MOST_KEYWORDS]])
-    return result
+    inside, outside = (Counter(chain.from_iterable(map(set, part))) for part in (own, others))
+    rest = max(len(others), 1)
+    margin = {w: n / len(own) - outside[w] / rest for w, n in inside.items() if n > 1}
+    ranked = sorted((-value, w) for w, value in margin.items() if value > 0)
+    return [w for _, w in ranked[:MOST_KEYWORDS]]

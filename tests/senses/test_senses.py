@@ -69,7 +69,7 @@ def test_typical_contexts_come_first_and_keywords_tell_groups_apart() -> None:
     """Of the first group the middle one; a word of both groups is no keyword."""
     angles, words = np.radians([20, 0, -20, 175, 185]), ["money", "money", "loan", "mud", "mud"]
     contexts = [
-        Context((f"boat {word} ", "bank", ""), np.array([np.cos(a), np.sin(a)]), np.zeros((1, 2)))
+        Context((f"boat {word} ", "bank", ""), np.array([np.cos(a), np.sin(a)]))
         for a, word in zip(angles, words, strict=True)
     ]
     first, second = group("bank", contexts, spacy.blank("en")).groups

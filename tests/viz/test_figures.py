@@ -134,7 +134,7 @@ def test_senses() -> None:
     texts = [("The ", "bank", " lent"), ("", "Bank", " & <b>\x01"), ("A ", "bank", "."),
              ("", "bank", "")]  # fmt: skip
     vectors = np.array([[1, 0.2], [1, 0], [-1, 0.2], [-1, 0]])
-    contexts = [Context(t, v, v[None]) for t, v in zip(texts, vectors, strict=True)]
+    contexts = [Context(t, v) for t, v in zip(texts, vectors, strict=True)]
     figure = viz.draw_senses(group("bank", contexts, spacy.blank("en")))
     [axes], [legend] = figure.axes, figure.legends
     assert [len(line.get_xdata()) for line in axes.lines] == [2, 2]
@@ -142,7 +142,7 @@ def test_senses() -> None:
     beside = {text.get_text() for text in axes.texts}
     assert beside == {"The bank lent", "Bank & <b>\ufffd", "A bank.", "bank"}
     assert beside <= set(labels(figure._repr_html_()))
-    same = [Context(("", f"word{i}", ""), v, v[None]) for i, v in enumerate(vectors[[0, 0, 0, 2]])]
+    same = [Context(("", f"word{i}", ""), v) for i, v in enumerate(vectors[[0, 0, 0, 2]])]
     axes = viz.draw_senses(group("word", same, spacy.blank("en"))).axes[0]
     assert {text.get_text() for text in axes.texts} == {"word0", "word3"}
 
