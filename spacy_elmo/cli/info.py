@@ -18,8 +18,7 @@ def info_cli(
     Print information about a biLM.
 
     This includes its architecture, number of parameters, vocabulary size, initial state and card.
-    The weights are not loaded, but the names and shapes of the stored tensors are checked against
-    the architecture.
+    The stored tensors are checked against the architecture.
     """
     with options.report_errors("Cannot read the weights", as_json=as_json):
         data = describe(weights)
@@ -40,7 +39,7 @@ def describe(setting: str) -> dict[str, dict[str, Any]]:
     from ..weights.find import find_weights
 
     weights = find_weights(setting)
-    model = weights.check()
+    model = weights.load()
     config = model.config
     # Of each part, a fixed table of static vectors among them.
     tensors = {name: part.state_dict().values() for name, part in model.named_children()}

@@ -13,7 +13,7 @@ from torch import nn
 
 from ..bilm.model import BiLM
 from ..lm.softmax import LogUniformSampler, SoftmaxHead
-from ..util.files import atomic_file, reading
+from ..util.files import reading
 from ..util.settings import Settings, at_least
 from ..weights.layout import Card
 from ..weights.tensors import check_tensors, write_tensors
@@ -148,8 +148,7 @@ class State:
             tensors |= {f"optimizer.{number}.{key}": value for key, value in moments.items()}
         facts = {"progress": asdict(self.progress), "config": config.to_dict()}
         metadata = {key: json.dumps(value) for key, value in facts.items()}
-        with atomic_file(path) as temporary:
-            write_tensors(tensors, temporary, metadata)
+        write_tensors(tensors, path, metadata)
 
     def load(self, path: Path) -> None:
         """Load the tensors of a checkpoint; its progress is that of `read_checkpoint`.

@@ -48,7 +48,7 @@ def find_weights(setting: Setting) -> Weights:
     try:
         found = _embedded().get(name) or downloaded().get(name) or installed_pipelines().get(name)
         path = found or present_directory(Path(setting))
-        if any((path / file).is_file() for file in (CONFIG, WEIGHTS)) and not is_many_langs(path):
+        if (path / WEIGHTS).is_file():
             return Weights(path)
         if weights := weights_in(path):
             return weights

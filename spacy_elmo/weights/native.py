@@ -20,7 +20,6 @@ from .statistics import Statistics
 from .tensors import (
     Shapes,
     Tensors,
-    check_shapes,
     check_tensors,
     compact,
     read_shapes,
@@ -58,20 +57,9 @@ class Weights:
         Raises:
             ValueError: something is missing, damaged, or does not fit the config.
         """
-        model, file = self.check(), self.path / WEIGHTS
-        return fill(model, read_tensors(file, model.state_dict()), str(file))
-
-    def check(self) -> BiLM:
-        """Compare the names and shapes of the tensors with the config; no tensor is read.
-
-        Returns:
-            The biLM without values.
-
-        Raises:
-            ValueError: something is missing, damaged, or does not fit the config.
-        """
         file = self.path / WEIGHTS
-        return empty(self.config(), read_shapes(file), str(file))
+        model = empty(self.config(), read_shapes(file))
+        return fill(model, read_tensors(file, model.state_dict()), str(file))
 
     def has_head(self) -> bool:
         """Tell whether there are a language model's head and its vocabulary."""
@@ -125,15 +113,9 @@ class Weights:
         return [file for file in (self.path / name for name in FILES) if file.is_file()]
 
 
-def empty(config: BiLMConfig, found: Shapes, source: str) -> BiLM:
-    """A biLM without values, if tensors of these names and shapes fit it.
-
-    It has what the config does not describe: a warm state if there is one, and the
-    dictionaries, whose length in bytes it does not know.
-
-    Raises:
-        ValueError: a tensor is missing, unknown, or of the wrong shape.
-    """
+def empty(config: BiLMConfig, found: Shapes) -> BiLM:
+    """A biLM without values, with what its config does not describe: a warm state if one was
+    found, and dictionaries of the length in bytes that was found."""
     with torch.device("meta"):
         model = BiLM(config)
         if "warm_h" in found:
@@ -143,7 +125,6 @@ def empty(config: BiLMConfig, found: Shapes, source: str) -> BiLM:
                 module, _, name_there = name.rpartition(".")
                 n_bytes = torch.empty(found.get(name, (0,)), dtype=torch.uint8)
                 setattr(model.get_submodule(module), name_there, n_bytes)
-    check_shapes(model.state_dict(), found, source)
     return model
 
 
@@ -166,7 +147,7 @@ def build(config: BiLMConfig, tensors: Tensors, source: str) -> BiLM:
     Raises:
         ValueError: a tensor does not fit, or has values with which something overflows.
     """
-    model = empty(config, {name: tuple(t.shape) for name, t in tensors.items()}, source)
+    model = empty(config, {name: tuple(t.shape) for name, t in tensors.items()})
     check_tensors(model.state_dict(), tensors, source)
     return fill(model, tensors, source)
 

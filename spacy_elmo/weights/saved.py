@@ -59,9 +59,6 @@ class SavedWeights(Weights):
     def load(self) -> BiLM:
         return self._read()[0]
 
-    def check(self) -> BiLM:
-        return self.load()
-
     def card(self) -> Card:
         return self._read()[1]
 
@@ -91,17 +88,14 @@ def weights_in(pipeline: Path) -> Weights | None:
         return None
     with reading("the config", pipeline / CONFIG_FILE):
         config = Config().from_disk(pipeline / CONFIG_FILE, interpolate=False)
-        factories = {n: block.get("factory") for n, block in config.get("components", {}).items()}
-    for factory, kind in (("elmo", SavedWeights), ("elmo_surprisal", Weights)):
-        found = [pipeline / name for name in factories if factories[name] == factory]
-        if len(found) > 1:
-            raise ValueError(
-                f"The pipeline '{pipeline}' has several biLMs. Give the directory of one: "
-                f"{' or '.join(map(str, found))}."
-            )
-        if found:
-            return kind(found[0])
-    return None
+        blocks = config.get("components", {}).items()
+        found = [pipeline / name for name, block in blocks if block.get("factory") == "elmo"]
+    if len(found) > 1:
+        raise ValueError(
+            f"The pipeline '{pipeline}' has several biLMs. Give the directory of one: "
+            f"{' or '.join(map(str, found))}."
+        )
+    return SavedWeights(found[0]) if found else None
 
 
 def installed_pipelines() -> dict[str, Path]:

@@ -9,7 +9,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save as save_tensors
 
-from ..util.files import reading
+from ..util.files import reading, write_bytes
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 TOO_LARGE = 1e18  # its square still is a float32
@@ -95,12 +95,10 @@ def compact(tensors: Tensors, half: bool = False) -> dict[str, torch.Tensor]:
 
 
 def write_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:
-    """Write a safetensors file with the permissions any new file gets.
+    """Write a safetensors file, whole or not at all, with the permissions any new file gets.
 
     Raises:
         OSError: it cannot be written, as where the disk is full.
     """
-    if path.is_symlink():  # replaced, never written through
-        path.unlink()
     # `save_file` makes it readable for its owner alone, and hides the system's error.
-    path.write_bytes(save_tensors({n: t.contiguous() for n, t in tensors.items()}, metadata))
+    write_bytes(path, save_tensors({n: t.contiguous() for n, t in tensors.items()}, metadata))

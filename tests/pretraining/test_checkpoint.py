@@ -57,12 +57,13 @@ def test_training_goes_on_as_if_it_had_not_stopped(path: Path) -> None:
 def test_a_failure_leaves_the_checkpoint_before(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(tensors: Any, temporary: Path, metadata: Any) -> None:
-        temporary.write_bytes(b"half")
+    def fail(file: Path, data: bytes) -> None:
+        with file.open("wb") as opened:
+            opened.write(data[:9])
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("spacy_elmo.pretraining.state.write_tensors", fail)
     before = path.read_bytes()
+    monkeypatch.setattr(Path, "write_bytes", fail)
     with pytest.raises(OSError, match="the disk is full"):
         make_state().save(path, make_config())
     assert (list(path.parent.iterdir()), path.read_bytes()) == ([path], before)

@@ -72,7 +72,8 @@ def test_surprisals_have_a_head(weights, tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
     nlp.to_disk(tmp_path / "nlp")
-    assert find_weights(tmp_path / "nlp").words()[3:] == ["a", "bank"]
+    saved = tmp_path / "nlp" / "elmo_surprisal"
+    assert find_weights(saved).words()[3:] == ["a", "bank"]
 
 
 def test_a_pipeline_without_a_biLM(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +64,10 @@ def softmax_of(head: Tensors) -> Expected:
 def identities(config: BiLMConfig) -> dict[str, np.ndarray]:
     """Projections that do nothing: the reference implementation needs them in a file where the
     sizes agree already, others ignore them."""
-    P = config.projection_dim
-    found: dict[str, np.ndarray] = {}
-    if not config.projects_characters:
-        found |= {"CNN_proj/W_proj": np.eye(P), "CNN_proj/b_proj": np.zeros(P)}
-    if not config.projects_cells:
-        cells = (CELL.format(d, k) for d in range(2) for k in range(config.n_layers))
-        found |= {f"{cell}/W_P_0": np.eye(P) for cell in cells}
-    return {name: array.astype("f4") for name, array in found.items()}
+    P, cells = config.projection_dim, product(range(2), range(config.n_layers))
+    cnn = {"CNN_proj/W_proj": np.eye(P, dtype="f4"), "CNN_proj/b_proj": np.zeros(P, "f4")}
+    lstm = {f"{CELL.format(d, k)}/W_P_0": np.eye(P, dtype="f4") for d, k in cells}
+    return ({} if config.projects_characters else cnn) | ({} if config.projects_cells else lstm)
 
 
 def swap_gates(name: str, array: np.ndarray) -> np.ndarray:
