@@ -49,7 +49,8 @@ def export(weights: str, path: Path, layout: str = "published") -> None:
 def read_exactly(weights: str, sentences: list[list[str]]) -> dict[str, np.ndarray]:
     """Our layers in double precision, by the names that `reader` gives them."""
     bilm = load_bilm(weights).double()
-    return {f"s{i}": x.numpy() for i, x in enumerate(bilm.read(sentences, bilm.zero_state())[0])}
+    layers, _ = bilm.read(sentences, bilm.initial_state("zero"))
+    return {f"s{i}": x.numpy() for i, x in enumerate(layers)}
 
 
 def difference(a: Mapping[str, np.ndarray], b: Mapping[str, np.ndarray]) -> float:

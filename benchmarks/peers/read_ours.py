@@ -19,7 +19,7 @@ def load(weights: Path, batch_size: int) -> reader.Read:
 
     @torch.inference_mode()
     def read(batch: reader.Batch) -> list[np.ndarray]:
-        return [layers.numpy() for layers in bilm.read(batch, bilm.zero_state())[0]]
+        return [layers.numpy() for layers in bilm.read(batch, bilm.initial_state("zero"))[0]]
 
     return read
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from .sentence_batches import Packing
@@ -55,12 +56,14 @@ class OneDNNLSTM:
         # Products take the rows of later tokens, too, see `round_up`; what they make is not used.
         inputs = x.new_zeros(N + B, 2 * P, dtype=self.dtype)  # [x_t; h_{t-1}] of each token
         all_gates, sigmoids = x.new_empty(B, 4 * D), x.new_empty(B, D)
-        outputs = x.new_zeros(round_up(B, self.fewest_rows), D, dtype=self.dtype)
+        rows: list[int] = round_up(np.array(packing.batch_sizes), self.fewest_rows).tolist()
+        outputs = x.new_zeros(rows[0], D, dtype=self.dtype)
         for d in range(2):
             inputs[:N, :P] = x[d]
             inputs[:B, P:] = h0[d]
-            for (start, size), (after, remaining) in pairwise([*packing.steps, (N, 0)]):
-                gates, n_rows = all_gates[:size], round_up(size, self.fewest_rows)  # (size, 4D)
+            steps = pairwise([*packing.steps, (N, 0)])
+            for n_rows, ((start, size), (after, remaining)) in zip(rows, steps, strict=True):
+                gates = all_gates[:size]  # (size, 4D)
                 product = times(inputs[start : start + n_rows], self.weight[d], *plain)
                 torch.add(product[:size], self.bias[d], out=gates)
                 i, f, g, o = gates.sigmoid_().split(D, dim=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from sys import getsizeof
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -21,16 +22,86 @@ from .lstm_layer import LSTMLayer, Way, choose
 from .sentence_batches import IndexedSentences, Packing, id_tensor, to_device
 from .torch_precision import has_fast_bfloat16, rounding
 from .warm_state import compute_warm_state
-from .word_cache import WordCache
 
 Derived = TypeVar("Derived")
 LAYER_WORK_PER_THREAD = 2**28  # multiplications in a layer that pay for a thread
+MAX_WORD_BYTES = 128  # of a cached word in Python: 79 characters of ASCII, 27 of Hangul
+# What a word takes beside its vector, at most: the dict's entry and its value were measured to take
+# 55 to 76 bytes, depending on when the dict has grown.
+ENTRY_BYTES = MAX_WORD_BYTES + 80
 Encode = Callable[[torch.Tensor], torch.Tensor]
 State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
 
 # Held while something is computed once for all threads, which may need another such thing; never
 # by a thread that finds it there, so that a process can be forked meanwhile.
 _lock = RLock()
+
+
+class WordCache:
+    """A table of words' vectors of unchanged weights, which begins anew when it is full.
+
+    Threads may share it. Words of more than `MAX_WORD_BYTES` are not stored.
+
+    Args:
+        max_bytes: of the table, the words included.
+    """
+
+    def __init__(self, max_bytes: int = 44 * 2**20):
+        self.max_bytes = max_bytes
+        self._lock = RLock()  # while entries are read or changed, not while they are computed
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop all vectors."""
+        with self._lock:
+            self._rows: dict[str, int] = {}
+            self._table = torch.empty(0, 0)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def lookup(
+        self, words: Sequence[str], encode: Callable[[Sequence[str]], torch.Tensor]
+    ) -> torch.Tensor:
+        """Vectors of words, from the cache where they are in it.
+
+        Args:
+            words: distinct words.
+            encode: computes the vectors ``(n, P)`` of the words that are missing.
+
+        Returns:
+            ``(n_words, P)``.
+        """
+        with self._lock:
+            known = [i for i, word in enumerate(words) if word in self._rows]
+            missing = [i for i, word in enumerate(words) if word not in self._rows]
+            found = self._table[[self._rows[words[i]] for i in known]]  # a copy
+        if not missing:
+            return found
+        fresh = encode([words[i] for i in missing])
+        vectors = fresh.new_empty(len(words), fresh.shape[1])
+        vectors[missing] = fresh
+        if known:
+            vectors[known] = found
+        with self._lock:
+            self._store([words[i] for i in missing], fresh)
+        return vectors
+
+    def _store(self, words: list[str], vectors: torch.Tensor) -> None:
+        short = ((i, w) for i, w in enumerate(words) if getsizeof(w) <= MAX_WORD_BYTES)
+        stored = {word: i for i, word in short if word not in self._rows}
+        capacity = self.max_bytes // (vectors.element_size() * vectors.shape[1] + ENTRY_BYTES)
+        if len(self._rows) + len(stored) > capacity:
+            self.clear()
+        if len(stored) > capacity:
+            return
+        if not len(self._table):
+            # A tensor made in inference mode could not be written to outside it.
+            with torch.inference_mode(False):
+                self._table = vectors.new_empty(capacity, vectors.shape[1])
+        n = len(self._rows)
+        self._table[n : n + len(stored)] = vectors[list(stored.values())]
+        self._rows.update(zip(stored, range(n, n + len(stored)), strict=True))
 
 
 class BiLM(nn.Module):
@@ -43,7 +114,7 @@ class BiLM(nn.Module):
 
     Attributes:
         warm_h, warm_c: the warm state, ``(L, 2, 1, P)`` and ``(L, 2, 1, D)``, saved with the
-            weights; None until `set_warm_state`.
+            weights; None until it is set, or computed by `initial_state`.
         n_threads: what `read` and `encode` compute on; None to choose, see `threads_for`.
         generator: draws what drops out; None for PyTorch's own.
     """
@@ -169,33 +240,25 @@ class BiLM(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        return next(self.lstm.parameters()).device
+        return self.lstm[0].bias.device
 
-    def set_warm_state(self, state: State) -> None:
-        """Use a state as the warm one; see `compute_warm_state`."""
-        self.warm_h, self.warm_c = state
-
-    def initial_state(self, kind: str | None = None) -> State:
+    def initial_state(self, kind: str = "auto") -> State:
         """The state that sentences start from: h ``(L, 2, 1, P)``, c ``(L, 2, 1, D)``.
 
         Args:
-            kind: ``"zero"`` or ``"warm"``; None for what the biLM was trained with. A warm state is
-                computed now, from the package's passage, if there is none.
+            kind: ``"zero"``; ``"warm"``, computed now from the package's passage if there is none;
+                or ``"auto"``, what the biLM was trained with.
         """
-        if (kind or self.config.initial_state) == "zero":
-            return self.zero_state()
+        config, like = self.config, self.lstm[0].bias
+        if (config.initial_state if kind == "auto" else kind) == "zero":
+            shape = config.n_layers, 2, 1
+            return like.new_zeros(*shape, config.projection_dim), like.new_zeros(*shape, config.dim)
         if self.warm_h is None or self.warm_c is None:
             with _lock:
                 if self.warm_h is None or self.warm_c is None:  # no other thread has set it
-                    self.set_warm_state(compute_warm_state(self))
+                    self.warm_h, self.warm_c = compute_warm_state(self)
         assert self.warm_h is not None and self.warm_c is not None
         return self.warm_h, self.warm_c
-
-    def zero_state(self, n_sentences: int = 1) -> State:
-        """A state of zeros, ``(L, 2, B, P)`` and ``(L, 2, B, D)``."""
-        like, config = next(self.lstm.parameters()), self.config
-        shape = (config.n_layers, 2, n_sentences)
-        return like.new_zeros(*shape, config.projection_dim), like.new_zeros(*shape, config.dim)
 
     def forward(
         self,
@@ -231,7 +294,8 @@ class BiLM(nn.Module):
             h, c = (
                 s.expand(-1, n_sentences, -1)[:, packing.sorted_indices] for s in (h0[j], c0[j])
             )
-            out, *end = lstm(drop_out(x, rate, self.generator), packing, h, c)
+            given = drop_out(x, rate, self.generator) if rate else x
+            out, *end = lstm(given, packing, h, c)
             # The skip is outside the recurrence: h_{t-1} and the state never contain it.
             x = out + x if j > 0 and config.use_skip_connections else out
             layers.append(packing.unpack(x, None if is_grad_enabled else block[j + 1]))
@@ -271,7 +335,8 @@ class BiLM(nn.Module):
 
         Returns:
             Layers ``(L + 1, n_words, 2P)`` of each sentence, and the states at their ends. Layers
-            that are read together are parts of one tensor: clone what you keep or save of them.
+            that are read together are parts of one tensor, those of equal sentences the same one:
+            clone what you keep, save or write to.
         """
         h, c = self.initial_state() if state is None else state
         sentences = list(map(self.char_cnn.to_ids.read, sentences))
@@ -281,7 +346,7 @@ class BiLM(nn.Module):
         if are_copies_equal and len(rows) < len(keys):
             layers, (h, c) = self.read(list(rows), (h, c), batch_words)
             index = [rows[words] for words in keys]
-            return [layers[row].clone() for row in index], (h[:, :, index], c[:, :, index])
+            return [layers[row] for row in index], (h[:, :, index], c[:, :, index])
         indexed = IndexedSentences(sentences)
         if torch.is_grad_enabled() or self.training:
             types = self.encode(indexed.types)
@@ -323,8 +388,6 @@ class BiLM(nn.Module):
 
 def drop_out(x: torch.Tensor, rate: float, generator: torch.Generator | None) -> torch.Tensor:
     """Set a share of the numbers to zero, and scale the others so that the mean is kept."""
-    if not rate:
-        return x
     return x * torch.empty_like(x).bernoulli_(1 - rate, generator=generator).div_(1 - rate)
 
 

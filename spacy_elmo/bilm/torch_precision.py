@@ -20,6 +20,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn import functional as F
 
@@ -83,13 +84,19 @@ def has_fast_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     return avx512 or not words.isdisjoint({"amx_bf16", "bf16"})
 
 
-def round_up(n_rows: int, fewest: int = 0) -> int:
-    """One of sixteen numbers in an octave, by a sixteenth larger at most, or the fewest."""
-    return max(fewest, n_rows + -n_rows % (1 << max(0, n_rows.bit_length() - 5)))
+def round_up(n_rows: Any, fewest: int = 0) -> Any:
+    """One of sixteen numbers in an octave, by a sixteenth larger at most, or the fewest.
+
+    Args:
+        n_rows: a number, or an array of them.
+        fewest: see above.
+    """
+    step = 2 ** np.maximum(0, np.frexp(n_rows)[1] - 5)  # of numbers with so many binary digits
+    return np.maximum(fewest, n_rows + -n_rows % step)
 
 
 def in_rows(layer: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
     """The output of a layer for the rows of ``x``, computed on a CPU with some rows more."""
     n_rows = len(x)
-    n_more = 0 if x.is_cuda else round_up(n_rows, FEWEST_ROWS) - n_rows
+    n_more = 0 if x.is_cuda else int(round_up(n_rows, FEWEST_ROWS)) - n_rows
     return layer(F.pad(x, (0, 0, 0, n_more)))[:n_rows]

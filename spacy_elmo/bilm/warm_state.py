@@ -39,7 +39,7 @@ def compute_warm_state(model: BiLM, sentences: Sequence[Sequence[str]] | None = 
     # the copy shares its weights, but has settings of its own.
     model = copy(model)
     model.training, model.precision = False, "float32"
-    h, c = model.zero_state(n_streams)
+    h, c = (part.repeat(1, 1, n_streams, 1) for part in model.initial_state("zero"))
     with torch.autocast(model.device.type, enabled=False):
         for start in range(0, len(sentences), n_streams):
             part = sentences[start : start + n_streams]

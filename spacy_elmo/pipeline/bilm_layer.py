@@ -22,7 +22,7 @@ from thinc.types import Floats3d
 from torch import nn
 
 from ..bilm.config import BiLMConfig
-from ..bilm.model import BiLM, State, weights_version
+from ..bilm.model import BiLM, weights_version
 from ..bilm.torch_precision import rounding, without_tf32
 from ..text.segments import DocPart, doc_parts
 from ..util.threads import threads_for
@@ -145,11 +145,6 @@ class LazyBiLM(nn.Module):
             )
         return config
 
-    def state(self) -> State:
-        """The state that each sentence starts from, h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``."""
-        kind = self.settings.initial_state
-        return self.model.initial_state(None if kind == "auto" else kind)
-
     @threads_for(0)
     def forward(self, parts: Sequence[DocPart]) -> list[torch.Tensor]:
         """The layers ``(L + 1, n_tokens, 2P)`` of parts of Docs; with a graph, and as in training,
@@ -157,10 +152,10 @@ class LazyBiLM(nn.Module):
         sentences = [window.words for part in parts for window in part.windows]
         layers: list[torch.Tensor] = []
         if sentences:  # else no weights are needed
-            model = self.model
+            model, settings = self.model, self.settings
             if model.training != torch.is_grad_enabled():
                 model.train(torch.is_grad_enabled())
-            state, n_words = self.state(), self.settings.batch_words
+            state, n_words = model.initial_state(settings.initial_state), settings.batch_words
             if self.cache.is_on and not model.training:
                 version = weights_version(model), model.precision, rounding(self.device)
                 read = partial(model.read, state=state, batch_words=n_words)
@@ -244,7 +239,7 @@ def _unpickle(settings: BiLMSettings, data: bytes) -> LazyBiLM:
 
 def serialize(bilm: LazyBiLM) -> bytes:
     """The biLM with its initial state, config and card; it is loaded for that if it was not."""
-    bilm.state()  # a warm state is computed now, so that it is serialized too
+    bilm.model.initial_state(bilm.settings.initial_state)  # a warm one is serialized, too
     return saved.to_bytes(bilm.model, bilm.card, bilm.statistics)
 
 

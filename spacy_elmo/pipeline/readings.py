@@ -98,13 +98,8 @@ class ComparedRows:
     def __init__(
         self, statistics: Statistics, part: DocPart, read: Callable[[list[str]], Sequence[str]]
     ):
-        self._statistics, self._sentences = statistics, part.sentences
-        self._orths = part.doc.to_array([ORTH]).astype(np.uint64)
-        for tokens in part.sentences.tokens:
-            words = [part.doc[i].text for i in tokens]
-            for i, word, as_read in zip(tokens, words, read(words), strict=True):
-                if as_read != word:
-                    self._orths[i] = get_string_id(as_read)
+        self._statistics, self._sentences, self._read = statistics, part.sentences, read
+        self._orths, self._strings = part.doc.to_array([ORTH]), part.doc.vocab.strings
         p = len(statistics.word_mean)
         self._words = np.zeros((len(part.doc), p), dtype="float32")
         self._top = np.zeros((len(part.doc), 2 * p), dtype="float16")
@@ -123,7 +118,11 @@ class ComparedRows:
     @cached_property
     def rows(self) -> np.ndarray:
         """See `compute_rows`."""
-        return compute_rows(self._statistics, self._sentences, self._orths, self._words, self._top)
+        orths = self._orths.astype(np.uint64)
+        for tokens in self._sentences.tokens:
+            words = self._read([self._strings[orth] for orth in orths[tokens].tolist()])
+            orths[tokens] = [get_string_id(word) for word in words]
+        return compute_rows(self._statistics, self._sentences, orths, self._words, self._top)
 
 
 class _Rows(NamedTuple):

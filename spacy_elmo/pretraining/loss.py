@@ -56,7 +56,8 @@ class BiLMLoss(nn.Module):
             return torch.stack(zeros).sum()
         read = hidden_states(self.model, batch)
         hidden = torch.cat([read.hidden_f, read.hidden_b])
-        hidden = drop_out(hidden, self.dropout, self.generator)
+        if self.dropout:
+            hidden = drop_out(hidden, self.dropout, self.generator)
         targets = torch.cat([read.targets_f, read.targets_b])
         if candidates is None:
             loss = self.head.loss(hidden, targets)

@@ -119,7 +119,7 @@ def empty(config: BiLMConfig, found: Shapes) -> BiLM:
     with torch.device("meta"):
         model = BiLM(config)
         if "warm_h" in found:
-            model.set_warm_state(model.zero_state())
+            model.warm_h, model.warm_c = model.initial_state("zero")
         for name, buffer in list(model.named_buffers()):
             if buffer.dtype == torch.uint8:
                 module, _, name_there = name.rpartition(".")

@@ -50,10 +50,16 @@ def run_bilm(
     lengths = [len(words) for words in bounded]
     ids = id_tensor(*model.char_cnn.to_ids(list(rows)))
     if state is None:
-        state = model.zero_state(len(sentences))
+        state = zero_state(model, len(sentences))
     with torch.no_grad():
         layers, state = model(model.char_cnn(ids), torch.tensor(tokens), lengths, state)
     return [part[:, 1:-1].numpy() for part in layers.split(lengths, dim=1)], state
+
+
+def zero_state(model: BiLM, n: int) -> State:
+    """A state of zeros for n sentences."""
+    h, c = model.initial_state("zero")
+    return h.repeat(1, 1, n, 1), c.repeat(1, 1, n, 1)
 
 
 def run_carried(
@@ -64,7 +70,7 @@ def run_carried(
     A smaller batch leaves the state of the rows it lacks as it was; new rows start from zero.
     """
     most = max(map(len, batches))
-    h, c = model.zero_state(most)
+    h, c = zero_state(model, most)
     for batch in batches:
         n = len(batch)
         layers, (h[:, :, :n], c[:, :, :n]) = run_bilm(model, batch, (h[:, :, :n], c[:, :, :n]))

@@ -84,11 +84,12 @@ def test_a_model_starts_from_what_its_config_says(model: BiLM) -> None:
     expected, _ = run_bilm(model, SENTENCES)
     assert max(map(max_difference, map(torch.Tensor.numpy, cold), expected)) <= 1e-6
     assert np.abs(warm[0].numpy() - cold[0].numpy()).max() > 0.01
-    assert same(model.initial_state(), model.zero_state())
+    assert same(model.initial_state(), model.initial_state("zero"))
 
 
 def test_saved_with_the_weights(model: BiLM, tmp_path: Path, monkeypatch) -> None:
-    model.set_warm_state(compute_warm_state(model, SENTENCES[:2]))  # not that of the passage
+    # Not that of the passage.
+    model.warm_h, model.warm_c = compute_warm_state(model, SENTENCES[:2])
     expected = model.initial_state("warm")
     save_bilm(model, tmp_path, half=True)
     assert find_weights(tmp_path).load().warm_h is not None

@@ -66,8 +66,8 @@ def test_the_checksum_changes_with_what_is_computed(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = BiLM(replace(CONFIG, initial_state="warm"))
     found = []
-    for state in (model.zero_state(), model.initial_state("warm")):
-        model.set_warm_state(state)
+    for state in (model.initial_state("zero"), model.initial_state("warm")):
+        model.warm_h, model.warm_c = state
         path.mkdir(exist_ok=True)
         save_bilm(model, path, CARD)
         found += [Encoder(str(path)).checksum() for _ in range(2)]

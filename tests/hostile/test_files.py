@@ -17,7 +17,7 @@ import srsly
 import torch
 from safetensors.torch import load_file, save_file
 
-from spacy_elmo.bilm.word_cache import WordCache
+from spacy_elmo.bilm.model import WordCache
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.pretraining.state import State, read_checkpoint
 from spacy_elmo.text.shards import Shards
@@ -142,8 +142,8 @@ def test_a_byte_that_overflows(weights: Path, character: str) -> None:
 
 def test_a_warm_state_that_overflows(weights: Path) -> None:
     model = load_bilm(weights)
-    h, c = model.zero_state()
-    model.set_warm_state((h, torch.full_like(c, 3e38)))
+    h, c = model.initial_state("zero")
+    model.warm_h, model.warm_c = h, torch.full_like(c, 3e38)
     save_bilm(model, weights)
     with pytest.raises(ValueError, match=r"weights\.safetensors: tensor .* far too large"):
         load_bilm(weights)

@@ -50,7 +50,7 @@ class Source:
     def compute_warm_state(self, sentences: Sequence[Sequence[str]] | None = None) -> None:
         """Compute the warm state, from the package's passage if there are no sentences; the
         statistics, which are those of another, are dropped."""
-        self.model.set_warm_state(compute_warm_state(self.model, sentences))
+        self.model.warm_h, self.model.warm_c = compute_warm_state(self.model, sentences)
         self.statistics = None
 
     def save(self, path: Path, layout: str = "native", half: bool = False) -> None:
