@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from functools import cached_property, partial
+from functools import cached_property
 from threading import RLock
 from typing import Any, cast
 
@@ -155,13 +155,12 @@ class LazyBiLM(nn.Module):
             model, settings = self.model, self.settings
             if model.training != torch.is_grad_enabled():
                 model.train(torch.is_grad_enabled())
-            state, n_words = model.initial_state(settings.initial_state), settings.batch_words
+            given = model.initial_state(settings.initial_state), settings.batch_words
             if self.cache.is_on and not model.training:
                 version = weights_version(model), model.precision, rounding(self.device)
-                read = partial(model.read, state=state, batch_words=n_words)
-                layers = self.cache.lookup(sentences, lambda some: read(some)[0], version)
+                layers = self.cache.lookup(sentences, lambda s: model.read(s, *given)[0], version)
             else:
-                layers, _ = model.read(sentences, state, n_words)
+                layers, _ = model.read(sentences, *given)
         # Popped as they are used: what was read together is freed with the last of its Docs.
         layers.reverse()
         return [self._in_rows(part, [layers.pop() for _ in part.windows]) for part in parts]
@@ -186,9 +185,8 @@ class LazyBiLM(nn.Module):
     @property
     def is_trainable(self) -> bool:
         """Return whether any of the parameters is trained."""
-        if self.settings.frozen or self._model is None:
-            return not self.settings.frozen
-        return any(parameter.requires_grad for parameter in self._model.parameters())
+        learns = self._model is None or any(p.requires_grad for p in self._model.parameters())
+        return learns and not self.settings.frozen
 
     def unfreeze_top(self, n_parts: int | None) -> None:
         """Train the topmost parts of a biLM that is not frozen as a whole, and freeze the rest.
@@ -220,9 +218,8 @@ class LazyBiLM(nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> LazyBiLM:
         """A copy, which shares the weights in memory if they are frozen."""
         new = self.anew()
-        known = ("config", "card", "statistics")
+        known = ("config", "card", "statistics", "is_saved", "has_learned")
         new.__dict__.update({name: vars(self)[name] for name in known if name in vars(self)})
-        new.is_saved, new.has_learned = self.is_saved, self.has_learned
         if self._model is not None and self.settings.frozen:
             new._model, new.cache = self._model.share_weights(), self.cache
         elif self._model is not None:

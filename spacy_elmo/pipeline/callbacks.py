@@ -14,8 +14,7 @@ from tqdm import tqdm
 from .bilm_layer import BiLMShim, LazyBiLM
 from .component import Elmo
 from .layer_cache import LayerCache
-from .mixes import mixes
-from .pipeline_parts import model_nodes
+from .mixes import mixes, model_nodes
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
@@ -66,9 +65,6 @@ def ConsoleLogger(
                 stdout.reconfigure(errors=errors)
             for cache in _caches(bilms):
                 cache.clear()
-            for bilm in bilms:
-                if bilm.is_loaded and not bilm.settings.frozen:
-                    bilm.unfreeze_top(None)  # ends gradual unfreezing
 
         return log_step, finalize
 

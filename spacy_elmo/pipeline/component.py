@@ -21,7 +21,6 @@ from thinc.types import Floats2d
 from ..bilm.torch_precision import rounding
 from ..text.segments import DocPart, chunks, doc_parts
 from ..util import files
-from ..util.settings import check_choice
 from ..util.threads import results_ahead, steady_threads
 from ..weights.find import WeightsNotFoundError
 from ..weights.layout import DOCUMENTS
@@ -29,25 +28,21 @@ from .batch import Batch
 from .bilm_layer import LazyBiLM
 from .elmo_model import ELMO_MODEL, MIX, replace_config
 from .listener import ElmoListener, LearnedFrom, check_source, learn_from
-from .pipeline_parts import model_nodes
+from .mixes import model_nodes
 from .readings import ComparedRows, Reading, add_hooks, note_reading, store, token_ends
-from .scalar_mix import begin_anew, check_parameters, set_up
-from .warn import warn_of_language, warn_of_tokenizer
+from .scalar_mix import begin_anew, set_up
+from .warn import warn_of_weights
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP007, UP045
 
-DEFAULTS = {
-    "store": [],
-    "vectors": "auto",
-    "model": {"@architectures": ELMO_MODEL, "mix": {"@architectures": MIX}},
-}
+MODEL = {"@architectures": ELMO_MODEL, "mix": {"@architectures": MIX}}
 
 
 @Language.factory(
     "elmo",
     assigns=["doc.tensor", "doc._.elmo", "span._.elmo", "token._.elmo"],
-    default_config=DEFAULTS,
+    default_config={"store": [], "vectors": "auto", "model": MODEL},
 )
 def make_elmo(
     nlp: Language,
@@ -99,9 +94,6 @@ class Elmo(Tok2Vec):
     ):
         if not {"bilm", "mix"} <= set(model.ref_names):
             raise ValueError(f"An elmo component's model is spacy-elmo.Elmo.v1, not {model.name}.")
-        for each in store:
-            check_choice("An elmo component's 'store'", each, ("layers", "vectors"))
-        check_choice("An elmo component's 'vectors'", vectors, ("auto", "elmo", "vocab"))
         super().__init__(vocab, model, name)
         self.key, self.batch = uuid4().hex, Batch()
         self.tokenizer: Optional[type] = None
@@ -253,9 +245,8 @@ class Elmo(Tok2Vec):
     def _check_words(self) -> None:
         """Warn, once, of weights of another language or tokenizer."""
         if self.tokenizer is not None and self.bilm.is_loaded:
-            lang, card, weights = self.vocab.lang, self.bilm.card, self.bilm.settings.weights
-            warn_of_language(lang, card, weights)
-            warn_of_tokenizer(lang, self.tokenizer, card, weights)
+            bilm = self.bilm
+            warn_of_weights(bilm.card, bilm.settings.weights, self.vocab.lang, self.tokenizer)
             self.tokenizer = None
 
     def _new_reading(self, part: DocPart) -> Reading:
@@ -452,4 +443,4 @@ class Elmo(Tok2Vec):
             if "model" not in exclude:
                 if self.bilm is bilm or self.mix is not mix:
                     raise ValueError("a part of its model is missing")
-                check_parameters(self.mix, self.bilm.config.depth)
+                self.set_up()

@@ -76,7 +76,5 @@ def _mix_config(listener: dict[str, Any], config: dict[str, Any]) -> Any:
     """The mix of an ElmoListener; the component's own for one of spaCy's."""
     if kind_of(listener) != LISTENER:
         return config.get("mix")
-    names = ("initial_weights", "gamma", "layer_norm", "dropout", "trainable", "layers")
-    return {
-        "@architectures": MIX, "l2": listener["mix_l2"], **{name: listener[name] for name in names}
-    }  # fmt: skip
+    own = {n: v for n, v in listener.items() if n not in ("@architectures", "upstream", "mix_l2")}
+    return {"@architectures": MIX, "l2": listener["mix_l2"], **own}

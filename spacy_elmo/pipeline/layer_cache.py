@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from hashlib import blake2b
 from threading import Lock
-from typing import cast
+from typing import Any
 
 import torch
 
@@ -62,25 +62,20 @@ class LayerCache:
             One for each sentence, which must not be written to.
         """
         keys = [_key(words, version) for words in sentences]
-        found = [self._entries.get(key) for key in keys]
+        found: list[Any] = [self._entries.get(key) for key in keys]
         missing = [i for i, layers in enumerate(found) if layers is None]
         self.hits += len(found) - len(missing)
         self.misses += len(missing)
         for i, layers in zip(missing, read([sentences[i] for i in missing]), strict=True):
-            self._store(keys[i], layers)
-            found[i] = layers
-        self._predicted += sum(layers.nbytes for layers in found if layers is not None)
+            found[i], size = layers, layers.nbytes + BYTES_PER_ENTRY
+            with self._lock:
+                if keys[i] not in self._entries and self._bytes + size <= self.limit:
+                    self._entries[keys[i]] = layers.detach().clone()
+                    self._bytes += size
+        self._predicted += sum(layers.nbytes for layers in found)
         if self._predicted > PREDICTED * self.limit:
             self.clear()
-        return cast(list[torch.Tensor], found)
-
-    def _store(self, key: bytes, layers: torch.Tensor) -> None:
-        copied = layers.detach().clone()
-        size = copied.nbytes + BYTES_PER_ENTRY
-        with self._lock:
-            if key not in self._entries and self._bytes + size <= self.limit:
-                self._entries[key] = copied
-                self._bytes += size
+        return found
 
 
 def _key(words: Sequence[str], version: Hashable) -> bytes:

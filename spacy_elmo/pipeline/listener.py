@@ -193,9 +193,7 @@ def _hash_mix(mix: Any) -> str:
 
 def learn_from(listener: Model, source: Any, anew: bool = True) -> None:
     """Note what a listener learns from; not ``anew``, only if it has not learned from any biLM."""
-    known = listener.attrs.get(ATTRIBUTE)
-    is_known = known.bilm.is_loaded if isinstance(known, LearnedFrom) else _facts(known).get("bilm")
-    if anew or not is_known:
+    if anew or not _facts(listener.attrs.get(ATTRIBUTE)).get("bilm"):
         listener.attrs[ATTRIBUTE] = source
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from spacy.language import Language
 from thinc.api import Model
 
-from .pipeline_parts import model_nodes
 from .scalar_mix import NAME, layer_weights
+
+Node = TypeVar("Node", bound=Model)
 
 
 class Mix(NamedTuple):
@@ -49,6 +50,13 @@ def mixes(nlp: Language) -> list[Mix]:
                 weights = tuple(layer_weights(node).tolist())
                 found.append(Mix(component, shown, weights, float(gamma[0])))
     return found
+
+
+def model_nodes(component: Any, kind: type[Node]) -> list[Node]:
+    """The nodes of one class in a component's model, none if it has no model."""
+    model = getattr(component, "model", None)
+    nodes = model.walk() if isinstance(model, Model) else ()
+    return [node for node in nodes if isinstance(node, kind)]
 
 
 def name_in(model: Model, mix: Model) -> str:

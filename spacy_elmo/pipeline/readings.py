@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary
 
 import numpy as np
@@ -111,9 +111,8 @@ class ComparedRows:
         top = (to_numpy(layers[-1]) - statistics.mean[-1]) / np.maximum(statistics.std[-1], MIN_STD)
         self._top[rows] = np.clip(top, -MAX_FLOAT16, MAX_FLOAT16)
 
-    def __reduce__(self) -> Any:
-        """Pickles and deep copies have the rows alone."""
-        return _Rows, (self.rows,)
+    def __getstate__(self) -> dict[str, Any]:
+        return {"rows": self.rows}  # of pickles and deep copies, which need nothing else
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -123,10 +122,6 @@ class ComparedRows:
             words = self._read([self._strings[orth] for orth in orths[tokens].tolist()])
             orths[tokens] = [get_string_id(word) for word in words]
         return compute_rows(self._statistics, self._sentences, orths, self._words, self._top)
-
-
-class _Rows(NamedTuple):
-    rows: np.ndarray
 
 
 # Readings of a Doc by the keys of the components, the last one last: all that is kept of Docs.
@@ -171,14 +166,6 @@ def last_reading(doc: Doc, keys: Collection[str] | None = None) -> Reading | Non
     if keys is None:
         return next((reading for _, reading in found if reading.bilm is not None), None)
     return next((reading for key, reading in found if key in keys), None)
-
-
-def register() -> None:
-    """Make the extensions known to spaCy, once in a process."""
-    for kind in (Doc, Span, Token):
-        for name, (getter, setter) in EXTENSIONS.items():
-            if not kind.has_extension(name):
-                kind.set_extension(name, getter=getter, setter=setter)
 
 
 def bounds(obj: Doc | Span | Token) -> tuple[Doc, int, int]:
@@ -352,5 +339,7 @@ def remove(obj: Doc | Span | Token, value: Any) -> None:
         obj.user_data.pop(key, None)
 
 
-EXTENSIONS = {"elmo": (get_elmo, remove), "elmo_layers": (get_layers, remove)}
-register()  # at import, so that unpickled pipelines and Docs have them too
+# At import, so that unpickled pipelines and Docs have them too.
+for kind in (Doc, Span, Token):
+    kind.set_extension("elmo", getter=get_elmo, setter=remove, force=True)
+    kind.set_extension("elmo_layers", getter=get_layers, setter=remove, force=True)

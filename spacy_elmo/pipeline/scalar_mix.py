@@ -122,23 +122,24 @@ def begin_anew(model: MixModel) -> None:
 
 
 def set_up(model: MixModel, depth: int, width: int) -> None:
-    """Give the mix its parameters for layers ``(depth, n_tokens, width)``, unless it has them."""
-    settings: MixSettings = model.attrs["settings"]
-    if model.has_param("w"):
-        return
-    model.set_dim("nO", width, force=True)
-    weights = [0.0] * depth
-    if settings.initial_weights is not None:
-        weights = list(settings.initial_weights)
-    if len(weights) != depth:
-        raise ValueError(
-            f"The mix's setting initial_weights has {len(weights)} weights, but the biLM has "
-            f"{depth} layers with the token layer: give one for each, or null."
-        )
-    for name, values in (("w", weights), ("gamma", [settings.gamma])):
-        model.set_param(name, model.ops.asarray1f(values))
-        if model.has_grad(name):  # of what was learned before, perhaps of another biLM
-            model.set_grad(name, model.ops.alloc1f(len(values)))
+    """Give the mix its parameters for layers ``(depth, n_tokens, width)``, unless it has them.
+
+    Raises:
+        ValueError: they do not fit the layers; see `check_parameters`.
+    """
+    if not model.has_param("w"):
+        settings: MixSettings = model.attrs["settings"]
+        model.set_dim("nO", width, force=True)
+        weights = [0.0] * depth if settings.initial_weights is None else settings.initial_weights
+        if len(weights) != depth:
+            raise ValueError(
+                f"The mix's setting initial_weights has {len(weights)} weights, but the biLM has "
+                f"{depth} layers with the token layer: give one for each, or null."
+            )
+        for name, values in (("w", weights), ("gamma", [settings.gamma])):
+            model.set_param(name, model.ops.asarray1f(values))
+            if model.has_grad(name):  # of what was learned before, perhaps of another biLM
+                model.set_grad(name, model.ops.alloc1f(len(values)))
     check_parameters(model, depth)
 
 
@@ -148,8 +149,6 @@ def check_parameters(model: MixModel, depth: int) -> None:
     settings: MixSettings = model.attrs["settings"]
     if isinstance(settings.layers, int) and settings.layers >= depth:
         raise settings.error("layers", f"this biLM has layers from 0 (tokens) to {depth - 1}")
-    if not model.has_param("w"):
-        return
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
     are_floats = w.dtype.kind == gamma.dtype.kind == "f"

@@ -1,9 +1,10 @@
 """The pipeline component ``elmo_surprisal``: how unexpected each token is in its sentence."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal, Optional, Union
+from typing import TYPE_CHECKING, Literal, Union
 
 import srsly
 from spacy.language import Language
@@ -14,7 +15,7 @@ from thinc.api import get_torch_default_device
 
 from ..text.segments import sentence_bounds
 from ..util.files import reading
-from .warn import warn_of_language
+from .warn import warn_of_weights
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ..lm.language_model import LanguageModel
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
-# ruff: noqa: UP007, UP045
+# ruff: noqa: UP007
 
 if not Token.has_extension("surprisal"):
     Token.set_extension("surprisal", default=None)
@@ -63,18 +64,15 @@ class ElmoSurprisal(Pipe):
         self.direction = direction
         # Where thinc computes now: the current thread may have another default at the first Doc.
         self._device = get_torch_default_device()
-        self._language_model: Optional[LanguageModel] = None
 
-    @property
+    @cached_property
     def language_model(self) -> "LanguageModel":
         """The language model, loaded now if it was not.
 
         Raises:
             ValueError: the weights are missing or damaged, or have no head.
         """
-        if self._language_model is None:  # two threads at once load it twice, and use either
-            self._language_model = _load(self.weights, self._device)
-        return self._language_model
+        return _load(self.weights, self._device)
 
     def __call__(self, doc: Doc) -> Doc:
         """Annotate a Doc."""
@@ -100,8 +98,8 @@ class ElmoSurprisal(Pipe):
         found = [(doc, tokens) for doc in docs for tokens in sentence_bounds(doc).tokens]
         if not found:  # no weights are needed for that
             return
-        if self._language_model is None:
-            warn_of_language(found[0][0].vocab.lang, self.language_model.card, self.weights)
+        if "language_model" not in vars(self):
+            warn_of_weights(self.language_model.card, self.weights, found[0][0].vocab.lang)
         words = [[doc[i].text for i in tokens] for doc, tokens in found]
         surprisals = self.language_model.surprisals(words)
         for (doc, tokens), surprisal in zip(found, surprisals, strict=True):
@@ -122,7 +120,7 @@ class ElmoSurprisal(Pipe):
         """
         if "model" not in exclude:
             with reading(f"the component '{self.name}' from", str(path)):
-                self._language_model = _load(path, self._device)
+                self.language_model = _load(path, self._device)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -143,7 +141,7 @@ class ElmoSurprisal(Pipe):
             for name, content in srsly.msgpack_loads(data).items():
                 Path(directory, Path(name).name).write_bytes(content)
             if "model" not in exclude:
-                self._language_model = _load(directory, self._device)
+                self.language_model = _load(directory, self._device)
         return self
 
 

@@ -1,4 +1,4 @@
-"""Warnings that several components share."""
+"""What several components warn of."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from ..text.readers import BY_RULES
 from ..weights.layout import Card
 
 
-def warn_of_language(lang: str, card: Card, weights: object) -> None:
-    """Warn of weights of another language than a pipeline.
+def warn_of_weights(card: Card, weights: object, lang: str, tokenizer: type | None = None) -> None:
+    """Warn of weights that were trained on another language than a pipeline's; or on words by
+    spaCy's rules if its tokenizer has others, and the other way round.
 
     Args:
-        lang: the pipeline's.
         card: of the weights.
         weights: the setting.
+        lang: code of the pipeline's language.
+        tokenizer: class of its tokenizer; None if it does not matter.
     """
-    trained = card.meta.get("lang")
+    trained, rules = card.meta.get("lang"), card.meta.get("tokenizer")
     if lang and trained and lang != trained and "xx" not in (lang, trained):
         warnings.warn(
             f"The pipeline's language is '{lang}', but the ELMo weights '{weights}' were trained "
@@ -26,24 +28,12 @@ def warn_of_language(lang: str, card: Card, weights: object) -> None:
             f"`python -m spacy elmo download` lists some, and `pretrain` makes them.",
             stacklevel=2,
         )
-
-
-def warn_of_tokenizer(lang: str, own: type, card: Card, weights: object) -> None:
-    """Warn of a tokenizer that does not divide by spaCy's rules, if that of the weights did, or the
-    other way round.
-
-    Args:
-        lang: code of the pipeline's language.
-        own: class of its tokenizer.
-        card: of the weights.
-        weights: the setting.
-    """
-    trained = card.meta.get("tokenizer")
-    is_other = issubclass(own, Tokenizer) != (trained == BY_RULES)
-    if trained and lang == card.meta.get("lang") and is_other:
+    is_known = rules and lang == trained
+    if tokenizer and is_known and issubclass(tokenizer, Tokenizer) != (rules == BY_RULES):
         warnings.warn(
-            f"The pipeline's tokenizer is a {own.__name__}, but the ELMo weights '{weights}' were "
-            f"trained on the words of '{trained}'. For texts, set @tokenizers in [nlp.tokenizer] "
-            f"to that, or take weights that were trained with the pipeline's tokenizer.",
+            f"The pipeline's tokenizer is a {tokenizer.__name__}, but the ELMo weights '{weights}' "
+            f"were trained on the words of '{rules}'. For texts, set @tokenizers in "
+            f"[nlp.tokenizer] to that, or take weights that were trained with the pipeline's "
+            f"tokenizer.",
             stacklevel=2,
         )

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import IO, Any, AnyStr
@@ -38,8 +38,6 @@ def reading(what: str, file: Path | str) -> Iterator[None]:
         if not _is_of_data(error):
             raise
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        if isinstance(error, FileNotFoundError):
-            reason = "there is no such file"
         raise ValueError(f"Cannot read {what} {file}: {reason}") from error
 
 
@@ -154,7 +152,7 @@ def atomic_directory(path: Path) -> Iterator[Path]:
 
 
 def present_directory(path: Path) -> Path:
-    """Find a directory: elsewhere if a process was killed while `atomic_directory` replaced it."""
+    """Find a directory: elsewhere if a process has ended while `atomic_directory` replaced it."""
     real = Path(os.path.realpath(path))
     old = real.parent / OLD.format(real.name)
     return old if old.is_dir() and not path.exists() else path
@@ -165,8 +163,8 @@ def _replacing(path: Path) -> Iterator[Path]:
     """The path's name in a new directory beside it; what is written there replaces the path.
 
     Two directories cannot be exchanged in one step everywhere, so the old one is renamed first:
-    where the process is killed just then, `present_directory` finds it. What killed processes have
-    left beside the path is removed.
+    where the process ends just then, `present_directory` finds it. What killed processes have left
+    beside the path is removed.
     """
     with ExitStack() as stack:
         with locked(path.parent):  # so that nobody finds a new one that is not locked yet
@@ -186,12 +184,7 @@ def _replacing(path: Path) -> Iterator[Path]:
             if path.is_dir():
                 shutil.rmtree(old, ignore_errors=True)
                 os.replace(path, old)
-            try:
-                os.replace(new, path)
-            except BaseException:
-                with suppress(OSError):  # there may have been none
-                    os.replace(old, path)
-                raise
+            os.replace(new, path)
             shutil.rmtree(old, ignore_errors=True)
 
 

@@ -9,34 +9,42 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections import deque
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice
-from threading import get_ident, local
+from threading import local
 from typing import TypeVar
 
 import torch
 
+from .workers import ahead
+
 IMPORTING_PROCESS = os.getpid()
 SMALL_PRODUCT = 2**23  # multiplications at most
 MOST_THREADS = 8  # more would read few sentences each
-VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
-IS_CHOSEN = any(map(os.environ.get, VARIABLES))  # PyTorch's number, by the user
+IS_CHOSEN = any(map(os.environ.get, ("OMP_NUM_THREADS", "MKL_NUM_THREADS")))  # PyTorch's number
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
+_outside: list[int] = []  # PyTorch's number outside of each pass that runs now
+
+
 class _Thread(local):
     is_fixed = False  # its number of threads does not change with the work
-    is_known = False  # it has had a pass
+    outside: int | None = None  # PyTorch's number outside of its passes, while one runs
+
+    def __init__(self) -> None:
+        # A thread new to PyTorch begins with what another's pass has set.
+        if _outside:
+            torch.set_num_threads(max(torch.get_num_threads(), *_outside))
 
 
 _here = _Thread()
-_outside: dict[int, int] = {}  # PyTorch's number outside of the passes that run now, by thread
 
 
 @contextmanager
@@ -50,12 +58,12 @@ def threads_for(work: float, setting: int | None = None) -> Iterator[None]:
         work: multiplications of a product.
         setting: the user's number, which wins, but not in worker processes: they have one thread.
     """
-    n, is_forked = 1, os.getpid() != IMPORTING_PROCESS
-    if is_forked:  # the first product on several threads would wait forever for the parent's
-        torch.set_num_threads(1)  # for good: other code would wait for them, too
-    elif multiprocessing.parent_process() is None:
-        n = setting or (_users_number() if IS_CHOSEN or work > SMALL_PRODUCT else 1)
-    with nullcontext() if is_forked or _here.is_fixed else threads(n, is_fixed=False):
+    is_fixed, most = _here.is_fixed, 1 if work <= SMALL_PRODUCT else sys.maxsize
+    if os.getpid() != IMPORTING_PROCESS:
+        # The first product on several threads would wait forever for the parent's. For good: other
+        # code would wait for them, too.
+        torch.set_num_threads(1)
+    with threads(_choose(setting, most), is_fixed):
         yield
 
 
@@ -67,19 +75,18 @@ def threads(n: int, is_fixed: bool = True) -> Iterator[None]:
         n: how many.
         is_fixed: passes inside take the same number.
     """
-    thread, before = get_ident(), torch.get_num_threads()
-    is_outermost, was_fixed = thread not in _outside, _here.is_fixed
-    if is_outermost:
-        before = _outside[thread] = _users_number()
-    _here.is_fixed = is_fixed
+    outside, was_fixed = _here.outside, _here.is_fixed
+    before = torch.get_num_threads()
+    number = outside or before
+    _here.outside, _here.is_fixed = number, is_fixed
+    _outside.append(number)
     torch.set_num_threads(n)
     try:
         yield
     finally:
         torch.set_num_threads(before)
-        _here.is_fixed = was_fixed
-        if is_outermost:
-            del _outside[thread]
+        _outside.remove(number)
+        _here.outside, _here.is_fixed = outside, was_fixed
 
 
 def steady_threads(setting: int | None = None, most: int = MOST_THREADS) -> int:
@@ -89,14 +96,18 @@ def steady_threads(setting: int | None = None, most: int = MOST_THREADS) -> int:
         setting: see `threads_for`.
         most: if the user has chosen none.
     """
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else most
+    return _choose(setting, min(affinity, most))
+
+
+def _choose(setting: int | None, most: int) -> int:
+    """The user's number of threads; PyTorch's, up to ``most``, if none was chosen."""
     if os.getpid() != IMPORTING_PROCESS or multiprocessing.parent_process() is not None:
         return 1
     if _here.is_fixed:
         return torch.get_num_threads()
-    if setting is not None or IS_CHOSEN:
-        return setting or _users_number()
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else most
-    return min(_users_number(), affinity, most)
+    number = _here.outside or torch.get_num_threads()
+    return setting or (number if IS_CHOSEN else min(number, most))
 
 
 def results_ahead(
@@ -114,8 +125,7 @@ def results_ahead(
     items = iter(items)
     first = [] if n == 1 else [*islice(items, 2)]
     if len(first) < 2:
-        for item in chain(first, items):
-            yield item, partial(function, item)
+        yield from ((item, partial(function, item)) for item in chain(first, items))
         return
     is_inference, is_grad = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
 
@@ -123,23 +133,5 @@ def results_ahead(
         with threads(1), torch.inference_mode(is_inference), torch.set_grad_enabled(is_grad):
             return function(item)
 
-    pool = ThreadPoolExecutor(n, "spacy_elmo")
-    waiting: deque[tuple[T, Callable[[], R]]] = deque()
-    try:
-        for item in chain(first, items):
-            waiting.append((item, pool.submit(run, item).result))
-            if len(waiting) > n:
-                yield waiting.popleft()
-        while waiting:
-            yield waiting.popleft()
-    finally:  # nothing is read behind the caller's back
-        pool.shutdown(cancel_futures=True)
-
-
-def _users_number() -> int:
-    """PyTorch's number in the calling thread, outside of all passes."""
-    numbers = [torch.get_num_threads()]
-    if not _here.is_known:  # a thread new to PyTorch begins with what another's pass has set
-        numbers.extend(_outside.values())
-        _here.is_known = True
-    return _outside.get(get_ident(), max(numbers))
+    with ThreadPoolExecutor(n, "spacy_elmo") as pool:
+        yield from ahead(((i, pool.submit(run, i).result) for i in chain(first, items)), n)

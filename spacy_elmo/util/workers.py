@@ -7,7 +7,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from threading import Thread
 from typing import Any, TypeVar
@@ -30,16 +30,11 @@ def map_in_processes(
     Raises:
         ValueError: a process was killed.
     """
-    queue: deque[Future[T]] = deque()
     n_process = min(n_process, os.cpu_count() or 1)
     with ProcessPoolExecutor(n_process, initializer=_start_worker) as pool:
         try:
-            for task in tasks:
-                queue.append(pool.submit(function, *task))
-                if len(queue) == AHEAD * n_process:
-                    yield queue.popleft().result()
-            while queue:
-                yield queue.popleft().result()
+            started = (pool.submit(function, *task) for task in tasks)
+            yield from (future.result() for future in ahead(started, AHEAD * n_process))
         except BrokenProcessPool as error:
             raise ValueError(
                 "A process was killed; perhaps there was not enough memory for all of them. Repeat "
@@ -49,11 +44,20 @@ def map_in_processes(
             pool.shutdown(cancel_futures=True)
 
 
+def ahead(items: Iterable[T], n: int) -> Iterator[T]:
+    """Items of an iterator in order, read from it n items before they are used."""
+    read: deque[T] = deque()
+    for item in items:
+        read.append(item)
+        if len(read) > n:
+            yield read.popleft()
+    yield from read
+
+
 def _start_worker() -> None:
     """Leave Ctrl-C to the parent process, and end with it, also if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
+    parent: Any = multiprocessing.parent_process()
 
     def end_with_parent() -> None:
         parent.join()

@@ -43,5 +43,5 @@ def test_tensors_that_do_not_fit_the_config(tmp_path):
     with pytest.raises(ValueError, match=r"weights\.safetensors: tensor .* has the shape"):
         weights.load()
     (tmp_path / "weights.safetensors").unlink()
-    with pytest.raises(ValueError, match=r"weights\.safetensors: there is no such file"):
+    with pytest.raises(ValueError, match=r"weights\.safetensors: No such file"):
         weights.load()
