@@ -152,7 +152,7 @@ def test_a_file_is_missing(name: str, model: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["convert", str(model), str(tmp_path / "out")])
     assert result.exit_code == 1
     said = "".join(result.output.split())  # without the line breaks of a terminal
-    assert "thereisnosuchfile" in said
+    assert "Nosuchfile" in said
     files = {file.name for file in TINY.iterdir() if file.name != "config.json"}
     assert {file for file in files if f"/{file}" in said} == {name}
 
