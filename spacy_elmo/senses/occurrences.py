@@ -130,33 +130,25 @@ def find_senses(
         quiet: show no progress.
 
     Raises:
-        ValueError: the word is not a single token, or not in the corpus, or it has too few
-            contexts for the number of groups; that is below 1; or the corpus or the weights cannot
-            be read.
+        ValueError: the word is no token of the corpus, or it has too few contexts for the number of
+            groups; that is below 1; or the corpus or the weights cannot be read.
     """
     import_extra("sklearn", "viz", "senses are grouped by scikit-learn", f"'{word}'")
     encoder = Encoder(weights, lang=lang, precision=precision, compiled=compiled)
     nlp, encoder.elmo.store = encoder.nlp, ["layers"]
     rows = RowFiles(corpus, tokenized, column)
-    tokens = word.split()
-    if all(isinstance(row, str) for row in next(rows.chunks(1)).rows):
-        tokens = [token.text for token in nlp.make_doc(word.strip())]
-    if len(tokens) != 1:
-        raise ValueError(
-            f"'{word}' is {len(tokens)} tokens, {tokens}; give a word that is a single token."
-        )
-    wanted = tokens[0].lower()
+    word = word.strip()
     with ProgressBar("sentences", quiet=quiet) as bar:
-        found = contexts(nlp, rows, wanted, bar)
+        found = contexts(nlp, rows, word.lower(), bar)
         chosen = list(islice(found, most_contexts))
         complete = next(found, None) is None
     if len(chosen) < MIN_CONTEXTS:
         count = f"occurs {len(chosen)} times" if chosen else "does not occur"
         raise ValueError(
             f"The word '{word}' {count} in '{corpus}'; grouping needs {MIN_CONTEXTS} contexts. "
-            f"Only this form of the word is counted, in any case. Give another word or more text."
+            f"Only tokens of this form are counted, in any case: give another word or more text."
         )
-    return replace(group(tokens[0], chosen, nlp, n_senses), complete=complete)
+    return replace(group(word, chosen, nlp, n_senses), complete=complete)
 
 
 def contexts(nlp: Language, corpus: RowFiles, word: str, bar: ProgressBar) -> Iterator[Context]:

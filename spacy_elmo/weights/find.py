@@ -11,8 +11,6 @@ from shlex import quote
 from ..bilm.model import BiLM
 from ..util.files import present_directory
 from .catalogue import downloaded
-from .convert.many_langs import is_many_langs
-from .convert.published import OPTIONS
 from .layout import CONFIG, WEIGHTS
 from .native import Weights
 from .saved import installed_pipelines, weights_in
@@ -35,8 +33,8 @@ def find_weights(setting: Setting) -> Weights:
             component; or `Weights`, which are returned as they are.
 
     Raises:
-        WeightsNotFoundError: there is none of these; of weights in another format, the message has
-            the command that converts them.
+        WeightsNotFoundError: there is none of these; the message for a path has the command that
+            converts weights in another format.
         ValueError: it is no name or path, or is a damaged pipeline, or one with several biLMs.
     """
     if isinstance(setting, Weights):
@@ -71,27 +69,19 @@ def refuse_lists(setting: object) -> None:
 
 
 def other_format(setting: Sequence[str | Path]) -> ValueError:
-    """The error for paths that are no weights in our format, with the command that converts them
-    if there is one."""
+    """The error for paths that are no weights in our format, with the command that converts
+    them."""
     paths = [str(path) for path in setting]
     path = Path(paths[-1] if paths else "")
-    is_known = path.suffix == ".zip" or (path / OPTIONS).is_file() or is_many_langs(path)
-    if len(paths) > 1 or is_known:
-        name = Path(os.path.abspath(path)).stem or "weights"  # the working directory has one, too
-        out = str(path.parent / f"{name}-converted")
-        advice = (
-            f"Convert it once with: python -m spacy elmo convert "
-            f'{" ".join(map(quote, [*paths, out]))} and then set weights = "{out}".'
-        )
-    else:
-        advice = (
-            f"Give a name or such a directory; `elmo convert` makes one of an {OPTIONS} with its "
-            f"HDF5 file (which bin/dump_weights.py of bilm-tf makes of a TensorFlow checkpoint), "
-            f"also in a directory or a zip, and of a directory of ELMoForManyLangs."
-        )
+    name = Path(os.path.abspath(path)).stem or "weights"  # the working directory has one, too
+    out = str(path.parent / f"{name}-converted")
     return WeightsNotFoundError(
         f"{' and '.join(map(repr, paths)) or 'An empty list'} is no directory with {CONFIG} and "
-        f"{WEIGHTS}, and no pipeline with an elmo component. {advice}"
+        f"{WEIGHTS}, and no pipeline with an elmo component. Give a name or such a directory; an "
+        f"options.json with its HDF5 file (which bin/dump_weights.py of bilm-tf makes of a "
+        f"TensorFlow checkpoint), also in a directory or a zip, or a directory of "
+        f"ELMoForManyLangs, is converted once with: python -m spacy elmo convert "
+        f'{" ".join(map(quote, [*paths, out]))} and then set weights = "{out}".'
     )
 
 

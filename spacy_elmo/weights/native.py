@@ -17,15 +17,7 @@ from ..bilm.model import BiLM
 from ..util.files import read_json, reading, write_json
 from .layout import CONFIG, FILES, HEAD, VOCAB, WEIGHTS, Card, read_words
 from .statistics import Statistics
-from .tensors import (
-    Shapes,
-    Tensors,
-    check_tensors,
-    compact,
-    read_shapes,
-    read_tensors,
-    write_tensors,
-)
+from .tensors import Tensors, compact, read_bilm, read_tensors, write_tensors
 
 
 class Weights:
@@ -57,9 +49,7 @@ class Weights:
         Raises:
             ValueError: something is missing, damaged, or does not fit the config.
         """
-        file = self.path / WEIGHTS
-        model = empty(self.config(), read_shapes(file))
-        return fill(model, read_tensors(file, model.state_dict()), str(file))
+        return read_bilm(self.config(), self.path / WEIGHTS)
 
     def has_head(self) -> bool:
         """Tell whether there are a language model's head and its vocabulary."""
@@ -111,45 +101,6 @@ class Weights:
     def files(self) -> list[Path]:
         """The files that they are read from, card and head among them."""
         return [file for file in (self.path / name for name in FILES) if file.is_file()]
-
-
-def empty(config: BiLMConfig, found: Shapes) -> BiLM:
-    """A biLM without values, with what its config does not describe: a warm state if one was
-    found, and dictionaries of the length in bytes that was found."""
-    with torch.device("meta"):
-        model = BiLM(config)
-        if "warm_h" in found:
-            model.warm_h, model.warm_c = model.initial_state("zero")
-        for name, buffer in list(model.named_buffers()):
-            if buffer.dtype == torch.uint8:
-                module, _, name_there = name.rpartition(".")
-                n_bytes = torch.empty(found.get(name, (0,)), dtype=torch.uint8)
-                setattr(model.get_submodule(module), name_there, n_bytes)
-    return model
-
-
-def fill(model: BiLM, tensors: Tensors, source: str) -> BiLM:
-    """Give a biLM of `empty` its values, in float32; it is in evaluation mode."""
-    weights = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
-    with reading("the weights", source):
-        model.load_state_dict(weights, assign=True)
-    return model.eval()
-
-
-def build(config: BiLMConfig, tensors: Tensors, source: str) -> BiLM:
-    """A biLM of a config with given weights, in float32, in evaluation mode.
-
-    Args:
-        config: its shape.
-        tensors: by parameter name, of any floating-point type.
-        source: where they come from, for errors.
-
-    Raises:
-        ValueError: a tensor does not fit, or has values with which something overflows.
-    """
-    model = empty(config, {name: tuple(t.shape) for name, t in tensors.items()})
-    check_tensors(model.state_dict(), tensors, source)
-    return fill(model, tensors, source)
 
 
 def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = False) -> None:

@@ -16,9 +16,9 @@ from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..util.files import reading
 from .layout import Card
-from .native import Weights, build
+from .native import Weights
 from .statistics import Statistics
-from .tensors import compact
+from .tensors import build, compact
 
 CONFIG_FILE = "config.cfg"  # of a pipeline
 

@@ -1,4 +1,4 @@
-"""Files of tensors in the safetensors format, and what their tensors must be like."""
+"""Tensors in the safetensors format, checked before and after they are read, and biLMs of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save as save_tensors
 
+from ..bilm.config import BiLMConfig
+from ..bilm.model import BiLM
 from ..util.files import reading, write_bytes
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
@@ -67,15 +69,59 @@ def check_tensors(expected: Tensors, found: Tensors, source: str) -> None:
         dtype = expected[name].dtype
         allowed = FLOATS if dtype.is_floating_point else (dtype,)
         if tensor.dtype not in allowed:
-            kinds = " or ".join(str(each).removeprefix("torch.") for each in allowed)
             raise ValueError(
-                f"{source}: tensor '{name}' is of the type {tensor.dtype}, expected {kinds}."
+                f"{source}: tensor '{name}' is of the type {tensor.dtype}, expected {allowed[0]}."
             )
         # The extremes are not finite if any value is not, and finding them takes no memory.
         if tensor.numel() and not all(abs(each.item()) < TOO_LARGE for each in tensor.aminmax()):
             raise ValueError(
                 f"{source}: tensor '{name}' has values that are not finite, or far too large."
             )
+
+
+def read_bilm(config: BiLMConfig, path: Path) -> BiLM:
+    """The biLM of a config and a safetensors file; see `build`."""
+    model = empty(config, read_shapes(path))
+    return fill(model, read_tensors(path, model.state_dict()), str(path))
+
+
+def empty(config: BiLMConfig, found: Shapes) -> BiLM:
+    """A biLM without values, with what its config does not describe: a warm state if one was
+    found, and dictionaries of the length in bytes that was found."""
+    with torch.device("meta"):
+        model = BiLM(config)
+        if "warm_h" in found:
+            model.warm_h, model.warm_c = model.initial_state("zero")
+        for name, buffer in list(model.named_buffers()):
+            if buffer.dtype == torch.uint8:
+                module, _, name_there = name.rpartition(".")
+                n_bytes = torch.empty(found.get(name, (0,)), dtype=torch.uint8)
+                setattr(model.get_submodule(module), name_there, n_bytes)
+    return model
+
+
+def fill(model: BiLM, tensors: Tensors, source: str) -> BiLM:
+    """Give a biLM of `empty` its values, in float32; it is in evaluation mode."""
+    weights = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
+    with reading("the weights", source):
+        model.load_state_dict(weights, assign=True)
+    return model.eval()
+
+
+def build(config: BiLMConfig, tensors: Tensors, source: str) -> BiLM:
+    """A biLM of a config with given weights, in float32, in evaluation mode.
+
+    Args:
+        config: its shape.
+        tensors: by parameter name, of any floating-point type.
+        source: where they come from, for errors.
+
+    Raises:
+        ValueError: a tensor does not fit, or has values with which something overflows.
+    """
+    model = empty(config, {name: tuple(t.shape) for name, t in tensors.items()})
+    check_tensors(model.state_dict(), tensors, source)
+    return fill(model, tensors, source)
 
 
 def compact(tensors: Tensors, half: bool = False) -> dict[str, torch.Tensor]:

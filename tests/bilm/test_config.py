@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacy_elmo.bilm.char_word_cnn import pack_words, unpack_words
 from spacy_elmo.bilm.config import MAX_CHARACTERS, MAX_UNITS, BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.weights.convert.options import from_options
+from spacy_elmo.weights.convert.published import from_options
 
 from .helpers import make_options
 

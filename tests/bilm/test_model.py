@@ -10,8 +10,7 @@ import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import ENTRY_BYTES, BiLM
-from spacy_elmo.weights.convert.options import from_options
-from spacy_elmo.weights.convert.published import datasets_of, read_datasets
+from spacy_elmo.weights.convert.published import datasets_of, from_options, read_datasets
 
 from . import reference
 from .helpers import make_options, max_difference, run_bilm

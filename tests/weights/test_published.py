@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.weights.convert.options import from_options
-from spacy_elmo.weights.convert.published import identities, write_published
+from spacy_elmo.weights.convert.published import from_options, identities, write_published
 from spacy_elmo.weights.convert.source import read_source
 from spacy_elmo.weights.native import save_bilm
 

@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.weights.convert.options import from_options, to_options
-from spacy_elmo.weights.convert.published import write_published
+from spacy_elmo.weights.convert.published import from_options, to_options, write_published
 from spacy_elmo.weights.convert.source import read_source
 from spacy_elmo.weights.find import find_weights
 from spacy_elmo.weights.native import save_bilm

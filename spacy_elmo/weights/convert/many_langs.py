@@ -21,7 +21,7 @@ from ...bilm.lstm_layer import FORGET_BIAS
 from ...bilm.model import BiLM
 from ...util.files import read_json, reading
 from ..layout import CONFIG
-from ..native import build
+from ..tensors import build
 
 ENCODER, EMBEDDER = "encoder.pkl", "token_embedder.pkl"
 CHARACTERS, WORDS = "char.dic", "word.dic"
