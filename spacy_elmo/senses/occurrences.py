@@ -137,15 +137,13 @@ def find_senses(
     encoder = Encoder(weights, lang=lang, precision=precision, compiled=compiled)
     nlp, encoder.elmo.store = encoder.nlp, ["layers"]
     rows = RowFiles(corpus, tokenized, column)
-    word = word.strip()
     with ProgressBar("sentences", quiet=quiet) as bar:
         found = contexts(nlp, rows, word.lower(), bar)
         chosen = list(islice(found, most_contexts))
         complete = next(found, None) is None
     if len(chosen) < MIN_CONTEXTS:
-        count = f"occurs {len(chosen)} times" if chosen else "does not occur"
         raise ValueError(
-            f"The word '{word}' {count} in '{corpus}'; grouping needs {MIN_CONTEXTS} contexts. "
+            f"'{word}' occurs {len(chosen)} times in '{corpus}'; {MIN_CONTEXTS} are needed. "
             f"Only tokens of this form are counted, in any case: give another word or more text."
         )
     return replace(group(word, chosen, nlp, n_senses), complete=complete)

@@ -92,11 +92,9 @@ def empty(config: BiLMConfig, found: Shapes) -> BiLM:
         model = BiLM(config)
         if "warm_h" in found:
             model.warm_h, model.warm_c = model.initial_state("zero")
-        for name, buffer in list(model.named_buffers()):
-            if buffer.dtype == torch.uint8:
-                module, _, name_there = name.rpartition(".")
-                n_bytes = torch.empty(found.get(name, (0,)), dtype=torch.uint8)
-                setattr(model.get_submodule(module), name_there, n_bytes)
+        for name in dict(model.char_cnn.named_buffers()):
+            shape = found.get(f"char_cnn.{name}", (0,))
+            setattr(model.char_cnn, name, torch.empty(shape, dtype=torch.uint8))
     return model
 
 

@@ -32,7 +32,6 @@ MAX_RATIO = 1100  # deflate packs no better
 LSTM = ("dim", "projection_dim", "n_layers", "use_skip_connections", "cell_clip", "proj_clip")
 CHAR_CNN = ("activation", "filters", "n_highway", "max_characters_per_token")
 OURS = ("initial_state", "unicode_normalization", "lower_capitals")  # others ignore their block
-REQUIRED = ("dim", "projection_dim", "activation", "filters", "char_dim")
 CELL = "RNN_{}/RNN/MultiRNNCell/Cell{}/LSTMCell"
 # The name of each dataset, and the tensors that, transposed, are its rows.
 Expected = Iterable[tuple[str, list[torch.Tensor]]]
@@ -69,19 +68,13 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
     Raises:
         ValueError: the model is not a char-CNN biLM, or a setting is missing or wrong.
     """
-    if options.get("bidirectional", True) is False:
-        raise ValueError(
-            "options.json: 'bidirectional' is false; only bidirectional models can be loaded."
-        )
     lstm, cnn = _block(options, "lstm"), _block(options, "char_cnn")
     ours = _block({"spacy_elmo": {}, **options}, "spacy_elmo")
-    given: dict[str, Any] = dict.fromkeys(REQUIRED)  # None is refused
-    given |= {name: lstm[name] for name in LSTM if name in lstm}
-    given |= {name: cnn[name] for name in CHAR_CNN if cnn.get(name) is not None}
-    given["char_dim"] = _block(cnn, "embedding").get("dim")
+    found = {**lstm, **{name: value for name, value in cnn.items() if value is not None}, **ours}
     # The published models were trained with a state that was carried from sentence to sentence.
-    given |= {name: ours[name] for name in OURS if name in ours}
-    return BiLMConfig(**{"use_skip_connections": False, "initial_state": "warm", **given})
+    given = {"activation": None, "use_skip_connections": False, "initial_state": "warm"}
+    given |= {name: found[name] for name in (*LSTM, *CHAR_CNN, *OURS) if name in found}
+    return BiLMConfig.from_dict({**given, "char_dim": _block(cnn, "embedding").get("dim")})
 
 
 def _block(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
