@@ -43,20 +43,14 @@ def write_words(folder: Path, words: Sequence[str]) -> None:
     (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
 
 
-def converted(published: Path) -> Path:
-    out = published / "out"
-    out.mkdir()
-    source = read_source([published])
-    source.save(out)
-    return out
-
-
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 0, 4, 1, 5, 2]])
 def test_special_words_come_first_wherever_they_were(order: list[int], published: Path) -> None:
     _, head = make_model(len(VOCAB))
     change_softmax(published, W=head.weight.detach()[order], b=head.bias.detach()[order])
     write_words(published, [VOCAB.words[i] for i in order])
-    again, vocab = load_head(converted(published))
+    (published / "out").mkdir()
+    read_source([published]).save(published / "out")
+    again, vocab = load_head(published / "out")
     assert vocab.words[:3] == ["<S>", "</S>", "<UNK>"]
     assert vocab.words[3:] == [VOCAB.words[i] for i in order if i > 2]  # the others in order
     for place, word in enumerate(vocab.words):
@@ -78,18 +72,11 @@ def test_words_of_something_else(words: list[str], said: str, published: Path) -
     fails(published, said)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"W": np.zeros((6, 7), "f4")}, "'softmax/W' has the shape (6, 7)"),
-        ({"W": h5py.Empty("f4")}, "'softmax/W' has the shape None"),
-        ({"b": np.full(6, b"x")}, "expected is floating point"),
-        ({"W": np.full((6, 8), 1e300)}, "not finite"),
-    ],
-)
-def test_a_softmax_of_something_else(changes: dict[str, Any], said: str, published: Path) -> None:
-    change_softmax(published, **changes)
-    fails(published, said)
+def test_a_softmax_of_something_else(published: Path) -> None:
+    change_softmax(published, W=np.zeros((6, 7), "f4"))
+    fails(published, "'softmax/W' has the shape (6, 7)")
+    change_softmax(published, W=np.full((6, 8), 1e300))
+    fails(published, "not finite")
 
 
 def test_a_published_biLM_without_words_or_softmax(published: Path) -> None:
@@ -105,7 +92,6 @@ def test_a_published_biLM_without_words_or_softmax(published: Path) -> None:
     ("name", "content"),
     [
         ("vocab.txt", b"<S>\n\xff\n"),
-        ("vocab.txt.gz", b"<S>\n</S>\n"),
         ("vocab.txt.gz", gzip.compress(b"<S>\n</S>\n" * 9, mtime=0)[:20]),
     ],
 )

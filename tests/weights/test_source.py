@@ -3,7 +3,6 @@
 import gzip
 import json
 import shutil
-import zipfile
 from pathlib import Path
 
 import h5py
@@ -170,18 +169,14 @@ def test_names_that_lead_out_of_a_zip(prefix, files, model, tmp_path):
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
 
 
-@pytest.mark.parametrize("name", ["options.json", "model.hdf5", "vocab.txt", "LICENSE", ""])
-def test_a_damaged_zip(name, files, tmp_path):
+@pytest.mark.parametrize("place", [0.5, None])
+def test_a_damaged_zip(place, files, tmp_path):
     """A bit of one of its files, or its end."""
     path = make_zip(tmp_path / "x.zip", files | OTHERS)
     data = bytearray(path.read_bytes())
-    if name:
-        with zipfile.ZipFile(path) as archive:
-            info = archive.getinfo(name)
-        data[info.header_offset + 30 + len(name) + info.compress_size // 2] ^= 0x04
-    else:
-        del data[-30:]
-    path.write_bytes(data)
+    if place:
+        data[int(place * len(data))] ^= 0x04
+    path.write_bytes(data[: None if place else -30])
     fails(path, "Cannot read the zip")
 
 
