@@ -48,54 +48,38 @@ def without(files, *names: str) -> dict[str, bytes]:
     return {name: content for name, content in files.items() if name not in names}
 
 
-def own(path, files, model):
-    save_bilm(model, path)
-    return [path]
+LAYOUTS = {
+    "own": lambda files, own: own,
+    "published": lambda files, own: without(files, "vocab.txt"),
+    "NLPL": lambda files, own: files | OTHERS,
+    "h5 of any name": lambda files, own: {
+        "options.json": files["options.json"], "elmo.h5": files["model.hdf5"]
+    },
+}  # fmt: skip
 
 
-def own_in_a_zip(path, files, model):
-    save_bilm(model, path)
-    content = {file.name: file.read_bytes() for file in path.iterdir()}
-    return [make_zip(path / "x.zip", content, "de_sm/")]
+@pytest.mark.parametrize("prefix", [None, "", "204/", "./"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_source_of_weights(layout, prefix, files, model, tmp_path):
+    """In a folder; or in a zip, of any name."""
+    (tmp_path / "own").mkdir()
+    save_bilm(model, tmp_path / "own")
+    own = {file.name: file.read_bytes() for file in (tmp_path / "own").iterdir()}
+    content = LAYOUTS[layout](files, own)
+    if prefix is None:
+        given = make_folder(tmp_path / "folder", content)
+    else:
+        others = {"empty/": b"", "__MACOSX/._options.json": b""}
+        given = make_zip(tmp_path / "x", content | others, prefix)
+    assert same_weights(read(given), model)
 
 
-def renamed(path, files, *names):
-    """As the English models are called."""
-    start = "elmo_2x4096"
-    both = {f"{start}_options.json": "options.json", f"{start}_weights.hdf5": "model.hdf5"}
-    make_folder(path, {name: files[other] for name, other in both.items()})
-    return [path / f"{start}_{name}" for name in names]
-
-
-def zipped(prefix="", **changes):
-    def make(path, files, model):
-        content = files | OTHERS | {"empty/": b"", "__MACOSX/._options.json": b""} | changes
-        return [make_zip(path / "x", content, prefix)]
-
-    return make
-
-
-SOURCES = {
-    "own": own,
-    "own in a zip": own_in_a_zip,
-    "published": lambda path, files, _: [make_folder(path, without(files, "vocab.txt"))],
-    "h5 of any name": lambda path, files, _: [
-        make_folder(path, {"options.json": files["options.json"], "elmo.h5": files["model.hdf5"]})
-    ],
-    "NLPL": lambda path, files, _: [make_folder(path, files | OTHERS)],
-    "two files": lambda path, files, _: renamed(path, files, "options.json", "weights.hdf5"),
-    "the other way round": lambda path, files, _: renamed(
-        path, files, "weights.hdf5", "options.json"
-    ),
-    "zip": zipped(),
-    "zip of a folder": zipped("204/"),
-    "zip of ./": zipped("./"),
-}
-
-
-@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES.keys())
-def test_a_source_of_weights(make, files, model, tmp_path):
-    assert same_weights(read(*make(tmp_path, files, model)), model)
+def test_two_files(files, model, tmp_path):
+    """As the English models are called, in any order."""
+    names = {"elmo_2x4096_options.json": "options.json", "elmo_2x4096_weights.hdf5": "model.hdf5"}
+    make_folder(tmp_path, {name: files[other] for name, other in names.items()})
+    given = [tmp_path / name for name in names]
+    assert same_weights(read(*given), model) and same_weights(read(*given[::-1]), model)
 
 
 def test_beside_the_config_of_something_else(files, tmp_path):
