@@ -58,21 +58,22 @@ class OneDNNLSTM:
         all_gates, sigmoids = x.new_empty(B, 4 * D), x.new_empty(B, D)
         rows: list[int] = round_up(np.array(packing.batch_sizes), self.fewest_rows).tolist()
         outputs = x.new_zeros(rows[0], D, dtype=self.dtype)
-        for d in range(2):
-            inputs[:N, :P] = x[d]
+        for d, (x_d, out_d, h_d, c_d) in enumerate(zip(x, out, h_n, c_n, strict=True)):
+            weight, bias = self.weight[d], self.bias[d]
+            inputs[:N, :P] = x_d
             inputs[:B, P:] = h0[d]
             steps = pairwise([*packing.steps, (N, 0)])
             for n_rows, ((start, size), (after, remaining)) in zip(rows, steps, strict=True):
                 gates = all_gates[:size]  # (size, 4D)
-                product = times(inputs[start : start + n_rows], self.weight[d], *plain)
-                torch.add(product[:size], self.bias[d], out=gates)
+                product = times(inputs[start : start + n_rows], weight, *plain)
+                torch.add(product[:size], bias, out=gates)
                 i, f, g, o = gates.sigmoid_().split(D, dim=1)
-                c = c_n[d, :size].mul_(f).addcmul_(i, g, value=2).sub_(i)
+                c = c_d[:size].mul_(f).addcmul_(i, g, value=2).sub_(i)
                 if self.cell_clip is not None:
                     c.clamp_(-self.cell_clip, self.cell_clip)
                 s = torch.mul(c, 2, out=sigmoids[:size]).sigmoid_()
                 m = torch.addcmul(o, o, s, value=-2)  # -σ(o) · tanh(c)
-                h = out[d, start : start + size]
+                h = out_d[start : start + size]
                 if self.weight_hr is None:
                     torch.neg(m, out=h)
                 else:
@@ -81,5 +82,5 @@ class OneDNNLSTM:
                     if self.proj_clip is not None:
                         h.clamp_(-self.proj_clip, self.proj_clip)
                 inputs[after : after + remaining, P:] = h[:remaining]
-                h_n[d, remaining:size] = h[remaining:]  # sentences that have ended
+                h_d[remaining:size] = h[remaining:]  # sentences that have ended
         return out, h_n, c_n
