@@ -37,11 +37,11 @@ from spacy_elmo.bilm.model import BiLM
 from spacy_elmo.lm.encoded_sentences import SentenceBatch
 from spacy_elmo.lm.softmax import LogUniformSampler, SoftmaxHead
 from spacy_elmo.lm.vocabulary import Vocabulary
+from spacy_elmo.pretraining.checkpoint import State
 from spacy_elmo.pretraining.config import PretrainConfig, read_config
 from spacy_elmo.pretraining.corpus import CorpusPosition, TrainingCorpus
+from spacy_elmo.pretraining.device import matmul_precision, save_memory_and_time
 from spacy_elmo.pretraining.loss import BiLMLoss
-from spacy_elmo.pretraining.machine import matmul_precision, save_memory_and_time
-from spacy_elmo.pretraining.state import State
 from spacy_elmo.pretraining.train_step import train_step
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.util.threads import threads

@@ -16,7 +16,7 @@ from wasabi import msg
 
 from spacy_elmo.bilm.torch_precision import has_fast_bfloat16
 from spacy_elmo.cli.options import report_errors
-from spacy_elmo.pretraining.state import CHECKPOINT
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT
 from spacy_elmo.text.shards import Shards
 
 WEIGHTS = Path("weights")  # that come with this project, by language; en_sm comes with spacy-elmo

@@ -5,15 +5,11 @@ Every ``spacy`` command imports it: what is heavy is imported inside the command
 
 from __future__ import annotations
 
-import os
-import sys
-from typing import Any
-
 import typer
 from spacy.cli import app as spacy_app
-from typer.core import TyperGroup
 
 from .add import add_cli
+from .closed_output import Commands
 from .convert import convert_cli
 from .demo import demo_cli
 from .download import download_cli
@@ -29,22 +25,6 @@ from .tokenize import tokenize_cli
 
 # For the settings of a config, as in `spacy train`.
 OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
-
-
-class Commands(TyperGroup):
-    """Ends in one line where the standard output is full, or a pipe that was closed."""
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            try:
-                return super().invoke(ctx)
-            finally:
-                if sys.stdout is not None:  # closed by `>&-`
-                    sys.stdout.flush()
-        except OSError as error:  # others are reported by the commands
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's end
-            print(f"Cannot write the output: {error.strerror}", file=sys.stderr)
-            raise typer.Exit(1) from None
 
 
 app = typer.Typer(

@@ -7,7 +7,7 @@ from shlex import join
 from typing import Annotated
 
 import typer
-from spacy.cli._util import parse_config_overrides
+from spacy.cli._util import import_code, parse_config_overrides
 from wasabi import msg
 
 from . import options
@@ -32,7 +32,7 @@ def add_cli(
     it is. Settings of the config can be given as options, as to `spacy train`: with `--paths.vectors
     null` the recipes are without static vectors.
     """
-    from spacy.util import import_file, load_config
+    from spacy.util import load_config
 
     from ..pipeline.add.add_elmo import add_elmo
     from ..util.files import reading, write_text
@@ -41,8 +41,7 @@ def add_cli(
     with options.report_errors("Cannot add ELMo", as_json=is_stdout):
         if out.exists() and not force:
             raise ValueError(f"'{out}' already exists. Use --force to overwrite it.")
-        if code is not None:
-            import_file("python_code", code)
+        import_code(code)
         path = config / "config.cfg" if config.is_dir() else config
         overrides = parse_config_overrides(ctx.args)
         with reading("the config", str(path)):  # which may be a pipe

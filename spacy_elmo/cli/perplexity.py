@@ -41,7 +41,7 @@ def perplexity_cli(
     from ..lm.head import load_head
     from ..lm.perplexity import evaluate
     from ..lm.softmax import restrict_head
-    from ..pretraining.machine import find_device
+    from ..pretraining.device import find_device
     from ..util.progress import ProgressBar
     from ..weights.find import find_weights
     from ..weights.layout import read_words

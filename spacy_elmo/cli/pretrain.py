@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from spacy.cli._util import parse_config_overrides
+from spacy.cli._util import import_code, parse_config_overrides
 
 from .options import Code, GpuId, Json, Quiet, print_result, report_errors
 
@@ -35,16 +35,13 @@ def pretrain_cli(
     text (see project/configs/pretrain_adapt.cfg), and its head too if it has one. OUT gets
     `model-best` and `model-last`, directories that the elmo component can take as its weights.
     """
-    from spacy.util import import_file
-
     from ..pretraining.config import read_config
     from ..pretraining.distributed import is_first_process
     from ..pretraining.train import pretrain
 
     try:
         with report_errors("Cannot pretrain", as_json=as_json):
-            if code is not None:
-                import_file("python_code", code)
+            import_code(code)
             overrides = parse_config_overrides(ctx.args)
             if start is not None:
                 overrides["paths.weights"] = start
@@ -59,7 +56,7 @@ def pretrain_cli(
             )
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    if progress.step < progress.n_steps:  # it was stopped
+    if not progress.is_finished:  # it was stopped
         raise typer.Exit(130)
     if is_first_process():
         data = {"output": str(out), "steps": progress.step, "words": progress.words}

@@ -45,7 +45,8 @@ def senses_cli(
     from ..viz.figure import check_output
 
     with options.report_errors(f"Cannot find the senses of '{word}'", as_json=as_json):
-        check_output(output)
+        if output is not None:
+            check_output(output)
         found = find_senses(
             word, corpus, weights=weights, lang=lang, tokenized=tokenized, column=column,
             most_contexts=most_contexts, n_senses=n_senses, precision=precision,

@@ -46,8 +46,7 @@ def tokenize_cli(
         with atomic_directory(path) as directory:
             n_sentences, n_words = write_shards(sentences, directory)
             if not n_words:
-                names = ", ".join(f"'{text}'" for text in texts)
-                raise ValueError(f"There are no words in {names}, so there is nothing to write.")
+                raise ValueError(f"There are no words in {', '.join(map(repr, map(str, texts)))}.")
             write_meta(directory, lang, tokenizer)
     data = {"output": str(out), "sentences": n_sentences, "words": n_words}
     options.print_result(f"{n_words:,} words in {n_sentences:,} sentences", data, as_json, quiet)

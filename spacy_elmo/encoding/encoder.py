@@ -75,39 +75,17 @@ class Encoder(Settings):
         return Encoder, astuple(self)
 
     @property
-    def loaded(self) -> tuple[Language, Elmo]:
-        """The pipeline and its elmo component.
+    def nlp(self) -> Language:
+        """The pipeline, up to its last elmo component.
 
         Raises:
             ValueError: the pipeline or the weights cannot be loaded, or there is no component.
         """
         with LOADING:
-            return self._loaded
+            return self._nlp
 
     @cached_property
-    def _loaded(self) -> tuple[Language, Elmo]:
-        nlp = self._load_pipeline()
-        found = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, Elmo)]
-        if not found:
-            raise ValueError(
-                f"The pipeline '{self.pipeline}' has no elmo component. It has: "
-                f"{', '.join(nlp.component_names)}."
-            )
-        if self.layers != "mix":
-            found[-1].store = ["layers"]
-        return nlp, found[-1]
-
-    @property
-    def nlp(self) -> Language:
-        """The pipeline; see `loaded`."""
-        return self.loaded[0]
-
-    @property
-    def elmo(self) -> Elmo:
-        """The elmo component; see `loaded`."""
-        return self.loaded[1]
-
-    def _load_pipeline(self) -> Language:
+    def _nlp(self) -> Language:
         if self.pipeline is None:
             nlp = blank_pipeline(find_weights(self.weights), self.lang)
             precision = self.precision or "float32"
@@ -115,8 +93,24 @@ class Encoder(Settings):
             nlp.add_pipe("elmo", config={"model": model})
         else:
             nlp = spacy.load(self.pipeline)
+        names = list(nlp.pipe_names)
+        while nlp.pipeline and not isinstance(nlp.pipeline[-1][1], Elmo):
+            nlp.remove_pipe(nlp.pipe_names[-1])
+        if not nlp.pipeline:
+            raise ValueError(
+                f"The pipeline '{self.pipeline}' has no elmo component. It has: {', '.join(names)}."
+            )
+        component: Any = nlp.pipeline[-1][1]
+        if self.layers != "mix":
+            component.store = ["layers"]
         nlp.max_length = 2**40  # nothing here grows with more than the text itself
         return nlp
+
+    @property
+    def elmo(self) -> Elmo:
+        """The elmo component, the last one of the pipeline; see `nlp`."""
+        component: Any = self.nlp.pipeline[-1][1]
+        return component
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -164,11 +158,10 @@ class Encoder(Settings):
             ValueError: the pipeline has a component that cannot read them, or the dtype is too
                 small for the vectors.
         """
-        nlp, elmo = self.loaded
+        nlp = self.nlp
         texts: list[list[str]] = []
         vectors = [np.empty((0, *self.shape), self.dtype)]
-        behind = nlp.pipe_names[nlp.pipe_names.index(elmo.name) + 1 :]
-        for doc in nlp.pipe(make_docs(nlp, rows), disable=behind):
+        for doc in nlp.pipe(make_docs(nlp, rows)):
             own, array = self._pool(doc, self._select(doc))
             with np.errstate(over="ignore"):
                 array = array.astype(self.dtype, copy=False)

@@ -6,14 +6,15 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..util.files import atomic_file
+from ..util.files import atomic_file, reading
 from ..util.optional_imports import import_extra
-from .encoded_rows import EncodedRows, import_parquet
+from .encoded_rows import EncodedRows
 
 PARQUET = ".parquet"  # a directory of its parts
 HDF5_BYTES = 2048  # of a row's dataset, beside its vectors and its tokens, at most
@@ -22,13 +23,17 @@ HDF5_BYTES = 2048  # of a row's dataset, beside its vectors and its tokens, at m
 def check_suffix(out: Path) -> None:
     """Raise a ValueError if the suffix of a file tells no format, or one that needs a library that
     is not installed."""
-    import_parquet(str(out))  # in which parts are written
+    import_parquet(out)  # in which parts are written
     if out.suffix not in (PARQUET, *WRITERS):
         raise ValueError(
             f"The format of '{out}' is unknown: end its name in {PARQUET}, {', '.join(WRITERS)}."
         )
     if out.suffix == ".hdf5":
         import_h5py(out)
+
+
+def import_parquet(file: Path) -> Any:
+    return import_extra("pyarrow.parquet", "parquet", "Parquet needs pyarrow", str(file))
 
 
 def import_h5py(out: Path) -> Any:
@@ -39,6 +44,62 @@ def output_files(out: Path) -> list[Path]:
     """All that is written for an output, itself the last."""
     beside = [".offsets.npy", ".tokens.jsonl"] * (out.suffix == ".npy")
     return [*map(out.with_suffix, beside), out]
+
+
+def to_arrow(rows: EncodedRows) -> Any:
+    """An Arrow table with the columns ``id``, ``tokens`` (strings) and ``vectors``.
+
+    ``vectors`` has one element for each of ``tokens``: a list of 2P floats, or with all layers
+    L + 1 lists of them. These are Arrow's large lists: a long text has more than 2³¹ floats.
+    """
+    pa = import_module("pyarrow")
+    values = pa.array(rows.vectors.reshape(-1))
+    for length in reversed(rows.vectors.shape[1:]):
+        offsets = np.arange(0, len(values) + 1, length, dtype=np.int64)
+        values = pa.LargeListArray.from_arrays(pa.array(offsets), values)
+    columns = {
+        "id": pa.array(rows.ids, pa.int64()),
+        "tokens": pa.array(rows.tokens, pa.list_(pa.string())),
+        "vectors": pa.LargeListArray.from_arrays(pa.array(rows.offsets), values),
+    }
+    return pa.table(columns)
+
+
+def write_part(rows: EncodedRows, path: Path) -> None:
+    """Write rows to a Parquet file, whole or not at all."""
+    parquet = import_parquet(path)
+    with atomic_file(path) as temporary:  # no two vectors are equal
+        parquet.write_table(to_arrow(rows), temporary, use_dictionary=False)
+
+
+def read_part(path: Path, *columns: str) -> Any:
+    """The columns of a table that `write_part` has written, each an Arrow array.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    with reading("the part, which can be removed to encode it again,", path):
+        table = import_parquet(path).read_table(path, columns=list(columns))
+        return [table[name].combine_chunks() for name in columns]
+
+
+def count_part(path: Path) -> tuple[int, int]:
+    """The numbers of rows and of vectors in a part."""
+    [tokens] = read_part(path, "tokens")
+    return len(tokens), len(tokens.flatten())
+
+
+def rows_of_part(path: Path, shape: tuple[int, ...]) -> EncodedRows:
+    """The rows of a part.
+
+    Args:
+        path: of the file.
+        shape: of a vector.
+    """
+    ids, tokens, values = read_part(path, "id", "tokens", "vectors")
+    for _ in ("rows", *shape):
+        values = values.flatten()
+    return EncodedRows(ids.to_pylist(), tokens.to_pylist(), values.to_numpy().reshape(-1, *shape))
 
 
 def write_hdf5(
@@ -90,11 +151,7 @@ def write_npy(
                 line = json.dumps({"id": id, "tokens": tokens}, ensure_ascii=False)
                 lines.write(line + "\n")
                 lengths.append(len(tokens))
-        with open(offsets_file, "wb") as offsets:
-            np.save(offsets, np.cumsum([0, *lengths], dtype=np.int64))
+        np.save(offsets_file, np.cumsum([0, *lengths], dtype=np.int64))
 
 
-WRITERS: dict[str, Callable[..., None]] = {
-    ".npy": write_npy,
-    ".hdf5": write_hdf5,
-}
+WRITERS: dict[str, Callable[..., None]] = {".npy": write_npy, ".hdf5": write_hdf5}

@@ -16,9 +16,8 @@ from ..text.split_text import memory_zone
 from ..util.files import locked, read_json, write_json
 from ..util.progress import ProgressBar
 from ..util.workers import map_in_processes
-from .encoded_rows import EncodedRows, count
+from . import formats
 from .encoder import Encoder
-from .formats import PARQUET, WRITERS, check_suffix, output_files
 from .on_ray import map_on_ray
 from .row_files import Chunk, RowFiles
 from .rows import text_of
@@ -75,10 +74,10 @@ def encode(
             library are missing, or there is something else at ``out``.
     """
     out = Path(os.path.abspath(out))  # the machines of a cluster have other working directories
-    check_suffix(out)
+    formats.check_suffix(out)
     encoder, files = Encoder(**settings), RowFiles(str(corpus), tokenized, column)
     description, parts = Path(f"{out}.json"), Path(f"{out}.parts")
-    for path in (*output_files(out), description, parts):
+    for path in (*formats.output_files(out), description, parts):
         if files.includes(path):
             raise ValueError(
                 f"'{path}' would be a part of the corpus '{corpus}', which it is written from. "
@@ -143,7 +142,7 @@ def find_job(
     source = parts / JOB if (parts / JOB).exists() else description
     state = read_json(source) if source.exists() else {}
     before = state.get("settings")
-    found = [path for path in (*output_files(out), description) if path.exists()]
+    found = [path for path in (*formats.output_files(out), description) if path.exists()]
     if not isinstance(before, dict):
         if found or any(parts.glob(PARTS)):
             raise ValueError(
@@ -180,7 +179,7 @@ def encode_parts(
     quiet: bool,
 ) -> Summary:
     """Encode the parts that are not in a directory yet; the size of all of them."""
-    sizes = [Summary(*count(path)) for path in directory.glob(PARTS)]
+    sizes = [Summary(*formats.count_part(path)) for path in directory.glob(PARTS)]
     tasks = (
         (encoder, chunk, path)
         for number, chunk in enumerate(files.chunks(CHUNK_TOKENS))
@@ -208,7 +207,7 @@ def encode_part(encoder: Encoder, chunk: Chunk, path: Path) -> Summary:
     encoder.elmo.bilm.model.word_cache.clear()
     with memory_zone(encoder.nlp, map(text_of, chunk.rows)):
         encoded = encoder.encode(*chunk)
-    encoded.save(path)
+    formats.write_part(encoded, path)
     return Summary(len(encoded.ids), len(encoded.vectors))
 
 
@@ -223,12 +222,12 @@ def keep(encoder: Encoder) -> Encoder:
 
 def join(parts: Path, out: Path, encoder: Encoder, size: Summary) -> None:
     """Make the result of all parts."""
-    if out.suffix == PARQUET:
+    if out.suffix == formats.PARQUET:
         remove_parts(out)
         os.replace(parts, out)
         for name in (JOB, LOCK):
             (out / name).unlink()
         return
-    encoded = (EncodedRows.load(path, encoder.shape) for path in sorted(parts.glob(PARTS)))
+    encoded = (formats.rows_of_part(path, encoder.shape) for path in sorted(parts.glob(PARTS)))
     shape = size.n_vectors, *encoder.shape
-    WRITERS[out.suffix](out, encoded, shape, encoder.dtype, size.n_rows)
+    formats.WRITERS[out.suffix](out, encoded, shape, encoder.dtype, size.n_rows)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,7 @@ class SentenceBatch:
         return len(self.tokens) - len(self.lengths)
 
     def to(self, device: torch.device) -> SentenceBatch:
-        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
-
-    def pin_memory(self) -> SentenceBatch:
-        """In pinned memory, from which it is copied to a GPU while the CPU computes."""
-        return self._map(torch.Tensor.pin_memory)
-
-    def _map(self, move: Callable[[torch.Tensor], torch.Tensor]) -> SentenceBatch:
+        move = partial(torch.Tensor.to, device=device, non_blocking=True)
         moved: dict[str, Any] = {n: move(getattr(self, n)) for n in ("ids", "tokens", "targets")}
         if self.teacher_targets is not None:
             moved["teacher_targets"] = tuple(map(move, self.teacher_targets))

@@ -16,6 +16,8 @@ from ..util.settings import Settings, above_zero, at_least, below_one, in_range,
 
 CONFIG = "pretrain.cfg"  # in the directory of a run
 CORPORA = ("train", "dev")
+# Settings of [training] that are chosen for a run of some minutes.
+FITTED = ("max_steps", "warmup_steps", "decay_steps", "eval_every", "log_every")
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class TrainingSettings(Settings):
     stays, and falls to zero over the last ``decay_steps`` of ``max_steps``; both are shortened if
     there are fewer steps. ``max_epochs``: end after this many passes over the text, if that is
     sooner (0: no such limit). ``minutes``: a new run times its first steps, and chooses
-    `minutes.FITTED` so that it takes about so long (0: they stay). ``eval_words``: words of the dev
+    `FITTED` so that it takes about so long (0: they stay). ``eval_words``: words of the dev
     text read at an evaluation (0: all). ``matmul_precision``: PyTorch's name for the precision of
     float32 products in training ("medium": bfloat16 where that is faster); evaluations are at the
     highest. ``mixed_precision``: compute products in bfloat16; all else stays in float32, and so do
@@ -186,10 +188,6 @@ class PretrainConfig:
                 raise ValueError(f"Config: [model] {error}") from error
             sections["model"] = model
         return cls(corpora=dict(data.get("corpora", {})), **sections)
-
-    def without_start(self) -> PretrainConfig:
-        """The config without the weights that the run started from: a resumed one needs none."""
-        return replace(self, paths=replace(self.paths, weights=None))
 
     def with_model(self, started: BiLMConfig, where: str) -> PretrainConfig:
         """The config with the shape of the weights to start from.

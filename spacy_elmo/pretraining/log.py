@@ -14,20 +14,18 @@ from ..util.files import reading, write_text
 from ..util.progress import ProgressBar
 
 LOG = "log.jsonl"
-Entries = list[dict[str, Any]]  # of a log
 
 
-def find_log(path: Path) -> Path:
-    """The log of a run, from its directory or from the log itself; it need not exist."""
-    return path if path.is_file() else path / LOG
-
-
-def read_log(path: Path) -> Entries:
+def read_log(path: Path) -> list[dict[str, Any]]:
     """The entries of a log; none if it is missing. An incomplete last line is left out.
+
+    Args:
+        path: of the log, or of the directory of its run.
 
     Raises:
         ValueError: another line is not an entry.
     """
+    path = path / LOG if path.is_dir() else path
     if not path.exists():
         return []
     with reading("the log", path):
@@ -50,13 +48,15 @@ class Log:
 
     Args:
         path: its file; None for none.
-        entries: those that it begins with.
+        step: of the run. Entries that are there stay, unless they are of later steps, or of the
+            evaluation at another end.
     """
 
-    def __init__(self, path: Path | None, entries: Entries):
+    def __init__(self, path: Path | None, step: int):
         self.path = path
         if path is not None:
-            write_text(path, "".join(json.dumps(entry) + "\n" for entry in entries))
+            kept = [e for e in read_log(path) if e["step"] <= step and "model" not in e]
+            write_text(path, "".join(json.dumps(entry) + "\n" for entry in kept))
 
     def write(self, **entry: Any) -> None:
         """Write an entry."""

@@ -47,9 +47,6 @@ class BiLMLoss(nn.Module):
         Args:
             batch: on the biLM's device.
             candidates: of the sampled softmax, on the same device; None for the full one.
-
-        Raises:
-            ValueError: the teacher's vectors have another size than its first ones.
         """
         if not batch.lengths:  # every parameter still needs a gradient: other ranks wait for it
             zeros = [0 * p.sum() for p in self.parameters() if p.requires_grad]
@@ -68,11 +65,6 @@ class BiLMLoss(nn.Module):
         if batch.teacher_targets is None:
             return loss + 0 * sum(p.sum() for p in self.student.parameters())
         vectors, tokens = batch.teacher_targets
-        if vectors.shape[1] != self.student.out_features:
-            raise ValueError(
-                f"[training.teacher] gave vectors of size {self.student.out_features} first, and "
-                f"now of {vectors.shape[1]}. Give those of one model."
-            )
         x = self.student(read.layers[:, tokens].transpose(0, 1).flatten(1))
         distance = (1 - F.cosine_similarity(x, vectors)).sum() / batch.n_predicted
         return loss + self.teacher_weight * distance

@@ -9,45 +9,34 @@ from dataclasses import replace
 from itertools import islice, pairwise
 from statistics import fmean
 
-from .config import TrainingSettings
-from .corpus import CorpusPosition, TrainingCorpus
-from .state import State
+from .checkpoint import State
+from .corpus import CorpusPosition
+from .prepare import Notify, Run
+from .schedule import Schedule
 from .train_step import train_step
 
 N_STEPS, N_FIRST = 30, 5  # timed; the first of them set up what the others use
 EVALUATIONS, SHARE = (3, 10), 0.1  # of a run, at least and at most, and of its time
 AT_ITS_END = 2  # of the best model and of the last
-# The settings that `fit` chooses.
-FITTED = ("max_steps", "warmup_steps", "decay_steps", "eval_every", "log_every")
 
 
-def asked(settings: TrainingSettings) -> dict[str, float]:
-    """The minutes of some settings, and what they have before `fit` chooses it."""
-    return {name: getattr(settings, name) for name in ("minutes", *FITTED)}
-
-
-def fit(
-    state: State,
-    corpus: TrainingCorpus,
-    evaluate: Callable[[State], object],
-    print_line: Callable[[str], object],
-) -> TrainingSettings:
+def fit(run: Run, state: State, evaluate: Callable[[State], object], notify: Notify) -> Run:
     """Time the first steps of a run and an evaluation, on a copy of its state.
 
     Args:
-        state: of the run.
-        corpus: its text.
+        run, state: of it.
         evaluate: evaluates a state.
-        print_line: prints what was measured.
+        notify: prints what is done, and what was measured.
 
     Returns:
-        [training], of which `FITTED` are those of a run that takes so many ``minutes``, or of one
-        that ends with its epochs if that is sooner.
+        The run with the `FITTED` settings of one that takes its minutes, or of one that ends with
+        its epochs if that is sooner.
     """
-    settings, trial, group = state.settings, deepcopy(state), state.group
+    notify("Timing the first steps")
+    settings, progress, trial, group = state.settings, state.progress, deepcopy(state), state.group
     trial.progress.head_first = 0
     ends = [time.monotonic()]
-    for shares, _ in islice(corpus.batches(CorpusPosition(), trial.shares()), N_STEPS):
+    for shares, _ in islice(run.corpus.batches(CorpusPosition(), trial.shares()), N_STEPS):
         float(train_step(trial, shares, learning_rate=0.0))  # waits for a GPU
         ends.append(time.monotonic())
     if group.is_first:
@@ -57,20 +46,22 @@ def fit(
     step = group.sum(step) / group.world_size
     n_steps, n_evaluations = plan(settings.minutes, step, evaluation)
     if settings.max_epochs:
-        n_steps = min(n_steps, settings.max_epochs * state.progress.epoch_steps)
-    print_line(
+        n_steps = min(n_steps, settings.max_epochs * progress.epoch_steps)
+    notify(
         f"{n_steps:,} steps in {settings.minutes:g} minutes: one takes {step:.2f} s, an evaluation "
         f"{evaluation:.0f} s"
     )
-    return replace(
+    settings = replace(
         settings,
-        minutes=0.0,
         max_steps=n_steps,
         warmup_steps=n_steps // 20,
         decay_steps=n_steps // 3,
         eval_every=max(1, n_steps // n_evaluations),
         log_every=max(1, min(n_steps // 20, 100)),
     )
+    schedule = Schedule.plan(settings, progress.epoch_steps)
+    progress.head_first = min(progress.head_first, schedule.settings.head_first)  # 0: no new head
+    return replace(run, config=replace(run.config, training=settings), schedule=schedule)
 
 
 def plan(minutes: float, step: float, evaluation: float) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from os.path import lexists
 from pathlib import Path
@@ -18,15 +18,14 @@ from ..text.shards import Shards
 from ..weights.find import find_weights, load_bilm
 from ..weights.layout import HEAD, VOCAB, WEIGHTS, Card
 from ..weights.native import Weights
-from .config import CONFIG, CORPORA, PretrainConfig, make_block
+from .checkpoint import CHECKPOINT, Progress, State, read_checkpoint
+from .config import CONFIG, CORPORA, FITTED, PretrainConfig, make_block
 from .corpus import TrainingCorpus
 from .distributed import ProcessGroup
-from .log import LOG, Entries, read_log
-from .minutes import FITTED, asked
+from .log import LOG
 from .schedule import Schedule
-from .state import CHECKPOINT, Progress, State, read_checkpoint
 from .stats import CorpusStats, count_corpus
-from .teacher import Teacher, vector_size
+from .teacher import Teacher, find_teacher
 
 BEST, LAST = "model-best", "model-last"
 # What may not change on resuming: it fixes the parameters' shapes, the order of the corpus or what
@@ -50,8 +49,6 @@ class Run:
         vocab: the words that are predicted.
         corpus: the training text.
         dev: the held-out text.
-        log: the entries of the log up to the checkpoint.
-        is_resumed: whether it is resumed from a checkpoint.
     """
 
     out: Path
@@ -60,8 +57,6 @@ class Run:
     vocab: Vocabulary
     corpus: TrainingCorpus
     dev: EncodedSentences
-    log: Entries
-    is_resumed: bool
 
 
 def prepare(
@@ -80,14 +75,12 @@ def prepare(
         ValueError: something is missing, empty, damaged, or contradicts something else.
     """
     # The model: that of the checkpoint, of the weights to start from, or a new one
-    progress, start, log = Progress(), None, []
+    progress, start = Progress(), None
     if is_resumed:
         progress, before = read_checkpoint(out / CHECKPOINT)
-        config = resumed_config(before, config, out, notify, progress.asked)
+        config = resumed_config(before, config, out, notify)
         if not (out / BEST).exists():
             progress.best = None
-        # Its last evaluation is of another end.
-        log = [e for e in read_log(out / LOG) if e["step"] <= progress.step and "model" not in e]
     elif config.paths.weights is not None:
         start = find_weights(config.paths.weights)
         config = config.with_model(start.config(), start.where)
@@ -100,7 +93,6 @@ def prepare(
     limit = shape.max_characters_per_token
     to_ids = CharacterIds.of(shape)
     fingerprints = [train.fingerprint(), dev.fingerprint()]
-    dev_stats = count_corpus(dev.sentences(), max_words, to_ids.read)
     if is_resumed:
         if progress.fingerprints != fingerprints:
             raise ValueError(
@@ -116,20 +108,20 @@ def prepare(
                 "spaces: if that is not so, convert it with `python -m spacy elmo tokenize`"
             )
         stats = count_corpus(train.sentences(), max_words, to_ids.read)
-        for name, found, reader in (("train", stats, train), ("dev", dev_stats, dev)):
-            if not found.n_words:
-                raise ValueError(f"There are no words in the {name} text: '{reader.files()[0]}'.")
+        if not stats.n_words:
+            raise ValueError(f"There are no words in the train text: '{train.files()[0]}'.")
         vocab, has_new_head = starting_vocabulary(config, start, stats, to_ids, notify)
         progress.fingerprints = fingerprints
         progress.card = asdict(starting_card(start, train.card()))
         progress.epoch_steps = stats.epoch_steps(config)
         notify(f"train: {stats.describe(vocab, limit)}")
-    notify(f"dev: {dev_stats.describe(vocab, limit)}; vocabulary of {len(vocab):,}")
     held_out = EncodedSentences(dev.sentences(), vocab, max_words, to_ids)
+    if not len(held_out.lengths):
+        raise ValueError(f"There are no words in the dev text: '{dev.files()[0]}'.")
+    notify(f"dev: {len(held_out.lengths):,} sentences; vocabulary of {len(vocab):,}")
 
     # The schedule
     schedule = Schedule.plan(settings, progress.epoch_steps)
-    progress.n_steps = max(progress.step, schedule.n_steps)
     if start is not None and has_new_head:
         progress.head_first = schedule.settings.head_first
     if schedule.has_ended(progress):
@@ -140,17 +132,11 @@ def prepare(
 
     # The state
     teacher: Teacher | None = None
-    teacher_size = 0
     if settings.teacher is not None:
-        teacher = make_block("training.teacher", settings.teacher, "@misc")
-        if not callable(teacher):
-            raise ValueError(
-                f"Config: [training.teacher] gives a {type(teacher).__name__}; name what gives a "
-                f"function of sentences."
-            )
-        teacher_size, share = vector_size(teacher, train, max_words)
+        given = make_block("training.teacher", settings.teacher, "@misc")
+        teacher, share = find_teacher(given, train, max_words)
         notify(f"A teacher of {share:.0%} of the sentences")
-    state = State(config, len(vocab), group, progress, teacher_size=teacher_size)
+    state = State(config, len(vocab), group, progress, teacher.size if teacher else 0)
     if is_resumed:
         state.load(out / CHECKPOINT)
     elif start is not None:
@@ -158,7 +144,7 @@ def prepare(
         if not has_new_head:
             state.head.load_state_dict(load_head(start)[0].state_dict())
     corpus = TrainingCorpus(train, vocab, to_ids, config.corpus, settings, teacher)
-    return Run(out, config, schedule, vocab, corpus, held_out, log, is_resumed), state
+    return Run(out, config, schedule, vocab, corpus, held_out), state
 
 
 def check_new(out: Path, resume: bool) -> None:
@@ -184,11 +170,7 @@ def check_new(out: Path, resume: bool) -> None:
 
 
 def resumed_config(
-    before: PretrainConfig,
-    config: PretrainConfig,
-    out: Path,
-    notify: Notify,
-    started: Mapping[str, float],
+    before: PretrainConfig, config: PretrainConfig, out: Path, notify: Notify
 ) -> PretrainConfig:
     """The config of a resumed run: the present one, with the shape of the checkpoint's and the
     length that a run of some minutes had at its start; prints what differs.
@@ -198,7 +180,6 @@ def resumed_config(
         config: the present one.
         out: the directory of the run.
         notify: prints.
-        started: `Progress.asked`.
 
     Raises:
         ValueError: a difference would change the model, the position in the corpus, or what is
@@ -209,15 +190,17 @@ def resumed_config(
             f"Cannot resume: '{path}' is a link, and what it points to would be replaced. Put the "
             f"directory itself there, or remove the link."
         )
-    config = replace(config.without_start(), model=config.model or before.model)
+    # It needs no weights to start from.
+    before, config = (replace(c, paths=replace(c.paths, weights=None)) for c in (before, config))
+    config = replace(config, model=config.model or before.model)
     if config.training.minutes:
-        if asked(config.training) != started:
+        if config.training.minutes != before.training.minutes:
             raise ValueError(
-                f"Cannot resume: the run was not started with these minutes and steps. Leave out "
-                f"--minutes, and give '{out / CONFIG}' as the config, to change its length."
+                f"Cannot resume: the run was not started with these minutes. Leave out --minutes, "
+                f"and give '{out / CONFIG}' as the config, to change its length."
             )
         fitted = {name: getattr(before.training, name) for name in FITTED}
-        config = replace(config, training=replace(config.training, minutes=0.0, **fitted))
+        config = replace(config, training=replace(config.training, **fitted))
     was, now = dict_to_dot(before.to_dict()), dict_to_dot(config.to_dict())
     names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
     changed = [f"{name}: {was.get(name)!r} → {now.get(name)!r}" for name in names]

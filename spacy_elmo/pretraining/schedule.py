@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .checkpoint import Progress
 from .config import TrainingSettings
-from .state import Progress
 
 
 @dataclass(frozen=True)

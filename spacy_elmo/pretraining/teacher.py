@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import accumulate, islice
 from typing import Any
@@ -19,8 +19,6 @@ from ..lm.encoded_sentences import SentenceBatch
 from ..text.corpus_reader import CorpusReader
 from ..util.files import reading
 
-# From sentences, the vectors (n_words, D) of each, an array or tensor; None where there are none.
-Teacher = Callable[[list[list[str]]], Sequence[Any]]
 SAMPLE = 1000  # sentences, one of which must have vectors
 
 
@@ -59,33 +57,44 @@ def _key(words: Sequence[str]) -> bytes:
     return blake2b("\n".join(words).encode("utf-8", "surrogatepass"), digest_size=12).digest()
 
 
-def arrays_of(teacher: Teacher, sentences: list[list[str]]) -> list[np.ndarray | None]:
-    """A teacher's vectors of sentences: of each ``(n_words, D)``, or None.
+@dataclass(frozen=True)
+class Teacher:
+    """Another model's vectors of words.
 
-    Args:
-        teacher: gives the vectors.
-        sentences: lists of words.
-
-    Raises:
-        ValueError: they are not those of all sentences and words, or some are not finite.
+    Attributes:
+        give: from sentences, the vectors ``(n_words, D)`` of each, an array or tensor; None where
+            there are none.
+        size: D; 0 for any.
     """
-    given = teacher(sentences)
-    try:
-        found = [vectors if vectors is None else _float_array(vectors) for vectors in given]
-        sizes = {array.shape[1:] for array in found if array is not None}
-        if len(found) != len(sentences) or len(sizes) > 1:
-            raise ValueError(f"it gave {len(found)} for {len(sentences)}, of the sizes {sizes}")
-        for words, array in zip(sentences, found, strict=True):
-            if array is not None and (array.ndim != 2 or len(array) != len(words)):
-                raise ValueError(f"it gave the shape {array.shape} for {len(words)} words")
-            if array is not None and not np.isfinite(array).all():
-                raise ValueError(f"those of {' '.join(words[:8])!r} are not finite")
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"[training.teacher] must give None or an array (n_words, D) of finite numbers for "
-            f"each sentence, D always the same. From this {type(given).__name__}: {error}."
-        ) from error
-    return found
+
+    give: Callable[[list[list[str]]], Sequence[Any]]
+    size: int = 0
+
+    def vectors(self, sentences: list[list[str]]) -> list[np.ndarray | None]:
+        """The vectors of sentences: of each ``(n_words, D)``, float32, or None.
+
+        Raises:
+            ValueError: they are not those of all sentences and words, or some are not finite.
+        """
+        given = self.give(sentences)
+        try:
+            found = [vectors if vectors is None else _float_array(vectors) for vectors in given]
+            if len(found) != len(sentences):
+                raise ValueError(f"it gave {len(found)} for {len(sentences)}")
+            for words, array in zip(sentences, found, strict=True):
+                if array is None:
+                    continue
+                if array.shape != (len(words), self.size or array.shape[-1]):
+                    raise ValueError(f"it gave the shape {array.shape} for {len(words)} words")
+                if not np.isfinite(array).all():
+                    raise ValueError(f"those of {' '.join(words[:8])!r} are not finite")
+        except (TypeError, ValueError, IndexError) as error:
+            raise ValueError(
+                f"[training.teacher] must give None or an array (n_words, D) of finite numbers for "
+                f"each sentence, D always {self.size or 'the same'}. From this "
+                f"{type(given).__name__}: {error}."
+            ) from error
+        return found
 
 
 def _float_array(vectors: Any) -> np.ndarray:
@@ -94,25 +103,31 @@ def _float_array(vectors: Any) -> np.ndarray:
     return np.asarray(vectors, dtype=np.float32)
 
 
-def vector_size(teacher: Teacher, reader: CorpusReader, max_words: int) -> tuple[int, float]:
-    """The size D of a teacher's vectors, and the share of the first sentences that have some.
+def find_teacher(give: Any, reader: CorpusReader, max_words: int) -> tuple[Teacher, float]:
+    """A teacher, and the share of the first sentences of the text that it has vectors of.
 
     Args:
-        teacher: gives the vectors.
+        give: what [training.teacher] names, see `Teacher`.
         reader: of the training text.
         max_words: longer sentences are split, and the teacher is asked for their pieces.
 
     Raises:
-        ValueError: the first sentences of the text have none, or they are wrong.
+        ValueError: it is no function, the first sentences have no vectors, or they are wrong.
     """
+    if not callable(give):
+        raise ValueError(
+            f"Config: [training.teacher] gives a {type(give).__name__}; name what gives a function "
+            f"of sentences."
+        )
     first = [words[:max_words] for words in islice(reader.sentences(), SAMPLE)]
-    found = [array for words in first for array in arrays_of(teacher, [words]) if array is not None]
-    if not found:
+    found = [array for words in first for array in Teacher(give).vectors([words])]
+    sizes = [array.shape[1] for array in found if array is not None]
+    if not sizes:
         raise ValueError(
             f"Config: [training.teacher] has no vectors for the first {len(first):,} sentences of "
             f"the training text. Give those of the same sentences, with the same words."
         )
-    return found[0].shape[1], len(found) / len(first)
+    return Teacher(give, sizes[0]), len(sizes) / len(first)
 
 
 def add_targets(
@@ -126,10 +141,10 @@ def add_targets(
         teacher: gives their vectors.
 
     Raises:
-        ValueError: see `arrays_of`.
+        ValueError: see `Teacher.vectors`.
     """
     found, indices, start = [], [], 0
-    for words, array in zip(sentences, arrays_of(teacher, sentences), strict=True):
+    for words, array in zip(sentences, teacher.vectors(sentences), strict=True):
         if array is not None:
             found.append(array)
             indices.append(np.arange(start + 1, start + 1 + len(words)))

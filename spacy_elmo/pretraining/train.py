@@ -21,18 +21,20 @@ from ..weights.find import load_bilm
 from ..weights.layout import STATISTICS, VOCAB, Card
 from ..weights.native import save_bilm
 from ..weights.statistics import compute_statistics
-from . import machine, minutes
+from . import minutes
+from .checkpoint import CHECKPOINT, Progress, State, read_checkpoint
 from .config import CONFIG, PretrainConfig
-from .corpus import Batches, pinned, read_ahead
+from .corpus import Batches
+from .device import matmul_precision, save_memory_and_time
 from .distributed import ProcessGroup, process_group
 from .log import LOG, Console, Log
 from .prepare import BEST, LAST, Run, check_new, prepare
-from .schedule import Schedule
-from .state import CHECKPOINT, Progress, State, read_checkpoint
+from .signals import stop_on_signals
 from .train_step import train_step
 
+N_AHEAD = 4  # threads that make batches for a GPU
 # Whatever the precision in training: evaluations are compared.
-at_the_highest_precision = machine.matmul_precision("highest")
+at_the_highest_precision = matmul_precision("highest")
 
 
 def pretrain(
@@ -62,7 +64,7 @@ def pretrain(
             ``out`` (nothing has been written then); or a shard can no longer be read, or the loss
             is not finite (the last checkpoint and the models stay as they were).
     """
-    machine.save_memory_and_time()
+    save_memory_and_time()
     n_threads = steady_threads(most=os.cpu_count() or 1)
     with process_group(device) as group, threads(n_threads):
         return train(config, out, group, resume, Console(quiet or not group.is_first))
@@ -82,24 +84,24 @@ def train(
         group.barrier()  # all have read what is there
         progress = state.progress
         console.print(describe(state))
-        if run.is_resumed:
+        if is_resumed:
             console.print(f"Resumed after step {progress.step:,} ({progress.words:,} words)")
-        with machine.matmul_precision(run.config.training.matmul_precision):
-            if run.config.training.minutes:
-                run = fit_to_minutes(run, state, console)
+        with matmul_precision(run.config.training.matmul_precision):
+            if run.config.training.minutes and not is_resumed:
+                run = minutes.fit(run, state, lambda trial: measure(run, trial), console.print)
             if group.is_first:
-                write_start(run, state, resume, stack)
-            log = Log(out / LOG if group.is_first else None, run.log)
-            batches = run.corpus.batches(progress.position, state.shares())
-            if group.device.type == "cuda":
-                batches = read_ahead(pinned(batches, group.device))
-            with closing(batches), machine.stop_on_signals(console.quiet) as stopped:
+                write_start(run, state, is_resumed, stack)
+            log = Log(out / LOG if group.is_first else None, progress.step)
+            # A GPU leaves time for the next ones; a teacher need not bear several threads.
+            n_threads = N_AHEAD if group.device.type == "cuda" and not run.corpus.teacher else 1
+            batches = run.corpus.batches(progress.position, state.shares(), n_threads)
+            with closing(batches), stop_on_signals(console.quiet) as stopped:
                 take_steps(run, state, batches, console, log, stopped)
+                progress.is_finished = run.schedule.has_ended(progress)
                 if group.is_first:
                     write_checkpoint(run, state)
                     write_model(run, state, LAST)
-        if run.schedule.has_ended(progress):
-            progress.n_steps = progress.step
+        if progress.is_finished:
             if group.is_first:
                 console.print(f"Finished {progress.step:,} steps; evaluating on the dev text …")
                 write_results(run, state, console, log)
@@ -137,13 +139,11 @@ def take_steps(
     def report(title: str, result: Perplexity) -> None:
         progress.seconds = time.monotonic() - began
         console.print(f"{title}: {describe_result(result)}")
-        numbers = {"forward": result.forward, "backward": result.backward, "mean": result.mean}
-        log.write(**where(progress), **numbers)
+        log.write(**where(progress), **asdict(result), mean=result.mean)
 
     if progress.step == 0 and run.config.paths.weights is not None and group.is_first:
         report("before", measure(run, state))
     losses: list[torch.Tensor] = []  # on the device until they are logged
-    shown_words, shown = progress.words, time.monotonic()
     last_checkpoint = time.monotonic()
     with ProgressBar("steps", schedule.n_steps, progress.step, console.quiet) as console.bar:
         while not schedule.has_ended(progress) and not group.sum(stopped()):
@@ -157,8 +157,7 @@ def take_steps(
                 losses.clear()
                 if group.is_first:
                     check_finite(run, state, loss)
-                speed = (progress.words - shown_words) / max(time.monotonic() - shown, 1e-9)
-                shown_words, shown = progress.words, time.monotonic()
+                speed = progress.words / progress.seconds
                 console.bar.set_postfix_str(f"loss {loss:.3f}, {speed:,.0f} words/s", refresh=False)
                 log.write(**where(progress), loss=loss, lr=rate)
             console.bar.update()
@@ -169,9 +168,8 @@ def take_steps(
                 result = measure(run, state)
                 check_finite(run, state, result.mean)
                 report(f"step {progress.step:,}", result)
-                shown_words, shown = progress.words, time.monotonic()
                 if progress.best is None or result.mean < progress.best:
-                    progress.best, progress.best_step = result.mean, progress.step
+                    progress.best = result.mean
                     write_model(run, state, BEST)
             # There is never a model of a run without a checkpoint to resume it from.
             if is_evaluation or time.monotonic() - last_checkpoint > settings.checkpoint_seconds:
@@ -200,18 +198,6 @@ def describe_result(result: Perplexity) -> str:
         f"perplexity {result.mean:.2f} (forward {result.forward:.2f}, backward "
         f"{result.backward:.2f}), {result.n_words:,} words, {result.unknown_rate:.2%} <UNK>"
     )
-
-
-def fit_to_minutes(run: Run, state: State, console: Console) -> Run:
-    """The run with a schedule that takes the minutes of its settings."""
-    console.print("Timing the first steps")
-    settings = minutes.fit(state, run.corpus, lambda trial: measure(run, trial), console.print)
-    schedule = Schedule.plan(settings, state.progress.epoch_steps)
-    progress = state.progress
-    progress.asked = minutes.asked(run.config.training)
-    progress.n_steps = schedule.n_steps
-    progress.head_first = min(progress.head_first, schedule.settings.head_first)  # 0: no new head
-    return replace(run, config=replace(run.config, training=settings), schedule=schedule)
 
 
 # What a run evaluates
@@ -252,24 +238,26 @@ def lock(out: Path, stack: ExitStack) -> None:
         )
 
 
-def write_start(run: Run, state: State, resume: bool, stack: ExitStack) -> None:
+def write_start(run: Run, state: State, is_resumed: bool, stack: ExitStack) -> None:
     """Write what a run has at its start; nothing is written before.
 
     Args:
         run, state: of it.
-        resume: see `check_new`.
+        is_resumed: from a checkpoint.
         stack: holds the lock.
     """
-    if not run.is_resumed:
-        check_new(run.out, resume)  # another run may have begun meanwhile
+    if not is_resumed:
         run.out.mkdir(parents=True, exist_ok=True)
         (run.out / VOCAB).touch()
         lock(run.out, stack)
-        check_new(run.out, resume=True)
+        check_new(run.out, resume=True)  # another run may have begun meanwhile
         # In place: the lock is of this file.
         (run.out / VOCAB).write_bytes("\n".join([*run.vocab.words, ""]).encode("utf-8"))
-    write_text(run.out / CONFIG, Config(run.config.to_dict()).to_str() + "\n")
-    if not run.is_resumed:
+    # Of a run of some minutes, the steps that were fitted to them.
+    training = replace(run.config.training, minutes=0.0)
+    config = Config(replace(run.config, training=training).to_dict())
+    write_text(run.out / CONFIG, config.to_str() + "\n")
+    if not is_resumed:
         write_checkpoint(run, state)
 
 
@@ -306,6 +294,5 @@ def check_finite(run: Run, state: State, loss: float = 0.0) -> None:
     )
     if progress.best is not None:
         # By then the loss may have been growing already, which no weight shows.
-        text += f"; if that diverges too, start a new run --from '{out / BEST}', of step "
-        text += f"{progress.best_step:,}"
+        text += f"; if that diverges too, start a new run --from '{out / BEST}'"
     raise ValueError(f"{text}.")

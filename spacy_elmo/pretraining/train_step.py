@@ -11,7 +11,7 @@ from torch import nn
 from ..bilm.torch_precision import without_tf32
 from ..lm.encoded_sentences import SentenceBatch
 from ..util.threads import results_ahead
-from .state import State
+from .checkpoint import State
 
 
 def train_step(state: State, shares: Sequence[SentenceBatch], learning_rate: float) -> torch.Tensor:

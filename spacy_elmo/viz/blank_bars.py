@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,7 @@ def draw_blanks(
         raise ValueError(f"The sentence has no blank: write {BLANK} for each word to predict.")
     rows = 3 * len(positions)
     figure, axes = new_figure("Filling the blanks", rows * (LINE * n + 0.45) + 0.8, nrows=rows)
-    for row, panel in enumerate(axes):
-        position, side = positions[row // 3], row % 3
+    for panel, (position, side) in zip(axes, product(positions, range(3)), strict=True):
         guesses = lm.fill(words, position, n)[side]
         labels = [cut(word, WORD_CHARACTERS) for word, _ in guesses]
         values = [probability for _, probability in guesses]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import east_asian_width
 
-from ..util.files import atomic_file, write_text
+from ..util.files import atomic_file
 from ..util.optional_imports import import_extra
 
 SUFFIXES = (".svg", ".png", ".pdf", ".jpg")
@@ -51,7 +51,8 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 @contextmanager
 def in_style() -> Iterator[None]:
     """A context, or a decorator, in which figures are drawn and saved in the style of this package,
-    whatever style the user has set.
+    whatever style the user has set. A character that no installed font has is a box in an image;
+    in SVG it is text, in the fonts of the reader.
 
     Raises:
         ValueError: matplotlib is missing.
@@ -62,7 +63,8 @@ def in_style() -> Iterator[None]:
 
     installed = set(fontManager.get_font_names())
     fonts = {"font.family": [font for font in FONTS if font in installed]}
-    with context(["default", STYLE, fonts]):
+    with context(["default", STYLE, fonts]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # browsers have fonts
         yield
 
 
@@ -90,29 +92,25 @@ def save_figure(figure: Any, output: str | Path | None) -> Any:
 
     Returns:
         The figure.
-
-    Warns:
-        UserWarning: an image has boxes for characters that no installed font has.
     """
     figure._repr_html_ = partial(to_svg, figure)
-    check_output(output)
     if output is not None:
-        file, suffix = Path(output), Path(output).suffix.lower()
-        if suffix == ".svg":
-            write_text(file, to_svg(figure))
-        else:
-            with in_style(), atomic_file(file) as temporary:
-                figure.savefig(temporary, format=suffix[1:])
+        check_output(output)
+        with atomic_file(Path(output)) as file:
+            if file.suffix.lower() == ".svg":
+                file.write_bytes(to_svg(figure).encode())
+            else:
+                figure.savefig(file)
     return figure
 
 
-def check_output(output: str | Path | None) -> None:
-    """Check the path of a picture to write, if there is one, before the work begins.
+def check_output(output: str | Path) -> None:
+    """Check the path of a picture to write; before the work begins, where it takes long.
 
     Raises:
         ValueError: the suffix is none of `SUFFIXES`, or the folder is missing.
     """
-    file = Path(output or "none.svg")
+    file = Path(output)
     if file.suffix.lower() not in SUFFIXES or not file.parent.is_dir():
         raise ValueError(
             f"'{file}' cannot be a picture: it must end in {', '.join(SUFFIXES)}, and its "
@@ -125,9 +123,7 @@ def to_svg(figure: Any) -> str:
     """A figure as SVG, an element of a page, as wide as this allows."""
     buffer = StringIO()
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # browsers have fonts
-        figure.savefig(buffer, format="svg", metadata={**metadata, "Title": figure.get_suptitle()})
+    figure.savefig(buffer, format="svg", metadata={**metadata, "Title": figure.get_suptitle()})
     return '<svg style="max-width:100%;height:auto"' + buffer.getvalue().partition("<svg")[2]
 
 
@@ -135,8 +131,6 @@ def cut(text: str, most: int) -> str:
     """A text for a label, on one line, as wide as so many Latin characters at most; those of
     Korean, Chinese and Japanese have the width of two."""
     text = NOT_XML.sub("\ufffd", " ".join(text.split()))
-    wide = (1 + (east_asian_width(character) in "WF") for character in text)
-    ends = list(accumulate(wide))
-    if not ends or ends[-1] <= most:
-        return text
-    return text[: bisect_right(ends, most - 1)] + "…"
+    ends = list(accumulate(1 + (east_asian_width(character) in "WF") for character in text))
+    is_whole = bisect_right(ends, most) == len(text)
+    return text if is_whole else text[: bisect_right(ends, most - 1)] + "…"

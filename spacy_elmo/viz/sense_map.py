@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,19 +41,16 @@ def draw_senses(found: Senses, *, output: str | Path | None = None) -> Any:
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(True)
     axes.margins(0.12)
-    start, typical = 0, []
+    ranks = list[int]()  # of the points in their groups
     for number, group in enumerate(found.groups, 1):
         n = len(group.contexts)
         label = f"{number} · {n} contexts · {cut(', '.join(group.keywords), KEYWORD_CHARACTERS)}"
-        own = points[start : start + n]
+        own = points[len(ranks) :][:n]
         axes.plot(*own.T, linestyle="", markersize=7.5, markeredgecolor=INK, label=label)
-        typical += [(rank, start + rank) for rank in range(n)]
-        start += n
+        ranks += range(n)
     figure.legend(loc="outside lower left", frameon=False)
-    order = [i for _, i in sorted(typical)]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # saving reports them
-        label_points(figure, points[order], [contexts[i] for i in order])
+    order = np.argsort(ranks, kind="stable")
+    label_points(figure, points[order], [contexts[i] for i in order])
     return save_figure(figure, output)
 
 

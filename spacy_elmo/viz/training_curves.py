@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..pretraining.log import find_log, read_log
+from ..pretraining.log import read_log
 from .figure import in_style, new_figure, save_figure
 
 NAME_CHARACTERS = 40
@@ -63,18 +63,15 @@ def read_curves(run: Path) -> dict[str, list[tuple[int, float]]]:
     Raises:
         ValueError: see `draw_training`.
     """
-    log = find_log(run)
-    if not log.is_file():
-        raise ValueError(
-            f"There is no log '{log}'; give the directory of a run of `python -m spacy elmo "
-            f"pretrain`."
-        )
     curves: dict[str, list[tuple[int, float]]] = {kind: [] for kind in PANELS}
-    for entry in read_log(log):
+    for entry in read_log(run):
         for kind, curve in curves.items():
             value = entry.get(kind)
             if "words" in entry and value is not None and 0 <= value <= MOST:
                 curve.append((entry["words"], value))
     if not curves["loss"] + curves["mean"]:
-        raise ValueError(f"The log '{log}' has no losses yet; wait until the run has logged one.")
+        raise ValueError(
+            f"There are no losses in a log at '{run}'. Give the directory of a run of `python -m "
+            f"spacy elmo pretrain`, when it has logged some."
+        )
     return curves

@@ -67,7 +67,7 @@ def test_text_is_read_whatever_switch_is_set(switch: str) -> None:
     """PyTorch's function for the older switch raises then."""
     code = (
         "import spacy, torch\n"
-        "from spacy_elmo.pretraining.machine import matmul_precision\n"
+        "from spacy_elmo.pretraining.device import matmul_precision\n"
         "from spacy_elmo.bilm.torch_precision import without_tf32\n"
         f"torch.backends.{switch}fp32_precision = 'tf32'\n"
         "before = torch.backends.cudnn.rnn.fp32_precision\n"

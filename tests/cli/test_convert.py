@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,7 +104,7 @@ def files(path: Path) -> list[str]:
     return sorted(file.name for file in path.iterdir())
 
 
-def test_there_and_back(own: Path, tmp_path: Path) -> None:
+def test_there_and_back(own, tmp_path) -> None:
     there, back = tmp_path / "there", tmp_path / "back"
     output = convert(own, there, "--to", "published")
     assert "in the published layout" in output
@@ -119,7 +118,7 @@ def test_there_and_back(own: Path, tmp_path: Path) -> None:
     assert find_weights(back).load().warm_h is None
 
 
-def test_published_weights_get_a_warm_state(published: Path, tmp_path: Path) -> None:
+def test_published_weights_get_a_warm_state(published, tmp_path) -> None:
     convert(published, tmp_path / "own2", "--lang", "en")
     weights = find_weights(tmp_path / "own2")
     assert weights.config() == replace(CONFIG, initial_state="warm")
@@ -130,7 +129,7 @@ def test_published_weights_get_a_warm_state(published: Path, tmp_path: Path) -> 
     assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def test_a_warm_state_of_another_language(published: Path, tmp_path: Path) -> None:
+def test_a_warm_state_of_another_language(published, tmp_path) -> None:
     said = "computed from English"
     assert f"{said} text, and the language is 'unknown'" in joined(convert(published, "unknown"))
     assert said not in convert(published, "english", "--lang", "en-GB")
@@ -149,13 +148,13 @@ def test_a_warm_state_of_another_language(published: Path, tmp_path: Path) -> No
     assert not torch.allclose(found[1], english[1], atol=1e-3)
 
 
-def test_a_language_that_spacy_lacks(published: Path, text: Path) -> None:
+def test_a_language_that_spacy_lacks(published, text) -> None:
     output = convert(published, "out", "--warm-text", text, "--lang", "xqa")
     assert "spaCy does not support the language 'xqa'" in output
     assert find_weights("out").card().meta == {"lang": "xqa"}
 
 
-def test_warm_texts_that_do_not_do(own: Path, published: Path, text: Path, tmp_path: Path) -> None:
+def test_warm_texts_that_do_not_do(own, published, text, tmp_path) -> None:
     """One that is too short, or for a biLM that starts from zeros."""
     said = "trained from a zero state (initial_state is 'zero')"
     refuses(own, "warm", "--warm-text", text, said=said)
@@ -167,16 +166,14 @@ def test_warm_texts_that_do_not_do(own: Path, published: Path, text: Path, tmp_p
     assert not Path("warm").exists()
 
 
-def test_a_stored_warm_state_is_not_lost_in_silence(
-    own: Path, published: Path, tmp_path: Path
-) -> None:
+def test_a_stored_warm_state_is_not_lost_in_silence(own, published, tmp_path) -> None:
     convert(published, tmp_path / "warm")
     back = convert(tmp_path / "warm", tmp_path / "back", "--to", "published")
     assert "warm state is left out" in joined(back)
     assert "warm state" not in convert(own, tmp_path / "zero", "--to", "published")
 
 
-def test_words_of_the_softmax(own: Path, published: Path, tmp_path: Path) -> None:
+def test_words_of_the_softmax(own, published, tmp_path) -> None:
     words = (published / "vocab.txt").rename(tmp_path / "words.txt")
     said = "is left out, because its vocabulary is unknown"
     assert said in joined(convert(published, "without"))
@@ -192,7 +189,7 @@ def test_words_of_the_softmax(own: Path, published: Path, tmp_path: Path) -> Non
     assert not Path("new").exists() and not Path("few").exists()
 
 
-def test_half_precision(own: Path, tmp_path: Path) -> None:
+def test_half_precision(own, tmp_path) -> None:
     convert(own, tmp_path / "half", "--to", "native", "--half")
     for name in ("weights.safetensors", "head.safetensors"):
         assert (tmp_path / "half" / name).stat().st_size < 0.8 * (own / name).stat().st_size
@@ -218,9 +215,7 @@ def test_half_precision(own: Path, tmp_path: Path) -> None:
         (["broken", "new"], "missing tensors"),
     ],
 )
-def test_refusals_leave_nothing(
-    arguments: Sequence[str], said: str, own: Path, tmp_path: Path
-) -> None:
+def test_refusals_leave_nothing(arguments, said, own, tmp_path) -> None:
     Path("text.txt").write_text("Some text.")
     write_weights(Path("broken"))
     save_head(SoftmaxHead(2, 3), Vocabulary(WORDS), Path("broken"))
@@ -230,7 +225,7 @@ def test_refusals_leave_nothing(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_force(own: Path, tmp_path: Path) -> None:
+def test_force(own, tmp_path) -> None:
     convert(own, tmp_path / "out", "--to", "published")
     convert("en_sm", tmp_path / "out", "--force")
     assert find_weights(tmp_path / "out").config() == find_weights("en_sm").config()
@@ -254,7 +249,7 @@ def test_force(own: Path, tmp_path: Path) -> None:
         ["weights.hdf5", "options.json"],
     ],
 )
-def test_nothing_else_is_replaced(names: Sequence[str], own: Path, tmp_path: Path) -> None:
+def test_nothing_else_is_replaced(names, own, tmp_path) -> None:
     """Not even a text of the name of one that lies beside the source."""
     (own / "notes.txt").touch()
     for name in names:
@@ -269,9 +264,7 @@ def test_nothing_else_is_replaced(names: Sequence[str], own: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("out", [".", "..", "../here", "/"])
 @pytest.mark.parametrize("force", [[], ["--force"]])
-def test_the_working_directory_stays(
-    out: str, force: Sequence[str], own: Path, tmp_path: Path, monkeypatch
-) -> None:
+def test_the_working_directory_stays(out, force, own, tmp_path, monkeypatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     refuses(own, out, *force, said="is the working directory or a parent of it")
@@ -286,7 +279,7 @@ def info(*arguments: Any) -> dict[str, Any]:
     return json.loads(result.stdout)
 
 
-def test_info(own: Path, published: Path, tmp_path: Path) -> None:
+def test_info(own, published, tmp_path) -> None:
     found = info(own)
     n_parameters = sum(p.numel() for p in load_bilm(own).parameters())
     assert found["weights"]["bytes"] == sum(file.stat().st_size for file in own.iterdir())
@@ -307,7 +300,7 @@ def info_fails(path: str | Path, said: str) -> None:
     assert said in joined(result.output)
 
 
-def test_info_looks_into_the_files(own: Path) -> None:
+def test_info_looks_into_the_files(own) -> None:
     before = (own / "config.json").read_text(encoding="utf-8")
     data = json.loads(before)
     data["dim"] += 1
@@ -320,7 +313,7 @@ def test_info_looks_into_the_files(own: Path) -> None:
     info_fails(own, file.name)
 
 
-def test_info_of_other_things(published: Path) -> None:
+def test_info_of_other_things(published) -> None:
     info_fails(published, f"python -m spacy elmo convert {published} {published}-converted")
     info_fails("en_xl", "Cannot find the ELMo weights 'en_xl'")
 
@@ -334,7 +327,7 @@ def test_info_as_a_page_of_the_default_weights() -> None:
         assert line in page
 
 
-def test_statistics_by_the_tokenizer_of_the_card(own: Path, tmp_path: Path) -> None:
+def test_statistics_by_the_tokenizer_of_the_card(own, tmp_path) -> None:
     card = {"lang": "ko", "tokenizer": "spacy.Tokenizer.v1"}
     (own / "meta.json").write_text(json.dumps(card), encoding="utf-8")
     lines = tmp_path / "korean.jsonl"
@@ -343,7 +336,7 @@ def test_statistics_by_the_tokenizer_of_the_card(own: Path, tmp_path: Path) -> N
     assert "배를" in find_weights("new").statistics().words
 
 
-def test_statistics_of_a_text(own: Path, text: Path) -> None:
+def test_statistics_of_a_text(own, text) -> None:
     said = joined(convert(own, "new", "--statistics", text))
     assert "similarities will be rough" in said  # it has a few sentences
     statistics = find_weights("new").statistics()
@@ -352,9 +345,7 @@ def test_statistics_of_a_text(own: Path, text: Path) -> None:
     assert find_weights("copy").statistics().words == statistics.words
 
 
-def test_statistics_of_another_warm_state_are_left_out(
-    published: Path, text: Path, tmp_path: Path
-) -> None:
+def test_statistics_of_another_warm_state_are_left_out(published, text, tmp_path) -> None:
     one, two, three = (tmp_path / name for name in ("one", "two", "three"))
     convert(published, one, "--statistics", text)
     arguments = ["--to", "native", "--warm-text", text]

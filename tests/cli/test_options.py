@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -26,9 +25,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_how_the_weights_compute(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_how_the_weights_compute(command, tmp_path, monkeypatch) -> None:
     """Every command that reads a text of any length has both options."""
     weights = write_language_model(tmp_path / "weights", ["the", "The", "bank", "money", "."])
     text = tmp_path / "text.txt"
@@ -49,7 +46,7 @@ def test_how_the_weights_compute(
     assert set(found) == {("bfloat16", True)}
 
 
-def test_an_output_that_lacks_characters(tmp_path: Path) -> None:
+def test_an_output_that_lacks_characters(tmp_path) -> None:
     weights = write_language_model(tmp_path / "weights", ["é", "강", "."])
 
     def output(*arguments: str) -> str:

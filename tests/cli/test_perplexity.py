@@ -51,7 +51,7 @@ def measured(text: Path, weights: Path, *options: Any) -> dict[str, Any]:
     return json.loads(result.stdout)
 
 
-def test_raw_text(weights: Path, text: Path) -> None:
+def test_raw_text(weights, text) -> None:
     head, vocab = load_head(weights)
     block = EncodedSentences(SENTENCES, vocab, max_words=100, to_ids=CharacterIds(3))
     result, data = evaluate(load_bilm(weights), head, block), measured(text, weights)
@@ -68,12 +68,12 @@ def test_raw_text(weights: Path, text: Path) -> None:
     assert data["mean"] != rounded == pytest.approx(data["mean"], rel=0.01)
 
 
-def test_by_default_the_embedded_weights(text: Path) -> None:
+def test_by_default_the_embedded_weights(text) -> None:
     result = CliRunner().invoke(app, ["perplexity", str(text), "--json"])
     assert json.loads(result.stdout)["vocabulary"] == 20_000
 
 
-def test_other_forms_of_the_text(weights: Path, text: Path, tmp_path: Path) -> None:
+def test_other_forms_of_the_text(weights, text, tmp_path) -> None:
     packed = tmp_path / "text.txt.gz"
     packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode()))
     lines = tmp_path / "sentences.txt"
@@ -88,16 +88,14 @@ def test_other_forms_of_the_text(weights: Path, text: Path, tmp_path: Path) -> N
     assert measured(lines, weights, "--tokenized")["mean"] == data["mean"]
 
 
-def test_language(weights: Path, text: Path, tmp_path: Path) -> None:
+def test_language(weights, text, tmp_path) -> None:
     mute = write_language_model(tmp_path / "mute", WORDS, card=Card())
     assert "does not name their language" in " ".join(run(text, mute).output.split())
     assert measured(text, mute, "--lang", "en")["words"] == 26
     assert measured(text, weights, "--lang", "xx")["words"] == 25  # didn't is one word
 
 
-def test_heads_of_other_vocabularies_are_compared(
-    weights: Path, text: Path, tmp_path: Path
-) -> None:
+def test_heads_of_other_vocabularies_are_compared(weights, text, tmp_path) -> None:
     """By what both know; the fewer words are told apart, the easier they are."""
     both = ["river", "the", ".", "bank"]
     vocab = tmp_path / "both.txt"
@@ -110,7 +108,7 @@ def test_heads_of_other_vocabularies_are_compared(
     assert again["mean"] == pytest.approx(whole["mean"], rel=1e-6)
 
 
-def test_failures(weights: Path, text: Path, tmp_path: Path) -> None:
+def test_failures(weights, text, tmp_path) -> None:
     (tmp_path / "blank.txt").write_text(" \n", encoding="utf-8")
     (tmp_path / "latin.txt").write_bytes("Größe".encode("latin-1"))
     (tmp_path / "words.txt").write_text("bank\nBahn\nZug\n", encoding="utf-8")

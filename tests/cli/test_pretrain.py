@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from spacy_elmo.cli import app
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.pretraining import minutes
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_checkpoint
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.log import read_log
-from spacy_elmo.pretraining.state import CHECKPOINT, read_checkpoint
 from spacy_elmo.weights.find import find_weights, load_bilm
 
 from ..pretraining.helpers import PROSE, config_text, make_config, same_weights, stop_after
@@ -45,7 +45,7 @@ def shards(tmp_path: Path) -> Path:
     return tmp_path / "shards"
 
 
-def test_from_text_to_a_model(config: Path, shards: Path, tmp_path: Path) -> None:
+def test_from_text_to_a_model(config, shards, tmp_path) -> None:
     out = tmp_path / "out"
     result = run(
         config, out, "--paths.train", shards, "--paths.dev", shards, "--training.max_steps=12",
@@ -62,7 +62,7 @@ def test_from_text_to_a_model(config: Path, shards: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
-def test_ctrl_c_loses_nothing(config: Path, shards: Path, tmp_path: Path) -> None:
+def test_ctrl_c_loses_nothing(config, shards, tmp_path) -> None:
     """Nor does a later start with --resume, by the config that the run has written."""
     out, whole = tmp_path / "out", tmp_path / "whole"
     few = ["--training.max_steps", 150, "--training.log_every", 1, "--training.eval_every", 50]
@@ -93,9 +93,7 @@ def test_ctrl_c_loses_nothing(config: Path, shards: Path, tmp_path: Path) -> Non
         assert same_weights(whole / name, out / name)
 
 
-def test_a_run_that_is_stopped_says_so(
-    config: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_stopped_says_so(config, shards, tmp_path, monkeypatch) -> None:
     """Also which model there is, before the first evaluation and after it."""
     paths, out = ["--paths.train", shards, "--paths.dev", shards], tmp_path / "out"
     for step, resume, models in ((7, [], "model-last"), (13, ["--resume"], "model-best and")):
@@ -108,25 +106,21 @@ def test_a_run_that_is_stopped_says_so(
         monkeypatch.undo()
 
 
-def test_minutes(
-    config: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_minutes(config, shards, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(minutes, "plan", lambda given, *seconds: (int(given), 3))
     paths = ["--paths.train", shards, "--paths.dev", shards]
     assert run(config, tmp_path / "out", "-q", *paths, "--minutes", 9).exit_code == 0
     assert read_checkpoint(tmp_path / "out" / CHECKPOINT)[0].step == 9
 
 
-def test_overrides_of_the_environment(
-    config: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_overrides_of_the_environment(config, shards, tmp_path, monkeypatch) -> None:
     paths = f"--paths.train {shards} --paths.dev {shards} --training.max_steps 9"
     monkeypatch.setenv("SPACY_CONFIG_OVERRIDES", paths)
     assert run(config, tmp_path / "out", "-q").exit_code == 0
     assert read_checkpoint(tmp_path / "out" / CHECKPOINT)[0].step == 9
 
 
-def test_failures(config: Path, shards: Path, tmp_path: Path) -> None:
+def test_failures(config, shards, tmp_path) -> None:
     out = tmp_path / "out"
     paths = ["--paths.train", shards, "--paths.dev", shards]
     for arguments, message in [

@@ -57,7 +57,7 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def test_shards_hold_what_the_component_reads(text: Path, tmp_path: Path) -> None:
+def test_shards_hold_what_the_component_reads(text, tmp_path) -> None:
     result = run(text, tmp_path / "out")
     assert result.exit_code == 0, result.output
     sentences = expected(TEXT)
@@ -72,13 +72,13 @@ def test_shards_hold_what_the_component_reads(text: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("lang", ["de", "xx", "zh"])
-def test_other_languages(text: Path, tmp_path: Path, lang: str) -> None:
+def test_other_languages(text, tmp_path, lang) -> None:
     assert run(text, tmp_path / "out", "--lang", lang, "-q").output == ""
     assert read_all(tmp_path / "out") == expected(TEXT, lang)
     assert expected(TEXT, lang) != expected(TEXT)
 
 
-def test_texts_may_be_packed_and_several(tmp_path: Path) -> None:
+def test_texts_may_be_packed_and_several(tmp_path) -> None:
     data = TEXT.encode()
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(data))
     (tmp_path / "b.txt.xz").write_bytes(lzma.compress(data))
@@ -91,18 +91,14 @@ def test_texts_may_be_packed_and_several(tmp_path: Path) -> None:
     assert [path.name for path in Shards(tmp_path / "out").files()] == ["shard-00000.txt.gz"]
 
 
-def test_several_processes_write_the_same(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_processes_write_the_same(text, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(readers, "ZONE_SIZE", 2)  # paragraphs of a chunk
     assert run(text, tmp_path / "out", "--n-process", "9999").exit_code == 0  # as many as there are
     assert read_all(tmp_path / "out") == expected(TEXT)
 
 
 @pytest.mark.parametrize("n_process", [1, 2])
-def test_a_failure_leaves_nothing(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_process: int
-) -> None:
+def test_a_failure_leaves_nothing(text, tmp_path, monkeypatch, n_process) -> None:
     monkeypatch.setattr(readers, "ZONE_SIZE", 2)
     (tmp_path / "latin.txt").write_bytes(b"\n".join([b"A paragraph."] * 50 + [b"caf\xe9"]))
     out = tmp_path / "shards" / "out"
@@ -112,7 +108,7 @@ def test_a_failure_leaves_nothing(
     assert list(out.parent.iterdir()) == []
 
 
-def test_failures(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures(text, tmp_path, monkeypatch) -> None:
     """Nothing is left of a directory that was not there, and nothing of the user's is replaced."""
     monkeypatch.setitem(sys.modules, "natto", None)
     (tmp_path / "empty.txt").write_text(" \n\t\n")
@@ -146,7 +142,7 @@ def test_failures(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not out.exists() and (tmp_path / "full" / "file").exists()
 
 
-def test_json_and_lines_that_end_in_cr(text: Path, tmp_path: Path) -> None:
+def test_json_and_lines_that_end_in_cr(text, tmp_path) -> None:
     """Paragraphs, too."""
     parts = (json.dumps({"story": part, "n": 1}) for part in TEXT.split("\n\n"))
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress("\n\n".join(parts).encode()))
@@ -158,7 +154,7 @@ def test_json_and_lines_that_end_in_cr(text: Path, tmp_path: Path) -> None:
     assert '"text"' in run(tmp_path / "a.jsonl.gz", tmp_path / "other").output
 
 
-def test_docs_keep_tokens_and_sentences(text: Path, tmp_path: Path) -> None:
+def test_docs_keep_tokens_and_sentences(text, tmp_path) -> None:
     nlp = spacy.blank("en")
     with_sentences = Doc(nlp.vocab, words=["a.b", "c", "d"], sent_starts=[True, True, False])
     without = nlp("One sentence. Another one!")

@@ -15,7 +15,7 @@ import pytest
 import spacy_elmo
 from spacy_elmo import Encoder
 from spacy_elmo.encoding.encoded_rows import EncodedRows
-from spacy_elmo.encoding.formats import write_hdf5
+from spacy_elmo.encoding.formats import to_arrow, write_hdf5
 
 from ..pipeline.helpers import N_LAYERS, TEXTS, WIDTH
 
@@ -55,7 +55,7 @@ def test_more_floats_than_32_bits_count() -> None:
     pa = pytest.importorskip("pyarrow")
     rows = EncodedRows(range(2), [["x", "y"], ["z"]], np.zeros((3, 4), "float16"))
     kind = pa.large_list(pa.large_list(pa.float16()))  # whose offsets have 64
-    assert rows.to_arrow().schema.field("vectors").type == kind
+    assert to_arrow(rows).schema.field("vectors").type == kind
 
 
 @pytest.mark.slow

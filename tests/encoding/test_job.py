@@ -60,9 +60,7 @@ def refused(said: str, *arguments: Any) -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="forks, and reads children from /proc")
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
-def test_a_killed_job_loses_and_doubles_nothing(
-    many: Path, tmp_path: Path, weights: str, suffix: str
-) -> None:
+def test_a_killed_job_loses_and_doubles_nothing(many, tmp_path, weights, suffix) -> None:
     """SIGKILL for the process while others work for it, at several places; and it leaves none."""
     whole, killed = tmp_path / f"whole{suffix}", tmp_path / f"killed{suffix}"
     n_rows, _ = spacy_elmo.encode(many, whole, weights=weights)
@@ -106,14 +104,14 @@ def wait_for_end(pid: int) -> None:
     raise AssertionError(f"process {pid} outlives the one that it works for")
 
 
-def test_the_number_of_processes_changes_nothing(many: Path, tmp_path: Path, weights: str) -> None:
+def test_the_number_of_processes_changes_nothing(many, tmp_path, weights) -> None:
     one, two = tmp_path / "one.npy", tmp_path / "two.npy"
     summary = spacy_elmo.encode(many, one, weights=weights)
     assert spacy_elmo.encode(many, two, weights=weights, n_process=2) == summary
     assert content(one) == content(two)
 
 
-def test_resume(text: Path, tmp_path: Path, weights: str) -> None:
+def test_resume(text, tmp_path, weights) -> None:
     out = tmp_path / "out.npy"
     # Without anything to resume, from the beginning; then again, without work.
     assert run(text, out, "-w", weights, "--resume", "-q").output == ""
@@ -142,9 +140,7 @@ def test_resume(text: Path, tmp_path: Path, weights: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.npy", "out.parquet"])
-def test_what_was_there_stays_until_the_end(
-    name: str, text: Path, tmp_path: Path, weights: str
-) -> None:
+def test_what_was_there_stays_until_the_end(name, text, tmp_path, weights) -> None:
     """Also if the new job is forced and fails; and nothing of the user's is removed."""
     out, broken = tmp_path / name, tmp_path / "broken.jsonl"
     run(text, out, "-w", weights)
@@ -177,7 +173,7 @@ def interrupt(*arguments: Any) -> None:
     raise KeyboardInterrupt
 
 
-def test_a_job_that_was_not_joined(broken_off: Path, text: Path, weights: str) -> None:
+def test_a_job_that_was_not_joined(broken_off, text, weights) -> None:
     assert refused("was interrupted: continue it with --resume", text, broken_off, "-w", weights)
     assert refused("has level = ", text, broken_off, "-w", weights, "--resume", "--level=documents")
     spacy_elmo.encode(text, broken_off, weights=weights, resume=True)
@@ -191,7 +187,7 @@ def test_a_job_that_was_not_joined(broken_off: Path, text: Path, weights: str) -
     assert content(broken_off) == result
 
 
-def test_a_forced_job_begins_anew(broken_off: Path, text: Path, tmp_path: Path) -> None:
+def test_a_forced_job_begins_anew(broken_off, text, tmp_path) -> None:
     """With the weights that are on the disk now."""
     path, found = tmp_path / "own", []
     for seed in (1, 2):
@@ -202,9 +198,7 @@ def test_a_forced_job_begins_anew(broken_off: Path, text: Path, tmp_path: Path) 
     assert np.abs(found[0] - found[1]).max() > 0.1
 
 
-def test_the_second_job_of_an_output_is_refused(
-    many: Path, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_second_job_of_an_output_is_refused(many, tmp_path, weights, monkeypatch) -> None:
     out, encode_part = tmp_path / "out.parquet", job.encode_part
 
     def then_another(*arguments: Any) -> Any:
@@ -216,7 +210,7 @@ def test_the_second_job_of_an_output_is_refused(
     assert not Path(f"{out}.parts").exists()
 
 
-def test_an_output_in_its_corpus_is_refused(text: Path, weights: str) -> None:
+def test_an_output_in_its_corpus_is_refused(text, weights) -> None:
     """Its own output would be text."""
     folder = text.parent
     (folder / "link").symlink_to(folder)
@@ -234,7 +228,7 @@ def test_an_output_in_its_corpus_is_refused(text: Path, weights: str) -> None:
     assert spacy_elmo.encode(f"{folder}/*.txt", folder / "out.npy", weights=weights).n_rows == 6
 
 
-def test_a_pipeline_with_sentences_resumes(text: Path, tmp_path: Path, weights: str) -> None:
+def test_a_pipeline_with_sentences_resumes(text, tmp_path, weights) -> None:
     """And not one whose tokenizer has changed."""
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
@@ -250,7 +244,7 @@ def test_a_pipeline_with_sentences_resumes(text: Path, tmp_path: Path, weights: 
     assert refused("has checksum = ", text, out, *arguments)
 
 
-def test_an_error_leaves_the_parts(many: Path, tmp_path: Path, weights: str) -> None:
+def test_an_error_leaves_the_parts(many, tmp_path, weights) -> None:
     out = tmp_path / "out.npy"
     good = many.read_bytes()
     many.write_bytes(good[:-9] + b"\xff" * 9)
@@ -270,20 +264,16 @@ def test_an_error_leaves_the_parts(many: Path, tmp_path: Path, weights: str) -> 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-def test_a_process_that_is_killed(
-    many: Path, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_is_killed(many, tmp_path, weights, monkeypatch) -> None:
     def die(*arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(job.EncodedRows, "save", die)
+    monkeypatch.setattr(job.formats, "write_part", die)
     with pytest.raises(ValueError, match="`elmo encode` with --resume"):
         spacy_elmo.encode(many, tmp_path / "out.npy", weights=weights, n_process=2)
 
 
-def test_failures(
-    text: Path, tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failures(text, tmp_path, weights, monkeypatch) -> None:
     """Nothing is left of them."""
     (tmp_path / "latin.txt").write_bytes(b"gr\xfc\xdfe\n")
     before = sorted(tmp_path.iterdir())

@@ -51,13 +51,13 @@ def flatten(vectors: Any) -> np.ndarray:
     return np.concatenate([np.array(list(row), "float32").reshape(-1, 256) for row in vectors])
 
 
-def test_page_on_pipelines(texts: list[str]) -> None:
+def test_page_on_pipelines(texts) -> None:
     vectors = run_section("In a spaCy pipeline")["vectors"]
     expected = Encoder()(texts)
     assert max_difference(vectors, expected) <= TOLERANCE
 
 
-def test_page_on_one_machine(texts: list[str]) -> None:
+def test_page_on_one_machine(texts) -> None:
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     frame = run_section("On one machine")["frame"]
@@ -68,7 +68,7 @@ def test_page_on_one_machine(texts: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_page_on_ray(texts: list[str]) -> None:
+def test_page_on_ray(texts) -> None:
     ray = pytest.importorskip("ray")
     parquet = pytest.importorskip("pyarrow.parquet")
     try:
@@ -84,7 +84,7 @@ def test_page_on_ray(texts: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_page_on_spark(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_on_spark(texts, monkeypatch) -> None:
     pytest.importorskip("pyspark")
     parquet = pytest.importorskip("pyarrow.parquet")
     if shutil.which("java") is None:
@@ -98,9 +98,7 @@ def test_page_on_spark(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.slow
-def test_ray_with_a_machine_that_is_killed(
-    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ray_with_a_machine_that_is_killed(tmp_path, weights, monkeypatch) -> None:
     """Two worker nodes; one is killed when the first files are written."""
     ray = pytest.importorskip("ray")
     parquet = pytest.importorskip("pyarrow.parquet")

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from spacy_elmo.pretraining import train as loop
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT, Progress, State, read_checkpoint
 from spacy_elmo.pretraining.corpus import CorpusPosition
 from spacy_elmo.pretraining.prepare import resumed_config
-from spacy_elmo.pretraining.state import CHECKPOINT, Progress, State, read_checkpoint
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.pretraining.train_step import train_step
 from spacy_elmo.util.files import locked
 from spacy_elmo.weights.layout import VOCAB
 
-from .helpers import contents, make_block, make_config, make_vocab, prose, same_weights, write_text
+from .helpers import contents, make_block, make_config, make_vocab, prose, write_text
 
 WORDS = make_vocab(word for words in prose() for word in words)
 BATCH = make_block(prose(), WORDS).batch(np.arange(10))
@@ -39,40 +39,10 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / CHECKPOINT
 
 
-def test_training_goes_on_as_if_it_had_not_stopped(path: Path) -> None:
-    progress, config = read_checkpoint(path)
-    assert (progress, config) == (PROGRESS, make_config())
-    states = [make_state(training__seed=7), make_state(training__seed=7)]
-    states[0].load(path)
-    states[0].save(path, config)
-    states[1].load(path)
-    for _ in range(3):
-        one, other = (train_step(state, [BATCH], 0.1) for state in states)
-        assert one == other
-    for state, name in zip(states, "ab", strict=True):
-        state.save(path.with_name(name), config)
-    assert same_weights(path.with_name("a"), path.with_name("b"))
-
-
-def test_a_failure_leaves_the_checkpoint_before(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(file: Path, data: bytes) -> None:
-        with file.open("wb") as opened:
-            opened.write(data[:9])
-        raise OSError("the disk is full")
-
-    before = path.read_bytes()
-    monkeypatch.setattr(Path, "write_bytes", fail)
-    with pytest.raises(OSError, match="the disk is full"):
-        make_state().save(path, make_config())
-    assert (list(path.parent.iterdir()), path.read_bytes()) == ([path], before)
-
-
-def test_a_checkpoint_that_does_not_fit_is_refused(path: Path) -> None:
-    with pytest.raises(ValueError, match=r"checkpoint.*tensor 'bilm\..*' has the shape"):
+def test_a_checkpoint_that_does_not_fit_is_refused(path) -> None:
+    with pytest.raises(ValueError, match=r"checkpoint.*tensor 'model\..*' has the shape"):
         make_state(model__dim=24).load(path)
-    with pytest.raises(ValueError, match=r"does not fit its config: missing .*teacher"):
+    with pytest.raises(ValueError, match=r"does not fit its config: missing .*student"):
         make_state(teacher_size=3).load(path)
     path.write_bytes(b"damaged")
     with pytest.raises(ValueError, match="Cannot read the checkpoint"):
@@ -84,11 +54,11 @@ def test_a_checkpoint_that_does_not_fit_is_refused(path: Path) -> None:
 
 def check(tmp_path: Path, changes: dict[str, Any]) -> list[str]:
     said: list[str] = []
-    resumed_config(make_config(), make_config(changes=changes), tmp_path, said.append, {})
+    resumed_config(make_config(), make_config(changes=changes), tmp_path, said.append)
     return said
 
 
-def test_what_may_change_is_told(tmp_path: Path) -> None:
+def test_what_may_change_is_told(tmp_path) -> None:
     assert check(tmp_path, {}) == []
     assert check(tmp_path, {"training.learning_rate": 0.5, "paths.dev": "new"}) == [
         "Changed since the checkpoint: paths.dev: None → 'new'",
@@ -103,15 +73,13 @@ def test_what_may_change_is_told(tmp_path: Path) -> None:
         ("training.batch_words", 10), ("training.head_first", 9), ("training.eval_words", 9),
     ],
 )  # fmt: skip
-def test_what_may_not_change_is_refused(tmp_path: Path, name: str, value: int) -> None:
+def test_what_may_not_change_is_refused(tmp_path, name, value) -> None:
     with pytest.raises(ValueError, match=rf"Cannot resume, .* {name}: \d+ → {value}"):
         check(tmp_path, {name: value})
 
 
 @pytest.mark.skipif(os.name == "nt", reason="nothing is locked on Windows")
-def test_only_one_process_trains_in_a_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_one_process_trains_in_a_directory(tmp_path, monkeypatch) -> None:
     """Neither while a run trains, nor if another one begins after this one has looked."""
     text, out = write_text(tmp_path / "text.txt", prose()), tmp_path / "run"
     config = make_config(text, text)

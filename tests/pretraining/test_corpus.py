@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -67,7 +68,7 @@ def epoch_of(corpus: TrainingCorpus, epoch: int) -> list[SentenceBatch]:
     return batches
 
 
-def test_an_epoch_has_every_sentence_once(shards: list[Path]) -> None:
+def test_an_epoch_has_every_sentence_once(shards) -> None:
     corpus = make_corpus(shards)
     expected = Counter(
         (BOS, f"s{shard}", f"n{number}", *words, EOS)
@@ -82,7 +83,7 @@ def test_an_epoch_has_every_sentence_once(shards: list[Path]) -> None:
     assert orders[0] != orders[1]
 
 
-def test_batches_are_bucketed_by_length_and_of_the_size_asked_for(shards: list[Path]) -> None:
+def test_batches_are_bucketed_by_length_and_of_the_size_asked_for(shards) -> None:
     batches = epoch_of(make_corpus(shards), 0)
     longest = max(map(len, prose())) + 4
     assert all(sum(batch.lengths) < BATCH_WORDS + longest for batch in batches)
@@ -92,7 +93,7 @@ def test_batches_are_bucketed_by_length_and_of_the_size_asked_for(shards: list[P
     assert padded < 1.1 * total  # unsorted sentences would need over 1.5 times
 
 
-def test_the_order_follows_from_the_seed(shards: list[Path]) -> None:
+def test_the_order_follows_from_the_seed(shards) -> None:
     first, again, other = (
         list(islice(make_corpus(shards, seed=seed).batches(CorpusPosition()), 12))
         for seed in (0, 0, 1)
@@ -102,7 +103,7 @@ def test_the_order_follows_from_the_seed(shards: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("buffer_words", [1, 40, 250, 10_000])
-def test_reading_goes_on_from_any_place(shards: list[Path], buffer_words: int) -> None:
+def test_reading_goes_on_from_any_place(shards, buffer_words) -> None:
     corpus = make_corpus(shards, buffer_words)
     whole = list(islice(corpus.batches(CorpusPosition()), 90))
     assert whole[-1][1].epoch >= 1
@@ -113,6 +114,18 @@ def test_reading_goes_on_from_any_place(shards: list[Path], buffer_words: int) -
         ):
             assert same_batches(batch, expected)
             assert after == after_expected
+
+
+def test_batches_that_threads_make_are_the_same(shards) -> None:
+    """They end with who uses them."""
+    corpus, before = make_corpus(shards), threading.active_count()
+    alone, ahead = (corpus.batches(CorpusPosition(), n_threads=n) for n in (1, 3))
+    pairs = zip(ahead, islice(alone, 90), strict=False)
+    for ([batch], after), ([expected], after_expected) in pairs:
+        assert same_batches(batch, expected) and after == after_expected
+        assert threading.active_count() > before
+    ahead.close()
+    assert threading.active_count() == before
 
 
 def test_tokens_targets_and_bytes_belong_together() -> None:

@@ -16,9 +16,9 @@ import torch
 from safetensors.torch import load_file
 from torch import distributed
 
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_checkpoint
 from spacy_elmo.pretraining.config import PretrainConfig
 from spacy_elmo.pretraining.log import read_log
-from spacy_elmo.pretraining.state import CHECKPOINT, read_checkpoint
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.weights.native import save_bilm
 
@@ -125,7 +125,7 @@ def assert_close(one: Path, other: Path) -> None:
             torch.testing.assert_close(a[key], b[key], rtol=1e-4, atol=1e-4)
 
 
-def test_two_processes_learn_what_one_does(paths: tuple[Path, Path], tmp_path: Path) -> None:
+def test_two_processes_learn_what_one_does(paths, tmp_path) -> None:
     """Also of batches of one sentence, of which one process gets none; and though the biLM does
     not learn from the beginning."""
     (tmp_path / "start").mkdir()
@@ -143,7 +143,7 @@ def test_two_processes_learn_what_one_does(paths: tuple[Path, Path], tmp_path: P
     assert (one.position, one.words) == (two.position, two.words)
 
 
-def test_a_lost_process_loses_nothing(paths: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_lost_process_loses_nothing(paths, tmp_path) -> None:
     config = a_run(paths, dropout=0.2, checkpoint_seconds=0)
     code, said = torchrun(config, tmp_path / "whole")
     assert code == 0, said
@@ -163,11 +163,7 @@ def test_a_lost_process_loses_nothing(paths: tuple[Path, Path], tmp_path: Path) 
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
-def test_a_signal_ends_all_after_the_same_step(
-    paths: tuple[Path, Path],
-    tmp_path: Path,
-    number: signal.Signals,
-) -> None:
+def test_a_signal_ends_all_after_the_same_step(paths, tmp_path, number) -> None:
     config, out = a_run(paths, dropout=0.0, max_steps=1000, eval_every=100), tmp_path / "out"
     process = start(config, out)
     deadline = time.monotonic() + SECONDS
@@ -185,13 +181,13 @@ def test_a_signal_ends_all_after_the_same_step(
     assert pretrain(shorter, out, resume=True, quiet=True).step == step + 5
 
 
-def test_an_error_in_one_process_ends_all(paths: tuple[Path, Path], tmp_path: Path) -> None:
+def test_an_error_in_one_process_ends_all(paths, tmp_path) -> None:
     code, said = torchrun(a_run(paths), tmp_path / "out", what='raise OSError("the disk is gone")')
     assert code == 1
     assert "Process 1: the disk is gone" in said
 
 
-def test_a_loss_that_is_not_finite_in_one_process(paths: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_in_one_process(paths, tmp_path) -> None:
     what = "real = BiLMLoss.forward; BiLMLoss.forward = lambda *given: real(*given) * float('nan')"
     code, said = torchrun(a_run(paths), tmp_path / "out", what=what)
     assert code == 1

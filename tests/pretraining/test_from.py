@@ -74,9 +74,7 @@ def numbers(weights: Path) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("eval_words", [0, 20])
-def test_it_starts_where_the_biLM_is(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], eval_words: int
-) -> None:
+def test_it_starts_where_the_biLM_is(trained, tmp_path, capsys, eval_words) -> None:
     """What is measured before the first step is comparable to the evaluations that follow."""
     text = write_text(tmp_path / "text.txt", prose() * 4)  # as it was trained on
     changes = {"training.learning_rate": 1e-9, "training.eval_words": eval_words}
@@ -93,20 +91,14 @@ def test_it_starts_where_the_biLM_is(
     assert words == load_head(str(trained))[1].words
 
 
-def test_it_adapts(trained: Path, tmp_path: Path) -> None:
+def test_it_adapts(trained, tmp_path) -> None:
     text = write_text(tmp_path / "text.txt", (prose()[:3] + SENTENCES) * 10)
     pretrain(going_on(text, trained), tmp_path / "out", quiet=True)
     log = read_log(tmp_path / "out" / "log.jsonl")
     assert log[-1]["mean"] < 0.7 * log[0]["mean"]
 
 
-def test_a_new_head_learns_first(
-    trained: Path,
-    animals: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_new_head_learns_first(trained, animals, tmp_path, monkeypatch, capsys) -> None:
     """For half of the run at most, also of some minutes, whatever the settings say."""
     start = without_head(trained, tmp_path / "start")
     with monkeypatch.context() as patch:
@@ -125,9 +117,7 @@ def test_a_new_head_learns_first(
         assert not any(torch.equal(after[name], value) for name, value in numbers(start).items())
 
 
-def test_another_vocabulary_makes_a_new_head(
-    trained: Path, animals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_vocabulary_makes_a_new_head(trained, animals, tmp_path, monkeypatch) -> None:
     words = ["<S>", "</S>", "<UNK>", "dogs", "bark", ".", "cows"]
     (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
     changes = {"paths.vocab": str(tmp_path / "vocab.txt")}
@@ -140,9 +130,7 @@ def test_another_vocabulary_makes_a_new_head(
 
 
 @pytest.mark.parametrize("changes", [{"head_first": 0}, {"max_epochs": 1, "decay_steps": 18}])
-def test_a_new_head_may_have_no_steps_of_its_own(
-    trained: Path, animals: Path, tmp_path: Path, changes: dict[str, Any]
-) -> None:
+def test_a_new_head_may_have_no_steps_of_its_own(trained, animals, tmp_path, changes) -> None:
     """Of the settings, or because a short run has none for it. The old head is no part of it."""
     settings = {f"training.{name}": value for name, value in changes.items()}
     settings = {"training.head_first": 1, "training.learning_rate": 1e-9, **settings}
@@ -158,7 +146,7 @@ def test_a_new_head_may_have_no_steps_of_its_own(
         assert not torch.allclose(new.weight, old.weight, atol=1e-3)
 
 
-def test_a_model_of_another_shape(trained: Path, animals: Path, tmp_path: Path) -> None:
+def test_a_model_of_another_shape(trained, animals, tmp_path) -> None:
     other = make_config(animals, animals, {"model.dim": 24, "paths.weights": str(trained)})
     with pytest.raises(ValueError, match=r"\[model\] differs from the weights .* Remove the"):
         pretrain(other, tmp_path / "out", quiet=True)
@@ -166,7 +154,7 @@ def test_a_model_of_another_shape(trained: Path, animals: Path, tmp_path: Path) 
     assert pretrain(same, tmp_path / "out", quiet=True).step == 20
 
 
-def test_what_is_not_there(animals: Path, tmp_path: Path) -> None:
+def test_what_is_not_there(animals, tmp_path) -> None:
     gone = going_on(animals, tmp_path / "gone")
     without = replace(gone, paths=replace(gone.paths, weights=None))
     for config, message in [(gone, "gone"), (without, r"no \[model\]")]:
@@ -174,7 +162,7 @@ def test_what_is_not_there(animals: Path, tmp_path: Path) -> None:
             pretrain(config, tmp_path / "out", quiet=True)
 
 
-def test_what_a_run_of_before_has_written(trained: Path, animals: Path, tmp_path: Path) -> None:
+def test_what_a_run_of_before_has_written(trained, animals, tmp_path) -> None:
     """Of models of the long training of en_md: four files, here in half precision."""
     start, made = tmp_path / "model-best", load_bilm(str(trained))
     start.mkdir()
@@ -195,7 +183,7 @@ def test_what_a_run_of_before_has_written(trained: Path, animals: Path, tmp_path
 
 @pytest.mark.parametrize("has_head", [True, False])
 def test_resumed_to_the_bit_without_what_it_was_started_from(
-    trained: Path, animals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_head: bool
+    trained, animals, tmp_path, monkeypatch, has_head
 ) -> None:
     """Through the files, as the commands do it; and with other weights in the config by then."""
     start = without_head(trained, tmp_path / "start")
@@ -217,7 +205,7 @@ def test_resumed_to_the_bit_without_what_it_was_started_from(
 
 
 @pytest.mark.parametrize("buffer_words", [100, 1000, 10_000])
-def test_epochs_of_several_shards(tmp_path: Path, buffer_words: int) -> None:
+def test_epochs_of_several_shards(tmp_path, buffer_words) -> None:
     for number in range(5):
         n_copies = 2 + 3 * number
         write_text(tmp_path / f"shard-{number}.txt", (SENTENCES + [["long"] * 45]) * n_copies)
@@ -234,12 +222,12 @@ def test_epochs_of_several_shards(tmp_path: Path, buffer_words: int) -> None:
     assert progress.words == 2 * n_words
     assert progress.position.epoch == 2
     again = pretrain(config, tmp_path / "out", resume=True, quiet=True)
-    assert (again.step, again.n_steps) == (progress.step, progress.step)
+    assert again.step == progress.step and again.is_finished
     models = [e["model"] for e in read_log(tmp_path / "out" / "log.jsonl") if "model" in e]
     assert sorted(models) == ["model-best", "model-last"]
 
 
-def test_licence_and_language_go_on(animals: Path, tmp_path: Path) -> None:
+def test_licence_and_language_go_on(animals, tmp_path) -> None:
     card = Card(
         {"name": "tiny", "lang": "nl", "license": "CC BY 4.0", "sources": [{"name": "A"}]},
         {"LICENSE": "Text.", "README.md": "# tiny"},

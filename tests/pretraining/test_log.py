@@ -10,11 +10,13 @@ from spacy_elmo.pretraining.log import Log, read_log
 def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     assert read_log(path) == []
-    log = Log(path, [])
+    log = Log(path, 0)
     log.write(step=1, loss=0.5)
     assert read_log(path) == [{"step": 1, "loss": 0.5}]  # at once, for who looks on
-    Log(path, [{"step": 1}]).write(step=2, model="model-last")
-    assert read_log(path) == [{"step": 1}, {"step": 2, "model": "model-last"}]
+    for entry in ({"step": 1, "model": "model-last"}, {"step": 2}):
+        log.write(**entry)
+    Log(path, 1).write(step=2, loss=0.4)
+    assert read_log(path) == [{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.4}]
 
 
 def test_a_line_that_was_being_written_is_left_out(tmp_path: Path) -> None:

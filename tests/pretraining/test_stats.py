@@ -7,18 +7,6 @@ from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.pretraining.stats import count_corpus
 
 
-def test_all_that_is_lost_is_counted() -> None:
-    found = count_corpus(
-        [["a", "b", "a"], ["x" * 49, "ж" * 24], ["c"] * 5, ["ж" * 25]], max_words=4
-    )
-    assert found.counts == {"a": 2, "b": 1, "c": 5, "x" * 49: 1, "ж" * 24: 1, "ж" * 25: 1}
-    assert (found.n_sentences, found.n_segments, found.n_long) == (4, 5, 1)
-    assert found.describe(Vocabulary([*SPECIALS, "a", "c"]), 50) == (
-        "11 words in 4 sentences, 36.36% <UNK>; 1 long sentences split; "
-        "2 words truncated to 48 bytes"
-    )
-
-
 def test_rare_words_of_a_large_text_are_dropped_and_frequent_ones_are_not() -> None:
     text = ([f"rare{i}", "often", f"rare{i + 1}", "often"] for i in range(5000))
     found = count_corpus(text, max_words=100, max_types=100)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from torch.nn import functional as F
 import spacy_elmo
 from spacy_elmo import Encoder
 from spacy_elmo.lm.encoded_sentences import SentenceBatch
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT, State
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.prepare import find_reader
-from spacy_elmo.pretraining.state import CHECKPOINT, State
-from spacy_elmo.pretraining.teacher import EncodedVectors, add_targets, vector_size
+from spacy_elmo.pretraining.teacher import EncodedVectors, Teacher, add_targets, find_teacher
 from spacy_elmo.pretraining.train import pretrain
 from spacy_elmo.pretraining.train_step import train_step
 from spacy_elmo.weights.find import load_bilm
@@ -54,7 +53,7 @@ def teach(sentences: list[list[str]]) -> list[Any]:
 
 def batch_of(share: tuple[int, int] = (0, 1)) -> SentenceBatch:
     words = BLOCK.words(ALL[share[0] :: share[1]])
-    return add_targets(BLOCK.batch(ALL, share), words, teach)
+    return add_targets(BLOCK.batch(ALL, share), words, Teacher(teach, SIZE))
 
 
 def make_state(n_threads: int = 1, **settings: Any) -> State:
@@ -112,7 +111,7 @@ def test_the_layers_learn_the_vectors() -> None:
 
 
 def test_a_run_is_resumed_to_the_last_bit_and_its_models_know_no_teacher(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path, monkeypatch
 ) -> None:
     text = write_text(tmp_path / "text.txt", prose())
     spacy.registry.misc("test.Teacher.v1")(lambda: teach)
@@ -133,7 +132,7 @@ def test_a_run_is_resumed_to_the_last_bit_and_its_models_know_no_teacher(
 
 
 @pytest.mark.parametrize("layers", ["mix", "all"])
-def test_vectors_are_read_as_elmo_encode_writes_them(tmp_path: Path, layers: str) -> None:
+def test_vectors_are_read_as_elmo_encode_writes_them(tmp_path, layers) -> None:
     pytest.importorskip("pyarrow.parquet")
     model, _ = make_model(9)
     (tmp_path / "weights").mkdir()
@@ -148,15 +147,15 @@ def test_vectors_are_read_as_elmo_encode_writes_them(tmp_path: Path, layers: str
     np.testing.assert_allclose(found, expected.reshape(len(expected), -1), atol=1e-3)
     config = make_config(text, text)
     reader = find_reader(config, "train", tmp_path / "run")
-    assert vector_size(teacher, reader, 100) == (found.shape[1], 1.0)
+    assert find_teacher(teacher, reader, 100) == (Teacher(teacher, found.shape[1]), 1.0)
     lengths = [len(words) for words in prose()]
-    size, share = vector_size(teacher, reader, max(lengths) - 1)  # the pieces have no vectors
-    assert size == found.shape[1] and share == 1 - lengths.count(max(lengths)) / len(lengths)
+    _, share = find_teacher(teacher, reader, max(lengths) - 1)  # the pieces have no vectors
+    assert share == 1 - lengths.count(max(lengths)) / len(lengths)
     with pytest.raises(ValueError, match=f"no vectors for the first {len(lengths)} sentences"):
-        vector_size(teacher, reader, 1)
+        find_teacher(teacher, reader, 1)
 
 
-def test_a_config_names_one(tmp_path: Path) -> None:
+def test_a_config_names_one(tmp_path) -> None:
     text = write_text(tmp_path / "text.txt", prose())
     path = tmp_path / "user.cfg"
     block = '\n[training.teacher]\n@misc = "spacy-elmo.EncodedVectors.v1"\npath = "vectors.npy"\n'
@@ -166,31 +165,21 @@ def test_a_config_names_one(tmp_path: Path) -> None:
         pretrain(config, tmp_path / "out", quiet=True)
 
 
-def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
+def test_what_does_not_fit_is_named(tmp_path) -> None:
     text = write_text(tmp_path / "text.txt", prose())
     reader = find_reader(make_config(text, text), "train", tmp_path / "run")
     with pytest.raises(ValueError, match="no vectors for the first 10 sentences"):
-        vector_size(lambda sentences: [None for _ in sentences], reader, 100)
-    for vector, message in (
-        (lambda n: np.ones((1, 3)), r"gave the shape \(1, 3\) for \d+ words"),
-        (lambda n: np.ones(n), r"gave the shape \(\d+,\) for"),
-        (lambda n: np.ones((n, 3, 2)), r"gave the shape \(\d+, 3, 2\) for"),
-        (lambda n: np.ones((n, n)), "D always the same"),
-        (lambda n: np.full((n, 3), np.nan), "are not finite"),
+        find_teacher(lambda sentences: [None for _ in sentences], reader, 100)
+    for give, message in (
+        (lambda ss: [np.ones((1, 3)) for _ in ss], r"gave the shape \(1, 3\) for \d+ words"),
+        (lambda ss: [np.ones(len(s)) for s in ss], r"gave the shape \(\d+,\) for"),
+        (lambda ss: [np.ones((len(s), 1)) for s in ss], f"D always {SIZE}"),  # not broadcast
+        (lambda ss: [np.full((len(s), SIZE), np.nan) for s in ss], "are not finite"),
+        (lambda ss: teach(ss)[1:], "gave 9 for 10"),
+        (lambda ss: None, r"array \(n_words, D\) .* From this NoneType: "),
     ):
         with pytest.raises(ValueError, match=message):
-            add_targets(
-                BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss, v=vector: [v(len(s)) for s in ss]
-            )
-    with pytest.raises(ValueError, match=r"array \(n_words, D\) .* From this NoneType: "):
-        add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: None)
-    with pytest.raises(ValueError, match="gave 9 for 10"):
-        add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss: teach(ss)[1:])
-    for size in (1, SIZE - 1):  # one would be broadcast
-        given = [np.ones((len(words), size)) for words in prose()]
-        batch = add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), lambda ss, found=given: found)
-        with pytest.raises(ValueError, match=f"vectors of size {SIZE} first, and now of {size}"):
-            train_step(make_state(), [batch], 0.1)
+            Teacher(give, SIZE).vectors(prose())
     spacy.registry.misc("test.NoTeacher.v1")(lambda: np.ones(3))
     config = make_config(text, text, {"training.teacher": {"@misc": "test.NoTeacher.v1"}})
     with pytest.raises(ValueError, match="gives a ndarray; name what gives a function"):
@@ -200,7 +189,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"bad\.npy.*3 vectors of 2 words"):
         EncodedVectors(str(tmp_path / "bad.npy"))
     (tmp_path / "bad.tokens.jsonl").unlink()
-    with pytest.raises(ValueError, match=r"their words .*bad\.tokens\.jsonl: there is no such"):
+    with pytest.raises(ValueError, match=r"their words .*bad\.tokens\.jsonl: No such file"):
         EncodedVectors(str(tmp_path / "bad.npy"))
 
 
@@ -209,7 +198,7 @@ def test_a_teacher_may_give_tensors() -> None:
         vectors = [None if v is None else torch.from_numpy(v) for v in teach(sentences)]
         return [None if v is None else v.bfloat16().requires_grad_() for v in vectors]
 
-    targets = add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), give).teacher_targets
+    targets = add_targets(BLOCK.batch(ALL), BLOCK.words(ALL), Teacher(give)).teacher_targets
     expected = batch_of().teacher_targets
     assert targets is not None and expected is not None
     torch.testing.assert_close(targets[0], expected[0].float(), rtol=1e-2, atol=0)

@@ -25,8 +25,8 @@ from weasel.cli.document import MARKER_END, MARKER_START
 from weasel.cli.document import project_document as document
 from weasel.util.config import load_project_config
 
+from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_checkpoint
 from spacy_elmo.pretraining.log import read_log
-from spacy_elmo.pretraining.state import CHECKPOINT, read_checkpoint
 from spacy_elmo.weights.find import find_weights
 
 from .sentences import write_local_folder

@@ -89,8 +89,8 @@ def test_plot_training(tmp_path: Path) -> None:
     for arguments, code, said in [
         ([run, run, "-o", tmp_path / "two.svg"], 0, "Drew the training"),
         ([run, "--json", "-o", tmp_path / "one.PNG"], 0, '"output"'),
-        ([tmp_path], 1, "There is no log"),
-        ([empty], 1, "has no losses yet"),
+        ([tmp_path], 1, "no losses in a log"),
+        ([empty], 1, "no losses in a log"),
         ([run, "-o", run / "plot.doc"], 1, "cannot be a picture"),
         ([run, "-o", tmp_path / "gone" / "plot.png"], 1, "cannot be a picture"),
     ]:

@@ -36,13 +36,11 @@ class Progress(Settings):
         words: words trained on, without boundaries.
         seconds: time spent in training and evaluation.
         best: lowest mean perplexity on the dev text so far; None before the first evaluation.
-        best_step: after which it was measured.
         fingerprints: of the texts, to which alone ``position`` and ``best`` apply.
         epoch_steps: how many steps an epoch has, at most.
-        n_steps: steps of the whole run.
         head_first: the first steps, in which the biLM is frozen and only the head is trained.
-        asked: of a run of some minutes, its settings before they were fitted, see `minutes.asked`.
         card: name, language, licence and sources of the biLM, see `weights.layout.Card`.
+        is_finished: the run has come to its end.
     """
 
     title = "Progress:"
@@ -51,13 +49,11 @@ class Progress(Settings):
     words: int = at_least(0, 0)
     seconds: float = 0.0
     best: float | None = None
-    best_step: int = at_least(0, 0)
     fingerprints: list[str] = field(default_factory=list)
     epoch_steps: int = at_least(0, 0)
-    n_steps: int = at_least(0, 0)
     head_first: int = at_least(0, 0)
-    asked: dict[str, float] = field(default_factory=dict)
     card: dict[str, Any] = field(default_factory=dict)
+    is_finished: bool = False
 
 
 class State:
@@ -79,7 +75,6 @@ class State:
         n_words: int,
         group: ProcessGroup | None = None,
         progress: Progress | None = None,
-        *,
         teacher_size: int = 0,
         n_threads: int | None = None,
     ):
@@ -92,18 +87,14 @@ class State:
         self.model = BiLM(shape, settings.dropout, settings.compiled_lstm).train()
         self.head = SoftmaxHead(n_words, shape.projection_dim)
         self.sampler: LogUniformSampler | None = None
-        self.student: nn.Linear | None = None
+        student: nn.Linear | None = None
         if config.softmax.kind == "sampled":
             self.sampler = LogUniformSampler(n_words, config.softmax.n_candidates).to(device)
         if teacher_size:
-            self.student = nn.Linear((shape.n_layers + 1) * shape.width, teacher_size)
-        teacher = (self.student, settings.teacher_weight)
+            student = nn.Linear((shape.n_layers + 1) * shape.width, teacher_size)
+        teacher = (student, settings.teacher_weight)
         self.loss = BiLMLoss(self.model, self.head, settings.dropout, *teacher).to(device)
-        # By their names in a checkpoint.
-        self.modules: dict[str, nn.Module] = {"bilm": self.model, "head": self.head}
-        if self.student is not None:
-            self.modules["teacher"] = self.student
-        self.parameters = [p for module in self.modules.values() for p in module.parameters()]
+        self.parameters = [*self.loss.parameters()]
         self.optimizer = torch.optim.Adam(self.parameters, betas=(0.9, 0.99), fused=True)
         if n_threads is None:
             alone = device.type == "cpu" and self.group.world_size == 1
@@ -143,7 +134,7 @@ class State:
             path: the file.
             config: the run's settings, compared on resuming.
         """
-        tensors = self._tensors()
+        tensors = self.loss.state_dict()
         for number, moments in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{number}.{key}": value for key, value in moments.items()}
         facts = {"progress": asdict(self.progress), "config": config.to_dict()}
@@ -161,9 +152,8 @@ class State:
             # Copies: the file is memory-mapped, and will be replaced.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         adam = {name: tensors.pop(name) for name in [*tensors] if name.startswith("optimizer.")}
-        check_tensors(self._tensors(), tensors, f"The checkpoint {path}")
-        for name, module in self.modules.items():
-            module.load_state_dict({key: tensors[f"{name}.{key}"] for key in module.state_dict()})
+        check_tensors(self.loss.state_dict(), tensors, f"The checkpoint {path}")
+        self.loss.load_state_dict(tensors)
         states = {}
         for number, parameter in enumerate(self.parameters):
             expected = {"step": torch.tensor(0.0), "exp_avg": parameter, "exp_avg_sq": parameter}
@@ -174,17 +164,9 @@ class State:
                 states[number] = found
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": states})
 
-    def _tensors(self) -> dict[str, torch.Tensor]:
-        """The tensors of all modules by their names in a checkpoint."""
-        return {
-            f"{name}.{key}": tensor
-            for name, module in self.modules.items()
-            for key, tensor in module.state_dict().items()
-        }
-
 
 def read_checkpoint(path: Path) -> tuple[Progress, PretrainConfig]:
-    """A checkpoint's progress, and its config without what the run started from.
+    """A checkpoint's progress and config.
 
     Raises:
         ValueError: there is no checkpoint, or it cannot be read.
@@ -195,4 +177,4 @@ def read_checkpoint(path: Path) -> tuple[Progress, PretrainConfig]:
         data, config = facts["progress"], facts["config"]
         progress = Progress(**{**data, "position": CorpusPosition(**data["position"])})
         Card(**progress.card)
-        return progress, PretrainConfig.from_dict(config).without_start()
+        return progress, PretrainConfig.from_dict(config)

@@ -1,47 +1,14 @@
-"""Signals, device, memory and precision of the process that trains."""
+"""Where a run computes: device, precision and memory."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import current_thread, main_thread
-from types import FrameType
-from typing import Any
 
 import torch
-
-
-@contextmanager
-def stop_on_signals(quiet: bool = False) -> Iterator[Callable[[], bool]]:
-    """Defer the first Ctrl-C (or SIGTERM); a second one stops at once.
-
-    Args:
-        quiet: print nothing on the first.
-    """
-    received: list[int] = []
-    previous: dict[int, Any] = {}
-
-    def restore() -> None:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-    def note(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-        restore()
-        if not quiet:  # past Python's buffers, which may be in use at this moment
-            os.write(2, b"\nStopping after the current step; interrupt again to stop at once\n")
-
-    if current_thread() is main_thread():  # no other may set handlers
-        for number in (signal.SIGINT, signal.SIGTERM):
-            previous[number] = signal.signal(number, note)
-    try:
-        yield lambda: bool(received)
-    finally:
-        restore()
 
 
 def find_device(name: str) -> torch.device:
@@ -63,7 +30,7 @@ def find_device(name: str) -> torch.device:
             f"There is no GPU {index}: PyTorch {torch.__version__} finds {n_devices} CUDA devices "
             f"on this machine. Leave out --gpu-id to use the CPU."
         )
-    return torch.device("cuda", index)  # with its index, which threads need
+    return torch.device("cuda", index)  # with its index, which `set_device` needs
 
 
 @contextmanager

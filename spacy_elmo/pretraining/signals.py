@@ -1,0 +1,40 @@
+"""Ctrl-C and SIGTERM: a run stops after its current step."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import current_thread, main_thread
+from types import FrameType
+from typing import Any
+
+
+@contextmanager
+def stop_on_signals(quiet: bool = False) -> Iterator[Callable[[], bool]]:
+    """Defer the first Ctrl-C (or SIGTERM); a second one stops at once.
+
+    Args:
+        quiet: print nothing on the first.
+    """
+    received: list[int] = []
+    previous: dict[int, Any] = {}
+
+    def restore() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        restore()
+        if not quiet:  # past Python's buffers, which may be in use at this moment
+            os.write(2, b"\nStopping after the current step; interrupt again to stop at once\n")
+
+    if current_thread() is main_thread():  # no other may set handlers
+        for number in (signal.SIGINT, signal.SIGTERM):
+            previous[number] = signal.signal(number, note)
+    try:
+        yield lambda: bool(received)
+    finally:
+        restore()
