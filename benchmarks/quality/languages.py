@@ -1,7 +1,7 @@
 """What an hour of one core gains a tagger, a parser and NER in seven languages.
 
     python benchmarks/quality/languages.py OUT --data DATA [--langs de pt] [--seeds 0 1 2]
-        [--minutes 60] [--weights project/weights]
+        [--minutes 60]
 
 The steps are those of the project's workflow `language`: its scripts read the data, pretrain the
 biLM and make the configs of the tasks, which have the same sentences, seed and steps in each arm:
@@ -11,20 +11,17 @@ biLM and make the configs of the tasks, which have the same sentences, seed and 
     spacy pretrain   … whose tok2vec `spacy pretrain` has trained on it, for as long as the biLM
     ELMo             … after `elmo add`
 
-A seed is that of the tasks. With `--weights` they are the
-released ones, WEIGHTS/LANG_sm, whose pretraining took about `--minutes`. The first three arms have
-the text that the project has for a language; ELMo also has the novels alone, modern text alone, and
-both (`--texts`), or the first words of one of these (`--words`), for a curve. Results are lines of
-OUT/results.jsonl: what is there is not computed again, a run that was stopped is continued, and
-several at once may share the work by language. An OUT has one `--size`, `--config` and `--steps`,
-and one `--weights` or none. The biLMs stay in OUT/LANG-TEXT-MINUTES.
+A seed is that of the tasks. The first three arms have the text that the project has for a language;
+ELMo also has the novels alone, modern text alone, and both (`--texts`), or the first words of one
+of these (`--words`), for a curve. Results are lines of OUT/results.jsonl: what is there is not
+computed again, a run that was stopped is continued, and several at once may share the work by
+language. An OUT has one `--size`. The biLMs stay in OUT/LANG-TEXT-MINUTES.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import resource
 import shutil
@@ -42,19 +39,13 @@ from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
 from spacy.training.initialize import convert_vectors
 from spacy.training.pretrain import pretrain
 from spacy.util import load_config
-from tables import (
-    ELMO,
-    LANGS,
-    LANGUAGE_ARMS,
-    own_text,
-)
+from tables import ELMO, LANGS, LANGUAGE_ARMS, own_text
 from thinc.api import Config
 
 from spacy_elmo.pretraining.log import LOG, read_log
 from spacy_elmo.text.readers import BY_RULES, blank
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.text.texts import paragraphs_in
-from spacy_elmo.util.files import write_text
 
 PROJECT = Path(__file__).parents[2] / "project"
 sys.path.insert(0, str(PROJECT / "scripts"))
@@ -63,8 +54,6 @@ from scores import MEASURES  # noqa: E402
 from sizes import Size, find_size  # noqa: E402
 from train import for_few, make_added  # noqa: E402
 
-FILE = "results.jsonl"
-RELEASED_LOG = "training.jsonl"  # of released weights
 NAMES = "tagger,parser,ner"
 PART = "languages"  # of the results
 NOTHING, STATIC, PRETRAINED, _ = LANGUAGE_ARMS
@@ -81,9 +70,7 @@ Unit = dict[str, Any]
 def units(args: argparse.Namespace) -> Iterator[tuple[Unit, list[str]]]:
     """What is measured of a biLM and a seed, and the arms beside it."""
     for seed, lang in itertools.product(args.seeds, args.langs):
-        texts = args.texts or list(TEXTS)
-        if lang == "ko" or args.weights:
-            texts = [own_text(lang)]
+        texts = [own_text(lang)] if lang == "ko" else args.texts or TEXTS
         for text, words in itertools.product(texts, args.words):
             unit = {"lang": lang, "text": text, "seed": seed, "minutes": args.minutes}
             if words:
@@ -92,21 +79,7 @@ def units(args: argparse.Namespace) -> Iterator[tuple[Unit, list[str]]]:
             yield unit, [arm for arm in args.arms if is_own or arm == ELMO]
 
 
-def check_out(args: argparse.Namespace) -> None:
-    """End the program if OUT has results of other settings that tables do not tell apart."""
-    args.out.mkdir(parents=True, exist_ok=True)
-    note, weights = args.out / "settings.json", args.weights and str(args.weights.resolve())
-    now = {"size": args.size, "config": args.config, "steps": args.steps, "weights": weights}
-    if note.exists():
-        before = json.loads(note.read_text(encoding="utf-8"))
-        if changed := [f"--{name} {before[name]}" for name in now if now[name] != before[name]]:
-            raise SystemExit(f"{args.out} is of {', '.join(changed)}: choose another folder.")
-    else:
-        write_text(note, json.dumps(now))
-
-
 def run(args: argparse.Namespace) -> None:
-    check_out(args)
     results = Results(args.out / "results.jsonl")
     for unit, arms in units(args):
         parts = [str(unit[key]) for key in ("lang", "text", "words") if key in unit]
@@ -194,12 +167,10 @@ def prepare(arm: str, unit: Unit, folder: Path, args: argparse.Namespace) -> dic
             train_tok2vec(shards, weights.parent, {**unit, **lasts})
         return {"init_tok2vec": str(weights)}
     if arm == ELMO:
-        if args.weights:
-            return {"weights": str(args.weights.resolve() / f"{unit['lang']}_sm")}
         if not (folder / "bilm.txt").exists():
             step(
                 "bilm", folder, bilm="pretrain", lang=unit["lang"], size=args.size,
-                minutes=unit["minutes"], steps=args.bilm_steps, seed=0, config=args.config,
+                minutes=unit["minutes"], steps=args.bilm_steps, seed=0,
             )  # fmt: skip
         return {"weights": (folder / "bilm.txt").read_text(encoding="utf-8").strip()}
     return {}
@@ -275,8 +246,7 @@ def measure(
 
 def facts(weights: Path) -> dict[str, Any]:
     """Of a pretraining: its steps, the perplexity of the held-out text, the size of the biLM."""
-    released = weights / RELEASED_LOG
-    entries = read_log(released if released.exists() else weights.parent / LOG)
+    entries = read_log(weights.parent / LOG)
     [best] = [entry["mean"] for entry in entries if entry.get("model") == "model-best"]
     size = (weights / "weights.safetensors").stat().st_size
     return {"bilm_steps": max(e["step"] for e in entries), "perplexity": best, "mb": size / 1e6}
@@ -289,7 +259,6 @@ def main() -> None:
     parser.add_argument("--langs", nargs="+", choices=LANGS, default=LANGS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of the tasks")
     parser.add_argument("--arms", nargs="+", choices=LANGUAGE_ARMS, default=LANGUAGE_ARMS)
-    parser.add_argument("--weights", type=Path, help="a folder of released biLMs, LANG_sm")
     parser.add_argument(
         "--tok2vec-minutes",
         type=float,
@@ -309,11 +278,8 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=400, help="to learn from")
     parser.add_argument("--steps", type=int, default=1000, help="of each task")
     parser.add_argument("--size", default="full", help="of the project")
-    parser.add_argument("--config", default="auto", help="of the pretraining, see the project")
     args = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    if args.weights and (args.texts or any(args.words)):
-        parser.error("--weights have read their own text: no --texts or --words")
     run(args)
 
 

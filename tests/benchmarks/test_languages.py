@@ -21,8 +21,7 @@ from .conftest import Run, pack
 def test_units() -> None:
     """All arms on the project's text; ELMo on others and on the first words."""
     given = Namespace(
-        langs=["de", "pt", "ko"], seeds=[0], arms=ARMS, texts=TEXTS, words=[0], minutes=60.0,
-        weights=None,
+        langs=["de", "pt", "ko"], seeds=[0], arms=ARMS, texts=TEXTS, words=[0], minutes=60.0
     )  # fmt: skip
     found = {(unit["lang"], unit["text"]): arms for unit, arms in units(given)}
     assert len(found) == 7
@@ -32,18 +31,6 @@ def test_units() -> None:
     assert found["de", "both"] == found["pt", "novels"] == ["ELMo"]
     given.words, given.langs, given.texts = [1000, 0], ["de"], ["novels"]
     assert [(unit.get("words"), len(arms)) for unit, arms in units(given)] == [(1000, 1), (None, 4)]
-
-
-def test_released_weights_have_read_their_own_text(tmp_path: Path, run: Run) -> None:
-    given = Namespace(
-        langs=["de", "pt"], seeds=[0], arms=ARMS, texts=None, words=[0], minutes=25.0,
-        weights=tmp_path,
-    )  # fmt: skip
-    assert [(unit["lang"], unit["text"]) for unit, _ in units(given)] == [
-        ("de", "novels"), ("pt", "both")
-    ]  # fmt: skip
-    with pytest.raises(SystemExit):
-        run("languages", tmp_path, "--data", tmp_path, "--weights", tmp_path, "--words", 9)
 
 
 def printed_tables(folder: Path) -> list[str]:
