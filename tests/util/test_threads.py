@@ -95,6 +95,8 @@ def test_passes_inside_choose_anew_but_not_inside_a_fixed_number() -> None:
         assert [number(MUCH), number(0, setting=2), torch.get_num_threads()] == [N, 2, 1]
     with threads(3):
         assert [number(0), number(MUCH, setting=2), steady_threads(), steady_threads(2)] == [3] * 4
+    with threads(3), threads_for(0):  # however deep
+        assert [number(0), number(MUCH)] == [3, 3]
 
 
 def test_the_users_number_survives_passes_of_several_threads() -> None:
