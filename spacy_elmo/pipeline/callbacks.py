@@ -95,7 +95,8 @@ def gradual_unfreezing(
 
     The biLM's parts are unfrozen one after another: the LSTM layers from the top, the token
     encoder last, so that gradients of a task that has hardly begun to be learned do not spoil the
-    lower ones (Howard and Ruder 2018, §3.3). The component's model needs ``frozen = false``.
+    lower ones (Howard and Ruder 2018, §3.3). The component's model needs ``frozen = false``. What
+    is frozen at the end of a training stays so until the component is initialized or loaded again.
 
     Args:
         component: name of the component with the biLM.
