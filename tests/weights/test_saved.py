@@ -28,7 +28,9 @@ def pipeline(weights, tmp_path):
     folder = tmp_path / "site" / "en_tiny"
     saved = folder / "en_tiny-1.0"
     folder.mkdir(parents=True)
-    make_nlp(weights).to_disk(saved)
+    nlp = make_nlp(weights)
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(saved)
     (folder / "__init__.py").write_text("raise RuntimeError('need not be imported')")
     info = tmp_path / "site" / "en_tiny-1.0.dist-info"
     info.mkdir()
