@@ -1,7 +1,7 @@
 """What each layer knows: logistic regressions on frozen layers.
 
 A probe learns one linear map from a token's features to its label: universal and English
-part-of-speech tags, tense, dependency label (500 sentences of UD English-EWT), and entities (1,500
+part-of-speech tags, dependency label (500 sentences of UD English-EWT), and entities (1,500
 sentences of WNUT-17, as BIO tags, scored by the F1 of whole entities). Features are standardised
 by the training tokens, and the regularization is chosen on the dev set; accuracies and F1 are
 those of the test set. Seeds draw training samples. The layers can be those of another model, as
@@ -30,11 +30,11 @@ MAX_STEPS = 60
 
 
 class Task(NamedTuple):
-    """Sentences, how many to learn from, and a label per token (None: not a case)."""
+    """Sentences, how many to learn from, and a label per token."""
 
     read: Callable[[Path, str], object]
     size: int
-    label: Callable[[Doc], list[str | None]]
+    label: Callable[[Doc], list[str]]
 
 
 class Elmo:
@@ -69,14 +69,13 @@ class Embeddings:
         return self.layers[:, rows].astype("float32")
 
 
-def bio(doc: Doc) -> list[str | None]:
+def bio(doc: Doc) -> list[str]:
     return [f"{t.ent_iob_}-{t.ent_type_}" if t.ent_type_ else "O" for t in doc]
 
 
 TASKS = {
     "UPOS": Task(read_ewt, 500, lambda doc: [t.pos_ for t in doc]),
     "XPOS": Task(read_ewt, 500, lambda doc: [t.tag_ for t in doc]),
-    "tense": Task(read_ewt, 500, lambda doc: [next(iter(t.morph.get("Tense")), None) for t in doc]),
     "dependency": Task(read_ewt, 500, lambda doc: [t.dep_ for t in doc]),
     "entities": Task(read_wnut, 1500, bio),
 }
@@ -105,7 +104,7 @@ class Sentences(NamedTuple):
 
     docs: list[Doc]
     layers: np.ndarray
-    labels: list[str | None]
+    labels: list[str]
 
     def select(self, feature: str) -> Cases:
         """With "all" layers, a single one, or one direction's half of all layers."""
@@ -124,7 +123,7 @@ class Cases(NamedTuple):
 
     docs: list[Doc]
     features: np.ndarray
-    labels: list[str | None]
+    labels: list[str]
 
     def standardised(self, mean: np.ndarray, spread: np.ndarray) -> torch.Tensor:
         return torch.from_numpy((self.features - mean) / spread)
@@ -135,20 +134,11 @@ def entity_f1(docs: list[Doc], tags: list[str]) -> float:
     examples, start = [], 0
     for doc in docs:
         found = Doc(doc.vocab, words=[t.text for t in doc])
-        biluo = iob_to_biluo(repaired(tags[start : start + len(doc)]))
+        biluo = iob_to_biluo(tags[start : start + len(doc)])
         found.ents = biluo_tags_to_spans(found, biluo)
         examples.append(Example(found, doc))
         start += len(doc)
     return 100 * get_ner_prf(examples)["ents_f"]
-
-
-def repaired(tags: list[str]) -> list[str]:
-    """BIO tags in which each entity starts with B."""
-    out: list[str] = []
-    for tag in tags:
-        before = out[-1][2:] if out else ""
-        out.append("B-" + tag[2:] if tag.startswith("I-") and before != tag[2:] else tag)
-    return out
 
 
 def score(
@@ -158,17 +148,14 @@ def score(
     tags = [names[i] for i in chosen]
     if task == "entities":
         return entity_f1(split.docs, tags)
-    cases = [(tag, label) for tag, label in zip(tags, split.labels, strict=True) if label]
-    return 100 * sum(tag == label for tag, label in cases) / len(cases)
+    return 100 * float(np.mean(np.array(tags) == np.array(split.labels)))
 
 
 def probe(task: str, train: Cases, dev: Cases, test: Cases) -> float:
     """The score of the test set, with the regularization that is best on the dev set."""
-    cases = np.array([label is not None for label in train.labels])
-    names = sorted({label for label in train.labels if label is not None})
-    x = train.features[cases]
+    names, x = sorted(set(train.labels)), train.features
     mean, spread = x.mean(axis=0), x.std(axis=0) + 1e-6
-    y = torch.tensor([names.index(label) for label in train.labels if label is not None])
+    y = torch.tensor([names.index(label) for label in train.labels])
     inputs = torch.from_numpy((x - mean) / spread)
     on_dev, on_test = dev.standardised(mean, spread), test.standardised(mean, spread)
     best = (-1.0, torch.empty(0))

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.preprocessing import normalize
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -59,14 +62,8 @@ def cosines(x: np.ndarray) -> np.ndarray:
     return (unit(x[::2]) * unit(x[1::2])).sum(axis=1)
 
 
-def ranks(x: np.ndarray) -> np.ndarray:
-    """Ranks, their mean where values are equal."""
-    _, inverse, counts = np.unique(np.round(x, 7), return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[inverse]
-
-
 def spearman(a: np.ndarray, b: np.ndarray) -> float:
-    return float(np.corrcoef(ranks(a), ranks(b))[0, 1])
+    return float(spearmanr(np.round(a, 7), b).statistic)  # equal ones differ by rounding
 
 
 def best_threshold(cosine: np.ndarray, same: np.ndarray) -> float:
@@ -106,30 +103,22 @@ def read(nlp: Language, docs: list[Doc], tokens: list[int] | None) -> Vectors:
     return {name: np.stack(each) for name, each in found.items()}
 
 
+def lower_words(doc: Doc) -> list[str]:
+    return [token.lower_ for token in doc]
+
+
 def counted(docs: list[Doc]) -> np.ndarray:
     """Cosines of word counts of the Docs 0 and 1, 2 and 3, …"""
-    counts = [Counter(token.lower_ for token in doc) for doc in docs]
-    norms = [sum(n * n for n in count.values()) ** 0.5 for count in counts]
-    pairs = zip(counts[::2], counts[1::2], norms[::2], norms[1::2], strict=True)
-    return np.array([sum(a[w] * b[w] for w in a) / (m * n) for a, b, m, n in pairs])
+    counts = normalize(CountVectorizer(analyzer=lower_words).fit_transform(docs))
+    return np.asarray(counts[::2].multiply(counts[1::2]).sum(axis=1)).ravel()
 
 
 def tf_idf(train: list[Doc], test: list[Doc]) -> tuple[np.ndarray, np.ndarray]:
     """Of both, by the training part's words: ``(n, words)``, each row of length 1."""
-    counts = [Counter(token.lower_ for token in doc) for doc in train]
-    in_docs = Counter(word for count in counts for word in count)
-    place = {word: i for i, word in enumerate(in_docs)}
-    weights = np.log(len(train) / np.array(list(in_docs.values()))).astype("float32")
-
-    def vectors(docs: list[Doc]) -> np.ndarray:
-        found = np.zeros((len(docs), len(place)), dtype="float32")
-        for row, doc in zip(found, docs, strict=True):
-            for word, n in Counter(token.lower_ for token in doc).items():
-                if word in place:
-                    row[place[word]] = n
-        return unit(found * weights)
-
-    return vectors(train), vectors(test)
+    counter = CountVectorizer(analyzer=lower_words, dtype=np.float32)
+    counts = counter.fit_transform(train)
+    weights = np.log(len(train) / counts.getnnz(axis=0)).astype("float32")
+    return unit(counts.toarray() * weights), unit(counter.transform(test).toarray() * weights)
 
 
 def sentences(nlp: Language, data: Path, most: int | None) -> dict[str, float]:

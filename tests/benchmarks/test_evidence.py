@@ -56,8 +56,8 @@ def test_cheap_parts(run: Run, data: Path, tmp_path: Path) -> None:
     assert {record["weights"].partition(" ")[0] for record in records} == {"quick"}
     [pairs] = (record["found"] for record in records if record["part"] == "blimp")
     assert pairs["all"]["pairs"] == 3  # one of each paradigm
-    [tense] = (record["found"] for record in records if record["unit"].get("task") == "tense")
-    assert tense["all"] == 100
+    [tags] = (record["found"] for record in records if record["unit"].get("task") == "XPOS")
+    assert tags["all"] == 100
 
 
 def test_parts_that_train(run: Run, data: Path, tmp_path: Path) -> None:
