@@ -196,8 +196,13 @@ MODELS: dict[str, dict[str, Any]] = {
         "use_reduce_max": True,
         "use_reduce_mean": True,
     },
+    "spancat": {
+        "@architectures": "spacy.SpanCategorizer.v1",
+        "reducer": {"@layers": "spacy.mean_max_reducer.v1", "hidden_size": 128},
+        "scorer": {"@layers": "spacy.LinearLogistic.v1", "nO": None, "nI": None},
+    },
 }
-MODELS["ner"] = {**MODELS["parser"], "state_type": "ner"}
+MODELS["ner"] = MODELS["beam_ner"] = {**MODELS["parser"], "state_type": "ner"}
 
 
 def fits(task: Task, arm: Arm) -> bool:

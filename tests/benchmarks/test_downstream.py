@@ -1,8 +1,9 @@
-"""What trains components, at its smallest: downstream, pretrained, adapted, training."""
+"""What trains components, at its smallest: downstream, adapted, confidence, distil and others."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -159,3 +160,20 @@ def test_korean(data: Path) -> None:
     assert len(list(tagger.read(data, "train"))) == 1
     [doc] = ner.read(data, "test")
     assert [(ent.text, ent.label_) for ent in doc.ents] == [("철수는", "PS"), ("서울에", "LC")]
+
+
+def test_confidence(run: Run, data: Path) -> None:
+    """Of what it has learned from, each component is sure, and right."""
+    out = run("confidence", "--data", data, "--components", "ner", "spancat", "--steps", 60)
+    assert out.count(": F1 100.0") == 2
+    assert len(re.findall(r"0\.9 to 1\.0: +2 entities, .* 100 % right", out)) == 2
+
+
+def test_distil(run: Run, data: Path, tmp_path: Path) -> None:
+    teacher = spacy.blank("en")
+    teacher.add_pipe("entity_ruler").add_patterns([{"label": "THE", "pattern": [{"LOWER": "the"}]}])
+    teacher.to_disk(tmp_path / "teacher")
+    how = ("--teacher", tmp_path / "teacher", "--paragraphs", 20, "--steps", 30)
+    rows = run("distil", "--data", data, *how).splitlines()
+    found = [re.match(r"(\S.*\S) +F1 +(\S+)", row).groups() for row in rows]
+    assert found == [("teacher", "100.0"), ("without ELMo", "100.0"), ("with ELMo", "100.0")]
