@@ -12,14 +12,7 @@ from thinc.api import Config
 from ...weights.find import Setting, find_weights
 from . import blocks
 from .blocks import Block, Place, find_elmo, get_block, kind_of, listened_to
-from .recipes import (
-    CLASSIFIERS,
-    FINE_TUNING_RATE,
-    PARTS_OF_DOCS,
-    SENTENCE_ENDS,
-    make_classifier,
-    make_recipe,
-)
+from .recipes import CLASSIFIERS, FINE_TUNING_RATE, PARTS_OF_DOCS, make_classifier, make_recipe
 
 BATCH_SIZE = 128  # Docs, whose layers are in memory together; spaCy's default is 1000
 
@@ -79,8 +72,7 @@ def add_elmo(
         set_bilm(new, sourced, weights, frozen, note)
     if places:
         write_recipes(new, old, places, light, note)
-        read_whole_docs(new, sourced, {path[1] for path, _ in places}, note)
-        remove_unused_tok2vec(new, old, places, note)
+        remove_unheard(new, old, places, note)
     new = fill(new)
     new["components"].update({n: each for n, each in sourced.items() if n in new["components"]})
     return new
@@ -150,23 +142,11 @@ def write_recipes(new: Config, old: Block, places: list[Place], light: bool, not
         get_block(new, path[:-1])[path[-1]] = recipe
 
 
-def read_whole_docs(new: Block, sourced: Block, names: set[str], note: Note) -> None:
-    """Do not let the biLM decide where sentences end, if a component is to learn it."""
-    elmo = str(find_elmo(new))
-    if elmo in sourced or new["components"][elmo]["model"]["segments"] != "auto":
-        return
-    for name in sorted(names):
-        if new["components"][name]["factory"] in SENTENCE_ENDS:
-            new["components"][elmo]["model"]["segments"] = "doc"
-            note(f"{elmo}: segments = doc, because '{name}' learns where sentences end")
-            return
-
-
-def remove_unused_tok2vec(new: Config, old: Block, places: list[Place], note: Note) -> None:
+def remove_unheard(new: Config, old: Block, places: list[Place], note: Note) -> None:
     """Remove each `tok2vec` that had listeners, and has none any more."""
     plain, training = new.interpolate(), new["training"]
-    unused = listened_to(old) - listened_to(plain)
-    for name in sorted(unused):
+    unheard = listened_to(old) - listened_to(plain)
+    for name in sorted(unheard):
         blocks.replace_variables(new, plain, [("components", name)])
         del new["components"][name], plain["components"][name]
         new["initialize"]["components"].pop(name, None)
@@ -176,7 +156,7 @@ def remove_unused_tok2vec(new: Config, old: Block, places: list[Place], note: No
                 names.remove(name)
         note(f"{name}: removed, because nothing listens to it any more")
     pretrained = new["pretraining"].get("component")
-    if pretrained in {*unused, *(path[1] for path, _ in places)}:
+    if pretrained in {*unheard, *(path[1] for path, _ in places)}:
         raise ValueError(
             f"[pretraining] is for token vectors of '{pretrained}', which ELMo replaces: remove it."
         )

@@ -20,10 +20,6 @@ INPUT_ALONE = {
 # doc.tensor and no layers: they share the elmo component's mix.
 PARTS_OF_DOCS = {"entity_linker"}
 
-# By factory. These learn where sentences end. If the biLM reads what stands between sentence-final
-# marks (segments = "auto"), a parser follows it too closely.
-SENTENCE_ENDS = {"parser", "senter"}
-
 # By factory: whether a text has one class. Of these, ELMo replaces spaCy's whole model.
 CLASSIFIERS = {"textcat": True, "textcat_multilabel": False}
 
