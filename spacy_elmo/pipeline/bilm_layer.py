@@ -270,7 +270,7 @@ class BiLMShim(PyTorchShim):
     def device(self) -> torch.device:
         return self.bilm.device
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Let a biLM that has been trained be loaded again; one that came with a saved component
         stays as it is."""
         if self.bilm.has_learned and not self.bilm.is_saved:

@@ -30,7 +30,7 @@ from .elmo_model import ELMO_MODEL, MIX, replace_config
 from .listener import ElmoListener, LearnedFrom, check_source, learn_from
 from .mixes import model_nodes
 from .readings import ComparedRows, Reading, add_hooks, note_reading, store, token_ends
-from .scalar_mix import begin_anew, set_up
+from .scalar_mix import reset, set_up
 from .warn import warn_of_weights
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -388,8 +388,8 @@ class Elmo(Tok2Vec):
                     self.find_listeners(pipe)
         initialized = {*self.listener_map} if nlp is None else {*nlp.pipe_names}
         if {*self.listener_map} <= initialized:
-            self.model.get_ref("bilm").shims[0].begin_anew()  # type: ignore[attr-defined]
-            begin_anew(self.mix)
+            self.model.get_ref("bilm").shims[0].reset()  # type: ignore[attr-defined]
+            reset(self.mix)
         self.bilm.unfreeze_top(None)  # what an earlier training has frozen
         self.set_up()
         for component in initialized & {*self.listener_map}:  # they begin anew, too

@@ -20,7 +20,7 @@ from thinc.types import Floats2d
 
 from ..bilm.fingerprint import fingerprint
 from .readings import Reading, last_reading, note_reading, token_ends
-from .scalar_mix import MixModel, begin_anew
+from .scalar_mix import MixModel, reset
 
 ATTRIBUTE = "elmo_learned_from"
 
@@ -135,7 +135,7 @@ def forward(
 def init(model: Any, X: Sequence[Doc] | None = None, Y: Any = None) -> None:
     """Begin to learn. The Docs are samples by which shapes are inferred: their layers are zeros."""
     learn_from(model, model.source)
-    begin_anew(model.layers[0])
+    reset(model.layers[0])
     if X and not model.has_dim("nO"):
         raise ValueError(
             f"A component listens to '{model.upstream}', but no elmo component of that name whose "

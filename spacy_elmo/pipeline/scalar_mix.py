@@ -111,11 +111,11 @@ def forward(
 
 def init(model: MixModel, X: Optional[List[Floats3d]] = None, Y: Any = None) -> None:
     if X:
-        begin_anew(model)
+        reset(model)
         set_up(model, X[0].shape[0], X[0].shape[2])
 
 
-def begin_anew(model: MixModel) -> None:
+def reset(model: MixModel) -> None:
     """Drop what was learned: `set_up` begins with the settings, perhaps for another biLM."""
     for name in ("w", "gamma"):
         model.set_param(name, None)

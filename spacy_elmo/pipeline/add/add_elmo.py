@@ -72,7 +72,7 @@ def add_elmo(
         set_bilm(new, sourced, weights, frozen, note)
     if places:
         write_recipes(new, old, places, light, note)
-        remove_unheard(new, old, places, note)
+        remove_unused_tok2vec(new, old, places, note)
     new = fill(new)
     new["components"].update({n: each for n, each in sourced.items() if n in new["components"]})
     return new
@@ -142,11 +142,11 @@ def write_recipes(new: Config, old: Block, places: list[Place], light: bool, not
         get_block(new, path[:-1])[path[-1]] = recipe
 
 
-def remove_unheard(new: Config, old: Block, places: list[Place], note: Note) -> None:
+def remove_unused_tok2vec(new: Config, old: Block, places: list[Place], note: Note) -> None:
     """Remove each `tok2vec` that had listeners, and has none any more."""
     plain, training = new.interpolate(), new["training"]
-    unheard = listened_to(old) - listened_to(plain)
-    for name in sorted(unheard):
+    unused = listened_to(old) - listened_to(plain)
+    for name in sorted(unused):
         blocks.replace_variables(new, plain, [("components", name)])
         del new["components"][name], plain["components"][name]
         new["initialize"]["components"].pop(name, None)
@@ -156,7 +156,7 @@ def remove_unheard(new: Config, old: Block, places: list[Place], note: Note) -> 
                 names.remove(name)
         note(f"{name}: removed, because nothing listens to it any more")
     pretrained = new["pretraining"].get("component")
-    if pretrained in {*unheard, *(path[1] for path, _ in places)}:
+    if pretrained in {*unused, *(path[1] for path, _ in places)}:
         raise ValueError(
             f"[pretraining] is for token vectors of '{pretrained}', which ELMo replaces: remove it."
         )
