@@ -21,6 +21,7 @@ from results import Results
 MARKED = re.compile(r"^(<!-- table: (\S+) -->\n)(.*?)^(?=<!-- end -->$)", re.M | re.S)
 RESULTS = Path(__file__).parents[1] / "results"
 SPEED, LANGUAGES = RESULTS / "speed.json", RESULTS / "languages.jsonl"
+EN_MD = "en_md", "be1353e2d81a"  # name and fingerprint
 README = RESULTS / "readme.jsonl"
 SIX_TASKS, CORE_HOURS = RESULTS / "six_tasks.jsonl", RESULTS / "core_hours.jsonl"
 SIX_TASKS_OF = "en_sm-0.2.0", "6521b5a71ccc"  # name and fingerprint: these take days
@@ -264,6 +265,47 @@ def alternatives(found: Found) -> Iterator[str]:
         "memory of the process": lambda n: f"{measured[n]['memory (MB)']} MB",
     }.items():
         yield row(label, [value(n) if n else None for _, n in PEERS.values()], None, 0)
+
+
+def models(found: Found) -> Iterator[str]:
+    """`en_sm`, `en_md` and MiniLM: what they cost and what they reach, as far as it is measured."""
+    name, weights = EN_MD
+    both = found, Found(Results(RESULTS / f"{name}.jsonl"), weights)
+    speed = json.loads(SPEED.read_text(encoding="utf-8"))
+    beside, peers = speed["en_md beside en_sm"], speed["each at its best, 1 thread"]
+    ours, minilm = peers["ours, float32"], peers["MiniLM, PyTorch"]
+    part = beside["en_md"]["words/s"] / beside["en_sm"]["words/s"]
+    yield from head("", "`en_sm`", "`en_md`", "MiniLM-L6")
+    size = "weights (MB)"
+    yield row("weights, MB", [side[size] for side in (ours, beside["en_md"], minilm)], None, 0)
+    yield row("speed, one core", [1.0, part, minilm["words/s"] / ours["words/s"]], None, 2)
+    rows: dict[str, Callable[[Found], float]] = {
+        "linear probe, universal tags": lambda of: of.values("probes", "all", task="UPOS"),
+        "… English tags": lambda of: of.values("probes", "all", task="XPOS"),
+        "senses of all words": lambda of: of.values("senses", "all", "occurrence", set="all words"),
+        "CoarseWSD-20": lambda of: 100 * of.values("similarity", "occurrence", set="senses"),
+        "WiC": lambda of: 100 * of.values("similarity", "compared", set="in_context"),
+        "sentences, STS": lambda of: 100 * of.values("similarity", "compared", set="sentences"),
+        "BLiMP": lambda of: of.values("blimp", "all", "mean", "summed", pairs="all"),
+    }
+    for label in ("tagger, 500 sentences", "parser, 500 sentences", "NER"):
+        task, size, arm = TASKS[COMPARED[label]]
+        cells = [mean(each.scores(task, size, arm).values()) for each in both]
+        other = mean(found.scores(task, size, "MiniLM-L6").values())
+        yield row(label, [*cells, other], max, 1)
+    for best, chosen in ((max, rows), (min, {
+        f"perplexity, {label.partition(':')[0]}": partial(perplexity_of, text=text)
+        for label, text in REGISTERS.items()
+    })):  # fmt: skip
+        for label, get in chosen.items():
+            try:
+                yield row(label, [*map(get, both), None], best, 1)
+            except Missing:
+                continue
+
+
+def perplexity_of(found: Found, text: str) -> float:
+    return found.values("perplexity", "mean", text=text)
 
 
 def learning_curve(found: Found) -> Iterator[str]:
@@ -551,6 +593,7 @@ TABLES: dict[str, dict[str, Callable[[Found], Iterator[str]]]] = {  # of each la
         "tasks": lambda found: gains(found, TASKS, WITHOUT),
         "readme": lambda found: readme(),
         "alternatives": alternatives,
+        "models": models,
         "labels": learning_curve,
         "settings": arms,
         "mixes": mixes,

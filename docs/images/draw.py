@@ -41,17 +41,18 @@ SENTENCES = (  # the word, its sense, and what is written beside its mark
 )
 
 
-def measured() -> dict[str, list[str]]:
-    """Rows of the first table in ``docs/evidence.md``, those of tagger, parser and NER: the scores
-    without and with ELMo, and the error reduction."""
+def rows_of(name: str) -> dict[str, list[str]]:
+    """A table of ``docs/evidence.md``: the cells of each row by its label."""
     page = (HERE.parent / "evidence.md").read_text(encoding="utf-8")
-    table = page.partition("<!-- table: tasks -->")[2].partition("<!-- end -->")[0]
-    rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in table.splitlines()]
-    return {
-        row[0][0].upper() + row[0][1:]: row[1:]
-        for row in rows
-        if row and row[0].startswith(("tagger", "parser", "NER"))
-    }
+    table = page.partition(f"<!-- table: {name} -->")[2].partition("<!-- end -->")[0]
+    rows = [[cell.strip(" *`") for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    return {row[0]: row[1:] for row in rows if row}
+
+
+def measured() -> dict[str, list[str]]:
+    """Of tagger, parser and NER: the scores without and with ELMo, and the error reduction."""
+    rows = rows_of("tasks").items()
+    return {k[0].upper() + k[1:]: v for k, v in rows if k.startswith(("tagger", "parser", "NER"))}
 
 
 def draw_gain() -> Drawing:
@@ -72,6 +73,36 @@ def draw_gain() -> Drawing:
         drawing.label(
             left + after * scale + 6, y + 34, f"{after:.1f}   −{share}", bold=True
         )
+    return drawing
+
+
+def draw_models() -> Drawing:
+    """Words a second on one core, in a logarithmic scale, against scores."""
+    models, others = rows_of("models"), rows_of("alternatives")
+    [speeds], web = [v for k, v in others.items() if k.startswith("words")], "en_core_web_sm"
+    speed = dict(zip(others[""], (each.replace(",", "") for each in speeds), strict=True))
+    shares = [float(share) for share in models["speed, one core"]]
+    rates = {n: float(speed["ELMo"]) * s for n, s in zip(models[""], shares, strict=True)}
+    rates[web] = float(speed[web])
+    drawing = Drawing(695, 330)
+    for left, task in ((45, "tagger, 500 sentences"), (395, "NER")):
+        scores = dict(zip(models[""], map(float, models[task]), strict=True))
+        scores[web] = float(others[task][others[""].index(web)])
+        low, high = min(scores.values()), max(scores.values())
+        drawing.box(left, 40, 290, 230, "#ffffff", stroke="#b0b0b0")
+        drawing.label(left, 28, task[0].upper() + task[1:], bold=True)
+        for rate in (3000, 10000, 30000):
+            x = left + 35 + 90 * float(np.log(rate / 3000))
+            drawing.label(x, 290, f"{rate:,}", size=13, anchor="middle", fill=FAINT)
+        for name, score in scores.items():
+            x = left + 35 + 90 * float(np.log(rates[name] / 3000))
+            y = 235 - 160 * (score - low) / (high - low)
+            own = name in ("en_sm", "en_md")
+            drawing.mark("circle", x, y, COLOURS[0] if own else GREY, stroke=INK, size=8)
+            anchor = "end" if x > left + 200 else "start"
+            above = y - 14 if own else y + 24
+            drawing.label(x, above, f"{name} {score:.1f}", size=14, anchor=anchor, bold=own)
+    drawing.label(347, 318, "words a second on one core", anchor="middle", fill=FAINT)
     return drawing
 
 
@@ -247,6 +278,7 @@ def draw_korean() -> Drawing:
 if __name__ == "__main__":
     for name, title, drawing in (
         ("gain", "Error rates of spaCy components without and with ELMo", draw_gain()),
+        ("models", "Words a second against scores of four models' vectors", draw_models()),
         ("senses", "The word “bank” in eight sentences, placed by its vector", draw_senses()),
         ("pipeline", "From words to vectors: char-CNN, two LSTM layers, mix", draw_pipeline()),
         ("layers", "The word “bank” in eight sentences, in each layer", draw_layers()),

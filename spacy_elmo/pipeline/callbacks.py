@@ -81,8 +81,7 @@ def _lines(nlp: Language, caches: List[LayerCache]) -> Iterator[str]:
         yield f"{mix.component} {mix.listener}: s {weights}, γ {mix.gamma:.3f}"
     hits, misses = (sum(getattr(cache, n) for cache in caches) for n in ("hits", "misses"))
     if hits + misses:
-        share = 100 * hits / (hits + misses)
-        yield f"sentences from the cache so far: {share:.1f} % of {hits + misses}"
+        yield f"sentences from the cache so far: {hits / (hits + misses):.1%} of {hits + misses}"
 
 
 def gradual_unfreezing(

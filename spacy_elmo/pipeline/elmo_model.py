@@ -38,9 +38,8 @@ def replace_listener(copied: Model, listener: Model, component: Any) -> Model:
     _ = component.bilm.model  # loaded, to compare what the listener has learned from
     component.check_listener(listener, name)
     bilm, mix = copied.layers  # thinc's copies have no references
-    return elmo_model(
-        bilm, listener.layers[0].copy() if isinstance(listener, ElmoListener) else mix
-    )
+    own = listener.layers[0].copy() if isinstance(listener, ElmoListener) else mix
+    return elmo_model(bilm, own)
 
 
 def replace_config(name: str, config: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, Any]:

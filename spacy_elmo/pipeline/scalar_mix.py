@@ -151,8 +151,7 @@ def check_parameters(model: MixModel, depth: int) -> None:
         raise settings.error("layers", f"this biLM has layers from 0 (tokens) to {depth - 1}")
     w: Any = model.get_param("w")
     gamma: Any = model.get_param("gamma")
-    are_floats = w.dtype.kind == gamma.dtype.kind == "f"
-    fit = are_floats and w.shape == (depth,) and gamma.shape == (1,)
+    fit = w.dtype.kind == gamma.dtype.kind == "f" and w.shape == (depth,) and gamma.shape == (1,)
     if not (fit and model.ops.xp.isfinite(w).all() and (abs(gamma) <= MAX_GAMMA).all()):
         raise ValueError(
             f"A mix has weights {w.tolist()} and gamma {gamma.tolist()}: expected {depth} finite "

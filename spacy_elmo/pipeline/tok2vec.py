@@ -38,8 +38,7 @@ def Tok2Vec(
     """
     inputs: List[Any] = [] if embed is None else [embed]
     if embed is not None and embed.name == "static_vectors":
-        as_list: Any = ragged2list()  # they return one Ragged
-        inputs = [chain(embed, as_list)]
+        inputs = [chain(*inputs, ragged2list())]  # they return one Ragged
     if elmo is not None:
         inputs.append(elmo)
     if not inputs:

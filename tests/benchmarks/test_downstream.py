@@ -169,6 +169,14 @@ def test_confidence(run: Run, data: Path) -> None:
     assert len(re.findall(r"0\.9 to 1\.0: +2 entities, .* 100 % right", out)) == 2
 
 
+def test_entities(run: Run, data: Path, tmp_path: Path) -> None:
+    few = (tmp_path / "out.jsonl", "--data", data, "--seeds", 0, "--steps", 1, 60)
+    out = run("entities", *few)
+    assert all(f"{name} 0 1 steps, last: " in out for name in ("recipe", "beam", "BiLSTM"))
+    assert "recipe, 60 steps, last: 100.0" in out
+    assert run("entities", *few) == out  # all are there
+
+
 def test_distil(run: Run, data: Path, tmp_path: Path) -> None:
     teacher = spacy.blank("en")
     teacher.add_pipe("entity_ruler").add_patterns([{"label": "THE", "pattern": [{"LOWER": "the"}]}])

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from pathlib import Path
 from types import ModuleType
 
@@ -97,9 +98,11 @@ def draw() -> ModuleType:
 
 
 def test_pictures_are_up_to_date(draw: ModuleType) -> None:
-    """That of the gain is drawn from today's table."""
-    drawn = draw.draw_gain().svg("Error rates of spaCy components without and with ELMo")
-    assert (DOCS / "images" / "gain.svg").read_text(encoding="utf-8") == f"{drawn}\n"
+    """Those of the gain and of models are drawn from today's tables."""
+    for name in ("gain", "models"):
+        stored = (DOCS / "images" / f"{name}.svg").read_text(encoding="utf-8")
+        title = stored.partition("<title>")[2].partition("</title>")[0]
+        assert stored == getattr(draw, f"draw_{name}")().svg(unescape(title)) + "\n"
     assert len(draw.measured()) == 7
 
 

@@ -149,7 +149,7 @@ def test_the_logger(weights: Path) -> None:
     shown = " ".join(f"{s:.3f}" for s in last.weights)
     assert printed.count("tagger output_elmo: s") == 3
     assert f"tagger output_elmo: s {shown}, γ {last.gamma:.3f}\n" in printed
-    assert "sentences from the cache so far: 0.0 % of" in printed
+    assert "sentences from the cache so far: 0.0% of" in printed
     assert "sentences from the cache so far: 8" in printed  # all but those of the first epoch
     assert not nlp.get_pipe("elmo").bilm.cache.is_on  # the training has ended
 
@@ -170,7 +170,7 @@ def test_the_logger_sees_a_cache_that_came_later(weights: Path) -> None:
         nlp.update(examples, losses=losses, exclude=["elmo"], annotates=["elmo"])
         scores = {"score": 0.5, "other_scores": {"tag_acc": 0.5}}
         log_step({"epoch": 0, "step": number, "losses": losses, **scores})
-    assert "sentences from the cache so far: 50.0 %" in printed.getvalue()
+    assert "sentences from the cache so far: 50.0%" in printed.getvalue()
     finalize()
     assert not shim.cache.is_on
 

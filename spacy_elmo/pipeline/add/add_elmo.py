@@ -10,9 +10,8 @@ from spacy.util import copy_config, get_sourced_components, load_model_from_conf
 from thinc.api import Config
 
 from ...weights.find import Setting, find_weights
-from . import blocks
+from . import blocks, recipes
 from .blocks import Block, Place, find_elmo, get_block, kind_of, listened_to
-from .recipes import CLASSIFIERS, FINE_TUNING_RATE, PARTS_OF_DOCS, make_classifier, make_recipe
 
 BATCH_SIZE = 128  # Docs, whose layers are in memory together; spaCy's default is 1000
 
@@ -53,7 +52,7 @@ def add_elmo(
     old = new.interpolate()
     stay = {*sourced, *old["training"]["frozen_components"]}
     free = {n: old["components"][n] for n in old["nlp"]["pipeline"] if n not in stay}
-    models = {n: c["model"] for n, c in free.items() if c["factory"] in CLASSIFIERS}
+    models = {n: c["model"] for n, c in free.items() if c["factory"] in recipes.CLASSIFIERS}
     classifiers = [n for n, m in models.items() if kind_of(m).startswith("spacy.TextCat")]
     own = old["components"].get(find_elmo(old)) or make_elmo()
     if light or not (classifiers and find_weights(weights or own["model"]["weights"]).statistics()):
@@ -86,9 +85,8 @@ def fill(config: Block) -> Config:
 
 def make_elmo() -> Block:
     """The block of an elmo component with all defaults."""
-    components = {"elmo": {"factory": "elmo"}}
-    alone = {"nlp": {"lang": "en", "pipeline": ["elmo"]}, "components": components}
-    return fill(alone)["components"]["elmo"]
+    nlp = {"lang": "en", "pipeline": ["elmo"]}
+    return fill({"nlp": nlp, "components": {"elmo": {"factory": "elmo"}}})["components"]["elmo"]
 
 
 def add_component(new: Block, note: Note) -> None:
@@ -112,7 +110,8 @@ def set_bilm(new: Block, sourced: Block, weights: Weights, frozen: bool | None, 
         width = find_weights(weights).config().width
         changes |= {"weights": str(weights), "width": model["width"] and width}
     if frozen is not None and model["frozen"] != frozen:
-        changes |= {"frozen": frozen, "learn_rate_factor": 1.0 if frozen else FINE_TUNING_RATE}
+        rate = 1.0 if frozen else recipes.FINE_TUNING_RATE
+        changes |= {"frozen": frozen, "learn_rate_factor": rate}
     for setting, value in changes.items():
         if model[setting] != value:
             model[setting] = value
@@ -127,18 +126,22 @@ def write_recipes(new: Config, old: Block, places: list[Place], light: bool, not
         factory, block = old["components"][name]["factory"], get_block(old, source)
         if kind_of(block) in blocks.EMBED_AND_ENCODE:  # with its variables
             block = blocks.moved(get_block(new, source), source, path)
-        if factory in CLASSIFIERS and path[-1] == "model":
-            recipe = make_classifier(factory, elmo)
+        if factory in recipes.CLASSIFIERS and path[-1] == "model":
+            recipe = recipes.make_classifier(factory, elmo)
         else:
-            recipe = make_recipe(factory, elmo, block, light)
+            recipe = recipes.make_recipe(factory, elmo, block, light)
         note(f"{name}: reads ELMo, by {kind_of(recipe)}")
         for _, part in blocks.find_blocks(recipe):
             if vectors is None and part.get("include_static_vectors"):
                 part["include_static_vectors"] = False
                 note(f"{name}: without static vectors, because [initialize] vectors is null")
-        if factory in PARTS_OF_DOCS:
+        if factory in recipes.PARTS_OF_DOCS:
             weights = new.interpolate()["components"][elmo]["model"]["weights"]
             new["components"][elmo]["model"]["width"] = find_weights(weights).config().width
+        bilm = new["components"][elmo].get("model", {})  # a sourced component has none
+        if factory in recipes.SENTENCE_ENDS and bilm.get("segments") == "auto":
+            bilm["segments"] = "doc"
+            note(f"{elmo}: segments = doc, because '{name}' learns where sentences end")
         get_block(new, path[:-1])[path[-1]] = recipe
 
 

@@ -20,6 +20,10 @@ INPUT_ALONE = {
 # doc.tensor and no layers: they share the elmo component's mix.
 PARTS_OF_DOCS = {"entity_linker"}
 
+# By factory. These learn where sentences end. For them the biLM reads whole Docs: what it reads at
+# once by default, the text between sentence-final marks, misleads them.
+SENTENCE_ENDS = {"parser", "senter"}
+
 # By factory: whether a text has one class. Of these, ELMo replaces spaCy's whole model.
 CLASSIFIERS = {"textcat": True, "textcat_multilabel": False}
 

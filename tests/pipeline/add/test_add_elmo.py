@@ -212,6 +212,31 @@ def test_recipes_stay_as_they_are(recipe: str) -> None:
     assert add_elmo(config) == config
 
 
+@pytest.mark.parametrize(
+    "pipeline, before, after",
+    [
+        (["tagger", "ner"], "auto", "auto"),
+        (["tagger", "parser"], "auto", "doc"),
+        (["senter"], "auto", "doc"),
+        (["parser"], "sents", "sents"),
+    ],
+)
+def test_the_bilm_does_not_decide_where_sentences_end(
+    pipeline: list[str], before: str, after: str
+) -> None:
+    """For those that learn it, it reads whole Docs, unless the user has chosen."""
+    config = init_config(lang="en", pipeline=pipeline)
+    if before != "auto":
+        config["components"]["elmo"] = {
+            "factory": "elmo",
+            "model": {"@architectures": "spacy-elmo.Elmo.v1", "segments": before},
+        }
+        config["nlp"]["pipeline"] = ["elmo", *config["nlp"]["pipeline"]]
+    notes: list[str] = []
+    assert add_elmo(config, note=notes.append)["components"]["elmo"]["model"]["segments"] == after
+    assert any("segments = doc" in note for note in notes) == (before != after)
+
+
 def test_tok2vec_is_removed_with_all_that_names_it(quickstart: Config) -> None:
     quickstart["initialize"] = {"components": {"tok2vec": {}}}
     quickstart["nlp"]["disabled"] = ["tok2vec"]
