@@ -55,8 +55,7 @@ def mixes(nlp: Language) -> list[Mix]:
 def model_nodes(component: Any, kind: type[Node]) -> list[Node]:
     """The nodes of one class in a component's model, none if it has no model."""
     model = getattr(component, "model", None)
-    nodes = model.walk() if isinstance(model, Model) else ()
-    return [node for node in nodes if isinstance(node, kind)]
+    return [n for n in (model.walk() if isinstance(model, Model) else ()) if isinstance(n, kind)]
 
 
 def name_in(model: Model, mix: Model) -> str:

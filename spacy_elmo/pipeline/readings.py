@@ -341,5 +341,6 @@ def remove(obj: Doc | Span | Token, value: Any) -> None:
 
 # At import, so that unpickled pipelines and Docs have them too.
 for kind in (Doc, Span, Token):
-    kind.set_extension("elmo", getter=get_elmo, setter=remove, force=True)
-    kind.set_extension("elmo_layers", getter=get_layers, setter=remove, force=True)
+    for name, getter in (("elmo", get_elmo), ("elmo_layers", get_layers)):
+        if not kind.has_extension(name):  # a user's own stays
+            kind.set_extension(name, getter=getter, setter=remove)

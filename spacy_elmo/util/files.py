@@ -180,11 +180,13 @@ def _replacing(path: Path) -> Iterator[Path]:
         for each in filter(Path.is_file, (new, *new.rglob("*"))):
             with open(each, "rb+" if os.name == "nt" else "rb") as file:
                 os.fsync(file.fileno())
-        with locked(path.parent):
+        with locked(path.parent), ExitStack() as undo:
             if path.is_dir():
                 shutil.rmtree(old, ignore_errors=True)
                 os.replace(path, old)
+                undo.callback(os.replace, old, path)
             os.replace(new, path)
+            undo.pop_all()
             shutil.rmtree(old, ignore_errors=True)
 
 

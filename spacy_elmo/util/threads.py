@@ -40,8 +40,8 @@ class _Thread(local):
 
     def __init__(self) -> None:
         # A thread new to PyTorch begins with what another's pass has set.
-        if _outside:
-            torch.set_num_threads(max(torch.get_num_threads(), *_outside))
+        if outside := [*_outside]:  # which other threads change
+            torch.set_num_threads(max(torch.get_num_threads(), *outside))
 
 
 _here = _Thread()

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import spacy
@@ -125,3 +128,12 @@ def test_an_empty_doc_behind_a_tok2vec(weights):
     assert doc._.elmo.shape == (WIDTH,)
     with pytest.raises(ValueError, match="no ELMo vectors"):
         _ = Doc(nlp.vocab).from_bytes(doc.to_bytes())._.elmo
+
+
+def test_a_users_own_extension_stays() -> None:
+    code = (
+        "from spacy.tokens import Doc; Doc.set_extension('elmo', default='mine'); "
+        "import spacy; nlp = spacy.blank('en'); nlp.add_pipe('elmo'); "
+        "print(nlp.make_doc('a bank')._.elmo)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).stdout == b"mine\n"
