@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..util.files import read_json
+from ..util.files import OLD, present_directory, read_json
 from .layout import WEIGHTS
 
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
@@ -23,6 +23,9 @@ def cache_folder() -> Path:
 
 
 def downloaded() -> dict[str, Path]:
-    """The directories of downloaded weights by name; other folders may lie beside them."""
-    found = sorted(cache_folder().glob(f"[!.]*/{WEIGHTS}"))
-    return {file.parent.name: file.parent for file in found}
+    """The directories of downloaded weights by name, also of those that a killed download was
+    about to replace; other folders may lie beside them."""
+    begin, end = OLD.split("{}")
+    names = {path.name.removeprefix(begin).removesuffix(end) for path in cache_folder().glob("*")}
+    found = {name: present_directory(cache_folder() / name) for name in sorted(names)}
+    return {name: path for name, path in found.items() if (path / WEIGHTS).is_file()}

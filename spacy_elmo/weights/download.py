@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlsplit
 import pooch
 import requests
 
-from ..util.files import atomic_directory
-from .catalogue import PUBLISHED, cache_folder, downloaded
+from ..util.files import atomic_directory, present_directory
+from .catalogue import PUBLISHED, cache_folder
 from .convert.published import HDF5
 from .convert.source import read_source
 from .find import known_names
@@ -60,21 +60,21 @@ def download(
     if checksums and len(checksums) != len(urls):
         raise ValueError(f"There are {len(urls)} files and {len(checksums)} checksums (--sha256).")
     folder = cache_folder() / name
-    is_there = name in downloaded()
-    if not is_there and name in known_names():
+    there = present_directory(folder)  # whatever it holds: only --force replaces it
+    if not there.exists() and name in known_names():
         raise ValueError(f"There are other weights of the name '{name}'. Give another with --name.")
-    known = Card.read(folder).meta.get("downloaded", [])
+    known = Card.read(there).meta.get("downloaded", [])
     noted = {file["url"]: file["sha256"] for file in known}
     given = map(str.lower, checksums) if checksums else map(noted.get, urls)
     wanted = dict(zip(urls, given, strict=True))
-    if is_there and not force:
+    if there.exists() and not force:
         if noted != wanted:
             origin = ", ".join(f"{url} with SHA-256 {each}" for url, each in noted.items())
             raise ValueError(
                 f"The weights '{name}' are there already, from {origin or 'elsewhere'}. Give "
                 f"others another --name, or replace them with --force."
             )
-        return {"name": name, "path": str(folder), "files": []}
+        return {"name": name, "path": str(there), "files": []}
     paths = [_fetch(*each, force, quiet) for each in wanted.items()]
     files = [
         {"name": _file_name(url), "url": url, "sha256": pooch.file_hash(path)}

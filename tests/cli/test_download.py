@@ -221,6 +221,30 @@ def test_another_address_under_the_same_name(server, cache, tmp_path) -> None:
     assert "Downloaded" in succeed(other, "--force")
 
 
+def test_a_folder_that_holds_something_else(server, cache) -> None:
+    """Is the user's own: only --force replaces it."""
+    (cache / "tiny").mkdir(parents=True)
+    (cache / "tiny" / "thesis.txt").touch()
+    assert "'tiny' are there already, from elsewhere" in fail(*two_files(server))
+    assert (cache / "tiny" / "thesis.txt").exists() and not server.requests
+    succeed(*two_files(server), "--force")
+
+
+def test_killed_while_what_was_there_is_replaced(server, cache) -> None:
+    """The weights are found, and so are their checksums."""
+    urls = two_files(server)
+    succeed(*urls)
+    (cache / "tiny").rename(cache / ".tiny.spacy-elmo-old")
+    assert same_weights(find_weights("tiny").load(), read(GOLDEN))
+    assert json.loads(succeed("--json"))["downloaded"] == ["tiny"]
+    assert "Already downloaded" in succeed(*urls)
+    server.serve("/a/tiny_weights.hdf5", whole(HDF5 + b"1"))
+    assert "--sha256" in fail(*urls, "--force")
+    two_files(server)
+    succeed(*urls, "--force")
+    assert [path.name for path in cache.glob("*tiny*")] == ["tiny"]
+
+
 def test_another_file_at_the_same_address(server, cache) -> None:
     """The checksums of the first download are noted: another file must be wanted."""
     urls = two_files(server)
