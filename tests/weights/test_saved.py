@@ -62,6 +62,15 @@ def test_a_name_of_an_installed_pipeline(weights, pipeline, tmp_path, monkeypatc
         found.head()
 
 
+def test_a_pipeline_that_is_installed_editable(weights, pipeline, tmp_path, monkeypatch):
+    """Its package lies elsewhere than what pip notes of it."""
+    (tmp_path / "source").mkdir()
+    pipeline.parent.rename(tmp_path / "source" / "en_tiny")
+    for folder in ("site", "source"):
+        monkeypatch.syspath_prepend(str(tmp_path / folder))
+    assert same_weights(load_bilm("en_tiny"), load_bilm(weights))
+
+
 def test_the_directory_of_a_pipeline(weights, pipeline, tmp_path):
     assert same_weights(load_bilm(pipeline), load_bilm(weights))
     result = CliRunner().invoke(app, ["convert", str(pipeline), str(tmp_path / "out")])
@@ -74,8 +83,11 @@ def test_surprisals_have_a_head(weights, tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo_surprisal", config={"weights": str(weights)})
     nlp.to_disk(tmp_path / "nlp")
-    saved = tmp_path / "nlp" / "elmo_surprisal"
-    assert find_weights(saved).words()[3:] == ["a", "bank"]
+    for saved in (tmp_path / "nlp" / "elmo_surprisal", tmp_path / "nlp"):
+        assert find_weights(saved).words()[3:] == ["a", "bank"]
+    nlp.add_pipe("elmo", config={"model": {"weights": str(weights)}})
+    nlp.to_disk(tmp_path / "nlp")
+    assert not find_weights(tmp_path / "nlp").has_head()
 
 
 def test_a_pipeline_without_a_biLM(tmp_path):
