@@ -246,8 +246,9 @@ def test_projections_and_filters_that_are_no_part_of_the_model(name, values, tmp
 
 
 def test_one_direction(options, weights, tmp_path):
+    fails(write(tmp_path, options | {"bidirectional": False}, weights), "'bidirectional' is false")
     forward = {n: values for n, values in weights.items() if not n.startswith("RNN_1")}
-    fails(write(tmp_path, options | {"bidirectional": False}, forward), "'RNN_1/", "missing")
+    fails(write(tmp_path, options, forward), "'RNN_1/", "missing")
 
 
 @pytest.mark.parametrize("kind", ["link", "virtual", "raw"])

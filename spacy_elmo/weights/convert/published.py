@@ -68,6 +68,10 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
     Raises:
         ValueError: the model is not a char-CNN biLM, or a setting is missing or wrong.
     """
+    if options.get("bidirectional") is False:
+        raise ValueError(
+            "options.json: 'bidirectional' is false; only bidirectional models can be loaded."
+        )
     lstm, cnn = _block(options, "lstm"), _block(options, "char_cnn")
     ours = _block({"spacy_elmo": {}, **options}, "spacy_elmo")
     found = {**lstm, **{name: value for name, value in cnn.items() if value is not None}, **ours}
@@ -229,12 +233,13 @@ def read_published(
         model = BiLM(config)
     advice, head = "Does the options.json belong to these weights?", {}
     with open_datasets(hdf5) as datasets:
+        check_datasets(datasets, datasets_of(model), config, advice)
         has_head = {"softmax/W", "softmax/b"} <= datasets.keys()
         if has_head and words:
             head = {"weight": torch.empty(len(words), config.projection_dim)}
             head["bias"] = torch.empty(len(words))
             advice += f" And '{vocab}', which has {len(words):,} words?"
-        check_datasets(datasets, [*datasets_of(model), *softmax_of(head)], config, advice)
+            check_datasets(datasets, [*datasets_of(model), *softmax_of(head)], config, advice)
         model.to_empty(device="cpu")
         read_datasets(datasets, [*datasets_of(model), *softmax_of(head)])
     for tensors in (model.state_dict(), head):
