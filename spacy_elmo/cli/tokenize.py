@@ -46,7 +46,8 @@ def tokenize_cli(
         with atomic_directory(path) as directory:
             n_sentences, n_words = write_shards(sentences, directory)
             if not n_words:
-                raise ValueError(f"There are no words in {', '.join(map(repr, map(str, texts)))}.")
+                names = ", ".join(map(repr, map(str, texts)))
+                raise ValueError(f"There are no words in {names}. Give a text that has some.")
             write_meta(directory, lang, tokenizer)
     data = {"output": str(out), "sentences": n_sentences, "words": n_words}
     options.print_result(f"{n_words:,} words in {n_sentences:,} sentences", data, as_json, quiet)

@@ -136,7 +136,7 @@ def find_senses(
     import_extra("sklearn", "viz", "senses are grouped by scikit-learn", f"'{word}'")
     encoder = Encoder(weights, lang=lang, precision=precision, compiled=compiled)
     nlp, encoder.elmo.store = encoder.nlp, ["layers"]
-    rows = RowFiles(corpus, tokenized, column)
+    rows, word = RowFiles(corpus, tokenized, column), word.strip()
     with ProgressBar("sentences", quiet=quiet) as bar:
         found = contexts(nlp, rows, word.lower(), bar)
         chosen = list(islice(found, most_contexts))
@@ -144,7 +144,8 @@ def find_senses(
     if len(chosen) < MIN_CONTEXTS:
         raise ValueError(
             f"'{word}' occurs {len(chosen)} times in '{corpus}'; {MIN_CONTEXTS} are needed. "
-            f"Only tokens of this form are counted, in any case: give another word or more text."
+            f"Only tokens of this form are counted, in any case: give another word that is a "
+            f"single token, or more text."
         )
     return replace(group(word, chosen, nlp, n_senses), complete=complete)
 

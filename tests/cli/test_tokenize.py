@@ -129,7 +129,7 @@ def test_failures(text, tmp_path, monkeypatch) -> None:
         ([tmp_path / "damaged.txt.gz", out], "damaged.txt.gz"),
         ([tmp_path / "bad.spacy", out], "Cannot read the DocBin"),
         ([tmp_path / "text.conllu", out], "is not text: expected plain text"),
-        ([tmp_path / "empty.txt", out], "There are no words in"),
+        ([tmp_path / "empty.txt", out], "Give a text that has some"),
         *(([tmp_path / f"{number}.jsonl", out], "Line 2 of") for number in range(5)),
         ([text, out, "--lang", "qq"], "qq"),
         ([text, out, "--lang", "ko"], "natto-py"),
