@@ -193,14 +193,19 @@ def resumed_config(
     # It needs no weights to start from.
     before, config = (replace(c, paths=replace(c.paths, weights=None)) for c in (before, config))
     config = replace(config, model=config.model or before.model)
-    if config.training.minutes:
-        if config.training.minutes != before.training.minutes:
-            raise ValueError(
-                f"Cannot resume: the run was not started with these minutes. Leave out --minutes, "
-                f"and give '{out / CONFIG}' as the config, to change its length."
-            )
-        fitted = {name: getattr(before.training, name) for name in FITTED}
-        config = replace(config, training=replace(config.training, **fitted))
+    minutes, given = before.training.minutes, config.training
+    if given.minutes not in (0, minutes):
+        raise ValueError(
+            f"Cannot resume: the run was not started with these minutes. Leave out --minutes, "
+            f"and give '{out / CONFIG}' as the config, to change its length."
+        )
+    fitted = {name: getattr(before.training, name) for name in FITTED if given.minutes}
+    if ignored := [name for name, value in fitted.items() if value != getattr(given, name)]:
+        notify(
+            f"Settings that were fitted to the minutes stay: {', '.join(ignored)}. To change them, "
+            f"leave out --minutes, and give '{out / CONFIG}' as the config"
+        )
+    config = replace(config, training=replace(given, minutes=minutes, **fitted))
     was, now = dict_to_dot(before.to_dict()), dict_to_dot(config.to_dict())
     names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
     changed = [f"{name}: {was.get(name)!r} → {now.get(name)!r}" for name in names]

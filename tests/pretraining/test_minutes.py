@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from spacy_elmo.pretraining import minutes
@@ -41,6 +43,32 @@ def test_the_schedule_is_that_of_the_time_also_of_a_resumed_run(
     assert pretrain(config, parts, resume=True, quiet=True).step == 12
     for out in (tmp_path / "again", parts):
         assert same_weights(whole / CHECKPOINT, out / CHECKPOINT)
+
+
+@pytest.fixture
+def fitted(paths, tmp_path, monkeypatch) -> Path:
+    """A run of 60 minutes, which are 12 steps."""
+    monkeypatch.setattr(minutes, "plan", lambda *given: (12, 3))
+    pretrain(make_config(*paths, {"training.minutes": 60}), tmp_path / "out", quiet=True)
+    return tmp_path / "out"
+
+
+def test_its_length_is_changed_with_what_it_wrote(paths, fitted, capsys) -> None:
+    longer = read_config(fitted / "pretrain.cfg", {"training.max_steps": 15})
+    assert pretrain(longer, fitted, resume=True).step == 15
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if line.startswith("Changed")] == [
+        "Changed since the checkpoint: training.max_steps: 12 → 15"
+    ]
+    original = make_config(*paths, {"training.minutes": 60})
+    assert pretrain(original, fitted, resume=True, quiet=True).step == 15
+
+
+def test_settings_that_the_minutes_replace_are_named(paths, fitted, capsys) -> None:
+    settings = {"minutes": 60, "max_steps": 99, "warmup_steps": 0, "eval_every": 3, "log_every": 1}
+    changes = {f"training.{name}": value for name, value in settings.items()}
+    pretrain(make_config(*paths, changes), fitted, resume=True)
+    assert "stay: max_steps, decay_steps, eval_every. To change" in capsys.readouterr().err
 
 
 def test_epochs_end_a_run_sooner(paths, tmp_path, monkeypatch) -> None:
