@@ -22,7 +22,7 @@ from .checkpoint import CHECKPOINT, Progress, State, read_checkpoint
 from .config import CONFIG, CORPORA, FITTED, PretrainConfig, make_block
 from .corpus import TrainingCorpus
 from .distributed import ProcessGroup
-from .log import LOG
+from .log import LOG, read_log
 from .schedule import Schedule
 from .stats import CorpusStats, count_corpus
 from .teacher import Teacher, find_teacher
@@ -79,6 +79,7 @@ def prepare(
     if is_resumed:
         progress, before = read_checkpoint(out / CHECKPOINT)
         config = resumed_config(before, config, out, notify)
+        read_log(out / LOG)  # by all processes, before one writes
         if not (out / BEST).exists():
             progress.best = None
     elif config.paths.weights is not None:

@@ -493,6 +493,16 @@ def test_a_run_is_not_resumed_as_another(paths, tmp_path) -> None:
         pretrain(small_run(paths), out, resume=True, quiet=True)
 
 
+def test_a_run_with_a_damaged_log_is_not_resumed(paths, tmp_path) -> None:
+    out = tmp_path / "out"
+    pretrain(small_run(paths), out, quiet=True)
+    (out / "log.jsonl").write_text("nonsense\n{}\n")
+    before = contents(out)
+    with pytest.raises(ValueError, match=r"Line 1 of the log .*log\.jsonl"):
+        pretrain(small_run(paths, {"training.max_steps": 99}), out, resume=True, quiet=True)
+    assert contents(out) == before
+
+
 def test_a_run_writes_into_its_own_directory_only(paths, tmp_path) -> None:
     out, mine = tmp_path / "out", tmp_path / "mine"
     pretrain(small_run(paths), out, quiet=True)
