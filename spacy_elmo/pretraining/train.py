@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -248,7 +248,8 @@ def write_start(run: Run, state: State, is_resumed: bool, stack: ExitStack) -> N
     """
     if not is_resumed:
         run.out.mkdir(parents=True, exist_ok=True)
-        (run.out / VOCAB).touch()
+        with suppress(FileExistsError):
+            (run.out / VOCAB).touch(exist_ok=False)  # not through a link
         lock(run.out, stack)
         check_new(run.out, resume=True)  # another run may have begun meanwhile
         # In place: the lock is of this file.

@@ -519,6 +519,22 @@ def test_a_run_writes_into_its_own_directory_only(paths, tmp_path) -> None:
     assert contents(mine) == before
 
 
+def test_a_link_that_appears_while_the_text_is_read_is_not_followed(
+    paths, tmp_path, monkeypatch
+) -> None:
+    out, real = tmp_path / "out", loop.prepare
+
+    def link_meanwhile(*given: Any) -> Any:
+        out.mkdir()
+        (out / "vocab.txt").symlink_to(tmp_path / "elsewhere")
+        return real(*given)
+
+    monkeypatch.setattr(loop, "prepare", link_meanwhile)
+    with pytest.raises(ValueError, match=r"has vocab\.txt already"):
+        pretrain(small_run(paths), out, quiet=True)
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_evaluations_are_at_the_highest_precision(paths, tmp_path, monkeypatch) -> None:
     """Those in a run and those at its end, whatever the training has: they are compared."""
     found: dict[str, set[str]] = {"evaluate": set(), "train_step": set()}
