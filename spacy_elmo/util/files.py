@@ -16,6 +16,7 @@ from typing import IO, Any, AnyStr
 WORKPLACE = ".spacy-elmo-new-"  # begins the names of directories in which files are written
 OLD = ".{}.spacy-elmo-old"  # name of a directory while it is replaced; what has it may be removed
 MAX_TEXT = 2**24  # characters of a JSON file or a document; in Python, JSON takes much more memory
+OF_THE_MACHINE = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # errors that no file is to blame for
 
 
 @contextmanager
@@ -35,18 +36,12 @@ def reading(what: str, file: Path | str) -> Iterator[None]:
             raise ValueError("it is not a regular file")
         yield
     except Exception as error:  # each library has its own for damaged files
-        if not _is_of_data(error):
+        is_full = any(sign in str(error) for sign in ("out of memory", "DefaultCPUAllocator"))
+        is_ours = isinstance(error, (MemoryError, ImportError, NameError, AssertionError))
+        if is_full or is_ours or getattr(error, "errno", None) in OF_THE_MACHINE:
             raise
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise ValueError(f"Cannot read {what} {file}: {reason}") from error
-
-
-def _is_of_data(error: Exception) -> bool:
-    """Tell whether an error may be for what was read, and not for the machine or the program."""
-    is_full = any(sign in str(error) for sign in ("out of memory", "DefaultCPUAllocator"))
-    if is_full or getattr(error, "errno", None) in (errno.ENOMEM, errno.EMFILE, errno.ENFILE):
-        return False
-    return not isinstance(error, (MemoryError, ImportError, NameError, AssertionError))
 
 
 def read_whole(file: IO[AnyStr], most: int) -> AnyStr:
