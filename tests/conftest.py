@@ -6,6 +6,11 @@ from contextlib import suppress
 import pytest
 import torch
 
+with suppress(ImportError):
+    # PyTorch imports it when it trains. It wants to be first to import distutils, and Spark's tests
+    # may import that one before.
+    import setuptools  # noqa: F401
+
 with suppress(ImportError):  # the tests for a GPU need no hypothesis
     from hypothesis import HealthCheck, settings
 

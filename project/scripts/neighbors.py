@@ -16,8 +16,8 @@ import typer
 from sizes import thin_out
 from wasabi import msg
 
-from spacy_elmo.senses.clusters import silhouette
-from spacy_elmo.senses.occurrences import MIN_CONTEXTS, Senses, find_senses, similarities
+from spacy_elmo.senses.clusters import center
+from spacy_elmo.senses.occurrences import MIN_CONTEXTS, Senses, find_senses
 from spacy_elmo.text.readers import blank_pipeline
 from spacy_elmo.text.shards import Shards
 from spacy_elmo.viz import draw_senses
@@ -93,9 +93,12 @@ def clearness(found: Senses) -> float:
     """The silhouette of the groups; 0 of a single one."""
     if len(found.groups) < 2:
         return 0.0
+    from sklearn.metrics import silhouette_score
+
     contexts = [context for group in found.groups for context in group.contexts]
     labels = [i for i, group in enumerate(found.groups) for _ in group.contexts]
-    return silhouette(1 - similarities(contexts), np.array(labels))
+    vectors = center(np.stack([context.vector for context in contexts]))
+    return float(silhouette_score(vectors, labels, metric="cosine"))
 
 
 def describe(found: Senses) -> str:
