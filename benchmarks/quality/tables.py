@@ -268,7 +268,7 @@ def alternatives(found: Found) -> Iterator[str]:
 
 
 def models(found: Found) -> Iterator[str]:
-    """`en_sm`, `en_md` and MiniLM: what they cost and what they reach, as far as it is measured."""
+    """`en_sm`, `en_md` and MiniLM: what they cost and what they reach."""
     name, weights = EN_MD
     both = found, Found(Results(RESULTS / f"{name}.jsonl"), weights)
     speed = json.loads(SPEED.read_text(encoding="utf-8"))
@@ -287,25 +287,17 @@ def models(found: Found) -> Iterator[str]:
         "WiC": lambda of: 100 * of.values("similarity", "compared", set="in_context"),
         "sentences, STS": lambda of: 100 * of.values("similarity", "compared", set="sentences"),
         "BLiMP": lambda of: of.values("blimp", "all", "mean", "summed", pairs="all"),
+        "perplexity, Wikipedia": lambda of: of.values("perplexity", "mean", text="enwiki"),
+        "perplexity, MASC": lambda of: of.values("perplexity", "mean", text="masc"),
     }
     for label in ("tagger, 500 sentences", "parser, 500 sentences", "NER"):
         task, size, arm = TASKS[COMPARED[label]]
         cells = [mean(each.scores(task, size, arm).values()) for each in both]
         other = mean(found.scores(task, size, "MiniLM-L6").values())
         yield row(label, [*cells, other], max, 1)
-    for best, chosen in ((max, rows), (min, {
-        f"perplexity, {label.partition(':')[0]}": partial(perplexity_of, text=text)
-        for label, text in REGISTERS.items()
-    })):  # fmt: skip
-        for label, get in chosen.items():
-            try:
-                yield row(label, [*map(get, both), None], best, 1)
-            except Missing:
-                continue
-
-
-def perplexity_of(found: Found, text: str) -> float:
-    return found.values("perplexity", "mean", text=text)
+    for label, get in rows.items():
+        best = min if label.startswith("perplexity") else max
+        yield row(label, [*map(get, both), None], best, 1)
 
 
 def learning_curve(found: Found) -> Iterator[str]:
