@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import pytest
 import torch
+from spacy.util import fix_random_seed
 
 with suppress(ImportError):
     # PyTorch imports it when it trains. It wants to be first to import distutils, and Spark's tests
@@ -27,6 +28,12 @@ def empty_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPACY_ELMO_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def random_seed() -> None:
+    """Each test begins with the same random numbers, alone as after others."""
+    fix_random_seed(0)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

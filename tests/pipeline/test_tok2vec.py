@@ -40,7 +40,7 @@ def test_a_biLM_of_its_own(weights: Path, parts: tuple[str, ...]) -> None:
     tok2vec |= {name: known[name] for name in parts}
     nlp = spacy.blank("en")
     nlp.add_pipe("tagger", config=tagger_config(tok2vec))
-    examples, optimizer = start(nlp)
+    examples, optimizer = start(nlp, learn_rate=0.01)
     losses = [step(nlp, examples, optimizer)["tagger"] for _ in range(9)]
     assert losses[-1] < losses[0]
 
