@@ -37,7 +37,7 @@ class OneDNNLSTM:
         self.bias = layer.gate_bias().detach()
         for each in (weight, self.bias):
             each[:, 2 * D : 3 * D] *= 2
-        self.weight, self.weight_hr = self._packed(weight), None
+        self.weight, self.weight_hr, self.bias = self._packed(weight), None, self.bias.to(dtype)
         if layer.weight_hr is not None:
             self.weight_hr = self._packed(-layer.weight_hr.detach())
 
@@ -52,10 +52,10 @@ class OneDNNLSTM:
         (_, N, P), (_, B, D) = x.shape, c0.shape
         out, h_n, c_n = torch.empty_like(x), torch.empty_like(h0), c0.clone()
         times = torch.ops.mkldnn._linear_pointwise
-        plain: Any = (None, "none", [], "")
+        plain: Any = ("none", [], "")
         # Products take the rows of later tokens, too, see `round_up`; what they make is not used.
         inputs = x.new_zeros(N + B, 2 * P, dtype=self.dtype)  # [x_t; h_{t-1}] of each token
-        all_gates, sigmoids = x.new_empty(B, 4 * D), x.new_empty(B, D)
+        sigmoids = x.new_empty(B, D)
         rows: list[int] = round_up(np.array(packing.batch_sizes), self.fewest_rows).tolist()
         outputs = x.new_zeros(rows[0], D, dtype=self.dtype)
         for d, (x_d, out_d, h_d, c_d) in enumerate(zip(x, out, h_n, c_n, strict=True)):
@@ -64,10 +64,8 @@ class OneDNNLSTM:
             inputs[:B, P:] = h0[d]
             steps = pairwise([*packing.steps, (N, 0)])
             for n_rows, ((start, size), (after, remaining)) in zip(rows, steps, strict=True):
-                gates = all_gates[:size]  # (size, 4D)
-                product = times(inputs[start : start + n_rows], weight, *plain)
-                torch.add(product[:size], bias, out=gates)
-                i, f, g, o = gates.sigmoid_().split(D, dim=1)
+                gates = times(inputs[start : start + n_rows], weight, bias, *plain)[:size].float()
+                i, f, g, o = gates.sigmoid_().split(D, dim=1)  # (size, D) each
                 c = c_d[:size].mul_(f).addcmul_(i, g, value=2).sub_(i)
                 if self.cell_clip is not None:
                     c.clamp_(-self.cell_clip, self.cell_clip)
@@ -78,7 +76,7 @@ class OneDNNLSTM:
                     torch.neg(m, out=h)
                 else:
                     outputs[:size] = m
-                    h.copy_(times(outputs[:n_rows], self.weight_hr[d], *plain)[:size])
+                    h.copy_(times(outputs[:n_rows], self.weight_hr[d], None, *plain)[:size])
                     if self.proj_clip is not None:
                         h.clamp_(-self.proj_clip, self.proj_clip)
                 inputs[after : after + remaining, P:] = h[:remaining]

@@ -6,9 +6,10 @@ computes in float32. Plain matrix products do so by default; whether they may be
 user's choice (``torch.set_float32_matmul_precision``, ``matmul_precision`` in a pretraining
 config), and so is mixed precision.
 
-MKL rounds products of fewer than four float32 rows otherwise than others: a word that is read alone
-would differ from the same word among others. And oneDNN compiles a product for each number of rows
-and keeps 1,024 of them: the memory of a long job would grow by a gigabyte.
+MKL rounds products of fewer than four float32 rows otherwise than others, and divides rows among
+threads: a word that is read alone would differ from the same word among others. And oneDNN
+compiles a product for each number of rows and keeps 1,024 of them: the memory of a long job would
+grow by a gigabyte.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-FEWEST_ROWS = 8  # of a product; twice as many as needed here, for other CPUs
+ROWS = 8  # a product has a multiple of it; four would do here, other CPUs may need more
 _lock = Lock()  # nobody waits for it in a forked process, where CUDA cannot be used
 _open: list[Any] = []  # for each context that is open, what the user has set
 
@@ -98,5 +99,5 @@ def round_up(n_rows: Any, fewest: int = 0) -> Any:
 def in_rows(layer: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
     """The output of a layer for the rows of ``x``, computed on a CPU with some rows more."""
     n_rows = len(x)
-    n_more = 0 if x.is_cuda else int(round_up(n_rows, FEWEST_ROWS)) - n_rows
+    n_more = 0 if x.is_cuda else int(round_up(n_rows + -n_rows % ROWS, ROWS)) - n_rows
     return layer(F.pad(x, (0, 0, 0, n_more)))[:n_rows]
