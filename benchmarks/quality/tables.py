@@ -286,6 +286,9 @@ def models(found: Found) -> Iterator[str]:
         "CoarseWSD-20": lambda of: 100 * of.values("similarity", "occurrence", set="senses"),
         "WiC": lambda of: 100 * of.values("similarity", "compared", set="in_context"),
         "sentences, STS": lambda of: 100 * of.values("similarity", "compared", set="sentences"),
+        "the demo's sentences": lambda of: of.values(
+            "senses", "all", 1, "`elmo senses`", set="sentences"
+        ),
         "BLiMP": lambda of: of.values("blimp", "all", "mean", "summed", pairs="all"),
         "perplexity, Wikipedia": lambda of: of.values("perplexity", "mean", text="enwiki"),
         "perplexity, MASC": lambda of: of.values("perplexity", "mean", text="masc"),

@@ -49,13 +49,14 @@ class WordCache:
     def __init__(self, max_bytes: int = 44 * 2**20):
         self.max_bytes = max_bytes
         self._lock = RLock()  # while entries are read or changed, not while they are computed
-        self.clear()
+        self._rows: dict[str, int] = {}
+        self._table = torch.empty(0, 0)
 
     def clear(self) -> None:
-        """Drop all vectors."""
+        """Drop all vectors. The table stays: an allocator may keep one that another thread frees,
+        and each thread's another one."""
         with self._lock:
-            self._rows: dict[str, int] = {}
-            self._table = torch.empty(0, 0)
+            self._rows = {}
 
     def __len__(self) -> int:
         return len(self._rows)
