@@ -35,10 +35,7 @@ def draw_mixes(
         ValueError: there is no mix.
     """
     if not mixes:
-        raise ValueError(
-            "There is no mix with weights to draw: the pipeline has no elmo component, or was not "
-            "initialized."
-        )
+        raise ValueError("There is no mix to draw: add an elmo component, and initialize it.")
     figure, axes = new_figure(title, 1.6 + 0.5 * len(mixes))
     # Layers that the biLM of a mix does not have weigh nothing.
     weights = np.array(list(zip_longest(*(mix.weights for mix in mixes), fillvalue=0.0))).T

@@ -43,10 +43,7 @@ def draw_surprisal(
                 colours[label] = f"rgba(0, 114, 178, {min(bits / MOST_BITS, 1) * DARKEST:.2f})"
         marked.append({"text": text.text, "ents": ents})
     if not colours:
-        raise ValueError(
-            "These texts have no surprisal: run them through a pipeline with the component "
-            "elmo_surprisal, as in nlp.add_pipe('elmo_surprisal')."
-        )
+        raise ValueError("No text has a surprisal: first call nlp.add_pipe('elmo_surprisal').")
     settings: Any = {"style": "ent", "manual": True, "options": {"colors": colours}}
     if output is not None:
         write_text(Path(output), displacy.render(marked, page=True, jupyter=False, **settings))

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..pretraining.log import read_log
 from .figure import in_style, new_figure, save_figure
 
@@ -40,8 +42,7 @@ def draw_training(
         best = min((value for _, value in curves["mean"]), default=float("nan"))
         name = f"best {best:,.1f}: {str(Path(run).resolve())[-NAME_CHARACTERS:]}"
         for panel, curve in zip(panels, curves.values(), strict=True):
-            words, values = zip(*curve, strict=True) if curve else ((), ())
-            panel.plot(words, values, label=name, markevery=0.1)
+            panel.plot(*np.reshape(curve, (-1, 2)).T, label=name, markevery=0.1)
     for panel, title in zip(panels, PANELS.values(), strict=True):
         panel.set_title(title)
         panel.grid(True, axis="y")
@@ -63,15 +64,10 @@ def read_curves(run: Path) -> dict[str, list[tuple[int, float]]]:
     Raises:
         ValueError: see `draw_training`.
     """
-    curves: dict[str, list[tuple[int, float]]] = {kind: [] for kind in PANELS}
-    for entry in read_log(run):
-        for kind, curve in curves.items():
-            value = entry.get(kind)
-            if "words" in entry and value is not None and 0 <= value <= MOST:
-                curve.append((entry["words"], value))
+    entries, curves = [entry for entry in read_log(run) if "words" in entry], {}
+    for kind in PANELS:
+        found = [(entry["words"], entry[kind]) for entry in entries if entry.get(kind) is not None]
+        curves[kind] = [(words, value) for words, value in found if 0 <= value <= MOST]
     if not curves["loss"] + curves["mean"]:
-        raise ValueError(
-            f"There are no losses in a log at '{run}'. Give the directory of a run of `python -m "
-            f"spacy elmo pretrain`, when it has logged some."
-        )
+        raise ValueError(f"There are no losses in a log at '{run}'. Give the directory of a run.")
     return curves

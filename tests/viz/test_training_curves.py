@@ -21,13 +21,8 @@ def losses(steps: range, level: float) -> list[dict[str, Any]]:
     return [{"step": step, "words": 400 * step, "loss": level + step, "lr": 0.1} for step in steps]
 
 
-def evaluation(step: int, mean: float) -> dict[str, Any]:
-    perplexities = {"forward": mean + 1, "backward": mean - 1, "mean": mean}
-    return {"step": step, "words": 400 * step, **perplexities}
-
-
 def write_run(path: Path, entries: Sequence[dict[str, Any]], end: str = "") -> Path:
-    path.mkdir()
+    path.mkdir(parents=True)
     text = "".join(json.dumps(entry) + "\n" for entry in entries) + end
     (path / "log.jsonl").write_text(text, encoding="utf-8")
     return path
@@ -44,43 +39,39 @@ def test_what_cannot_be_drawn_is_left_out(tmp_path: Path) -> None:
     entries.insert(1, {"step": 1, "words": 400, "mean": 3.0, "loss": None})
     entries.append({"step": 8, "words": 3200, "loss": math.nan})
     entries.append({"step": 9, "words": 3600, "loss": math.inf, "mean": 1e300})
-    loss, perplexity, _ = drawn(write_run(tmp_path / "run", entries))
-    [[*points]] = loss.values()
-    assert [value for _, value in points] == [1.0, 2.0, 3.0]
-    assert next(iter(perplexity.values())) == [[400, 3.0]]
+    [[loss], [perplexity], _] = map(dict.values, drawn(write_run(tmp_path / "run", entries)))
+    assert [value for _, value in loss] == [1.0, 2.0, 3.0] and perplexity == [[400, 3.0]]
 
 
 @pytest.mark.parametrize("means", [[], [250.0, 131.0, 140.0], [20000.0, 300.0, 20.0], [1e9]])
 def test_a_run(means: list[float], tmp_path: Path) -> None:
-    entries, steps = losses(range(100, 400, 100), 3.0), (100, 200, 300)
-    entries += [evaluation(step, mean) for step, mean in zip(steps, means, strict=False)]
-    entries.append({"step": 300, "model": "model-best", "forward": 1.0, "mean": 1.0})
+    steps = (100, 200, 300)
+    entries = [
+        {"words": 400 * step, "mean": mean} for step, mean in zip(steps, means, strict=False)
+    ]
+    entries += [*losses(range(100, 400, 100), 3.0), {"model": "model-best", "mean": 1.0}]
+    entries = [{"step": 1, **entry} for entry in entries]
     run = write_run(tmp_path / "run", entries, end='{"step": 2, "lo')  # it is under way
     page = viz.draw_training(str(run))._repr_html_()
     for label in ("training loss (nats)", "held-out perplexity", "learning rate"):
         assert page.count(f">{label}</text>") == 1
-    [[loss], [perplexity], [rate]] = (panel.values() for panel in drawn(run))
+    [[(name, loss)], [(_, perplexity)], [(_, rate)]] = map(dict.items, drawn(run))
     assert loss == [[400 * step, 3.0 + step] for step in steps]
     assert [each for _, each in rate] == [0.1] * 3
     # All evaluations but that of the finished model.
     assert perplexity == [[400 * step, mean] for step, mean in zip(steps, means, strict=False)]
-    [name] = drawn(run)[0]
     assert name.startswith(f"best {min(means, default=math.nan):,.1f}: ") and name.endswith("/run")
 
 
 def test_runs_are_compared(tmp_path: Path) -> None:
     """By the ends of their paths; those of equal names, and logs themselves, too."""
-    one = [*losses(range(1, 40), 5.0), evaluation(20, 300.0), evaluation(39, 200.0)]
-    runs = [write_run(tmp_path / name, one[i:]) for i, name in enumerate(("small", "_large"))]
-    (tmp_path / "b").mkdir()
-    runs.append(write_run(tmp_path / "b" / "small", one) / "log.jsonl")
-    loss, perplexity, _ = drawn(runs)
-    assert [len(points) for points in loss.values()] == [39, 38, 39]
-    assert [len(points) for points in perplexity.values()] == [2, 2, 2]
-    [legend] = viz.draw_training(runs).legends
-    names = [text.get_text() for text in legend.get_texts()]
+    entries = losses(range(1, 40), 5.0)
     ends = ("/small", "/_large", "/b/small/log.jsonl")
-    assert all(name.endswith(end) for name, end in zip(names, ends, strict=True))
+    for i, end in enumerate(ends):
+        write_run(tmp_path / end[1:].removesuffix("/log.jsonl"), entries[i:])
+    loss, *_ = drawn([tmp_path / end[1:] for end in ends])
+    assert [len(points) for points in loss.values()] == [39, 38, 37]
+    assert all(name.endswith(end) for name, end in zip(loss, ends, strict=True))
 
 
 def test_plot_training(tmp_path: Path) -> None:
