@@ -31,6 +31,9 @@ def divide(distance: np.ndarray, most: int, exactly: int | None = None) -> np.nd
     Returns:
         The number of each item's group ``(n,)``, 0 for the largest; groups of the same size are in
         the order of their first items.
+
+    Raises:
+        ValueError: scikit-learn's, of a fixed number that is below 1, or above n.
     """
     from sklearn.cluster import AgglomerativeClustering
     from sklearn.metrics import silhouette_score
@@ -42,7 +45,7 @@ def divide(distance: np.ndarray, most: int, exactly: int | None = None) -> np.nd
     # Rounding may leave less than 0, and some on the diagonal.
     distance = np.maximum(distance, 0) * (1 - np.eye(len(distance)))
     numbers = range(2, min(most, len(distance) - 1) + 1) if exactly is None else ()
-    best, best_score = cut(exactly or 1), MIN_SILHOUETTE
+    best, best_score = cut(1 if exactly is None else exactly), MIN_SILHOUETTE
     for groups in map(cut, numbers):
         if (np.bincount(groups) >= MIN_SIZE).sum() >= 2:
             score = silhouette_score(distance, groups, metric="precomputed")

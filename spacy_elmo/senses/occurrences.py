@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, compress, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.util import minibatch
 from thinc.api import to_numpy
 
 from ..encoding.encoder import Encoder
@@ -18,7 +18,7 @@ from ..encoding.row_files import RowFiles
 from ..encoding.rows import make_docs, make_sentence, text_of
 from ..pipeline.readings import compared_rows
 from ..pipeline.similarity import occurrence_vector
-from ..text.segments import chunks, sentence_bounds
+from ..text.segments import sentence_bounds
 from ..util.optional_imports import import_extra
 from ..util.progress import ProgressBar
 from .clusters import MOST_ITEMS, center, divide
@@ -64,8 +64,7 @@ def make_context(doc: Doc, sentence: Sequence[int], i: int, row: Any = None) -> 
     return Context(text, vector, row)
 
 
-@dataclass(frozen=True)
-class Sense:
+class Sense(NamedTuple):
     """A group of similar contexts.
 
     Attributes:
@@ -78,8 +77,7 @@ class Sense:
     keywords: list[str]
 
 
-@dataclass(frozen=True)
-class Senses:
+class Senses(NamedTuple):
     """The contexts of a word in groups, the largest first; `viz.draw_senses` draws them.
 
     Attributes:
@@ -90,7 +88,7 @@ class Senses:
 
     word: str
     groups: list[Sense]
-    complete: bool = True
+    complete: bool
 
     def to_json(self) -> dict[str, Any]:
         """The groups and their contexts as plain JSON types, without vectors."""
@@ -143,11 +141,10 @@ def find_senses(
         complete = next(found, None) is None
     if len(chosen) < MIN_CONTEXTS:
         raise ValueError(
-            f"'{word}' occurs {len(chosen)} times in '{corpus}'; {MIN_CONTEXTS} are needed. "
-            f"Only tokens of this form are counted, in any case: give another word that is a "
-            f"single token, or more text."
+            f"'{word}' occurs {len(chosen)} times in '{corpus}'; {MIN_CONTEXTS} are needed. Only "
+            f"tokens of this form are counted: give a word that is a single token, or more text."
         )
-    return replace(group(word, chosen, nlp, n_senses), complete=complete)
+    return Senses(word, group(chosen, nlp, n_senses), complete)
 
 
 def contexts(nlp: Language, corpus: RowFiles, word: str, bar: ProgressBar) -> Iterator[Context]:
@@ -181,28 +178,23 @@ def split_sentences(doc: Doc) -> Iterator[Doc]:
     """Each sentence as a Doc of its own, without whitespace at its ends; one of more than
     `MOST_WORDS`, as of a text without punctuation, in several."""
     for sentence in sentence_bounds(doc).tokens:
-        for part in chunks(sentence, MOST_WORDS, MOST_WORDS, size=lambda _: 1):
+        for part in minibatch(sentence, MOST_WORDS):
             tokens = doc[part[0] : part[-1] + 1]
             words, spaces = [t.text for t in tokens], [bool(t.whitespace_) for t in tokens]
             yield make_sentence(doc.vocab, words, spaces)
 
 
-def group(
-    word: str, found: Sequence[Context], nlp: Language, n_senses: int | None = None
-) -> Senses:
-    """Group contexts by the similarity of their vectors.
+def group(found: Sequence[Context], nlp: Language, n_senses: int | None = None) -> list[Sense]:
+    """Group contexts by the similarity of their vectors; the largest group first.
 
     Args:
-        word: for the result.
-        found: at least `MIN_CONTEXTS`.
+        found: two or more.
         nlp: whose tokenizer and stop words decide about keywords.
         n_senses: number of groups; None: chosen by the silhouette.
 
     Raises:
         ValueError: there are fewer contexts than groups, or no group.
     """
-    if n_senses is not None and not 1 <= n_senses <= len(found):
-        raise ValueError(f"{len(found)} contexts cannot be divided into {n_senses} groups.")
     vectors = center(np.stack([context.vector for context in found]))
     label = divide(1 - vectors @ vectors.T, MOST_SENSES, n_senses)
     words = [content_words(nlp, context) for context in found]
@@ -214,7 +206,7 @@ def group(
         keywords = find_keywords([words[i] for i in members], [words[i] for i in others])
         keywords = keywords or words[typical[0]][:MOST_KEYWORDS]
         groups.append(Sense([found[i] for i in typical], keywords))
-    return Senses(word, groups)
+    return groups
 
 
 def content_words(nlp: Language, context: Context) -> list[str]:

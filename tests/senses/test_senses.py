@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,8 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    path = tmp_path / "corpus.txt"
-    path.write_text(TEXT, encoding="utf-8")
-    return path
+    (tmp_path / "corpus.txt").write_text(TEXT, encoding="utf-8")
+    return tmp_path / "corpus.txt"
 
 
 def test_groups_that_are_far_apart() -> None:
@@ -72,28 +72,22 @@ def test_typical_contexts_come_first_and_keywords_tell_groups_apart() -> None:
         Context((f"boat {word} ", "bank", ""), np.array([np.cos(a), np.sin(a)]))
         for a, word in zip(angles, words, strict=True)
     ]
-    first, second = group("bank", contexts, spacy.blank("en")).groups
+    first, second = group(contexts, spacy.blank("en"))
     assert first.contexts[0] is contexts[1] and len(first.contexts) == 3
     assert (first.keywords, second.keywords) == (["money"], ["mud"])
 
 
-def test_the_command(weights: Path, corpus: Path) -> None:
-    command = ["BANK", "--in", corpus, "-w", weights, "--senses", 2]
-    data = json.loads(run(*command, "--json").output)
-    assert len(data["senses"]) == 2 and data["complete"] and "output" not in data
+def test_the_command(weights: Path, corpus: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    command, out = ["BANK", "--in", corpus, "-w", weights, "--senses", 2], tmp_path / "out.svg"
+    data = json.loads(run(*command, "-o", out, "--json").stdout)
+    assert data.pop("output") == str(out) and "The bank lent money." in out.read_text("utf-8")
+    assert data == json.loads(run(*command, "--json").stdout)
+    assert len(data["senses"]) == 2 and data["complete"]
     contexts = [context for sense in data["senses"] for context in sense["contexts"]]
     assert sorted(context["row"] for context in contexts) == [0, 1, 2, 2]
     text = run(*command).output
     assert text.count("[bank]") == 3 and text.count("[Bank]") == 1
-
-
-def test_a_picture_beside_the_groups(weights: Path, corpus: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    out, command = tmp_path / "out.svg", ["bank", "--in", corpus, "-w", weights, "--json"]
-    data = json.loads(run(*command, "-o", out).stdout)
-    assert data.pop("output") == str(out)
-    assert data == json.loads(run(*command).stdout)
-    assert "The bank lent money." in out.read_text(encoding="utf-8")
 
 
 def test_the_vector_is_that_of_the_whole_text(weights: Path, corpus: Path) -> None:
@@ -106,30 +100,25 @@ def test_the_vector_is_that_of_the_whole_text(weights: Path, corpus: Path) -> No
 def test_a_word_of_a_tokenized_corpus(weights: Path, tmp_path: Path) -> None:
     """The tokenizer would make two of it."""
     (tmp_path / "words.txt").write_text("I don't know\nDon't go\nWe don't\n", encoding="utf-8")
-    settings: dict[str, Any] = {"weights": str(weights), "quiet": True}
-    corpus = str(tmp_path / "words.txt")
-    found = find_senses("don't", corpus, tokenized=True, **settings)
+    given: dict[str, Any] = {"corpus": str(tmp_path / "words.txt"), "weights": str(weights)}
+    found = find_senses("don't", tokenized=True, quiet=True, **given)
     assert sum(len(group.contexts) for group in found.groups) == 3
     with pytest.raises(ValueError, match=r"occurs 0 times in .* Only tokens of this form"):
-        find_senses("don't", corpus, tokenized=False, **settings)
+        find_senses("don't", quiet=True, **given)
 
 
-def test_failures(weights: Path, corpus: Path, tmp_path: Path) -> None:
+def test_failures(
+    weights: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for arguments, expected in [
         (["lent", "--in", corpus], "occurs 1 times"),
-        (["crane", "--in", corpus], "occurs 0 times"),
         (["two words", "--in", corpus], "a single token"),
         (["bank", "--in", tmp_path / "gone"], "No texts at"),
         (["bank", "--in", corpus, "-o", "a.doc"], "cannot be a picture"),
-        (["bank", "--in", corpus, "--senses", 9], "cannot be divided into 9"),
+        (["bank", "--in", corpus, "--senses", 9], "9 clusters"),
     ]:
         result = run(*arguments, "-w", weights)
         assert (result.exit_code, expected in " ".join(result.output.split())) == (1, True)
-    with pytest.raises(ValueError, match="cannot be divided into 0 groups"):
-        find_senses("bank", str(corpus), weights=str(weights), n_senses=0, quiet=True)
-
-
-def test_without_scikit_learn(weights: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "sklearn", None)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
     result = run("bank", "--in", corpus, "-w", weights)
     assert result.exit_code == 1 and "spacy-elmo[viz]" in " ".join(result.output.split())

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from spacy_elmo import LanguageModel, viz
 from spacy_elmo.cli import app
 from spacy_elmo.pipeline.mixes import Mix
-from spacy_elmo.senses.occurrences import Context, group
+from spacy_elmo.senses.occurrences import Context, Senses, group
 from spacy_elmo.viz.figure import cut, in_style, new_figure, save_figure
 
 from ..pipeline.helpers import make_nlp, write_language_model
@@ -28,7 +28,6 @@ matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
 
 SVG = "{http://www.w3.org/2000/svg}"
-BEGINNINGS = {".png": b"\x89PNG", ".pdf": b"%PDF", ".jpg": b"\xff\xd8\xff"}
 
 
 @pytest.fixture(scope="module")
@@ -52,23 +51,16 @@ def labels(page: str) -> list[str | None]:
 # Files
 
 
-@pytest.mark.parametrize("suffix", BEGINNINGS)
-def test_formats(suffix: str, tmp_path: Path) -> None:
-    """With boxes for what no font of this machine has."""
-    file = tmp_path / f"picture{suffix.upper()}"
+def test_formats(tmp_path: Path) -> None:
+    """Labels are text in SVG, in any script, and boxes in images where there is no font; it is the
+    same file each time, which refers to no other."""
+    texts = ["Money: $5 & <b>$6</b>", r"\alpha $x_1$", "눈이 내렸다", "𒀀"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        labelled("Money: $5 & $6", r"\alpha $x_1$", "𒀀", output=file)
-    assert file.read_bytes().startswith(BEGINNINGS[suffix])
-
-
-def test_labels_are_text(tmp_path: Path) -> None:
-    """In any script, whether or not this machine has its fonts; the same file each time, which
-    refers to no other."""
-    texts = ["Money: $5 & <b>$6</b>", "눈이 내렸다", "𒀀"]
-    files = [tmp_path / name for name in ("one.svg", "two.svg")]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        for suffix, start in [(".PNG", b"\x89PNG"), (".pdf", b"%PDF"), (".jpg", b"\xff\xd8\xff")]:
+            labelled(*texts, output=tmp_path / f"picture{suffix}")
+            assert (tmp_path / f"picture{suffix}").read_bytes().startswith(start)
+        files = [tmp_path / name for name in ("one.svg", "two.svg")]
         pages = [labelled(*texts, output=file) and file.read_text("utf-8") for file in files]
     assert pages[0] == pages[1]
     assert [label for label in labels(pages[0]) if label in texts] == texts
@@ -118,9 +110,10 @@ def test_names_of_mixes_are_not_cut() -> None:
     figure = viz.draw_mixes(mixes)
     figure.draw_without_rendering()
     [axes] = figure.axes
-    found = {text.get_text().split("\n")[0]: text for text in axes.get_yticklabels()}
-    assert set(found) == {"trainable_lemmatizer", "my_entity_recognizer: second_listener"}
-    assert all(text.get_window_extent().x0 >= 0 for text in found.values())
+    names = axes.get_yticklabels()
+    found = [name.get_text().split("\n")[0] for name in names]
+    assert found == ["trainable_lemmatizer", "my_entity_recognizer: second_listener"]
+    assert all(name.get_window_extent().x0 >= 0 for name in names)
     numbers = " ".join(text.get_text() for text in axes.texts)
     assert numbers == "0.20 0.80 0.00 0.20 0.50 0.30"
     with pytest.raises(ValueError, match="no mix"):
@@ -129,19 +122,22 @@ def test_names_of_mixes_are_not_cut() -> None:
 
 def test_senses() -> None:
     """Groups have their points and keywords, and points their words where there is room."""
+
+    def draw(texts: list[tuple[str, str, str]], vectors: np.ndarray) -> Any:
+        contexts = [Context(t, v) for t, v in zip(texts, vectors, strict=True)]
+        return viz.draw_senses(Senses("bank", group(contexts, spacy.blank("en")), True))
+
     texts = [("The ", "bank", " lent"), ("", "Bank", " & <b>\x01"), ("A ", "bank", "."),
              ("", "bank", "")]  # fmt: skip
     vectors = np.array([[1, 0.2], [1, 0], [-1, 0.2], [-1, 0]])
-    contexts = [Context(t, v) for t, v in zip(texts, vectors, strict=True)]
-    figure = viz.draw_senses(group("bank", contexts, spacy.blank("en")))
+    figure = draw(texts, vectors)
     [axes], [legend] = figure.axes, figure.legends
     assert [len(line.get_xdata()) for line in axes.lines] == [2, 2]
     assert legend.get_texts()[0].get_text() == "1 · 2 contexts · lent"
     beside = {text.get_text() for text in axes.texts}
     assert beside == {"The bank lent", "Bank & <b>\ufffd", "A bank.", "bank"}
     assert beside <= set(labels(figure._repr_html_()))
-    same = [Context(("", f"word{i}", ""), v) for i, v in enumerate(vectors[[0, 0, 0, 2]])]
-    axes = viz.draw_senses(group("word", same, spacy.blank("en"))).axes[0]
+    axes = draw([("", f"word{i}", "") for i in range(4)], vectors[[0, 0, 0, 2]]).axes[0]
     assert {text.get_text() for text in axes.texts} == {"word0", "word3"}
 
 
@@ -156,17 +152,14 @@ def test_similarity(weights: Path) -> None:
 
 def test_blanks(weights: Path) -> None:
     """Each blank has its words and probabilities, from the left, from the right and from both."""
-    lm = LanguageModel.load(weights)
-    words = ["The", "___", "odd", "___", "."]
+    lm, words = LanguageModel.load(weights), ["The", "___", "odd", "___", "."]
     found = labels(viz.draw_blanks(lm, words, 2)._repr_html_())
     assert found.count("From both: The ___ odd ___ .") == 2
-    filled = [lm.fill(words, position, 2) for position in (1, 3)]
-    expected = [guess for each in filled for side in each for guess in side]
-    names = {word for word, _ in expected}
-    assert [label for label in found if label in names] == [word for word, _ in expected]
-    assert [label for label in found if label and label.endswith("%")] == [
-        f"{probability:.1%}" for _, probability in expected
-    ]
+    guesses = [guess for i in (1, 3) for side in lm.fill(words, i, 2) for guess in side]
+    names = {word for word, _ in guesses}
+    assert [label for label in found if label in names] == [word for word, _ in guesses]
+    shares = [label for label in found if label and label.endswith("%")]
+    assert shares == [f"{probability:.1%}" for _, probability in guesses]
     for sentence, message in [(["The", "bank"], "no blank"), ("The ___ bank", "list of words")]:
         with pytest.raises(ValueError, match=message):
             viz.draw_blanks(lm, sentence)
@@ -180,12 +173,10 @@ def test_surprisal(weights: Path, tmp_path: Path) -> None:
     shown = viz.draw_surprisal(docs, output=file)
     assert shown and "&amp; &lt;b&gt; " in shown and "money" not in shown
     found = re.findall(r"rgba\(0, 114, 178, (.*?)\)[^>]*>\s+(.*)\s+<span.*>(.*)</span>", shown)
-    known = [token for doc in docs for token in doc if token._.surprisal is not None]
-    assert [(word, bits) for _, word, bits in found] == [
-        (token.text, f"{token._.surprisal:.1f}") for token in known
-    ]
+    bits = [(t.text, t._.surprisal) for doc in docs for t in doc if t._.surprisal is not None]
+    assert [(word, label) for _, word, label in found] == [(word, f"{b:.1f}") for word, b in bits]
     shades = [float(shade) for shade, _, _ in found]
-    assert np.argsort(shades).tolist() == np.argsort([t._.surprisal for t in known]).tolist()
-    assert file.read_text(encoding="utf-8").count("<mark") == len(known)
+    assert np.argsort(shades).tolist() == np.argsort([b for _, b in bits]).tolist()
+    assert file.read_text(encoding="utf-8").count("<mark") == len(bits)
     with pytest.raises(ValueError, match="elmo_surprisal"):
         viz.draw_surprisal(nlp.make_doc("The bank."))
