@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,6 +40,8 @@ class CharCNN(nn.Module):
     Attributes:
         to_ids: words to the ids that `forward` takes.
     """
+
+    convolutions: Any  # nn.ModuleList, for type checkers a list of nn.Conv1d
 
     def __init__(self, config: BiLMConfig):
         super().__init__()
@@ -95,15 +98,10 @@ class CharCNN(nn.Module):
 
         One product with all of them is much quicker than a convolution for each width.
         """
-        longest = self.to_ids.max_width
-        weights, biases = [], []
-        for convolution in self.convolutions:
-            assert isinstance(convolution, nn.Conv1d) and convolution.bias is not None
-            by_position = convolution.weight.mT  # (number, width, char_dim)
-            missing = longest - by_position.shape[1]
-            weights.append(F.pad(by_position, (0, 0, 0, missing)).flatten(1))
-            biases.append(convolution.bias)
-        return torch.cat(weights), torch.cat(biases)
+        by_position = [convolution.weight.mT for convolution in self.convolutions]
+        longest = self.to_ids.max_width  # of (number, width, char_dim)
+        weights = [F.pad(w, (0, 0, 0, longest - w.shape[1])).flatten(1) for w in by_position]
+        return torch.cat(weights), torch.cat([each.bias for each in self.convolutions])
 
     def _convolve(self, char_ids: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """Maxima of words of similar length, without the biases, ``(n_words, n_filters)``."""

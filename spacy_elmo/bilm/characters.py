@@ -5,37 +5,25 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from .config import BiLMConfig
 
-# Ids after the shift by one that leaves 0 free for "no token here".
-SENTENCE_START, SENTENCE_END, WORD_START, WORD_END, PADDING = 257, 258, 259, 260, 261
-N_CHARACTERS = 261  # rows of the embedding: ids 1 .. 261
+BOS, EOS = "<S>", "</S>"
+# Bytes that UTF-8 never has: begin-sentence, end-sentence, begin-word, end-word, padding.
+BOUNDARIES = {BOS: b"\xfb", EOS: b"\xfc"}
+WORD_START, WORD_END, PAD = b"\xfd", b"\xfe", b"\xff"
+# The id of each byte, after the shift by one that leaves 0 free for "no token here".
+IDS = np.array([*range(1, 0xFC), 257, 258, 259, 260, 261], dtype=np.int16)
+PADDING = N_CHARACTERS = 261  # the last id; the embedding has a row for each, from 1
 
 CAPITALS = 3  # words in capitals of a sentence that is; fewer may be abbreviations
-BOS, EOS = "<S>", "</S>"
-
-
-def encode_word(word: str, max_characters: int = 50) -> list[int]:
-    """One word's ids without padding: begin-word, its UTF-8 bytes, end-word.
-
-    The literal words ``<S>`` and ``</S>`` become the sentence boundaries. Lone surrogates
-    are dropped, and the word is truncated to ``max_characters - 2`` bytes.
-    """
-    if word == BOS:
-        return [WORD_START, SENTENCE_START, WORD_END]
-    if word == EOS:
-        return [WORD_START, SENTENCE_END, WORD_END]
-    encoded = word.encode("utf-8", "ignore")[: max_characters - 2]
-    return [WORD_START, *(byte + 1 for byte in encoded), WORD_END]
 
 
 def is_truncated(word: str, max_characters: int = 50) -> bool:
-    """Tell whether `encode_word` leaves bytes of this word out."""
+    """Tell whether `CharacterIds` leave bytes of this word out."""
     return len(word.encode("utf-8", "ignore")) > max_characters - 2
 
 
@@ -77,14 +65,18 @@ class CharacterIds:
 
     def __call__(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Ids ``(n_words, n_positions)`` of words as `read` gives them, and how many positions each
-        word needs ``(n_words,)``."""
-        encoded = [encode_word(word, self.max_characters) for word in words]
-        lengths = np.array([len(ids) for ids in encoded], dtype=np.int64)
-        sizes = self.sizes(lengths)
-        ids = np.full((len(words), sizes.max(initial=0)), PADDING, dtype=np.int16)
-        filled = np.arange(ids.shape[1]) < lengths[:, np.newaxis]
-        ids[filled] = np.fromiter(chain.from_iterable(encoded), dtype=np.int16)
-        return ids, sizes
+        word needs ``(n_words,)``.
+
+        The literal words ``<S>`` and ``</S>`` become the sentence boundaries. Lone surrogates are
+        dropped, and a word is truncated to ``max_characters - 2`` bytes of UTF-8.
+        """
+        most = self.max_characters - 2
+        inside = (BOUNDARIES.get(word) or word.encode("utf-8", "ignore")[:most] for word in words)
+        encoded = [WORD_START + each + WORD_END for each in inside]
+        sizes = self.sizes(np.array([len(each) for each in encoded], dtype=np.int64))
+        n_positions = sizes.max(initial=0)
+        padded = b"".join(each.ljust(n_positions, PAD) for each in encoded)
+        return IDS[np.frombuffer(padded, np.uint8).reshape(len(words), n_positions)], sizes
 
     def sizes(self, lengths: Any) -> Any:
         """Positions that words of some lengths need; both an array or a tensor."""

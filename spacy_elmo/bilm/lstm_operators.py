@@ -61,7 +61,7 @@ class OperatorLSTM(AutogradLSTM):
         N, D = x.shape[1], c0.shape[2]
         bias = self.weights[2].detach().unsqueeze(1)
         ih, hh, hr = self.ih.mT, self.hh.mT, None if self.hr is None else self.hr.mT
-        out = torch.empty_like(x) if hr is not None else x.new_empty(2, N, D)
+        out = torch.empty_like(x)
         # Sentences that have ended leave their state: c is updated in place, in its first rows.
         h_n, c_n = torch.empty_like(h0), c0.clone()
         h, c = h0, c_n

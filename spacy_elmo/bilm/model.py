@@ -89,13 +89,11 @@ class WordCache:
         return vectors
 
     def _store(self, words: list[str], vectors: torch.Tensor) -> None:
-        short = ((i, w) for i, w in enumerate(words) if getsizeof(w) <= MAX_WORD_BYTES)
-        stored = {word: i for i, word in short if word not in self._rows}
         capacity = self.max_bytes // (vectors.element_size() * vectors.shape[1] + ENTRY_BYTES)
+        new = ((word, i) for i, word in enumerate(words[:capacity]) if word not in self._rows)
+        stored = {word: i for word, i in new if getsizeof(word) <= MAX_WORD_BYTES}
         if len(self._rows) + len(stored) > capacity:
             self.clear()
-        if len(stored) > capacity:
-            return
         if not len(self._table):
             # A tensor made in inference mode could not be written to outside it.
             with torch.inference_mode(False):

@@ -14,6 +14,7 @@ grow by a gigabyte.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -41,13 +42,11 @@ def without_tf32(device: torch.device) -> Iterator[None]:
         yield
         return
     cudnn: Any = torch.backends.cudnn
-    off: Any
-    switch, name, off = cudnn, "allow_tf32", False
-    if hasattr(getattr(cudnn, "rnn", None), "fp32_precision"):  # newer: one for each kind
-        switch, name, off = cudnn.rnn, "fp32_precision", "ieee"
+    has_kinds = hasattr(getattr(cudnn, "rnn", None), "fp32_precision")  # newer: one for each
+    switch, name = (cudnn.rnn, "fp32_precision") if has_kinds else (cudnn, "allow_tf32")
     with _lock:
         _open.append(_open[0] if _open else getattr(switch, name))
-        setattr(switch, name, off)
+        setattr(switch, name, "ieee" if has_kinds else False)
     try:
         yield
     finally:
@@ -76,13 +75,19 @@ def rounding(device: torch.device) -> tuple[torch.dtype | None, str]:
 
 
 @cache
-def has_fast_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+def cpu_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
+    """What Linux lists of the CPU's maker and its instructions; elsewhere, the CPU's name."""
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
+    kept = [line for line in lines if line.startswith(("vendor_id", "flags", "Features"))]
+    return frozenset(" ".join(kept or [platform.processor()]).split())
+
+
+def has_fast_bfloat16() -> bool:
     """Tell whether the CPU multiplies bfloat16 faster than float32, by what Linux lists of it: AMX,
     ARM's instructions, or AVX-512's except on Intel's CPUs, where they are slower."""
-    text = cpuinfo.read_text(encoding="utf-8") if cpuinfo.exists() else ""
-    words = set(text.split())
-    avx512 = "avx512_bf16" in words and "GenuineIntel" not in words
-    return avx512 or not words.isdisjoint({"amx_bf16", "bf16"})
+    features = cpu_features()
+    avx512 = "avx512_bf16" in features and "GenuineIntel" not in features
+    return avx512 or not features.isdisjoint({"amx_bf16", "bf16"})
 
 
 def round_up(n_rows: Any, fewest: int = 0) -> Any:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-_outside: list[int] = []  # PyTorch's number outside of each pass that runs now
+_passes: list[tuple[int, int]] = []  # that run now: PyTorch's number inside and outside of each
 
 
 class _Thread(local):
@@ -39,9 +39,9 @@ class _Thread(local):
     outside: int | None = None  # PyTorch's number outside of its passes, while one runs
 
     def __init__(self) -> None:
-        # A thread new to PyTorch begins with what another's pass has set.
-        if outside := [*_outside]:  # which other threads change
-            torch.set_num_threads(max(torch.get_num_threads(), *outside))
+        # A thread new to PyTorch begins with what another's pass has set. Others are its own.
+        number = torch.get_num_threads()
+        torch.set_num_threads(dict(sorted(_passes)).get(number, number))
 
 
 _here = _Thread()
@@ -79,13 +79,13 @@ def threads(n: int, is_fixed: bool = True) -> Iterator[None]:
     before = torch.get_num_threads()
     number = outside or before
     _here.outside, _here.is_fixed = number, is_fixed
-    _outside.append(number)
+    _passes.append((n, number))
     torch.set_num_threads(n)
     try:
         yield
     finally:
         torch.set_num_threads(before)
-        _outside.remove(number)
+        _passes.remove((n, number))
         _here.outside, _here.is_fixed = outside, was_fixed
 
 

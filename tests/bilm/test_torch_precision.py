@@ -10,7 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spacy_elmo.bilm import torch_precision
 from spacy_elmo.bilm.torch_precision import (
+    cpu_features,
     has_fast_bfloat16,
     in_rows,
     round_up,
@@ -87,18 +89,22 @@ def test_text_is_read_whatever_switch_is_set(switch: str) -> None:
 @pytest.mark.parametrize(
     ("listed", "found"),
     [
-        ("AuthenticAMD flags: avx512f avx512_bf16 sse", True),
-        ("GenuineIntel flags: avx512f avx512_bf16 sse", False),
-        ("GenuineIntel flags: avx512f avx512_bf16 amx_bf16 sse", True),
-        ("AuthenticAMD flags: avx512f sse", False),
-        ("Features: asimd bf16", True),
+        ("AuthenticAMD\nflags: avx512f avx512_bf16 sse", True),
+        ("GenuineIntel\nflags: avx512f avx512_bf16 sse", False),
+        ("GenuineIntel\nflags: avx512f avx512_bf16 amx_bf16 sse", True),
+        ("AuthenticAMD\nflags: avx512f sse", False),
+        ("\nFeatures: asimd bf16", True),
+        ("\nprocessor: bf16", False),
     ],
 )
-def test_CPUs_on_which_bfloat16_is_faster(tmp_path: Path, listed: str, found: bool) -> None:
-    path = tmp_path / "cpuinfo"
-    path.write_text(f"processor: 0\nvendor_id: {listed}\n", encoding="utf-8")
-    assert has_fast_bfloat16(path) == found
-    assert not has_fast_bfloat16(tmp_path / "none")
+def test_CPUs_on_which_bfloat16_is_faster(
+    tmp_path: Path, listed: str, found: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cpuinfo").write_text(f"processor: 0\nvendor_id: {listed}\n", encoding="utf-8")
+    features = cpu_features(tmp_path / "cpuinfo")
+    monkeypatch.setattr(torch_precision, "cpu_features", lambda: features)
+    assert has_fast_bfloat16() == found
+    assert cpu_features(tmp_path / "none").isdisjoint(features)
 
 
 @given(st.integers(0, 2**20))

@@ -114,10 +114,15 @@ def test_the_users_number_survives_passes_of_several_threads() -> None:
             found = torch.get_num_threads()
         return found, number(0), torch.get_num_threads()
 
-    with ThreadPoolExecutor(2) as pool:
+    def choosing() -> tuple[int, int]:
+        torch.set_num_threads(2)
+        return number(MUCH), torch.get_num_threads()
+
+    with ThreadPoolExecutor(2) as pool, ThreadPoolExecutor(1) as another:
         one = pool.submit(first)
         assert inside.wait(60)
         assert pool.submit(second).result(60) == (N, 1, N)
+        assert another.submit(choosing).result(60) == (2, 2)
         leave.set()
         assert one.result(60) == N
     with ThreadPoolExecutor(1) as pool:

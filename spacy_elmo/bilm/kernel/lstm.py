@@ -8,13 +8,12 @@ run, `load_kernel` warns once and returns None, and the layer computes with PyTo
 from __future__ import annotations
 
 import os
-import platform
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,20 +21,21 @@ import torch
 from ...util.files import locked
 from ..lstm_autograd import AutogradLSTM, Tensors
 from ..sentence_batches import Packing
+from ..torch_precision import cpu_features
 
 if TYPE_CHECKING:
     from ..lstm_layer import LSTMLayer
 
 SOURCE = Path(__file__).parent / "lstm.cpp"
 BLOCK = 32  # the kernel computes this many cells at a time
-FLAGS = (
+FLAGS = [
     "-O3",
     "-march=native",
     "-mprefer-vector-width=512",
     "-ffast-math",
     "-fno-finite-math-only",  # infinite and NaN values are told from others
     "-fopenmp",
-)
+]
 
 
 @lru_cache
@@ -48,24 +48,25 @@ def load_kernel(bfloat16: bool) -> Any:
     Returns:
         The extension module, or None where it cannot be built or run.
     """
-    from torch.utils.cpp_extension import load
+    from torch.utils.cpp_extension import get_default_build_root, load
 
     # A cache in a home directory may be shared by machines with different CPUs, and by virtual
     # environments, whose paths are part of the compiler's command.
     paths = str(SOURCE), torch.__file__
-    facts = (SOURCE.read_text("utf-8"), FLAGS, torch.__version__, _cpu(), *paths)
+    facts = (SOURCE.read_text("utf-8"), FLAGS, torch.__version__, sorted(cpu_features()), *paths)
     name = f"spacy_elmo_lstm_{blake2b(repr(facts).encode(), digest_size=6).hexdigest()}"
-    chosen = os.environ.get("TORCH_EXTENSIONS_DIR")  # by default it is in PyTorch's cache
-    cache = Path(chosen) if chosen else Path(torch.hub.get_dir()).with_name("spacy_elmo")
-    folder = cache / name
+    folder = Path(os.environ.get("TORCH_EXTENSIONS_DIR") or get_default_build_root(), name)
     try:
+        if not which("ninja"):  # that of the extra, beside a Python that is not activated
+            from ninja import BIN_DIR
+
+            os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", ""), BIN_DIR])
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "process.lock").touch()
-        with locked(folder / "process.lock") as is_locked, _ninja_on_path():
+        with locked(folder / "process.lock") as is_locked:
             if is_locked:  # nobody builds: PyTorch's own lock is of a process that was killed
                 (folder / "lock").unlink(missing_ok=True)
-            flags = list(FLAGS)
-            kernel = load(name, [str(SOURCE)], extra_cflags=flags, build_directory=str(folder))
+            kernel = load(name, [str(SOURCE)], extra_cflags=FLAGS, build_directory=str(folder))
         if not kernel.supports(bfloat16):
             raise RuntimeError("its matrix products are wrong on this CPU")
     except Exception as error:  # of compilers, linkers and operating systems
@@ -78,28 +79,6 @@ def load_kernel(bfloat16: bool) -> Any:
         )
         return None
     return kernel
-
-
-@contextmanager
-def _ninja_on_path() -> Iterator[None]:
-    """Let PyTorch find the ninja of the extra, which is beside a Python that is not activated."""
-    path = os.environ.get("PATH", "")
-    with suppress(ImportError):  # there may be one of the system's
-        from ninja import BIN_DIR
-
-        os.environ["PATH"] = os.pathsep.join([str(BIN_DIR), path])
-    try:
-        yield
-    finally:
-        os.environ["PATH"] = path
-
-
-def _cpu() -> str:
-    """Features of the CPU, which differ where its instruction set does."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text("utf-8").splitlines() if cpuinfo.exists() else []
-    features = (line for line in lines if line.startswith(("flags", "Features")))
-    return next(features, platform.processor())
 
 
 class KernelLSTM(AutogradLSTM):
