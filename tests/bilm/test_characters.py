@@ -22,12 +22,6 @@ def encode_words(words: list[str], max_width: int, max_characters: int = 50) -> 
     return id_tensor(*CharacterIds(max_width, max_characters)(words))
 
 
-def char_cnn(filters: list[tuple[int, int]], max_characters: int = 50) -> CharCNN:
-    config = BiLMConfig(filters, 8, 8, n_highway=1, max_characters_per_token=max_characters)
-    torch.manual_seed(0)
-    return CharCNN(config).double().requires_grad_(False)
-
-
 @pytest.mark.parametrize(
     ("word", "ids"),
     [
@@ -114,6 +108,8 @@ def test_ids_are_those_of_the_reference_and_one_window_of_padding(words, width, 
 @given(st.lists(any_text, min_size=1, max_size=4))
 @settings(max_examples=50)
 def test_trimmed_words_have_the_vectors_of_all_positions(words):
-    cnn = char_cnn([(1, 3), (3, 4), (7, 20)])
+    torch.manual_seed(0)
+    config = BiLMConfig([(1, 3), (3, 4), (7, 20)], 8, 8, n_highway=1)
+    cnn = CharCNN(config).double().requires_grad_(False)
     every_position = torch.tensor([reference.char_ids(word) for word in words])
     torch.testing.assert_close(cnn(encode_words(words, 7)), cnn(every_position), rtol=0, atol=1e-12)

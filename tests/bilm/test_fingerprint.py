@@ -16,14 +16,11 @@ from spacy_elmo.weights.layout import Card
 from spacy_elmo.weights.native import save_bilm
 from spacy_elmo.weights.saved import from_bytes, to_bytes
 
-SHAPE = {"projection_dim": 4, "dim": 6, "n_layers": 2}
-CHARACTERS = BiLMConfig(filters=((1, 4), (2, 4)), char_dim=3, **SHAPE)
 
-
-def make_bilm(config: BiLMConfig) -> BiLM:
+def make_bilm() -> BiLM:
     """Weights that half precision holds exactly."""
     torch.manual_seed(0)
-    model = BiLM(config).eval()
+    model = BiLM(BiLMConfig(((1, 4), (2, 4)), 4, 6, n_layers=2, char_dim=3)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(parameter.uniform_(-0.5, 0.5).half())
@@ -32,7 +29,7 @@ def make_bilm(config: BiLMConfig) -> BiLM:
 
 def test_the_same_weights(tmp_path: Path) -> None:
     """However they are stored, and however they are computed with."""
-    model = make_bilm(CHARACTERS)
+    model = make_bilm()
     expected = fingerprint(model)
     save_bilm(model, tmp_path)
     assert len(expected) == 32
@@ -52,7 +49,7 @@ def test_the_same_weights(tmp_path: Path) -> None:
 
 
 def test_every_tensor_counts() -> None:
-    model = make_bilm(CHARACTERS)
+    model = make_bilm()
     found = {fingerprint(model)}
     tensors = model.state_dict()
     with torch.no_grad():
@@ -64,7 +61,7 @@ def test_every_tensor_counts() -> None:
 
 
 def test_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = make_bilm(CHARACTERS)
+    model = make_bilm()
     expected = fingerprint(model)
     with monkeypatch.context() as patch:
         patch.setattr("spacy_elmo.bilm.fingerprint._hash", None)
@@ -76,5 +73,5 @@ def test_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.gpu
 def test_on_a_gpu() -> None:
-    model = make_bilm(CHARACTERS)
+    model = make_bilm()
     assert fingerprint(deepcopy(model).cuda()) == fingerprint(model)

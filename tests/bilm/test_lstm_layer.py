@@ -72,12 +72,9 @@ def test_gradients_of_everything(projects, cell_clip, proj_clip):
 def test_clipped_values_have_no_gradient_in_float32_either(projects):
     # 0.7 is smaller in float32 than in float64: comparing in float64 would find it inside.
     layer = make_layer(projects, cell_clip=0.7, proj_clip=0.7, scale=2.0)
-    inputs = make_inputs(layer)
-    gradients = []
+    given, gradients = (*make_inputs(layer), *layer.parameters()), []
     for dtype in (torch.float64, torch.float32):
-        leaves = [
-            tensor.detach().to(dtype).requires_grad_() for tensor in (*inputs, *layer.parameters())
-        ]
+        leaves = [tensor.detach().to(dtype).requires_grad_() for tensor in given]
         out, h_n, c_n = apply(layer, *leaves)
         assert n_clipped(c_n, torch.tensor(0.7, dtype=dtype).item()) > 0
         loss = (out**2).sum() + (h_n**3).sum() + (c_n**3).sum()
@@ -140,23 +137,20 @@ def test_the_way_that_is_chosen(settings, is_kept, way, monkeypatch):
     assert type(choose(layer, torch.float32, is_kept)) is way
 
 
-@pytest.mark.parametrize(
-    ("clip", "dtype", "expected"),
-    [
-        (None, torch.float32, "CuDNNLSTM"),
-        (3.0, torch.float32, "OperatorLSTM"),
-        (None, torch.bfloat16, "OperatorLSTM"),
-    ],
-)
-def test_the_way_that_is_chosen_on_a_gpu(clip, dtype, expected, monkeypatch):
+def test_the_way_that_is_chosen_on_a_gpu(monkeypatch):
     """Without one: the weights only say that they are there."""
     for name in ("CuDNNLSTM", "OperatorLSTM"):
         monkeypatch.setattr(f"spacy_elmo.bilm.lstm_layer.{name}", lambda *_, name=name: name)
     monkeypatch.setattr(torch.version, "cuda", "12")
     weight = SimpleNamespace(is_cuda=True, dtype=torch.float32)
-    config = BiLMConfig(((1, 4),), 4, 8, cell_clip=clip)
-    layer = SimpleNamespace(config=config, compiled=True, weight_ih=weight)
-    assert choose(layer, dtype) == expected
+    for clip, dtype, expected in [
+        (None, torch.float32, "CuDNNLSTM"),
+        (3.0, torch.float32, "OperatorLSTM"),
+        (None, torch.bfloat16, "OperatorLSTM"),
+    ]:
+        config = BiLMConfig(((1, 4),), 4, 8, cell_clip=clip)
+        layer = SimpleNamespace(config=config, compiled=True, weight_ih=weight)
+        assert choose(layer, dtype) == expected
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import itertools
 import random
 from concurrent.futures import ThreadPoolExecutor, wait
 from copy import deepcopy
+from functools import partial
 from threading import Event
 
 import numpy as np
@@ -80,13 +81,11 @@ def test_dropout_is_for_training_alone():
     torch.manual_seed(0)
     config = from_options(make_options())
     model = BiLM(config, dropout=0.5)
-    [first], _ = run_bilm(model, SENTENCES[:1])
-    [second], _ = run_bilm(model, SENTENCES[:1])
+    first, second = (run_bilm(model, SENTENCES[:1])[0][0] for _ in range(2))
     np.testing.assert_array_equal(first[0], second[0])  # the tokens' vectors have none
     assert (np.abs(first[1:] - second[1:]).max(axis=(1, 2)) > 1e-3).all()
     model.eval()
-    [first], _ = run_bilm(model, SENTENCES[:1])
-    [second], _ = run_bilm(model, SENTENCES[:1])
+    first, second = (run_bilm(model, SENTENCES[:1])[0][0] for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
 
@@ -184,17 +183,12 @@ def test_copies_of_a_sentence_differ_in_their_states_and_in_what_drops_out():
 def test_gradients_of_copies_of_a_sentence_add_up():
     model, _ = make_pair(make_options())
     sentences = [["a", "cat"], ["a", "dog"], ["a", "cat"]]
+    alone = [model.read([words])[0][0] for words in sentences]
     gradients = []
-    for is_together in (True, False):
-        model.zero_grad()
-        layers, _ = model.read(sentences)
-        if not is_together:
-            layers = [model.read([words])[0][0] for words in sentences]
-        weights = [torch.full_like(part, i + 1.0) for i, part in enumerate(layers)]
-        torch.autograd.backward(layers, weights)
-        gradients.append([parameter.grad.clone() for parameter in model.parameters()])
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+    for layers in (model.read(sentences)[0], alone):
+        loss = sum((i + 1) * part.sum() for i, part in enumerate(layers))
+        gradients.append(torch.autograd.grad(loss, list(model.parameters())))
+    torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -234,12 +228,8 @@ def test_words_are_encoded_again_when_products_are_rounded_otherwise():
             torch.set_float32_matmul_precision(before)
 
 
-def change_by_loading(model):
-    model.load_state_dict(make_pair(make_options(), seed=1)[0].state_dict())
-
-
-def change_by_assigning(model):
-    model.load_state_dict(make_pair(make_options(), seed=1)[0].state_dict(), assign=True)
+def change_by_loading(model, assign=False):
+    model.load_state_dict(make_pair(make_options(), seed=1)[0].state_dict(), assign=assign)
 
 
 def change_by_an_optimizer(model):
@@ -248,20 +238,18 @@ def change_by_an_optimizer(model):
     torch.optim.SGD(model.parameters(), 0.01).step()
 
 
+@torch.no_grad()
 def change_in_place(model):
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(1.5)
+    for parameter in model.parameters():
+        parameter.mul_(1.5)
 
 
-def change_the_type(model):
-    model.double()
+CHANGES = [
+    change_by_loading, partial(change_by_loading, assign=True), change_by_an_optimizer, BiLM.double
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "change",
-    [change_by_loading, change_by_assigning, change_by_an_optimizer, change_the_type],
-)
+@pytest.mark.parametrize("change", CHANGES)
 def test_words_are_forgotten_when_the_weights_change(change):
     model, _ = make_pair(make_options())
     with torch.no_grad():
@@ -270,7 +258,7 @@ def test_words_are_forgotten_when_the_weights_change(change):
         after = model.read([["cat"]])[0][0]
         [expected], _ = run_bilm(model, [["cat"]])
     assert max_difference(after.numpy(), expected) <= 1e-6
-    if change is not change_the_type:
+    if change is not BiLM.double:
         assert max_difference(before.numpy(), expected) > 1e-3
 
 
@@ -322,8 +310,8 @@ def test_the_word_cache_stays_within_its_bound():
     model, _ = make_pair(make_options())
     model.word_cache.max_bytes = 16 * (4 * 5 + ENTRY_BYTES)  # sixteen words
     rng = random.Random(0)
-    for _ in range(50):
-        words = rng.sample([f"word{k}" for k in range(20)], rng.randint(1, 10))
+    for _ in range(50):  # also of more words than it can hold
+        words = rng.sample([f"word{k}" for k in range(30)], rng.randint(1, 20))
         with torch.no_grad():
             layers, _ = model.read([words])
         [expected], _ = run_bilm(model, [words])
