@@ -35,12 +35,10 @@ def add_cli(
     from spacy.util import load_config
 
     from ..pipeline.add.add_elmo import add_elmo
-    from ..util.files import reading, write_text
+    from ..util.files import reading
 
     is_stdout, notes = str(out) == "-", list[str]()
     with options.report_errors("Cannot add ELMo", as_json=is_stdout):
-        if out.exists() and not force:
-            raise ValueError(f"'{out}' already exists. Use --force to overwrite it.")
         import_code(code)
         path = config / "config.cfg" if config.is_dir() else config
         overrides = parse_config_overrides(ctx.args)
@@ -48,8 +46,7 @@ def add_cli(
             loaded = load_config(path, overrides)
         made = add_elmo(loaded, weights=weights, frozen=frozen, light=light, note=notes.append)
         if not is_stdout:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            write_text(out, made.to_str())
+            options.write_new(out, made.to_str(), force)
         (msg.good if notes else msg.info)("Added ELMo" if notes else "ELMo is there already")
         for note in notes:
             msg.text(f"- {note}")

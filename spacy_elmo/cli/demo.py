@@ -187,16 +187,15 @@ def show_blanks(nlp: Language, lm: LanguageModel | None, text: str) -> bool:
     blanks = find_blanks(nlp, text)
     if blanks and lm is None:
         msg.warn("These weights have no language-model head, so they cannot predict words.")
-    if not blanks or lm is None:
-        return bool(blanks)
-    title(
-        "Filling the blanks",
-        "ELMo consists of two language models: one has read what is left of the blank, the other "
-        "what is right of it. Both together: p(w|left) p(w|right) / p(w).",
-    )
-    for blank in blanks:
-        print_filled(blank, lm.fill(blank.words, blank.place, GUESSES))
-    return True
+    elif blanks and lm is not None:
+        title(
+            "Filling the blanks",
+            "ELMo consists of two language models: one has read what is left of the blank, the "
+            "other what is right of it. Both together: p(w|left) p(w|right) / p(w).",
+        )
+        for blank in blanks:
+            print_filled(blank, lm.fill(blank.words, blank.place, GUESSES))
+    return bool(blanks)
 
 
 def title(text: str, paragraph: str) -> None:

@@ -10,7 +10,7 @@ import typer
 from wasabi import msg
 
 from ..util.settings import check_choice
-from .options import Force, TextLang, report_errors
+from . import options
 
 WIDE = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 SMALL = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128], [6, 128]]
@@ -56,9 +56,9 @@ TEMPLATE = Path(__file__).with_name("pretrain_template.cfg")
 def init_config_cli(
     out: Annotated[Path, typer.Argument(help="File to write, or - for the standard output", metavar="OUT", allow_dash=True)] = Path("-"),
     size: Annotated[str, typer.Option("--size", "-s", help=f"Size of the model: {', '.join(MODELS)}")] = "sm",
-    lang: TextLang = "en",
+    lang: options.TextLang = "en",
     gpu: Annotated[bool, typer.Option("--gpu", "-G", help="Settings for training on a GPU")] = False,
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:  # fmt: skip
     """
     Create a config for `elmo pretrain`.
@@ -66,18 +66,13 @@ def init_config_cli(
     The size `hour` trains in an hour of one core; `sm` is that of the embedded model and trains on
     a CPU; `xs` is for small corpora; `md` and `original` need a GPU.
     """
-    from ..util.files import write_text
-
-    with report_errors("Cannot write the config"):
+    with options.report_errors("Cannot write the config"):
         check_choice("The size", size, MODELS)
         text = make_config(size, lang, gpu)
         if str(out) == "-":
             print(text, end="")
             return
-        if out.exists() and not force:
-            raise ValueError(f"'{out}' already exists. Use --force to overwrite it.")
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_text(out, text)
+        options.write_new(out, text, force)
     msg.good("Wrote a config", str(out))
 
 

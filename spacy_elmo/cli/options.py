@@ -26,10 +26,7 @@ Processes = Annotated[int, typer.Option("--n-process", "-n", min=1, help="Number
 Json = Annotated[bool, typer.Option("--json", "-j", help="Output JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no messages")]
 Force = Annotated[bool, typer.Option("--force", "-F", help="Replace what an earlier command has written")]
-
-_output = typer.Option("--output", "-o", help="Picture to write: .svg, .png, .pdf or .jpg; needs the extra viz", dir_okay=False)
-Picture = Annotated[Path | None, _output]
-PictureFile = Annotated[Path, _output]
+Picture = Annotated[Path | None, typer.Option("--output", "-o", help="Picture to write: .svg, .png, .pdf or .jpg; needs the extra viz", dir_okay=False)]
 # fmt: on
 
 
@@ -59,6 +56,16 @@ def count_words(sentences: Iterable[list[str]], quiet: bool = False) -> Iterator
         for words in sentences:
             yield words
             progress.update(len(words))
+
+
+def write_new(out: Path, text: str, force: bool) -> None:
+    """Write a file; a ValueError if there is one already and force is False."""
+    from ..util.files import write_text
+
+    if out.exists() and not force:
+        raise ValueError(f"'{out}' already exists. Use --force to overwrite it.")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out, text)
 
 
 def print_result(text: str, data: dict[str, Any], as_json: bool, quiet: bool = False) -> None:

@@ -12,7 +12,7 @@ from . import options
 
 def plot_training_cli(
     out: Annotated[list[Path], typer.Argument(help="Directory of a run of `elmo pretrain`, or its log; several are compared", metavar="OUT...")],
-    output: options.PictureFile = Path("training.png"),
+    output: options.Picture = Path("training.png"),
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """
@@ -30,7 +30,7 @@ def plot_training_cli(
 
 def plot_mix_cli(
     pipeline: Annotated[str, typer.Argument(help="Name or directory of a spaCy pipeline with an elmo component", metavar="PIPELINE")],
-    output: options.PictureFile = Path("mix.svg"),
+    output: options.Picture = Path("mix.svg"),
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
     """

@@ -8,9 +8,8 @@ import pytest
 import spacy
 from spacy.cli.init_config import init_config
 from spacy.util import load_config
-from typer.testing import CliRunner
 
-from spacy_elmo.cli import app
+from . import helpers
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +20,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*arguments: object, stdin: str = "") -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["add", *map(str, arguments)], input=stdin)
+    result = helpers.run("add", *arguments, input=stdin)
     return result.exit_code, result.stdout, result.stderr
 
 

@@ -11,18 +11,17 @@ from typing import Any
 import pytest
 import spacy
 import torch
-from click.testing import Result
-from typer.testing import CliRunner
 
 from spacy_elmo.bilm.warm_state import compute_warm_state
-from spacy_elmo.cli import app
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
 from spacy_elmo.weights.find import find_weights, load_bilm
 
+from ..bilm.helpers import same_weights
 from ..pipeline.helpers import CARD, CONFIG, write_weights
 from ..weights.helpers import read
+from .helpers import fail, joined, succeed
 
 WORDS = [*SPECIALS, "the", "bank", "Größe", "\u2028"]
 SENTENCES = [["The", "bank", "."], ["안녕하세요", "x" * 60], []]
@@ -30,25 +29,12 @@ SENTENCES = [["The", "bank", "."], ["안녕하세요", "x" * 60], []]
 pytest.importorskip("h5py")
 
 
-def run(*arguments: Any) -> Result:
-    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
-
-
 def convert(*arguments: Any) -> str:
-    result = run("convert", *arguments)
-    assert result.exit_code == 0, result.output
-    return result.output
+    return joined(succeed("convert", *arguments))
 
 
 def refuses(*arguments: Any, said: str) -> None:
-    result = run("convert", *arguments)
-    assert result.exit_code == 1
-    assert said in joined(result.output)
-
-
-def joined(output: str) -> str:
-    """Without the line breaks that fit it to a terminal."""
-    return " ".join(output.split())
+    assert said in fail("convert", *arguments)
 
 
 @pytest.fixture(autouse=True)
@@ -86,36 +72,21 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def same_parameters(one: Path, other: Path) -> bool:
-    a, b = (dict(load_bilm(path).named_parameters()) for path in (one, other))
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
-
-
 def same_heads(one: Path, other: Path) -> bool:
     (a, words_a), (b, words_b) = load_head(one), load_head(other)
-    return (
-        words_a.words == words_b.words
-        and torch.equal(a.weight, b.weight)
-        and torch.equal(a.bias, b.bias)
-    )
-
-
-def files(path: Path) -> list[str]:
-    return sorted(file.name for file in path.iterdir())
+    are_same = torch.equal(a.weight, b.weight) and torch.equal(a.bias, b.bias)
+    return are_same and words_a.words == words_b.words
 
 
 def test_there_and_back(own, tmp_path) -> None:
     there, back = tmp_path / "there", tmp_path / "back"
-    output = convert(own, there, "--to", "published")
-    assert "in the published layout" in output
-    assert files(there) == [
-        "LICENSE", "README.md", "meta.json", "model.hdf5", "options.json", "vocab.txt"
-    ]  # fmt: skip
+    assert "in the published layout" in convert(own, there, "--to", "published")
+    names = "LICENSE README.md meta.json model.hdf5 options.json vocab.txt"
+    assert sorted(file.name for file in there.iterdir()) == names.split()
     assert "in the native layout" in convert(there, back)
-    assert same_parameters(own, back) and same_heads(own, back)
-    assert find_weights(back).config() == CONFIG
-    assert find_weights(back).card() == CARD
-    assert find_weights(back).load().warm_h is None
+    found = find_weights(back)
+    assert same_weights(load_bilm(own), found.load()) and same_heads(own, back)
+    assert (found.config(), found.card(), found.load().warm_h) == (CONFIG, CARD, None)
 
 
 def test_published_weights_get_a_warm_state(published, tmp_path) -> None:
@@ -131,18 +102,15 @@ def test_published_weights_get_a_warm_state(published, tmp_path) -> None:
 
 def test_a_warm_state_of_another_language(published, tmp_path) -> None:
     said = "computed from English"
-    assert f"{said} text, and the language is 'unknown'" in joined(convert(published, "unknown"))
+    assert f"{said} text, and the language is 'unknown'" in convert(published, "unknown")
     assert said not in convert(published, "english", "--lang", "en-GB")
-    assert f"{said} text, and the language is 'de'" in joined(
-        convert(published, "de", "--lang", "de")
-    )
+    assert f"{said} text, and the language is 'de'" in convert(published, "de", "--lang", "de")
     text = tmp_path / "text.txt"
     sentences = [["Das", "ist", "x" * i, "."] for i in range(2, 22)]
     text.write_text("\n".join(f"{a} {b} {c}." for a, b, c, _ in sentences), encoding="utf-8")
     assert said not in convert(published, "german", "--warm-text", text, "--lang", "de")
     assert find_weights("german").card().meta == {"lang": "de"}
-    names = "german", "english"
-    found, english = (load_bilm(name).initial_state("warm") for name in names)
+    found, english = (load_bilm(name).initial_state("warm") for name in ("german", "english"))
     expected = compute_warm_state(read(published), sentences)
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(found, expected, strict=True))
     assert not torch.allclose(found[1], english[1], atol=1e-3)
@@ -169,14 +137,14 @@ def test_warm_texts_that_do_not_do(own, published, text, tmp_path) -> None:
 def test_a_stored_warm_state_is_not_lost_in_silence(own, published, tmp_path) -> None:
     convert(published, tmp_path / "warm")
     back = convert(tmp_path / "warm", tmp_path / "back", "--to", "published")
-    assert "warm state is left out" in joined(back)
+    assert "warm state is left out" in back
     assert "warm state" not in convert(own, tmp_path / "zero", "--to", "published")
 
 
 def test_words_of_the_softmax(own, published, tmp_path) -> None:
     words = (published / "vocab.txt").rename(tmp_path / "words.txt")
     said = "is left out, because its vocabulary is unknown"
-    assert said in joined(convert(published, "without"))
+    assert said in convert(published, "without")
     convert(published, "with", "--vocab", words)
     assert same_heads(tmp_path / "with", own)
     assert "left out" not in convert(published, "no-head", "--no-head")
@@ -202,10 +170,7 @@ def test_half_precision(own, tmp_path) -> None:
     [
         (["own", "own"], "already exists. Use --force"),
         (["own", "new", "--to", "tf"], "--to is 'tf'; known are"),
-        (
-            ["own", "new", "--half", "--to", "published"],
-            "has no --half and no --warm-text: drop them",
-        ),
+        (["own", "new", "--half", "--to", "published"], "has no --half and no --warm-text"),
         (["own", "new", "--to", "published", "--warm-text", "text.txt"], "no --warm-text"),
         (["own", "new.zip"], "is not a directory"),
         (["own", "text.txt"], "is not a directory"),
@@ -255,10 +220,10 @@ def test_nothing_else_is_replaced(names, own, tmp_path) -> None:
     for name in names:
         (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "out" / name).touch()
-    before = sorted(tmp_path.rglob("*"))
-    reason = "is not replaced, because this command did not write all of it"
-    refuses(own, "out", "--force", said=reason)
-    refuses(own, "out", "--force", said=names[-1].split("/")[0])
+    before, unknown = sorted(tmp_path.rglob("*")), names[-1].split("/")[0]
+    said = fail("convert", own, "out", "--force")
+    assert "is not replaced, because this command did not write all of it" in said
+    assert unknown in said
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -273,10 +238,8 @@ def test_the_working_directory_stays(out, force, own, tmp_path, monkeypatch) -> 
 # info
 
 
-def info(*arguments: Any) -> dict[str, Any]:
-    result = run("info", *arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
+def info(weights: Path) -> dict[str, Any]:
+    return json.loads(succeed("info", weights, "--json"))
 
 
 def test_info(own, published, tmp_path) -> None:
@@ -289,39 +252,26 @@ def test_info(own, published, tmp_path) -> None:
     assert found["language model"] == {"words": len(WORDS)}
     assert found["card"]["license"] == "CC BY-SA 3.0"
     assert found["card"]["documents"] == ["LICENSE", "README.md"]
-
     convert(published, tmp_path / "warm")
     assert info(tmp_path / "warm")["vectors"]["initial_state"] == "warm, stored"
 
 
-def info_fails(path: str | Path, said: str) -> None:
-    result = run("info", path)
-    assert result.exit_code == 1
-    assert said in joined(result.output)
-
-
-def test_info_looks_into_the_files(own) -> None:
-    before = (own / "config.json").read_text(encoding="utf-8")
-    data = json.loads(before)
-    data["dim"] += 1
-    (own / "config.json").write_text(json.dumps(data), encoding="utf-8")
-    info_fails(own, "has the shape")
-    (own / "config.json").write_text(before, encoding="utf-8")
-    info(own)
-    file = own / "weights.safetensors"
+def test_info_of_other_things(own, published) -> None:
+    """It looks into the files."""
+    command = f"python -m spacy elmo convert {published} {published}-converted"
+    assert command in fail("info", published)
+    assert "Cannot find the ELMo weights 'en_xl'" in fail("info", "en_xl")
+    config, file = own / "config.json", own / "weights.safetensors"
+    before = config.read_text(encoding="utf-8")
+    config.write_text(json.dumps({**json.loads(before), "dim": 99}), encoding="utf-8")
+    assert "has the shape" in fail("info", own)
+    config.write_text(before, encoding="utf-8")
     file.write_bytes(file.read_bytes()[:1000])
-    info_fails(own, file.name)
-
-
-def test_info_of_other_things(published) -> None:
-    info_fails(published, f"python -m spacy elmo convert {published} {published}-converted")
-    info_fails("en_xl", "Cannot find the ELMo weights 'en_xl'")
+    assert file.name in fail("info", own)
 
 
 def test_info_as_a_page_of_the_default_weights() -> None:
-    result = run("info")
-    assert result.exit_code == 0
-    page = " ".join(result.output.split())
+    page = joined(succeed("info"))
     for line in ("together 4,182,224", "projection dim 128", "cell clip none", "words 20,000",
                  "filters 1×32, 2×32, 3×64, 4×128, 5×128, 6×128", "lang en"):  # fmt: skip
         assert line in page
@@ -337,7 +287,7 @@ def test_statistics_by_the_tokenizer_of_the_card(own, tmp_path) -> None:
 
 
 def test_statistics_of_a_text(own, text) -> None:
-    said = joined(convert(own, "new", "--statistics", text))
+    said = convert(own, "new", "--statistics", text)
     assert "similarities will be rough" in said  # it has a few sentences
     statistics = find_weights("new").statistics()
     assert statistics is not None and find_weights(own).statistics() is None
@@ -350,12 +300,12 @@ def test_statistics_of_another_warm_state_are_left_out(published, text, tmp_path
     convert(published, one, "--statistics", text)
     arguments = ["--to", "native", "--warm-text", text]
     said = "The statistics for similarity are left out"
-    assert said in joined(convert(one, two, *arguments))
+    assert said in convert(one, two, *arguments)
     assert find_weights(two).statistics() is None
-    assert said not in joined(convert(one, three, *arguments, "--statistics", text))
+    assert said not in convert(one, three, *arguments, "--statistics", text)
     assert find_weights(three).statistics() is not None
     convert(one, there := tmp_path / "there", "--to", "published")
-    assert said in joined(convert(there, tmp_path / "back"))
+    assert said in convert(there, tmp_path / "back")
     assert find_weights(tmp_path / "back").statistics() is None
 
 

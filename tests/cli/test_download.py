@@ -19,15 +19,14 @@ import h5py
 import pooch
 import pytest
 import spacy
-from typer.testing import CliRunner
 
-from spacy_elmo.cli import app
 from spacy_elmo.weights.catalogue import CACHE_VARIABLE, PUBLISHED, cache_folder
 from spacy_elmo.weights.find import WeightsNotFoundError, find_weights
 
 from ..bilm.helpers import same_weights
 from ..pipeline.helpers import write_weights
 from ..weights.helpers import read
+from . import helpers
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "fixtures" / "golden_tiny"
@@ -117,21 +116,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def download(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["download", *arguments])
-
-
 def succeed(*arguments: str) -> str:
-    result = download(*arguments)
-    assert result.exit_code == 0, result.output
-    return result.output
+    return helpers.succeed("download", *arguments)
 
 
 def fail(*arguments: str) -> str:
-    result = download(*arguments)
-    assert result.exit_code == 1, result.output
-    assert isinstance(result.exception, SystemExit)
-    return " ".join(result.output.split())
+    return helpers.fail("download", *arguments)
 
 
 def two_files(server: Server, *answers: Answer) -> list[str]:
@@ -140,9 +130,9 @@ def two_files(server: Server, *answers: Answer) -> list[str]:
     return [options, server.serve("/a/tiny_weights.hdf5", *(answers or (whole(HDF5),)))]
 
 
-def make_zip(files: dict[str, bytes], how: int = zipfile.ZIP_STORED) -> bytes:
+def make_zip(files: dict[str, bytes]) -> bytes:
     memory = BytesIO()
-    with zipfile.ZipFile(memory, "w", how) as archive:
+    with zipfile.ZipFile(memory, "w") as archive:
         for name, content in files.items():
             archive.writestr(name, content)
     return memory.getvalue()
@@ -154,10 +144,10 @@ def visible(folder: Path) -> list[str]:
     return sorted([*waiting, *(path.name for path in folder.glob("[!.]*"))])
 
 
-def make_own(path: Path, prefix: str = "") -> bytes:
-    """A zip of weights in our format."""
-    weights = write_weights(path / "mine")
-    return make_zip({prefix + file.name: file.read_bytes() for file in weights.iterdir()})
+def make_own(path: Path, prefix: str = "", more: dict[str, bytes] | None = None) -> bytes:
+    """A zip of weights in our format, and of more files."""
+    files = write_weights(path / "mine").iterdir()
+    return make_zip({prefix + file.name: file.read_bytes() for file in files} | (more or {}))
 
 
 def test_two_files(server, cache) -> None:
@@ -263,31 +253,10 @@ def test_another_file_at_the_same_address(server, cache) -> None:
     succeed(*urls, "--force")
 
 
-def test_statistics_of_another_warm_state(server, cache, tmp_path) -> None:
-    """Are not kept: the published layout lacks the state that they are of."""
-    text = tmp_path / "text.txt"
-    text.write_text("One sentence. Another one! " * 5, encoding="utf-8")
-    for arguments in (
-        [GOLDEN, tmp_path / "own", "--statistics", text],
-        [tmp_path / "own", tmp_path / "there", "--to", "published"],
-    ):
-        result = CliRunner().invoke(app, ["convert", *map(str, arguments)])
-        assert result.exit_code == 0, result.output
-    files = {file.name: file.read_bytes() for file in (tmp_path / "there").iterdir()}
-    assert "statistics.safetensors" in files
-    succeed(server.serve("/x.zip", whole(make_zip(files))))
-    assert find_weights("x").load().warm_h is not None
-    assert find_weights("x").statistics() is None
-
-
 def test_own_zip(server, cache, tmp_path) -> None:
     """A directory of our layout as a zip, in a folder; a name from the address, without h5py."""
-    (tmp_path / "mine").mkdir()
-    content = make_own(tmp_path, "mine/")
-    memory = BytesIO(content)
-    with zipfile.ZipFile(memory, "a") as archive:
-        archive.writestr("mine/setup.py", b"1")
-    output = succeed(server.serve("/v1/mine.zip", whole(memory.getvalue())) + "?version=/2")
+    content = make_own(tmp_path, "mine/", {"mine/setup.py": b"1"})
+    output = succeed(server.serve("/v1/mine.zip", whole(content)) + "?version=/2")
     assert '"weights": "mine"' in output
     find_weights("mine").load()
     assert not (cache / "mine" / "setup.py").exists()
@@ -386,16 +355,14 @@ def test_list(cache, server, tmp_path) -> None:
     assert all(url in output for known in PUBLISHED.values() for url in known["urls"])
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [("https://example.org/mine.zip", "spacy elmo download"), ("../outside", "no such directory")],
-)
-def test_addresses_and_names_that_lead_out_of_the_cache(cache, tmp_path, setting, said) -> None:
+def test_addresses_and_names_that_lead_out_of_the_cache(cache, tmp_path) -> None:
     """Nothing else fetches: an address in a config is an error that names the command."""
     cache.mkdir()
     write_weights(tmp_path / "outside")
-    with pytest.raises(WeightsNotFoundError, match=said):
-        find_weights(setting)
+    with pytest.raises(WeightsNotFoundError, match="spacy elmo download"):
+        find_weights("https://example.org/mine.zip")
+    with pytest.raises(WeightsNotFoundError, match="no such directory"):
+        find_weights("../outside")
 
 
 def test_default_folder(monkeypatch) -> None:

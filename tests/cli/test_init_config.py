@@ -6,25 +6,24 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.cli import app
 from spacy_elmo.cli.init_config import MODELS
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.weights.find import load_bilm
 
+from .helpers import fail, succeed
 
-def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["init-config", *map(str, arguments)])
-    return result.exit_code, result.output
+
+def init_config(*arguments: object) -> str:
+    return succeed("init-config", *arguments)
 
 
 @pytest.mark.parametrize("gpu", [False, True])
 @pytest.mark.parametrize("size", MODELS)
 def test_each_is_a_config(size: str, gpu: bool, tmp_path: Path) -> None:
-    out = tmp_path / "config.cfg"
-    assert run(out, "--size", size, "--lang", "ko", *(["--gpu"] if gpu else []))[0] == 0
+    out = tmp_path / "new" / "config.cfg"
+    init_config(out, "--size", size, "--lang", "ko", *(["--gpu"] if gpu else []))
     config = read_config(out)
     assert config.model.dim == MODELS[size]["dim"]
     text = out.read_text(encoding="utf-8")
@@ -34,8 +33,7 @@ def test_each_is_a_config(size: str, gpu: bool, tmp_path: Path) -> None:
 
 
 def test_the_default_is_the_embedded_model(tmp_path: Path) -> None:
-    code, printed = run()
-    assert code == 0
+    printed = init_config()
     (tmp_path / "config.cfg").write_text(printed, encoding="utf-8")
     config = read_config(tmp_path / "config.cfg")
     model = load_bilm("en_sm")
@@ -47,14 +45,13 @@ def test_the_default_is_the_embedded_model(tmp_path: Path) -> None:
 def test_an_hour_of_one_core(tmp_path: Path) -> None:
     """Small enough to be shared: its weights in half precision."""
     out = tmp_path / "config.cfg"
-    assert run(out, "--size", "hour", "--lang", "de")[0] == 0
+    init_config(out, "--size", "hour", "--lang", "de")
     assert "3.0 M parameters, 256-dimensional" in out.read_text(encoding="utf-8")
     config = read_config(out)
-    settings = config.training
     n_parameters = sum(p.numel() for p in BiLM(config.model).parameters())
     assert 5.9e6 < 2 * n_parameters < 6.1e6
-    assert settings.compiled_lstm
-    assert run(out, "--size", "hour", "--gpu", "--force")[0] == 0
+    assert config.training.compiled_lstm
+    init_config(out, "--size", "hour", "--gpu", "--force")
     assert not read_config(out).training.compiled_lstm
 
 
@@ -64,32 +61,20 @@ def test_the_smallest_size_trains_on_a_small_text(tmp_path: Path) -> None:
     text.write_text("The bank lent us money. We sat on the bank.\n" * 10, encoding="utf-8")
     config, corpus, out = tmp_path / "config.cfg", tmp_path / "corpus", tmp_path / "out"
     steps = ["--training.max_steps", 4, "--training.warmup_steps", 1, "--training.decay_steps", 1]
-    for command in (
-        ["init-config", config, "--size", "xs"],
-        ["tokenize", text, corpus],
-        ["pretrain", config, out, "--paths.train", corpus, "--paths.dev", corpus, *steps],
-    ):
-        result = CliRunner().invoke(app, list(map(str, command)))
-        assert result.exit_code == 0, result.output
-    found = json.loads(CliRunner().invoke(app, ["info", str(out / "model-last"), "-j"]).stdout)
+    init_config(config, "--size", "xs")
+    succeed("tokenize", text, corpus)
+    succeed("pretrain", config, out, "--paths.train", corpus, "--paths.dev", corpus, *steps)
+    found = json.loads(succeed("info", out / "model-last", "-j"))
     assert found["vectors"]["width"] == 128
     assert found["language model"]["words"] == 13  # 10 and the special words
 
 
 def test_failures(tmp_path: Path) -> None:
-    code, said = run("--size", "huge")
-    assert code == 1
     known = "'xs', 'hour', 'sm', 'md', 'original'"
-    assert f"The size is 'huge'; known are {known}." in " ".join(said.split())
+    said = fail("init-config", "--size", "huge")
+    assert f"The size is 'huge'; known are {known}." in said
     path = tmp_path / "config.cfg"
     path.write_text("precious")
-    code, said = run(path)
-    assert (code, path.read_text()) == (1, "precious")
-    assert "--force" in said
-    assert run(path, "--force")[0] == 0
-    assert run(path / "config.cfg")[0] == 1
-
-
-def test_folders_are_created(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "config.cfg"
-    assert run(path)[0] == 0 and path.is_file()
+    assert "--force" in fail("init-config", path) and path.read_text() == "precious"
+    init_config(path, "--force")
+    fail("init-config", path / "config.cfg")

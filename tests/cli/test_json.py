@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from click.testing import Result
 from typer.main import get_group
-from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.cli.options import print_json
@@ -19,6 +18,7 @@ from spacy_elmo.util import progress
 from ..pipeline.helpers import make_nlp, write_language_model
 from ..pretraining.helpers import PROSE, config_text, make_config
 from ..threads import one_thread  # noqa: F401
+from . import helpers
 
 # For people alone: a page, a config.
 WITHOUT = {"add", "demo", "init-config"}
@@ -66,7 +66,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     nlp.to_disk(folder / "pipeline")
     (folder / "config.cfg").write_text(config_text(make_config()), encoding="utf-8")
     (folder / "log.jsonl").write_text('{"step": 1, "words": 40, "loss": 5.5}\n', encoding="utf-8")
-    CliRunner().invoke(app, ["tokenize", str(text), str(folder / "shards")])
+    helpers.succeed("tokenize", text, folder / "shards")
     names = ("weights", "pipeline", "shards")
     files = {"text": text, "config": folder / "config.cfg", "log": folder / "log.jsonl"}
     return {**files, **{name: folder / name for name in names}}
@@ -82,7 +82,7 @@ def run(places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         words = [word.replace("#", " ") for word in words]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of random weights
-            return CliRunner().invoke(app, [command, *words, "--json"], env={"COLUMNS": "200"})
+            return helpers.run(command, *words, "--json")
 
     return run
 

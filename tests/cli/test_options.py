@@ -8,12 +8,11 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.cli import app
 
 from ..pipeline.helpers import write_language_model
+from .helpers import succeed
 
 TEXT = "The bank lent money.\nA bank ___ shut. The bank! A bank.\n"
 COMMANDS = {
@@ -41,8 +40,7 @@ def test_how_the_weights_compute(command, tmp_path, monkeypatch) -> None:
     names = {"TEXT": str(text), "WEIGHTS": str(weights)}
     arguments = [names.get(x, x.replace("OUT", str(tmp_path / "out"))) for x in COMMANDS[command]]
     options = ["--precision", "bfloat16", "--compiled"]
-    result = CliRunner().invoke(app, [command, *arguments, *options])
-    assert result.exit_code == 0, result.output
+    succeed(command, *arguments, *options)
     assert set(found) == {("bfloat16", True)}
 
 

@@ -9,11 +9,8 @@ from typing import Any
 
 import pytest
 import spacy
-from click.testing import Result
-from typer.testing import CliRunner
 
 from spacy_elmo.bilm.characters import CharacterIds
-from spacy_elmo.cli import app
 from spacy_elmo.lm.encoded_sentences import EncodedSentences
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.lm.perplexity import evaluate
@@ -22,6 +19,7 @@ from spacy_elmo.weights.find import load_bilm
 from spacy_elmo.weights.layout import Card
 
 from ..pipeline.helpers import write_language_model, write_weights
+from .helpers import fail, joined, run, succeed
 
 TEXT = "The bank didn't close. It lay by the river!\n\n \nThe end, (at 7) and  a new bank. Yes?\n"
 WORDS = ["The", "the", "bank", ".", ",", "n't", "river", "and", "never-seen"]
@@ -40,15 +38,9 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def run(text: Path, weights: Any, *options: Any) -> Result:
-    command = ["perplexity", str(text), "--weights", str(weights), *map(str, options)]
-    return CliRunner().invoke(app, command, env={"COLUMNS": "200"})
-
-
 def measured(text: Path, weights: Path, *options: Any) -> dict[str, Any]:
-    result = run(text, weights, *options, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
+    command = ["perplexity", text, "-w", weights, *options, "--json"]
+    return json.loads(run(*command).stdout)
 
 
 def test_raw_text(weights, text) -> None:
@@ -61,16 +53,10 @@ def test_raw_text(weights, text) -> None:
     assert (data["words"], data["sentences"], data["vocabulary"]) == (26, 4, len(WORDS) + 3)
     assert data["unknown"] == result.n_unknown
     assert data["unknown_rate"] == pytest.approx(result.n_unknown / result.n_words)
-    rows = dict(line.rsplit("   ", 1) for line in run(text, weights).stdout.splitlines() if line)
-    found = {name.strip(): value.strip() for name, value in rows.items()}
-    assert (found["mean"], found["sentences"]) == (f"{result.mean:.4g}", "4")
+    page = joined(succeed("perplexity", text, "-w", weights))
+    assert f"mean {result.mean:.4g} sentences 4" in page
     rounded = measured(text, weights, "--precision", "bfloat16")["mean"]
     assert data["mean"] != rounded == pytest.approx(data["mean"], rel=0.01)
-
-
-def test_by_default_the_embedded_weights(text) -> None:
-    result = CliRunner().invoke(app, ["perplexity", str(text), "--json"])
-    assert json.loads(result.stdout)["vocabulary"] == 20_000
 
 
 def test_other_forms_of_the_text(weights, text, tmp_path) -> None:
@@ -79,10 +65,11 @@ def test_other_forms_of_the_text(weights, text, tmp_path) -> None:
     lines = tmp_path / "sentences.txt"
     lines.write_text("".join(" ".join(words) + "\n" for words in SENTENCES), encoding="utf-8")
     shards, folder = tmp_path / "shards", tmp_path / "texts"
-    assert CliRunner().invoke(app, ["tokenize", str(text), str(shards)]).exit_code == 0
+    succeed("tokenize", text, shards)
     folder.mkdir()
     (folder / "text.txt").write_text(TEXT, encoding="utf-8")  # raw, as there is no meta.json
     data = measured(text, weights)
+    assert json.loads(run("perplexity", text, "--json").stdout)["vocabulary"] == 20_000  # en_sm
     for other in (packed, folder, shards, next(shards.glob("shard-*"))):
         assert {**measured(other, weights), "text": ""} == {**data, "text": ""}
     assert measured(lines, weights, "--tokenized")["mean"] == data["mean"]
@@ -90,15 +77,14 @@ def test_other_forms_of_the_text(weights, text, tmp_path) -> None:
 
 def test_language(weights, text, tmp_path) -> None:
     mute = write_language_model(tmp_path / "mute", WORDS, card=Card())
-    assert "does not name their language" in " ".join(run(text, mute).output.split())
+    assert "does not name their language" in fail("perplexity", text, "-w", mute)
     assert measured(text, mute, "--lang", "en")["words"] == 26
     assert measured(text, weights, "--lang", "xx")["words"] == 25  # didn't is one word
 
 
 def test_heads_of_other_vocabularies_are_compared(weights, text, tmp_path) -> None:
     """By what both know; the fewer words are told apart, the easier they are."""
-    both = ["river", "the", ".", "bank"]
-    vocab = tmp_path / "both.txt"
+    both, vocab = ["river", "the", ".", "bank"], tmp_path / "both.txt"
     vocab.write_text("\n".join(both) + "\n", encoding="utf-8")
     data, whole = measured(text, weights, "--vocab", vocab), measured(text, weights)
     assert data["vocabulary"] == len(both) + 3 and data["mean"] < whole["mean"]
@@ -129,5 +115,5 @@ def test_failures(weights, text, tmp_path) -> None:
         ([text, weights, "--lang", "qq"], "qq"),
         ([text, weights, "--precision", "half"], "The precision is 'half'; known are"),
     ]:
-        result = run(*arguments)
-        assert (result.exit_code, said in " ".join(result.output.split())) == (1, True), said
+        text, weights, *options = arguments
+        assert said in fail("perplexity", text, "-w", weights, *options)

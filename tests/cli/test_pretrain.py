@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from spacy_elmo.cli import app
 from spacy_elmo.lm.head import load_head
 from spacy_elmo.pretraining import minutes
 from spacy_elmo.pretraining.checkpoint import CHECKPOINT, read_checkpoint
@@ -23,10 +21,11 @@ from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.weights.find import find_weights, load_bilm
 
 from ..pretraining.helpers import PROSE, config_text, make_config, same_weights, stop_after
+from . import helpers
 
 
 def run(*arguments: Any) -> Result:
-    return CliRunner().invoke(app, ["pretrain", *map(str, arguments)])
+    return helpers.run("pretrain", *arguments)
 
 
 @pytest.fixture
@@ -38,10 +37,8 @@ def config(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def shards(tmp_path: Path) -> Path:
-    text = tmp_path / "text.txt"
-    text.write_text(PROSE.replace("\n", "\n\n") * 3, encoding="utf-8")
-    tokenized = CliRunner().invoke(app, ["tokenize", str(text), str(tmp_path / "shards")])
-    assert tokenized.exit_code == 0, tokenized.output
+    (tmp_path / "text.txt").write_text(PROSE.replace("\n", "\n\n") * 3, encoding="utf-8")
+    helpers.succeed("tokenize", tmp_path / "text.txt", tmp_path / "shards")
     return tmp_path / "shards"
 
 
@@ -106,17 +103,11 @@ def test_a_run_that_is_stopped_says_so(config, shards, tmp_path, monkeypatch) ->
         monkeypatch.undo()
 
 
-def test_minutes(config, shards, tmp_path, monkeypatch) -> None:
+def test_minutes_and_overrides_of_the_environment(config, shards, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(minutes, "plan", lambda given, *seconds: (int(given), 3))
-    paths = ["--paths.train", shards, "--paths.dev", shards]
-    assert run(config, tmp_path / "out", "-q", *paths, "--minutes", 9).exit_code == 0
-    assert read_checkpoint(tmp_path / "out" / CHECKPOINT)[0].step == 9
-
-
-def test_overrides_of_the_environment(config, shards, tmp_path, monkeypatch) -> None:
-    paths = f"--paths.train {shards} --paths.dev {shards} --training.max_steps 9"
+    paths = f"--paths.train {shards} --paths.dev {shards}"  # from the environment, too
     monkeypatch.setenv("SPACY_CONFIG_OVERRIDES", paths)
-    assert run(config, tmp_path / "out", "-q").exit_code == 0
+    assert run(config, tmp_path / "out", "-q", "--minutes", 9).exit_code == 0
     assert read_checkpoint(tmp_path / "out" / CHECKPOINT)[0].step == 9
 
 
@@ -131,11 +122,7 @@ def test_failures(config, shards, tmp_path) -> None:
         ([config, out, *paths, "--training.max_steps", 0], "max_steps is 0"),
         ([config, out, *paths, "-g", 99], "There is no GPU 99"),
     ]:
-        result = run(*arguments)
-        assert result.exit_code == 1, result.output
-        assert isinstance(result.exception, SystemExit)
-        # wasabi breaks long lines
-        assert message.replace(" ", "") in "".join(result.output.split())
+        assert message in helpers.fail("pretrain", *arguments)
         assert not out.exists()
 
 
@@ -149,11 +136,3 @@ def test_as_a_command_of_spacy_whose_imports_stay_light() -> None:
     assert "spacy_elmo.cli.pretrain" in result.stdout, result.stderr
     for heavy in ("'torch", "pretraining.train'", "bilm.model"):
         assert heavy not in result.stdout
-
-
-def test_help() -> None:
-    command = [sys.executable, "-m", "spacy", "elmo", "pretrain", "--help"]
-    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
-    assert result.returncode == 0, result.stderr
-    for text in ["CONFIG", "OUT", "--gpu-id", "--resume", "--quiet"]:
-        assert text in result.stdout

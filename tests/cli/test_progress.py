@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from spacy_elmo.cli import app
 from spacy_elmo.cli.options import count_words
 from spacy_elmo.util import progress
 from spacy_elmo.util.progress import ProgressBar
 
 from ..pipeline.helpers import write_language_model
+from .helpers import run
 
 
 @pytest.fixture
@@ -73,28 +72,15 @@ def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture, monkeypatch) -> None
     assert re.search(r"100%\|.*10\.0/10\.0", capsys.readouterr().err)
 
 
-@pytest.fixture
-def every_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line for each update."""
-    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
-
-
-@pytest.mark.usefixtures("every_item")
-def test_commands_report_to_the_error_stream(tmp_path: Path) -> None:
+def test_commands_report_to_the_error_stream(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)  # a line for each update
     weights = write_language_model(tmp_path / "weights", ["a", "b", "."])
     text = tmp_path / "text.txt"
     text.write_text("a b . b a b .\n" * 3, encoding="utf-8")
-    for command, n in (
-        (["tokenize", text, tmp_path / "shards"], 21),
-        (["perplexity", text, "-w", weights, "--json"], 21),
-    ):
-        result = CliRunner().invoke(app, list(map(str, command)))
-        assert result.exit_code == 0, result.output
-        assert f"{n}.0 words, " in result.stderr
-        assert "words/s" not in result.stdout
-        if command[0] == "perplexity":
-            assert f"{n}.0 of {n}.0 words, " in result.stderr
-    out = tmp_path / "quiet"
-    for command in (["tokenize", text, out], ["perplexity", text, "-w", weights]):
-        result = CliRunner().invoke(app, list(map(str, [*command, "--quiet"])))
+    tokenized = run("tokenize", text, tmp_path / "shards")
+    measured = run("perplexity", text, "-w", weights, "--json")
+    assert "21.0 words, " in tokenized.stderr and "21.0 of 21.0 words, " in measured.stderr
+    assert "words/s" not in tokenized.stdout + measured.stdout
+    for command in (["tokenize", text, tmp_path / "quiet"], ["perplexity", text, "-w", weights]):
+        result = run(*command, "--quiet")
         assert (result.exit_code, result.stderr) == (0, "")
