@@ -213,8 +213,7 @@ def content_words(nlp: Language, context: Context) -> list[str]:
     """The words of a context in lower case, without stop words and the word itself."""
     left, own, right = context.text
     tokens = chain(nlp.make_doc(left), nlp.make_doc(right))
-    words = (t.lower_ for t in tokens if t.is_alpha and not t.is_stop)
-    return [word for word in words if word != own.lower()]
+    return [t.lower_ for t in tokens if t.is_alpha and not t.is_stop and t.lower_ != own.lower()]
 
 
 def find_keywords(own: Sequence[list[str]], others: Sequence[list[str]]) -> list[str]:
