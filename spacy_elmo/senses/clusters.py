@@ -33,7 +33,7 @@ def divide(distance: np.ndarray, most: int, exactly: int | None = None) -> np.nd
         the order of their first items.
 
     Raises:
-        ValueError: scikit-learn's, of a fixed number that is below 1, or above n.
+        ValueError: scikit-learn's, of a fixed number below 1 or above n.
     """
     from sklearn.cluster import AgglomerativeClustering
     from sklearn.metrics import silhouette_score

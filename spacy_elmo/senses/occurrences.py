@@ -139,9 +139,9 @@ def find_senses(
         found = contexts(nlp, rows, word.lower(), bar)
         chosen = list(islice(found, most_contexts))
         complete = next(found, None) is None
-    if len(chosen) < MIN_CONTEXTS:
+    if len(chosen) < (needed := max(MIN_CONTEXTS, n_senses or 0)):
         raise ValueError(
-            f"'{word}' occurs {len(chosen)} times in '{corpus}'; {MIN_CONTEXTS} are needed. Only "
+            f"'{word}' occurs {len(chosen)} times in '{corpus}'; {needed} are needed. Only "
             f"tokens of this form are counted: give a word that is a single token, or more text."
         )
     return Senses(word, group(chosen, nlp, n_senses), complete)

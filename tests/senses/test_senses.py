@@ -115,7 +115,7 @@ def test_failures(
         (["two words", "--in", corpus], "a single token"),
         (["bank", "--in", tmp_path / "gone"], "No texts at"),
         (["bank", "--in", corpus, "-o", "a.doc"], "cannot be a picture"),
-        (["bank", "--in", corpus, "--senses", 9], "9 clusters"),
+        (["bank", "--in", corpus, "--senses", 9], "9 are needed"),
     ]:
         result = run(*arguments, "-w", weights)
         assert (result.exit_code, expected in " ".join(result.output.split())) == (1, True)
