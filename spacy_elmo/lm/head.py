@@ -44,5 +44,5 @@ def load_head(setting: Setting) -> tuple[SoftmaxHead, Vocabulary]:
     vocab = Vocabulary(words, f"The vocabulary of {source.where}")
     with torch.device("meta"):
         head = SoftmaxHead(*tensors["weight"].shape)
-    head.load_state_dict({n: t.to(torch.float32) for n, t in tensors.items()}, assign=True)
+    head.load_state_dict(tensors, assign=True)
     return head.eval(), vocab

@@ -17,7 +17,7 @@ from ..bilm.model import BiLM
 from ..util.files import read_json, reading, write_json
 from .layout import CONFIG, FILES, HEAD, VOCAB, WEIGHTS, Card, read_words
 from .statistics import Statistics
-from .tensors import Tensors, compact, read_bilm, read_tensors, write_tensors
+from .tensors import TensorFile, Tensors, build, check_tensors, compact, write_tensors
 
 
 class Weights:
@@ -49,7 +49,8 @@ class Weights:
         Raises:
             ValueError: something is missing, damaged, or does not fit the config.
         """
-        return read_bilm(self.config(), self.path / WEIGHTS)
+        file = self.path / WEIGHTS
+        return build(self.config(), TensorFile(file), str(file))
 
     def has_head(self) -> bool:
         """Tell whether there are a language model's head and its vocabulary."""
@@ -70,7 +71,8 @@ class Weights:
         return read_words(self.path / VOCAB)
 
     def head(self) -> tuple[list[str], Tensors]:
-        """The V words of the head, and its tensors, ``weight`` ``(V, P)`` and ``bias`` ``(V,)``.
+        """The V words of the head, and its tensors, ``weight`` ``(V, P)`` and ``bias`` ``(V,)``, in
+        float32.
 
         Raises:
             ValueError: there is none, it is damaged, or it does not fit the biLM or the words.
@@ -80,7 +82,9 @@ class Weights:
             weight = torch.empty(len(words), self.config().projection_dim)
             expected = {"weight": weight, "bias": torch.empty(len(words))}
         source = f"The head of {self.where} ({len(words):,} words in '{self.path / VOCAB}')"
-        return words, read_tensors(self.path / HEAD, expected, source)
+        found = TensorFile(self.path / HEAD)
+        check_tensors(expected, found, source)
+        return words, {name: tensor.to(torch.float32, copy=True) for name, tensor in found.items()}
 
     def statistics(self) -> Statistics | None:
         """Statistics of the layers and words; None if there are none.

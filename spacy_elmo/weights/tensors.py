@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,37 +17,36 @@ from ..util.files import reading, write_bytes
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 TOO_LARGE = 1e18  # its square still is a float32
 Tensors = Mapping[str, torch.Tensor]
-Shapes = Mapping[str, tuple[int, ...]]
 
 
-def read_shapes(path: Path) -> Shapes:
-    """The names and shapes of a safetensors file; no tensor is read."""
-    with reading("the weights", path), safe_open(path, "pt") as file:
-        return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-
-
-def read_tensors(path: Path, expected: Tensors, source: str = "") -> Tensors:
-    """The tensors of a safetensors file, copied from memory maps: it may be overwritten later.
+class TensorFile(UserDict[str, torch.Tensor]):
+    """The tensors of a safetensors file, mapped into memory: what is kept must be copied, since the
+    file may be overwritten later.
 
     Args:
-        path: the file.
-        expected: tensors without values, of the names, shapes and types that it must have.
-        source: where they come from, for errors; the path if empty.
+        path: the file. Its names alone are read now.
 
     Raises:
-        ValueError: it is damaged, or has others, or values with which something overflows.
+        ValueError: it is missing or damaged.
     """
-    check_shapes(expected, read_shapes(path), source or str(path))
-    tensors = {}
-    for name in expected:  # a map for each, so that what was copied does not stay in memory
+
+    def __init__(self, path: Path):
+        self.path = path
         with reading("the weights", path), safe_open(path, "pt") as file:
-            tensors[name] = file.get_tensor(name).clone()
-    check_tensors(expected, tensors, source or str(path))
-    return tensors
+            super().__init__(dict.fromkeys(file.keys()))
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        # A map for each, so that what was copied does not stay in memory.
+        with reading("the weights", self.path), safe_open(self.path, "pt") as file:
+            return file.get_tensor(name)
 
 
-def check_shapes(expected: Tensors, found: Shapes, source: str) -> None:
-    """Raise a ValueError unless the tensors have the expected names and shapes."""
+def check_tensors(expected: Tensors, found: Tensors, source: str) -> None:
+    """Raise a ValueError unless the tensors have the expected names and shapes, and floating-point
+    values with which nothing overflows, or integers of the expected type.
+
+    No value is read unless all names and shapes fit.
+    """
     missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     if missing or unknown:
         raise ValueError(
@@ -54,17 +54,11 @@ def check_shapes(expected: Tensors, found: Shapes, source: str) -> None:
             f"{unknown[:5]}."
         )
     for name, tensor in expected.items():
-        if found[name] != tuple(tensor.shape):
+        if (shape := found[name].shape) != tensor.shape:
             raise ValueError(
-                f"{source}: tensor '{name}' has the shape {found[name]}, but the config requires "
+                f"{source}: tensor '{name}' has the shape {tuple(shape)}, but the config requires "
                 f"{tuple(tensor.shape)}."
             )
-
-
-def check_tensors(expected: Tensors, found: Tensors, source: str) -> None:
-    """Raise a ValueError unless the tensors have the expected names and shapes, and floating-point
-    values with which nothing overflows, or integers of the expected type."""
-    check_shapes(expected, {name: tuple(tensor.shape) for name, tensor in found.items()}, source)
     for name, tensor in found.items():
         dtype = expected[name].dtype
         allowed = FLOATS if dtype.is_floating_point else (dtype,)
@@ -79,47 +73,32 @@ def check_tensors(expected: Tensors, found: Tensors, source: str) -> None:
             )
 
 
-def read_bilm(config: BiLMConfig, path: Path) -> BiLM:
-    """The biLM of a config and a safetensors file; see `build`."""
-    model = empty(config, read_shapes(path))
-    return fill(model, read_tensors(path, model.state_dict()), str(path))
-
-
-def empty(config: BiLMConfig, found: Shapes) -> BiLM:
-    """A biLM without values, with what its config does not describe: a warm state if one was
-    found, and dictionaries of the length in bytes that was found."""
-    with torch.device("meta"):
-        model = BiLM(config)
-        if "warm_h" in found:
-            model.warm_h, model.warm_c = model.initial_state("zero")
-        for name in dict(model.char_cnn.named_buffers()):
-            shape = found.get(f"char_cnn.{name}", (0,))
-            setattr(model.char_cnn, name, torch.empty(shape, dtype=torch.uint8))
-    return model
-
-
-def fill(model: BiLM, tensors: Tensors, source: str) -> BiLM:
-    """Give a biLM of `empty` its values, in float32; it is in evaluation mode."""
-    weights = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
-    with reading("the weights", source):
-        model.load_state_dict(weights, assign=True)
-    return model.eval()
-
-
 def build(config: BiLMConfig, tensors: Tensors, source: str) -> BiLM:
-    """A biLM of a config with given weights, in float32, in evaluation mode.
+    """A biLM of a config with given weights, copied, in float32, in evaluation mode.
 
     Args:
-        config: its shape.
+        config: its shape, apart from whether there is a warm state, and from the lengths of its
+            dictionaries in bytes.
         tensors: by parameter name, of any floating-point type.
         source: where they come from, for errors.
 
     Raises:
         ValueError: a tensor does not fit, or has values with which something overflows.
     """
-    model = empty(config, {name: tuple(t.shape) for name, t in tensors.items()})
-    check_tensors(model.state_dict(), tensors, source)
-    return fill(model, tensors, source)
+    with torch.device("meta"):
+        model = BiLM(config)
+        if "warm_h" in tensors:
+            model.warm_h, model.warm_c = model.initial_state("zero")
+        for name in dict(model.char_cnn.named_buffers()):
+            key = f"char_cnn.{name}"
+            shape = tensors[key].shape if key in tensors else (0,)
+            setattr(model.char_cnn, name, torch.empty(shape, dtype=torch.uint8))
+    expected = model.state_dict()
+    check_tensors(expected, tensors, source)
+    copies = {name: tensors[name].to(like.dtype, copy=True) for name, like in expected.items()}
+    with reading("the weights", source):
+        model.load_state_dict(copies, assign=True)
+    return model.eval()
 
 
 def compact(tensors: Tensors, half: bool = False) -> dict[str, torch.Tensor]:
