@@ -49,7 +49,7 @@ def download_cli(
 
 def _print_list(as_json: bool) -> None:
     """The weights that have a name, and what has been downloaded."""
-    there = list(downloaded())
+    there = downloaded()
     if as_json:
         options.print_json(
             {"cache": str(cache_folder()), "downloaded": there, "published": PUBLISHED}

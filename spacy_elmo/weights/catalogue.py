@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
-from ..util.files import OLD, present_directory, read_json
+from ..util.files import OLD, read_json
 from .layout import WEIGHTS
 
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # one folder, visible, inside the cache folder
 
 # By name: ``urls`` of an options.json and an HDF5 file, or of a zip; ``lang``, as spaCy's code;
 # ``text`` that they were trained on; ``megabytes`` of the download, as far as they are known.
@@ -22,10 +24,9 @@ def cache_folder() -> Path:
     return pooch.utils.cache_location(pooch.os_cache("spacy-elmo"), CACHE_VARIABLE)
 
 
-def downloaded() -> dict[str, Path]:
-    """The directories of downloaded weights by name, also of those that a killed download was
-    about to replace; other folders may lie beside them."""
+def downloaded() -> list[str]:
+    """The names of downloaded weights, also of those that a killed download was about to replace;
+    other folders may lie beside them."""
     begin, end = OLD.split("{}")
-    names = {path.name.removeprefix(begin).removesuffix(end) for path in cache_folder().glob("*")}
-    found = {name: present_directory(cache_folder() / name) for name in sorted(names)}
-    return {name: path for name, path in found.items() if (path / WEIGHTS).is_file()}
+    folders = (file.parent.name for file in cache_folder().glob(f"*/{WEIGHTS}"))
+    return sorted({name.removeprefix(begin).removesuffix(end) for name in folders})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,13 +12,12 @@ import pooch
 import requests
 
 from ..util.files import atomic_directory, present_directory
-from .catalogue import PUBLISHED, cache_folder
+from .catalogue import NAME, PUBLISHED, cache_folder
 from .convert.published import HDF5
 from .convert.source import read_source
-from .find import known_names
+from .find import named
 from .layout import Card
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # one folder, visible, inside the cache folder
 ARCHIVES = ".downloads"  # the folder of files that are not converted yet, in the cache folder
 
 
@@ -61,8 +59,8 @@ def download(
         raise ValueError(f"There are {len(urls)} files and {len(checksums)} checksums (--sha256).")
     folder = cache_folder() / name
     there = present_directory(folder)  # whatever it holds: only --force replaces it
-    if not there.exists() and name in known_names():
-        raise ValueError(f"There are other weights of the name '{name}'. Give another with --name.")
+    if not there.exists() and (other := named(name)):
+        raise ValueError(f"'{other}' has the name '{name}' already. Give another with --name.")
     known = Card.read(there).meta.get("downloaded", [])
     noted = {file["url"]: file["sha256"] for file in known}
     given = map(str.lower, checksums) if checksums else map(noted.get, urls)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 
 from ..bilm.model import BiLM
 from ..util.files import present_directory
-from .catalogue import downloaded
+from .catalogue import NAME, cache_folder, downloaded
 from .layout import CONFIG, WEIGHTS
 from .native import Weights
-from .saved import installed_pipelines, weights_in
+from .saved import installed_pipeline, weights_in
 
 EMBEDDED = Path(__file__).parent.parent / "models"
 
@@ -42,10 +41,8 @@ def find_weights(setting: Setting) -> Weights:
     refuse_lists(setting)
     if not isinstance(setting, str | Path):
         raise ValueError(f"The weights are {setting!r}. Give a name or a directory.")
-    name = str(setting)
     try:
-        found = _embedded().get(name) or downloaded().get(name) or installed_pipelines().get(name)
-        path = found or present_directory(Path(setting))
+        path = named(str(setting)) or present_directory(Path(setting))
         if (path / WEIGHTS).is_file():
             return Weights(path)
         if weights := weights_in(path):
@@ -54,12 +51,23 @@ def find_weights(setting: Setting) -> Weights:
             raise other_format([setting])
     except OSError as error:
         raise WeightsNotFoundError(f"Cannot read the ELMo weights {setting!r}: {error}") from error
+    names = [*sorted(file.parent.name for file in EMBEDDED.glob(f"*/{CONFIG}")), *downloaded()]
     raise WeightsNotFoundError(
-        f"Cannot find the ELMo weights {name!r}: there is no such directory, and the embedded, "
-        f"downloaded and installed ones are {known_names()}. Set 'weights' to one of these names, "
-        f"or to a directory with {CONFIG} and {WEIGHTS}; published ones are downloaded once with: "
-        f"python -m spacy elmo download {name}"
+        f"Cannot find the ELMo weights {str(setting)!r}: there is no such directory and no "
+        f"installed pipeline, and the embedded and downloaded ones are {names}. Set 'weights' to "
+        f"one of these, or to a directory with {CONFIG} and {WEIGHTS}; published ones are "
+        f"downloaded once with: python -m spacy elmo download {setting}"
     )
+
+
+def named(name: str) -> Path | None:
+    """The directory of embedded or downloaded weights, or of an installed pipeline."""
+    if not NAME.fullmatch(name):
+        return None
+    for path in (EMBEDDED / name, present_directory(cache_folder() / name)):
+        if (path / WEIGHTS).is_file():
+            return path
+    return installed_pipeline(name)
 
 
 def refuse_lists(setting: object) -> None:
@@ -83,20 +91,6 @@ def other_format(setting: Sequence[str | Path]) -> ValueError:
         f"ELMoForManyLangs, is converted once with: python -m spacy elmo convert "
         f'{" ".join(map(quote, [*paths, out]))} and then set weights = "{out}".'
     )
-
-
-def known_names() -> list[str]:
-    """The names of embedded, downloaded and installed weights."""
-    names = {*_embedded(), *downloaded()}
-    for name, path in installed_pipelines().items():
-        with suppress(ValueError):  # a damaged one hides no others
-            if weights_in(path):
-                names.add(name)
-    return sorted(names)
-
-
-def _embedded() -> dict[str, Path]:
-    return {file.parent.name: file.parent for file in EMBEDDED.glob(f"*/{CONFIG}")}
 
 
 def load_bilm(setting: Setting) -> BiLM:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -81,8 +80,6 @@ class SavedWeights(Weights):
 def weights_in(pipeline: Path) -> Weights | None:
     """The biLM in the directory of a saved pipeline, or of its elmo component; None without one.
 
-    Without an elmo component it is that of the elmo_surprisal component.
-
     Raises:
         ValueError: its config is damaged, or it has several.
     """
@@ -92,27 +89,22 @@ def weights_in(pipeline: Path) -> Weights | None:
         return None
     with reading("the config", pipeline / CONFIG_FILE):
         config = Config().from_disk(pipeline / CONFIG_FILE, interpolate=False)
-        factories = {n: block.get("factory") for n, block in config.get("components", {}).items()}
-    for factory, kind in (("elmo", SavedWeights), ("elmo_surprisal", Weights)):
-        found = [pipeline / name for name in factories if factories[name] == factory]
-        if len(found) > 1:
-            raise ValueError(
-                f"The pipeline '{pipeline}' has several biLMs. Give the directory of one: "
-                f"{' or '.join(map(str, found))}."
-            )
-        if found:
-            return kind(found[0])
+        blocks = config.get("components", {}).items()
+        found = [pipeline / name for name, block in blocks if block.get("factory") == "elmo"]
+    if len(found) > 1:
+        raise ValueError(
+            f"The pipeline '{pipeline}' has several biLMs. Give the directory of one: "
+            f"{' or '.join(map(str, found))}."
+        )
+    return SavedWeights(found[0]) if found else None
+
+
+def installed_pipeline(name: str) -> Path | None:
+    """The directory of an installed pipeline, whose package is not imported; None if there is
+    none of the name."""
+    for point in entry_points(group="spacy_models", name=name):
+        spec = find_spec(point.value)
+        for folder in (spec and spec.submodule_search_locations) or ():
+            for file in Path(folder).glob(f"*/{CONFIG_FILE}"):
+                return file.parent
     return None
-
-
-def installed_pipelines() -> dict[str, Path]:
-    """The directories of installed pipelines, by name; no package is imported."""
-    found = {}
-    for point in entry_points(group="spacy_models"):
-        package, *inner = point.value.split(".")
-        with suppress(ImportError, ValueError):  # others are no less there for it
-            spec = find_spec(package)
-            for folder in (spec and spec.submodule_search_locations) or ():
-                for file in Path(folder, *inner).glob(f"*/{CONFIG_FILE}"):
-                    found[point.name] = file.parent
-    return found

@@ -336,7 +336,7 @@ def test_a_page_instead_of_weights(server, cache) -> None:
         (["http://x/a.hdf5", "http://x/b.hdf5"], "two addresses"),
         (["http://x/a.zip", "--name", "../a"], "--name"),
         (["http://x/..%2f..%2f.zip"], "--name"),
-        (["http://x/en_sm.zip"], "There are other weights of the name 'en_sm'"),
+        (["http://x/en_sm.zip"], "has the name 'en_sm' already"),
         (["ftp://x/a.zip"], "Give one name"),
     ],
 )
