@@ -79,13 +79,6 @@ def test_a_softmax_of_something_else(published: Path) -> None:
     fails(published, "not finite")
 
 
-def test_a_vocabulary_is_not_asked_for_what_is_wrong_with_the_biLM(published: Path) -> None:
-    with h5py.File(published / "model.hdf5", "a") as file:
-        del file["char_embed"]
-    with pytest.raises(ValueError, match=r"'char_embed'.*belong to these weights\?$"):
-        read_source([published])
-
-
 def test_a_published_biLM_without_words_or_softmax(published: Path) -> None:
     """Of a head without words, `elmo convert` says that it is left out."""
     for given in ([published / "options.json", published / "model.hdf5"], [published]):

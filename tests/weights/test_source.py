@@ -23,7 +23,7 @@ from .helpers import fails, make_folder, make_zip, read
 CONFIG = from_options(make_options(cell_clip=3, proj_clip=3))
 WORDS = ["<S>", "</S>", "<UNK>", "the", "a"]
 VOCAB = "".join(f"{word}\n" for word in WORDS).encode()
-OTHERS = {"meta.json": b'{"id": 204}', "README": b"\xff", "LICENSE": b"CC", "more.hdf5": b"more"}
+OTHERS = {"meta.json": b'{"id": 204}', "README": b"\xff", "LICENSE": b"CC"}
 MANY_LANGS = Path(__file__).parents[1] / "fixtures" / "many_langs_tiny"
 
 

@@ -67,12 +67,10 @@ def read_config(path: Path) -> BiLMConfig:
     n_characters, n_words = (len(read_entries(path / name)) for name in (CHARACTERS, WORDS))
     with reading("the sizes of the network", file):
         encoder, embedder = data["encoder"], data["token_embedder"]
-        kinds = encoder["name"].lower(), embedder["name"].lower()
-        is_known = kinds == ("elmo", "cnn") and encoder["projection_dim"] < encoder["dim"]
-        if not is_known or not embedder["word_dim"]:
+        if (encoder["name"].lower(), embedder["name"].lower()) != ("elmo", "cnn"):
             raise ValueError(
-                f"only an encoder 'elmo' that projects its cells, with a token_embedder 'cnn' of "
-                f"words and characters, can be converted, as in all published models; found {data}"
+                f"only an encoder 'elmo' with a token_embedder 'cnn' can be converted, as in all "
+                f"published models; found {data}"
             )
         return BiLMConfig(
             token_encoder="char_word_cnn",

@@ -21,7 +21,6 @@ from ...bilm.config import BiLMConfig
 from ...bilm.model import BiLM
 from ...util.files import read_json, reading, write_json
 from ...util.optional_imports import import_extra
-from ...util.settings import shorten
 from ..layout import read_words
 from ..tensors import Tensors, check_tensors
 
@@ -68,27 +67,17 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
     Raises:
         ValueError: the model is not a char-CNN biLM, or a setting is missing or wrong.
     """
-    if options.get("bidirectional") is False:
+    if options.get("bidirectional") is False or not options.get("char_cnn"):
         raise ValueError(
-            "options.json: 'bidirectional' is false; only bidirectional models can be loaded."
+            "options.json: 'bidirectional' is false, or there is no 'char_cnn'. Only biLMs of both "
+            "directions with a character CNN can be loaded, none that read word ids."
         )
-    lstm, cnn = _block(options, "lstm"), _block(options, "char_cnn")
-    ours = _block({"spacy_elmo": {}, **options}, "spacy_elmo")
+    lstm, cnn, ours = (options.get(name) or {} for name in ("lstm", "char_cnn", "spacy_elmo"))
     found = {**lstm, **{name: value for name, value in cnn.items() if value is not None}, **ours}
     # The published models were trained with a state that was carried from sentence to sentence.
     given = {"activation": None, "use_skip_connections": False, "initial_state": "warm"}
     given |= {name: found[name] for name in (*LSTM, *CHAR_CNN, *OURS) if name in found}
-    return BiLMConfig.from_dict({**given, "char_dim": _block(cnn, "embedding").get("dim")})
-
-
-def _block(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    block = options.get(name)
-    if not isinstance(block, Mapping):
-        raise ValueError(
-            f"options.json: '{name}' is {shorten(block)}, not a block. Only biLMs with a character "
-            f"CNN can be loaded, none that read word ids."
-        )
-    return block
+    return BiLMConfig.from_dict({**given, "char_dim": (cnn.get("embedding") or {}).get("dim")})
 
 
 def datasets_of(model: BiLM) -> Expected:
@@ -200,14 +189,13 @@ def read_datasets(datasets: Mapping[str, Any], expected: Expected) -> None:
 def find_hdf5(folder: Path) -> Path:
     """The HDF5 file beside an ``options.json``; a ValueError unless it is clear which one it is."""
     found = sorted(file for file in folder.iterdir() if file.suffix in HDF5 and file.is_file())
-    chosen = [file for file in found if file.name == MODEL] or found
-    if len(chosen) != 1:
+    if len(found) != 1:
         names = ", ".join(file.name for file in found) or "none"
         raise ValueError(
             f"'{folder}' needs exactly one *.hdf5 file beside {OPTIONS}, found {names}. Give the "
             f"two files that belong together."
         )
-    return chosen[0]
+    return found[0]
 
 
 def read_published(
@@ -233,13 +221,12 @@ def read_published(
         model = BiLM(config)
     advice, head = "Does the options.json belong to these weights?", {}
     with open_datasets(hdf5) as datasets:
-        check_datasets(datasets, datasets_of(model), config, advice)
         has_head = {"softmax/W", "softmax/b"} <= datasets.keys()
         if has_head and words:
             head = {"weight": torch.empty(len(words), config.projection_dim)}
             head["bias"] = torch.empty(len(words))
             advice += f" And '{vocab}', which has {len(words):,} words?"
-            check_datasets(datasets, [*datasets_of(model), *softmax_of(head)], config, advice)
+        check_datasets(datasets, [*datasets_of(model), *softmax_of(head)], config, advice)
         model.to_empty(device="cpu")
         read_datasets(datasets, [*datasets_of(model), *softmax_of(head)])
     for tensors in (model.state_dict(), head):
