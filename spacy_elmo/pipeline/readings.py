@@ -18,7 +18,6 @@ from weakref import ReferenceType, WeakKeyDictionary
 
 import numpy as np
 from spacy.attrs import IDX, IS_SPACE, LENGTH, ORTH
-from spacy.strings import get_string_id
 from spacy.tokens import Doc, Span, Token
 from thinc.api import get_array_module, to_numpy
 from thinc.types import Floats3d
@@ -117,11 +116,11 @@ class ComparedRows:
     @cached_property
     def rows(self) -> np.ndarray:
         """See `compute_rows`."""
-        orths = self._orths.astype(np.uint64)
+        known, frequencies = self._statistics.frequencies, np.zeros(len(self._orths), "float32")
         for tokens in self._sentences.tokens:
-            words = self._read([self._strings[orth] for orth in orths[tokens].tolist()])
-            orths[tokens] = [get_string_id(word) for word in words]
-        return compute_rows(self._statistics, self._sentences, orths, self._words, self._top)
+            words = self._read([self._strings[orth] for orth in self._orths[tokens].tolist()])
+            frequencies[tokens] = [known.get(word, 0.0) for word in words]
+        return compute_rows(self._statistics, self._sentences, frequencies, self._words, self._top)
 
 
 # Readings of a Doc by the keys of the components, the last one last: all that is kept of Docs.

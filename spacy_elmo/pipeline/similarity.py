@@ -27,7 +27,7 @@ RARITY = 3e-4  # SIF's a
 
 
 def compute_rows(
-    statistics: Statistics, sentences: Sentences, orths: np.ndarray, words: Any, top: Any
+    statistics: Statistics, sentences: Sentences, frequencies: np.ndarray, words: Any, top: Any
 ) -> np.ndarray:
     """Word, left and right context of each token, ``(n_tokens, 3P)``, in half precision.
 
@@ -37,7 +37,7 @@ def compute_rows(
     Args:
         statistics: of the weights.
         sentences: of the Doc.
-        orths: hash of each token in spaCy.
+        frequencies: the relative frequency of each token's word, ``(n_tokens,)``.
         words: first half of the token layer, ``(n_tokens, P)``.
         top: the top layer, standardised, ``(n_tokens, 2P)``.
     """
@@ -46,9 +46,8 @@ def compute_rows(
     tokens, bounds = sentences
     if bounds:
         vectors = unit(statistics.whiten(words[tokens]))
-        p_words = statistics.frequencies_of(orths[tokens])
         with np.errstate(under="ignore"):
-            rows[tokens, :p] = vectors * (RARITY / (RARITY + p_words))[:, None]
+            rows[tokens, :p] = vectors * (RARITY / (RARITY + frequencies[tokens]))[:, None]
         rows[tokens[1:], p : 2 * p] = top[tokens[:-1], :p]
         rows[tokens[:-1], 2 * p :] = top[tokens[1:], p:]
         starts, ends = np.array(bounds).T

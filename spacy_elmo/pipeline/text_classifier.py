@@ -11,7 +11,7 @@ from thinc.layers import list2ragged, reduce_mean, with_cpu
 from thinc.layers.sparselinear import SparseLinear_v2
 from thinc.types import Floats2d
 
-from ..weights.statistics import MIN_FREQUENCY, Statistics, by_hash, look_up
+from ..weights.statistics import MIN_FREQUENCY, Statistics
 from .listener import ElmoListener
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
@@ -104,8 +104,10 @@ def init(model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
     if not X:
         return
     statistics = find_statistics(model.get_ref("tok2vec"))
-    table = by_hash(map(str.lower, statistics.words), statistics.frequencies)
-    model.attrs["hashes"], model.attrs["frequencies"] = table
+    frequencies: dict[str, float] = {}
+    for word, frequency in statistics.frequencies.items():
+        frequencies[word.lower()] = frequencies.get(word.lower(), 0.0) + frequency
+    model.attrs["frequencies"] = frequencies
 
 
 def find_statistics(tok2vec: Model) -> Statistics:
@@ -127,10 +129,14 @@ def find_statistics(tok2vec: Model) -> Statistics:
 
 def weighted_words(model: Any, docs: List[Doc]) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Hashes of the words of all texts, each once; their weights; their number in each text."""
-    hashes, frequencies = model.attrs["hashes"], model.attrs["frequencies"]
+    known = model.attrs["frequencies"]
     tokens = [doc.to_array([LOWER, IS_SPACE]).reshape(len(doc), 2) for doc in docs]
     words = [np.unique(each[each[:, 1] == 0, 0]) for each in tokens]
-    weights = [-np.log(look_up(hashes, frequencies, w) + MIN_FREQUENCY) for w in words]
+    found = (
+        [known.get(doc.vocab.strings[word], 0.0) for word in each.tolist()]
+        for doc, each in zip(docs, words, strict=True)
+    )
+    weights = [-np.log(np.array(each) + MIN_FREQUENCY) for each in found]
     weights = [LENGTH / SUMMANDS * w / np.linalg.norm(w).clip(1e-6) for w in weights]
     lengths = np.array(list(map(len, words)), dtype="int32")
     return np.concatenate(words), np.concatenate(weights).astype("f"), lengths

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -32,8 +30,7 @@ class Statistics:
     """Statistics of a biLM, stored as ``statistics.safetensors``.
 
     Attributes:
-        words: V frequent words.
-        frequencies: ``(V,)`` relative frequencies of them.
+        frequencies: the relative frequencies of V frequent words.
         word_mean: ``(P,)`` mean of the token layer over distinct words.
         whitening: ``(P, P)`` gives the token layer of distinct words, less its mean, the identity
             as covariance.
@@ -41,8 +38,7 @@ class Statistics:
         std: ``(L + 1, 2P)`` standard deviation of each layer over running text.
     """
 
-    words: list[str]
-    frequencies: np.ndarray
+    frequencies: dict[str, float]
     word_mean: np.ndarray
     whitening: np.ndarray
     mean: np.ndarray
@@ -57,20 +53,12 @@ class Statistics:
         with threads_for(words.numel() * len(whitening)), torch.autocast("cpu", enabled=False):
             return (words @ whitening).numpy()
 
-    def frequencies_of(self, orths: np.ndarray) -> np.ndarray:
-        """Relative frequencies of words by their hashes in spaCy, ``(n_words,)``; 0 of unknown
-        ones."""
-        return look_up(*self._by_hash, orths)
-
-    @cached_property
-    def _by_hash(self) -> tuple[np.ndarray, np.ndarray]:
-        return by_hash(self.words, self.frequencies)
-
     def to_bytes(self) -> bytes:
         """The safetensors format; the words are joined by line feeds, in UTF-8."""
-        text = np.frombuffer("\n".join(self.words).encode("utf-8"), dtype=np.uint8)
+        text = np.frombuffer("\n".join(self.frequencies).encode("utf-8"), dtype=np.uint8)
         tensors = {"words": torch.tensor(text), "whitening": torch.tensor(self.whitening).half()}
-        for name in ("frequencies", "word_mean", "mean", "std"):
+        tensors["frequencies"] = torch.tensor([*self.frequencies.values()], dtype=torch.float32)
+        for name in ("word_mean", "mean", "std"):
             tensors[name] = torch.tensor(getattr(self, name))
         return save_tensors(tensors)
 
@@ -103,33 +91,13 @@ class Statistics:
         shapes |= {"mean": layers, "std": layers}
         expected = {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
         check_tensors(expected, tensors, "The file of statistics")
-        statistics = cls(words, **{name: t.float().numpy() for name, t in tensors.items()})
-        frequencies = statistics.frequencies
-        if (statistics.std <= 0).any() or (frequencies < 0).any() or frequencies.sum() > 1.001:
+        found = {name: tensor.float().numpy() for name, tensor in tensors.items()}
+        shares = found.pop("frequencies")
+        if (found["std"] <= 0).any() or (shares < 0).any() or shares.sum() > 1.001:
             raise ValueError(
                 "the standard deviations or frequencies are none. Compute the statistics again"
             )
-        return statistics
-
-
-def by_hash(words: Iterable[str], frequencies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sorted hashes of words in spaCy, and their frequencies, added up where words are equal.
-
-    At the end is a hash that no word has, with the frequency 0: every hash is found before the end.
-    """
-    from spacy.strings import get_string_id  # the other statistics need no spaCy
-
-    keys = np.array([get_string_id(word) for word in words], dtype=np.uint64)
-    hashes, rows = np.unique(keys, return_inverse=True)
-    totals = np.bincount(rows, frequencies, len(hashes))
-    return np.append(hashes, np.uint64(2**64 - 1)), np.append(totals, 0).astype("float32")
-
-
-def look_up(hashes: np.ndarray, values: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """The values of keys among the hashes of `by_hash`; the last one for those that are not
-    there."""
-    found = np.searchsorted(hashes, keys)
-    return np.where(hashes[found] == keys, values[found], values[-1])
+        return cls(dict(zip(words, shares.tolist(), strict=True)), **found)
 
 
 @threads_for(0)
@@ -149,12 +117,13 @@ def compute_statistics(model: BiLM, text: IndexedSentences) -> Statistics | None
         return None
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     frequent = [i for i in order if counts[i] > 1 and counts[i] >= MIN_FREQUENCY * counts.sum()]
-    words, shares = [text.types[i] for i in frequent], counts[frequent] / counts.sum()
+    shares = (counts[frequent] / counts.sum()).astype("float32").tolist()
+    frequencies = dict(zip([text.types[i] for i in frequent], shares, strict=True))
     # Exact, as they are saved.
     with model.evaluating(), torch.autocast(model.device.type, enabled=False):
         word_mean, whitening = _whitening(model, [text.types[i] for i in order[:MAX_TYPES]])
         mean, std = _moments(model, text)
-    return Statistics(words, shares.astype("float32"), word_mean, whitening, mean, std)
+    return Statistics(frequencies, word_mean, whitening, mean, std)
 
 
 def _whitening(model: BiLM, types: list[str]) -> tuple[np.ndarray, np.ndarray]:

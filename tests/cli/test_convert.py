@@ -283,7 +283,7 @@ def test_statistics_by_the_tokenizer_of_the_card(own, tmp_path) -> None:
     lines = tmp_path / "korean.jsonl"
     lines.write_text('{"text": "나는 배를 탔다. 너는 배를 먹었다."}\n', encoding="utf-8")
     convert(own, "new", "--statistics", lines)
-    assert "배를" in find_weights("new").statistics().words
+    assert "배를" in find_weights("new").statistics().frequencies
 
 
 def test_statistics_of_a_text(own, text) -> None:
@@ -292,7 +292,7 @@ def test_statistics_of_a_text(own, text) -> None:
     statistics = find_weights("new").statistics()
     assert statistics is not None and find_weights(own).statistics() is None
     convert("new", "copy")
-    assert find_weights("copy").statistics().words == statistics.words
+    assert find_weights("copy").statistics().frequencies == statistics.frequencies
 
 
 def test_statistics_of_another_warm_state_are_left_out(published, text, tmp_path) -> None:

@@ -96,7 +96,7 @@ def test_what_a_run_leaves(paths, tmp_path) -> None:
     assert [entry["model"] for entry in log[-2:]] == ["model-best", "model-last"]
     for name in ("model-best", "model-last"):
         statistics = find_weights(out / name).statistics()
-        assert statistics is not None and statistics.words
+        assert statistics is not None and statistics.frequencies
     assert progress.best == min(entry["mean"] for entry in log if "mean" in entry)
 
 

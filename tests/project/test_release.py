@@ -92,7 +92,7 @@ def test_the_weights_of_a_language(tmp_path: Path) -> None:
     weights = find_weights(out)
     assert not weights.has_head() and weights.load()
     statistics = weights.statistics()
-    assert statistics is not None and "bank" in statistics.words
+    assert statistics is not None and "bank" in statistics.frequencies
     card = weights.card()
     assert (card.meta["name"], card.meta["lang"]) == ("de_sm", "de")
     assert "ELTeC-deu" in json.dumps(card.meta["sources"])
@@ -136,7 +136,7 @@ def test_weights_that_are_ready(name: str) -> None:
     nlp.add_pipe("elmo", config={"model": {"weights": str(path)}})
     statistics = weights.statistics()
     assert statistics is not None
-    word, *others = [each for each in statistics.words if each.isalpha()][:6]
+    word, *others = [each for each in statistics.frequencies if each.isalpha()][:6]
     before, after = nlp(f"{word} {' '.join(others)}"), nlp(f"{word} {' '.join(others[::-1])}")
     assert np.abs(before.tensor[0] - after.tensor[0]).max() > 1e-3
 

@@ -50,7 +50,7 @@ def test_a_name_of_an_installed_pipeline(weights, pipeline, tmp_path, monkeypatc
     assert found.config() == expected.config
     assert same_weights(found.load(), expected)
     assert found.card() == CARD
-    assert found.statistics().words == statistics.words
+    assert found.statistics().frequencies == statistics.frequencies
     assert not found.has_head() and found.load().warm_h is None
     assert [file.is_file() for file in found.files()] == [True]
     nlp = make_nlp("en_tiny", initial_weights=[0.0, 1.0, 2.0])
