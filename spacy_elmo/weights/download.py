@@ -50,19 +50,16 @@ def download(
         OSError: a file cannot be written.
     """
     name, urls = _resolve(sources, name)
-    if not NAME.fullmatch(name):
-        raise ValueError(
-            f"The weights cannot be stored under the name {name!r}. Give one of letters, digits, "
-            f"'.', '_' and '-' with --name."
-        )
     if checksums and len(checksums) != len(urls):
         raise ValueError(f"There are {len(urls)} files and {len(checksums)} checksums (--sha256).")
     folder = cache_folder() / name
     there = present_directory(folder)  # whatever it holds: only --force replaces it
-    if not there.exists() and (other := named(name)):
-        raise ValueError(f"'{other}' has the name '{name}' already. Give another with --name.")
-    known = Card.read(there).meta.get("downloaded", [])
-    noted = {file["url"]: file["sha256"] for file in known}
+    if not NAME.fullmatch(name) or (not there.exists() and named(name)):
+        raise ValueError(
+            f"The name {name!r} is that of other weights or pipelines, or has other characters "
+            f"than letters, digits, '.', '_' and '-'. Give another with --name."
+        )
+    noted = Card.read(there).meta.get("downloaded", {})  # checksums by address
     given = map(str.lower, checksums) if checksums else map(noted.get, urls)
     wanted = dict(zip(urls, given, strict=True))
     if there.exists() and not force:
@@ -74,10 +71,8 @@ def download(
             )
         return {"name": name, "path": str(there), "files": []}
     paths = [_fetch(*each, force, quiet) for each in wanted.items()]
-    files = [
-        {"name": _file_name(url), "url": url, "sha256": pooch.file_hash(path)}
-        for url, path in zip(urls, paths, strict=True)
-    ]
+    noted = dict(zip(urls, map(pooch.file_hash, paths), strict=True))
+    files = [{"name": _file_name(url), "url": url, "sha256": each} for url, each in noted.items()]
     try:
         source = read_source(paths)
     except ValueError as error:
@@ -87,7 +82,7 @@ def download(
     published = PUBLISHED.get(sources[0])
     about = {"lang": published["lang"], "description": published["text"]} if published else {}
     own = {"name": name, "sources": files, **about}
-    source.card.meta = own | source.card.meta | {"downloaded": files}
+    source.card.meta = own | source.card.meta | {"downloaded": noted}
     with atomic_directory(folder) as new:
         source.save(new)
     for path in paths:

@@ -35,8 +35,6 @@ class Card:
     documents: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.meta, dict) or not isinstance(self.documents, dict):
-            raise ValueError("The card's 'meta' and 'documents' must be objects.")
         if unknown := [name for name in self.documents if name not in DOCUMENTS]:
             raise ValueError(f"The card has a document {unknown[0]!r}; it may have {DOCUMENTS}.")
         for name, value in (self.meta | self.documents).items():
