@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, List, Optional, Tuple  # noqa: UP035
 
 import numpy as np
-from spacy.attrs import IS_SPACE, LOWER
 from spacy.tokens import Doc
 from thinc.api import Linear, Model, chain, get_current_ops, zero_init
 from thinc.layers import list2ragged, reduce_mean, with_cpu
@@ -129,14 +128,11 @@ def find_statistics(tok2vec: Model) -> Statistics:
 
 def weighted_words(model: Any, docs: List[Doc]) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Hashes of the words of all texts, each once; their weights; their number in each text."""
-    known = model.attrs["frequencies"]
-    tokens = [doc.to_array([LOWER, IS_SPACE]).reshape(len(doc), 2) for doc in docs]
-    words = [np.unique(each[each[:, 1] == 0, 0]) for each in tokens]
-    found = (
-        [known.get(doc.vocab.strings[word], 0.0) for word in each.tolist()]
-        for doc, each in zip(docs, words, strict=True)
-    )
-    weights = [-np.log(np.array(each) + MIN_FREQUENCY) for each in found]
-    weights = [LENGTH / SUMMANDS * w / np.linalg.norm(w).clip(1e-6) for w in weights]
+    known, words, weights = model.attrs["frequencies"], [], []
+    for doc in docs:
+        texts = {token.lower: token.lower_ for token in doc if not token.is_space}
+        w = -np.log([known.get(text, 0.0) + MIN_FREQUENCY for text in texts.values()])
+        weights.append(LENGTH / SUMMANDS * w / np.linalg.norm(w).clip(1e-6))
+        words.append(np.array([*texts], dtype="uint64"))
     lengths = np.array(list(map(len, words)), dtype="int32")
     return np.concatenate(words), np.concatenate(weights).astype("f"), lengths
