@@ -54,6 +54,6 @@ def one_line(text: str) -> str:
 
 def print_filled(blank: Blank, filled: Filled) -> None:
     """Print a blank in its sentence, and the likeliest words for it."""
-    echo(f"\n  {blank.left}{style(BLANK, fg='cyan', bold=True)}{blank.right}")
+    echo(f"\n  {blank.left}[{style(BLANK, fg='cyan', bold=True)}]{blank.right}")
     for name, guesses in zip(("left to right", "right to left", "both"), filled, strict=True):
         echo(f"    {name:15}" + "  ".join(f"{word} {p:.1%}" for word, p in guesses))

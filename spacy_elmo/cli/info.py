@@ -53,7 +53,7 @@ def describe(setting: str) -> dict[str, dict[str, Any]]:
             "path": weights.where,
             "bytes": sum(file.stat().st_size for file in weights.files()),
         },
-        "parameters": {**parts, "together": sum(parts.values())},
+        "parameters": {**parts, "total": sum(parts.values())},
         "vectors": {"width": config.width, "layers": config.depth, "initial_state": state},
         "architecture": {
             name: value for name, value in config.to_dict().items() if name != "initial_state"

@@ -33,7 +33,8 @@ def check_suffix(out: Path) -> None:
 
 
 def import_parquet(file: Path) -> Any:
-    return import_extra("pyarrow.parquet", "parquet", "Parquet needs pyarrow", str(file))
+    need = "parts are written as Parquet, which needs pyarrow"
+    return import_extra("pyarrow.parquet", "parquet", need, str(file))
 
 
 def import_h5py(out: Path) -> Any:

@@ -217,8 +217,8 @@ def get_vectors(doc: Doc) -> Any:
         return tensor
     raise NotOnDocError(
         "This Doc has no ELMo vectors: no 'elmo' component has read it, its tensor was removed or "
-        "replaced on the way, or it is a part or a joint of other Docs. Read doc.tensor, run the "
-        'component on it, or set its store = ["vectors"] for a DocBin.'
+        "replaced on the way, or it was cut from another Doc, or joined from several. Read "
+        'doc.tensor, run the component on it, or set its store = ["vectors"] for a DocBin.'
     )
 
 
@@ -254,7 +254,7 @@ def get_layers(obj: Doc | Span | Token) -> Any:
     if layers is None:
         raise NotOnDocError(
             'This Doc has no ELMo layers, or was retokenized since. Set store = ["layers"] of the '
-            "elmo component that reads it last, and run it, also on a part or a joint of others."
+            "last elmo component, and run it on this Doc, even if it was cut or joined from others."
         )
     return layers[:, start] if isinstance(obj, Token) else layers[:, start:end]
 
@@ -317,8 +317,9 @@ def vector_norm(doc: Doc) -> float:
 
 
 def similarity(obj: Doc | Span | Token, other: Any) -> float:
-    """Cosine of the vectors of two objects; see `cosine`."""
-    return cosine(to_numpy(obj.vector), to_numpy(other.vector))
+    """Cosine of the vectors of two objects, 0 if one has no text; see `cosine`."""
+    vectors = to_numpy(obj.vector), to_numpy(other.vector)
+    return cosine(*vectors) if obj.text and other.text else 0.0
 
 
 def remove(obj: Doc | Span | Token, value: Any) -> None:

@@ -95,17 +95,16 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
     Raises:
         ValueError: they have different sizes.
     """
-    if not a.any() or not b.any():
-        return 0.0
     if a.shape != b.shape:
         raise ValueError(
             f"Cannot compare an ELMo vector of {a.shape[0]} dimensions with one of {b.shape[0]}. "
-            f"Run both texts through the same pipeline, a lexeme's and a Doc's from bytes, too."
+            f"Run both texts through the same pipeline, also lexemes and Docs from bytes."
         )
     p = len(a) // 3
     if not a[p:].any() or not b[p:].any():
         a, b = a[:p], b[:p]
-    return float(a.dot(b)) / (norm(a) * norm(b))
+    lengths = norm(a) * norm(b)
+    return float(a.dot(b)) / lengths if lengths else 0.0
 
 
 def norm(vector: Any) -> float:

@@ -48,8 +48,8 @@ def fit(run: Run, state: State, evaluate: Callable[[State], object], notify: Not
     if settings.max_epochs:
         n_steps = min(n_steps, settings.max_epochs * progress.epoch_steps)
     notify(
-        f"{n_steps:,} steps in {settings.minutes:g} minutes: one takes {step:.2f} s, an evaluation "
-        f"{evaluation:.0f} s"
+        f"{n_steps:,} steps fit into --minutes {settings.minutes:g}: one takes {step:.2f} s, an "
+        f"evaluation {evaluation:.0f} s"
     )
     settings = replace(
         settings,

@@ -105,8 +105,8 @@ def prepare(
     else:
         if "lang" not in train.card():
             notify(
-                "The language of the training text is unknown. Its words are what stands between "
-                "spaces: if that is not so, convert it with `python -m spacy elmo tokenize`"
+                "The language of the training text is unknown. Words are taken to be separated "
+                "by spaces: if they are not, run `python -m spacy elmo tokenize` first"
             )
         stats = count_corpus(train.sentences(), max_words, to_ids.read)
         if not stats.n_words:
@@ -163,7 +163,7 @@ def check_new(out: Path, resume: bool) -> None:
     later = (CHECKPOINT, BEST, LAST, LOG, WEIGHTS, HEAD)
     found = [name for name in (*begun, *later) if lexists(out / name)]  # also a link to nowhere
     if found:
-        advice = "" if resume else ", or go on with a run of before with --resume"
+        advice = "" if resume else ", or continue that run with --resume"
         raise ValueError(
             f"'{out}' has {', '.join(found)} already, and a new run would overwrite them; choose "
             f"another directory{advice}."

@@ -204,7 +204,7 @@ def group(found: Sequence[Context], nlp: Language, n_senses: int | None = None) 
         typicality = vectors[members] @ vectors[members].mean(axis=0)
         typical = members[np.argsort(-typicality, kind="stable")]
         keywords = find_keywords([words[i] for i in members], [words[i] for i in others])
-        keywords = keywords or words[typical[0]][:MOST_KEYWORDS]
+        keywords = keywords or [*dict.fromkeys(words[typical[0]])][:MOST_KEYWORDS]
         groups.append(Sense([found[i] for i in typical], keywords))
     return groups
 

@@ -113,8 +113,8 @@ def check_output(output: str | Path) -> None:
     file = Path(output)
     if file.suffix.lower() not in SUFFIXES or not file.parent.is_dir():
         raise ValueError(
-            f"'{file}' cannot be a picture: it must end in {', '.join(SUFFIXES)}, and its "
-            f"directory must exist."
+            f"'{file}' cannot be a picture: its name must end in one of {', '.join(SUFFIXES)}, and "
+            f"its directory must exist."
         )
 
 

@@ -9,7 +9,7 @@ from shlex import quote
 
 from ..bilm.model import BiLM
 from ..util.files import present_directory
-from .catalogue import NAME, cache_folder, downloaded
+from .catalogue import NAME, PUBLISHED, cache_folder, downloaded
 from .layout import CONFIG, WEIGHTS
 from .native import Weights
 from .saved import installed_pipeline, weights_in
@@ -52,11 +52,12 @@ def find_weights(setting: Setting) -> Weights:
     except OSError as error:
         raise WeightsNotFoundError(f"Cannot read the ELMo weights {setting!r}: {error}") from error
     names = [*sorted(file.parent.name for file in EMBEDDED.glob(f"*/{CONFIG}")), *downloaded()]
+    is_elsewhere = setting in PUBLISHED or "://" in str(setting)
+    advice = f", or run: python -m spacy elmo download {setting}" if is_elsewhere else ""
     raise WeightsNotFoundError(
         f"Cannot find the ELMo weights {str(setting)!r}: there is no such directory and no "
         f"installed pipeline, and the embedded and downloaded ones are {names}. Set 'weights' to "
-        f"one of these, or to a directory with {CONFIG} and {WEIGHTS}; published ones are "
-        f"downloaded once with: python -m spacy elmo download {setting}"
+        f"one of these, or to a directory with {CONFIG} and {WEIGHTS}{advice}."
     )
 
 

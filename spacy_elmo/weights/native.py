@@ -64,7 +64,7 @@ class Weights:
         """
         if not self.has_head():
             raise ValueError(
-                f"The biLM in '{self.where}' comes without a language model's head ({HEAD} and "
+                f"The biLM in '{self.where}' has no head of a language model ({HEAD} and "
                 f"{VOCAB}), so it cannot predict words. Models from `python -m spacy elmo "
                 f"pretrain` have one."
             )

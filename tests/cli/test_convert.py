@@ -246,7 +246,7 @@ def test_info(own, published, tmp_path) -> None:
     found = info(own)
     n_parameters = sum(p.numel() for p in load_bilm(own).parameters())
     assert found["weights"]["bytes"] == sum(file.stat().st_size for file in own.iterdir())
-    assert found["parameters"]["together"] == n_parameters
+    assert found["parameters"]["total"] == n_parameters
     assert found["vectors"] == {"width": 16, "layers": 3, "initial_state": "zero"}
     assert found["architecture"]["filters"] == [[1, 4], [2, 4], [3, 8]]
     assert found["language model"] == {"words": len(WORDS)}
@@ -272,7 +272,7 @@ def test_info_of_other_things(own, published) -> None:
 
 def test_info_as_a_page_of_the_default_weights() -> None:
     page = joined(succeed("info"))
-    for line in ("together 4,182,224", "projection dim 128", "cell clip none", "words 20,000",
+    for line in ("total 4,182,224", "projection dim 128", "cell clip none", "words 20,000",
                  "filters 1×32, 2×32, 3×64, 4×128, 5×128, 6×128", "lang en"):  # fmt: skip
         assert line in page
 

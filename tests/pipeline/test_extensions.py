@@ -115,7 +115,7 @@ def test_layers_of_joined_docs_and_parts(nlp_with_layers):
     with pytest.warns(UserWarning, match="W101.*elmo_layers"):  # spaCy says what it drops
         joined = Doc.from_docs(docs)
     for doc in (joined, docs[1][0:2].as_doc()):
-        with pytest.raises(ValueError, match=r'store = \["layers"\].* a part or a joint of others'):
+        with pytest.raises(ValueError, match=r'store = \["layers"\].* cut or joined from others'):
             _ = doc._.elmo_layers
 
 

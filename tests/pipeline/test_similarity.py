@@ -174,7 +174,7 @@ def test_docs_that_have_travelled(nlp):
         from_bytes = Doc(nlp.vocab).from_bytes(doc.to_bytes())
     assert not from_bytes.user_hooks
     unread = Doc(nlp.vocab).from_bytes(doc.to_bytes(exclude=["user_hooks"]))
-    with pytest.raises(ValueError, match="and a Doc's from bytes"):
+    with pytest.raises(ValueError, match="Docs from bytes"):
         doc.similarity(unread)
     np.testing.assert_array_equal(nlp(from_bytes)[1].vector, vectors[2])
     [stored] = DocBin(docs=[doc]).get_docs(nlp.vocab)
@@ -253,6 +253,8 @@ def test_an_empty_doc(compared_weights):
     nlp = make_nlp(compared_weights)
     empty = nlp("")
     assert nlp(TEXT).similarity(empty) == empty.similarity(nlp(TEXT)) == 0.0
+    with pytest.raises(ValueError, match="through the same pipeline"):
+        nlp(TEXT).similarity(spacy.blank("en")(TEXT))
 
 
 def test_a_lexeme_has_no_context(nlp):

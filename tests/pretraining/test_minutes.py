@@ -27,7 +27,7 @@ def test_the_schedule_is_that_of_the_time_also_of_a_resumed_run(
     monkeypatch.setattr(minutes, "plan", lambda *given: (12, 3))
     config = make_config(*paths, {"training.minutes": 60, "training.dropout": 0.2})
     pretrain(config, whole)
-    assert "12 steps in 60 minutes: one takes " in capsys.readouterr().err
+    assert "12 steps fit into --minutes 60: one takes " in capsys.readouterr().err
     written = read_config(whole / "pretrain.cfg")
     assert [getattr(written.training, name) for name in FITTED] == [12, 0, 4, 4, 1]
     rates = [entry["lr"] for entry in read_log(whole / "log.jsonl") if "lr" in entry]
