@@ -40,8 +40,9 @@ class _Thread(local):
 
     def __init__(self) -> None:
         # A thread new to PyTorch begins with what another's pass has set. Others are its own.
+        passes = [*_passes]  # before the number is read: they may end meanwhile
         number = torch.get_num_threads()
-        torch.set_num_threads(dict(sorted(_passes)).get(number, number))
+        torch.set_num_threads(dict(sorted([*passes, *_passes])).get(number, number))
 
 
 _here = _Thread()

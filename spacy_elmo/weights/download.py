@@ -56,8 +56,8 @@ def download(
     there = present_directory(folder)  # whatever it holds: only --force replaces it
     if not NAME.fullmatch(name) or (not there.exists() and named(name)):
         raise ValueError(
-            f"The name {name!r} is that of other weights or pipelines, or has other characters "
-            f"than letters, digits, '.', '_' and '-'. Give another with --name."
+            f"The weights cannot be stored under the name {name!r}. Give one with --name that has "
+            f"letters, digits, '.', '_' and '-' (first a letter or digit), and is not in use."
         )
     noted = Card.read(there).meta.get("downloaded", {})  # checksums by address
     given = map(str.lower, checksums) if checksums else map(noted.get, urls)

@@ -40,6 +40,8 @@ class Card:
         for name, value in (self.meta | self.documents).items():
             if name in (*TEXTS, *DOCUMENTS) and not isinstance(value, str):
                 raise ValueError(f"The card's '{name}' must be a text, found {value!r}.")
+        if not isinstance(self.meta.get("downloaded", {}), dict):
+            raise ValueError("The card's 'downloaded' must be an object of checksums by address.")
         sources = self.meta.get("sources", [])
         if not isinstance(sources, list) or not all(isinstance(each, dict) for each in sources):
             raise ValueError(f"The card's 'sources' must be a list of objects, found {sources!r}.")

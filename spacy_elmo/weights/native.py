@@ -64,7 +64,7 @@ class Weights:
         """
         if not self.has_head():
             raise ValueError(
-                f"The biLM in '{self.where}' has no head of a language model ({HEAD} and "
+                f"The biLM in '{self.where}' comes without a language model's head ({HEAD} and "
                 f"{VOCAB}), so it cannot predict words. Models from `python -m spacy elmo "
                 f"pretrain` have one."
             )
@@ -82,9 +82,8 @@ class Weights:
             weight = torch.empty(len(words), self.config().projection_dim)
             expected = {"weight": weight, "bias": torch.empty(len(words))}
         source = f"The head of {self.where} ({len(words):,} words in '{self.path / VOCAB}')"
-        found = TensorFile(self.path / HEAD)
-        check_tensors(expected, found, source)
-        return words, {name: tensor.to(torch.float32, copy=True) for name, tensor in found.items()}
+        found = check_tensors(expected, TensorFile(self.path / HEAD), source)
+        return words, {name: tensor.float() for name, tensor in found.items()}
 
     def statistics(self) -> Statistics | None:
         """Statistics of the layers and words; None if there are none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -103,8 +104,10 @@ def installed_pipeline(name: str) -> Path | None:
     """The directory of an installed pipeline, whose package is not imported; None if there is
     none of the name."""
     for point in entry_points(group="spacy_models", name=name):
-        spec = find_spec(point.value)
-        for folder in (spec and spec.submodule_search_locations) or ():
-            for file in Path(folder).glob(f"*/{CONFIG_FILE}"):
-                return file.parent
+        package, *inner = point.value.split(".")
+        with suppress(ImportError, ValueError):  # it is not there
+            spec = find_spec(package)
+            for folder in (spec and spec.submodule_search_locations) or ():
+                for file in Path(folder, *inner).glob(f"*/{CONFIG_FILE}"):
+                    return file.parent
     return None

@@ -20,11 +20,10 @@ Tensors = Mapping[str, torch.Tensor]
 
 
 class TensorFile(UserDict[str, torch.Tensor]):
-    """The tensors of a safetensors file, mapped into memory: what is kept must be copied, since the
-    file may be overwritten later.
+    """The tensors of a safetensors file; a copy is read whenever one is asked for.
 
     Args:
-        path: the file. Its names alone are read now.
+        path: the file. Names and shapes alone are read now.
 
     Raises:
         ValueError: it is missing or damaged.
@@ -33,34 +32,44 @@ class TensorFile(UserDict[str, torch.Tensor]):
     def __init__(self, path: Path):
         self.path = path
         with reading("the weights", path), safe_open(path, "pt") as file:
-            super().__init__(dict.fromkeys(file.keys()))
+            self.shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+        super().__init__(dict.fromkeys(self.shapes))
 
     def __getitem__(self, name: str) -> torch.Tensor:
         # A map for each, so that what was copied does not stay in memory.
         with reading("the weights", self.path), safe_open(self.path, "pt") as file:
-            return file.get_tensor(name)
+            return file.get_tensor(name).clone()
 
 
-def check_tensors(expected: Tensors, found: Tensors, source: str) -> None:
-    """Raise a ValueError unless the tensors have the expected names and shapes, and floating-point
-    values with which nothing overflows, or integers of the expected type.
+def shapes_of(tensors: Tensors) -> dict[str, tuple[int, ...]]:
+    """The shapes by name; no value is read."""
+    if isinstance(tensors, TensorFile):
+        return {name: tuple(shape) for name, shape in tensors.shapes.items()}
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def check_tensors(expected: Tensors, found: Tensors, source: str) -> Tensors:
+    """Return the tensors if they have the expected names and shapes, and floating-point values with
+    which nothing overflows, or integers of the expected type; else raise a ValueError.
 
     No value is read unless all names and shapes fit.
     """
-    missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
+    shapes, read = shapes_of(found), {}
+    missing, unknown = sorted(set(expected) - set(shapes)), sorted(set(shapes) - set(expected))
     if missing or unknown:
         raise ValueError(
             f"{source} does not fit its config: missing tensors {missing[:5]}, unknown "
             f"{unknown[:5]}."
         )
     for name, tensor in expected.items():
-        if (shape := found[name].shape) != tensor.shape:
+        if shapes[name] != tuple(tensor.shape):
             raise ValueError(
-                f"{source}: tensor '{name}' has the shape {tuple(shape)}, but the config requires "
+                f"{source}: tensor '{name}' has the shape {shapes[name]}, but the config requires "
                 f"{tuple(tensor.shape)}."
             )
-    for name, tensor in found.items():
-        dtype = expected[name].dtype
+    for name, like in expected.items():
+        tensor, dtype = found[name], like.dtype
+        read[name] = tensor
         allowed = FLOATS if dtype.is_floating_point else (dtype,)
         if tensor.dtype not in allowed:
             raise ValueError(
@@ -71,10 +80,11 @@ def check_tensors(expected: Tensors, found: Tensors, source: str) -> None:
             raise ValueError(
                 f"{source}: tensor '{name}' has values that are not finite, or far too large."
             )
+    return read
 
 
 def build(config: BiLMConfig, tensors: Tensors, source: str) -> BiLM:
-    """A biLM of a config with given weights, copied, in float32, in evaluation mode.
+    """A biLM of a config with given weights, in float32, in evaluation mode.
 
     Args:
         config: its shape, apart from whether there is a warm state, and from the lengths of its
@@ -85,19 +95,18 @@ def build(config: BiLMConfig, tensors: Tensors, source: str) -> BiLM:
     Raises:
         ValueError: a tensor does not fit, or has values with which something overflows.
     """
+    shapes = shapes_of(tensors)
     with torch.device("meta"):
         model = BiLM(config)
-        if "warm_h" in tensors:
+        if "warm_h" in shapes:
             model.warm_h, model.warm_c = model.initial_state("zero")
         for name in dict(model.char_cnn.named_buffers()):
-            key = f"char_cnn.{name}"
-            shape = tensors[key].shape if key in tensors else (0,)
+            shape = shapes.get(f"char_cnn.{name}", (0,))
             setattr(model.char_cnn, name, torch.empty(shape, dtype=torch.uint8))
-    expected = model.state_dict()
-    check_tensors(expected, tensors, source)
-    copies = {name: tensors[name].to(like.dtype, copy=True) for name, like in expected.items()}
+    found = check_tensors(model.state_dict(), tensors, source).items()
+    floats = {n: t.float() if t.is_floating_point() else t for n, t in found}
     with reading("the weights", source):
-        model.load_state_dict(copies, assign=True)
+        model.load_state_dict(floats, assign=True)
     return model.eval()
 
 

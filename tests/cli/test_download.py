@@ -336,7 +336,7 @@ def test_a_page_instead_of_weights(server, cache) -> None:
         (["http://x/a.hdf5", "http://x/b.hdf5"], "two addresses"),
         (["http://x/a.zip", "--name", "../a"], "--name"),
         (["http://x/..%2f..%2f.zip"], "--name"),
-        (["http://x/en_sm.zip"], "The name 'en_sm' is that of other weights"),
+        (["http://x/en_sm.zip"], "under the name 'en_sm'"),
         (["ftp://x/a.zip"], "Give one name"),
     ],
 )

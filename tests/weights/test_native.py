@@ -33,6 +33,17 @@ def test_save_and_load(tmp_path, half):
     assert files == {"LICENSE", "config.json", "meta.json", "weights.safetensors"}
 
 
+def test_weights_are_float32_whatever_the_default(tmp_path):
+    save_bilm(BiLM(CONFIG), tmp_path, half=True)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        loaded = load_bilm(tmp_path)
+    finally:
+        torch.set_default_dtype(before)
+    assert {tensor.dtype for tensor in loaded.state_dict().values()} == {torch.float32}
+
+
 def test_tensors_that_do_not_fit_the_config(tmp_path):
     model = BiLM(CONFIG)
     model.initial_state("warm")

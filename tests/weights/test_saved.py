@@ -35,7 +35,8 @@ def pipeline(weights, tmp_path):
     info = tmp_path / "site" / "en_tiny-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: en_tiny\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[spacy_models]\nen_tiny = en_tiny\nen_lost = en_lost\n")
+    points = "[spacy_models]\nen_tiny = en_tiny\nen_lost = lost.inner\n"
+    (info / "entry_points.txt").write_text(points)
     return saved
 
 

@@ -73,6 +73,8 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
             "directions with a character CNN can be loaded, none that read word ids."
         )
     lstm, cnn, ours = (options.get(name) or {} for name in ("lstm", "char_cnn", "spacy_elmo"))
+    if not all(isinstance(block, Mapping) for block in (lstm, cnn, ours)):
+        raise ValueError("options.json: 'lstm', 'char_cnn' and 'spacy_elmo' must be objects.")
     found = {**lstm, **{name: value for name, value in cnn.items() if value is not None}, **ours}
     # The published models were trained with a state that was carried from sentence to sentence.
     given = {"activation": None, "use_skip_connections": False, "initial_state": "warm"}
@@ -189,6 +191,7 @@ def read_datasets(datasets: Mapping[str, Any], expected: Expected) -> None:
 def find_hdf5(folder: Path) -> Path:
     """The HDF5 file beside an ``options.json``; a ValueError unless it is clear which one it is."""
     found = sorted(file for file in folder.iterdir() if file.suffix in HDF5 and file.is_file())
+    found = [file for file in found if file.name == MODEL] or found
     if len(found) != 1:
         names = ", ".join(file.name for file in found) or "none"
         raise ValueError(
@@ -223,11 +226,13 @@ def read_published(
     with open_datasets(hdf5) as datasets:
         has_head = {"softmax/W", "softmax/b"} <= datasets.keys()
         if has_head and words:
-            head = {"weight": torch.empty(len(words), config.projection_dim)}
-            head["bias"] = torch.empty(len(words))
+            with torch.device("meta"):
+                head = {"weight": torch.empty(len(words), config.projection_dim)}
+                head["bias"] = torch.empty(len(words))
             advice += f" And '{vocab}', which has {len(words):,} words?"
         check_datasets(datasets, [*datasets_of(model), *softmax_of(head)], config, advice)
         model.to_empty(device="cpu")
+        head = {name: torch.empty_like(each, device="cpu") for name, each in head.items()}
         read_datasets(datasets, [*datasets_of(model), *softmax_of(head)])
     for tensors in (model.state_dict(), head):
         check_tensors(tensors, tensors, str(hdf5))
