@@ -65,10 +65,10 @@ def named(name: str) -> Path | None:
     """The directory of embedded or downloaded weights, or of an installed pipeline."""
     if not NAME.fullmatch(name):
         return None
-    for path in (EMBEDDED / name, present_directory(cache_folder() / name)):
-        if (path / WEIGHTS).is_file():
-            return path
-    return installed_pipeline(name)
+    if (EMBEDDED / name / WEIGHTS).is_file():
+        return EMBEDDED / name
+    there = present_directory(cache_folder() / name)
+    return there if (there / WEIGHTS).is_file() else installed_pipeline(name)
 
 
 def refuse_lists(setting: object) -> None:

@@ -55,5 +55,5 @@ def test_an_output_that_lacks_characters(tmp_path) -> None:
 
     shown = output("demo", "-t", "Éa 강. Éa!")
     assert "éa, 2 times" in shown and "[Éa] ?." in shown
-    assert "é ? ___." in output("predict", "é 강 ___.")
+    assert "é ? [___]." in output("predict", "é 강 ___.")
     assert json.loads(output("predict", "é 강 ___.", "--json"))[0]["left"] == "é 강 "

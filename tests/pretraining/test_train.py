@@ -228,7 +228,7 @@ def test_resuming_before_the_first_checkpoint_starts_from_the_beginning(
         with pytest.raises(Killed):
             pretrain(config, out, quiet=True)
         monkeypatch.undo()
-        with pytest.raises(ValueError, match=r"overwrite them.* run of before with --resume"):
+        with pytest.raises(ValueError, match=r"overwrite them.* continue that run with --resume"):
             pretrain(config, out, quiet=True)
     assert not (out / CHECKPOINT).exists()
     pretrain(config, out, resume=True, quiet=True)
