@@ -317,9 +317,9 @@ def vector_norm(doc: Doc) -> float:
 
 
 def similarity(obj: Doc | Span | Token, other: Any) -> float:
-    """Cosine of the vectors of two objects, 0 if one has no text; see `cosine`."""
+    """Cosine of the vectors of two objects, 0 if one has no words; see `cosine`."""
     vectors = to_numpy(obj.vector), to_numpy(other.vector)
-    return cosine(*vectors) if obj.text and other.text else 0.0
+    return cosine(*vectors) if obj.text.strip() and other.text.strip() else 0.0
 
 
 def remove(obj: Doc | Span | Token, value: Any) -> None:

@@ -32,7 +32,8 @@ class TensorFile(UserDict[str, torch.Tensor]):
     def __init__(self, path: Path):
         self.path = path
         with reading("the weights", path), safe_open(path, "pt") as file:
-            self.shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            self.shapes = {name: tuple(each.get_shape()) for name, each in slices.items()}
         super().__init__(dict.fromkeys(self.shapes))
 
     def __getitem__(self, name: str) -> torch.Tensor:
@@ -44,7 +45,7 @@ class TensorFile(UserDict[str, torch.Tensor]):
 def shapes_of(tensors: Tensors) -> dict[str, tuple[int, ...]]:
     """The shapes by name; no value is read."""
     if isinstance(tensors, TensorFile):
-        return {name: tuple(shape) for name, shape in tensors.shapes.items()}
+        return tensors.shapes
     return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
 
 

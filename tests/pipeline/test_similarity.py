@@ -251,8 +251,8 @@ def test_every_pair_of_a_doc_a_span_and_a_token(compared_weights, tmp_path, has_
 def test_an_empty_doc(compared_weights):
     """Also if it was read before the weights were loaded."""
     nlp = make_nlp(compared_weights)
-    empty = nlp("")
-    assert nlp(TEXT).similarity(empty) == empty.similarity(nlp(TEXT)) == 0.0
+    for empty in (nlp(""), nlp(" \n ")):
+        assert nlp(TEXT).similarity(empty) == empty.similarity(nlp(TEXT)) == 0.0
     with pytest.raises(ValueError, match="through the same pipeline"):
         nlp(TEXT).similarity(spacy.blank("en")(TEXT))
 
