@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
 
+from .lstm_weights import LSTMWeights
 from .sentence_batches import Packing
-
-if TYPE_CHECKING:
-    from .lstm_layer import LSTMLayer
 
 Tensors = Sequence[torch.Tensor]
 
@@ -20,21 +18,19 @@ Tensors = Sequence[torch.Tensor]
 class AutogradLSTM(ABC):
     """One layer with a backward pass of its own.
 
-    Attributes:
-        cell_clip, proj_clip: see `BiLMConfig`.
-        weights: ``(2, 4D, P)``, ``(2, 4D, P)``, bias ``(2, 4D)``, projection ``(2, P, D)`` or None.
+    Args:
+        weights: gradients of its tensors are computed.
     """
 
-    def __init__(self, layer: LSTMLayer):
-        self.cell_clip, self.proj_clip = layer.config.cell_clip, layer.config.proj_clip
-        self.weights = layer.weight_ih, layer.weight_hh, layer.gate_bias(), layer.weight_hr
+    def __init__(self, weights: LSTMWeights):
+        self.weights = weights
 
     def __call__(
         self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Read a packed batch; see `LSTMLayer.forward`."""
         if torch.is_grad_enabled():
-            return _Function.apply(self, packing, x, h0, c0, *self.weights)
+            return _Function.apply(self, packing, x, h0, c0, *self.weights[:4])
         out, h_n, c_n = self.forward(packing, (x, h0, c0), for_backward=False)
         return out, h_n, c_n
 

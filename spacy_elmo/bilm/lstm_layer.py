@@ -17,7 +17,7 @@ Three ways compute this, in one file each, and `choose` takes the first that app
 3. ``lstm_operators.py``: PyTorch's operators, for everything else; on a GPU that of cuDNN for a
    whole LSTM, where nothing is clipped and no product rounded.
 
-A way is made from a layer, and called with what `LSTMLayer.forward` is called with.
+A way is made from `LSTMWeights`, and called with what `LSTMLayer.forward` is called with.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from .config import BiLMConfig
 from .kernel.lstm import BLOCK, KernelLSTM, load_kernel
 from .lstm_onednn import OneDNNLSTM
 from .lstm_operators import CuDNNLSTM, OperatorLSTM
+from .lstm_weights import LSTMWeights
 from .sentence_batches import Packing
 from .torch_precision import has_fast_bfloat16, rounding
 
@@ -82,11 +83,12 @@ class LSTMLayer(nn.Module):
         with torch.autocast(x.device.type, enabled=False):  # it is for the products alone
             return way(x, packing, h0, c0)
 
-    def gate_bias(self) -> torch.Tensor:
-        """The bias of the gates ``(2, 4D)``, with `FORGET_BIAS`."""
-        bias = self.bias.clone()
+    def weights(self) -> LSTMWeights:
+        """What it is computed from, with `FORGET_BIAS`."""
+        bias, config = self.bias.clone(), self.config
         bias.unflatten(1, (4, -1))[:, 1] += FORGET_BIAS
-        return bias
+        tensors = self.weight_ih, self.weight_hh, bias, self.weight_hr
+        return LSTMWeights(*tensors, config.cell_clip, config.proj_clip)
 
 
 def choose(layer: LSTMLayer, dtype: torch.dtype, is_kept: bool = False) -> Way:
@@ -97,23 +99,23 @@ def choose(layer: LSTMLayer, dtype: torch.dtype, is_kept: bool = False) -> Way:
         dtype: of the operands of matrix products. All else is computed in the type of the inputs.
         is_kept: for many batches without gradients, so that packing the weights pays.
     """
-    config, weight = layer.config, layer.weight_ih
+    config, weights, weight = layer.config, layer.weights(), layer.weight_ih
     is_plain, is_bfloat16 = dtype == weight.dtype, dtype == torch.bfloat16
     if weight.is_cuda:
         # Under autocast cuDNN would take half precision, in which small gradients vanish.
         has_clips = config.cell_clip is not None or config.proj_clip is not None
         is_there = torch.version.cuda and torch.backends.cudnn.enabled
         runs = is_there and is_plain and not has_clips
-        return CuDNNLSTM(layer) if runs else OperatorLSTM(layer, dtype)
+        return CuDNNLSTM(weights) if runs else OperatorLSTM(weights, dtype)
     fits = config.dim % BLOCK == 0 and config.projection_dim % 2 == 0  # bfloat16 comes in pairs
     if layer.compiled and fits and weight.device.type == "cpu" and weight.dtype == torch.float32:
         is_medium = is_plain and rounding(weight.device)[1] == "medium"
         is_rounded = is_bfloat16 or (is_medium and has_fast_bfloat16())
         if kernel := load_kernel(is_rounded):
-            return KernelLSTM(layer, kernel, is_rounded, is_kept)
+            return KernelLSTM(weights, kernel, is_rounded, is_kept)
     if is_kept and torch.backends.mkldnn.is_available():
         # Packed weights take as much memory again, which is much in float32 for large layers.
         has_bfloat16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
         if has_bfloat16 if is_bfloat16 else not config.has_large_layers:
-            return OneDNNLSTM(layer, dtype)
-    return OperatorLSTM(layer, dtype)
+            return OneDNNLSTM(weights, dtype)
+    return OperatorLSTM(weights, dtype)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
+from .lstm_weights import LSTMWeights
 from .sentence_batches import Packing
 from .torch_precision import round_up
-
-if TYPE_CHECKING:
-    from .lstm_layer import LSTMLayer
 
 
 class OneDNNLSTM:
@@ -24,22 +22,20 @@ class OneDNNLSTM:
     ``−σ(o) · tanh(c) = σ(o) − 2σ(o)σ(2c)``.
 
     Args:
-        layer: whose weights are packed.
+        weights: of the layer.
         dtype: of the operands of the products, which round to it; all else is float32.
     """
 
-    def __init__(self, layer: LSTMLayer, dtype: torch.dtype):
-        self.cell_clip, self.proj_clip = layer.config.cell_clip, layer.config.proj_clip
-        self.dtype, P, D = dtype, layer.config.projection_dim, layer.config.dim
+    def __init__(self, weights: LSTMWeights, dtype: torch.dtype):
+        ih, hh, bias, hr, self.cell_clip, self.proj_clip = weights
+        self.dtype, P, D = dtype, ih.shape[2], ih.shape[1] // 4
         # oneDNN adds up a row of many numbers in another order if it is alone.
         self.fewest_rows = 1 if max(2 * P, D) <= 1024 else 2
-        weight = torch.cat([layer.weight_ih, layer.weight_hh], dim=2).detach()  # (2, 4D, 2P)
-        self.bias = layer.gate_bias().detach()
-        for each in (weight, self.bias):
+        weight, bias = torch.cat([ih, hh], dim=2).detach(), bias.detach()  # (2, 4D, 2P), (2, 4D)
+        for each in (weight, bias):
             each[:, 2 * D : 3 * D] *= 2
-        self.weight, self.weight_hr, self.bias = self._packed(weight), None, self.bias.to(dtype)
-        if layer.weight_hr is not None:
-            self.weight_hr = self._packed(-layer.weight_hr.detach())
+        self.weight, self.bias = self._packed(weight), bias.to(dtype)
+        self.weight_hr = None if hr is None else self._packed(-hr.detach())
 
     def _packed(self, weight: torch.Tensor) -> list[torch.Tensor]:
         """The weights of each direction, ``(2, n_out, n_in)``."""

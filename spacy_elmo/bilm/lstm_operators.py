@@ -5,16 +5,13 @@ from __future__ import annotations
 import warnings
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
 from .lstm_autograd import AutogradLSTM, Tensors
+from .lstm_weights import LSTMWeights
 from .sentence_batches import Packing
 from .torch_precision import without_tf32
-
-if TYPE_CHECKING:
-    from .lstm_layer import LSTMLayer
 
 BYTES_AT_ONCE = 2**23  # of gates, where no gradient needs those of all steps
 
@@ -47,19 +44,20 @@ class OperatorLSTM(AutogradLSTM):
     products and a few pointwise operations.
 
     Args:
-        layer: whose weights are read.
+        weights: of the layer.
         dtype: of the operands of the products, which may be less precise than the rest.
     """
 
-    def __init__(self, layer: LSTMLayer, dtype: torch.dtype):
-        super().__init__(layer)
-        self.ih, self.hh = (w.detach().to(dtype) for w in self.weights[:2])
-        self.hr = None if layer.weight_hr is None else layer.weight_hr.detach().to(dtype)
+    def __init__(self, weights: LSTMWeights, dtype: torch.dtype):
+        super().__init__(weights)
+        self.cell_clip, self.proj_clip = weights.cell_clip, weights.proj_clip
+        self.ih, self.hh = (weight.detach().to(dtype) for weight in weights[:2])
+        self.hr = None if weights.hr is None else weights.hr.detach().to(dtype)
 
     def forward(self, packing: Packing, given: Tensors, for_backward: bool) -> Tensors:
         x, h0, c0 = given
         N, D = x.shape[1], c0.shape[2]
-        bias = self.weights[2].detach().unsqueeze(1)
+        bias = self.weights.bias.detach().unsqueeze(1)
         ih, hh, hr = self.ih.mT, self.hh.mT, None if self.hr is None else self.hr.mT
         out = torch.empty_like(x)
         # Sentences that have ended leave their state: c is updated in place, in its first rows.
@@ -173,24 +171,24 @@ class CuDNNLSTM:
     cuDNN runs all steps in one call; on a CPU it is slower than `OperatorLSTM`.
     """
 
-    def __init__(self, layer: LSTMLayer):
-        bias, hr = layer.gate_bias(), layer.weight_hr
-        others = (layer.weight_ih, layer.weight_hh, bias, torch.zeros_like(bias), hr)
+    def __init__(self, weights: LSTMWeights):
+        ih, hh, bias, hr = weights[:4]
+        others = (ih, hh, bias, torch.zeros_like(bias), hr)
         self.weights = [[w[d] for w in others if w is not None] for d in range(2)]
-        self.is_training = layer.training
 
     def __call__(
         self, x: torch.Tensor, packing: Packing, h0: torch.Tensor, c0: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Read a packed batch; see `LSTMLayer.forward`."""
         batch_sizes = torch.tensor(packing.batch_sizes, dtype=torch.int64)
-        results = []
+        # cuDNN computes gradients only of what it calls training.
+        results, is_training = [], torch.is_grad_enabled()
         with warnings.catch_warnings(), without_tf32(x.device):
             # cuDNN copies the weights, which are a few MB.
             warnings.filterwarnings("ignore", "RNN module weights are not part of single")
             for d, weights in enumerate(self.weights):
                 state = [h0[d : d + 1].contiguous(), c0[d : d + 1].contiguous()]
                 given = x[d], batch_sizes, state, weights
-                results.append(torch.lstm(*given, True, 1, 0.0, self.is_training, False))
+                results.append(torch.lstm(*given, True, 1, 0.0, is_training, False))
         out, h_n, c_n = (torch.stack(both) for both in zip(*results, strict=True))
         return out, h_n[:, 0], c_n[:, 0]

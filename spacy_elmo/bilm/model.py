@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
-from sys import getsizeof
+from copy import copy, deepcopy
+from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -21,86 +21,19 @@ from .config import PRECISIONS, BiLMConfig
 from .lstm_layer import LSTMLayer, Way, choose
 from .sentence_batches import IndexedSentences, Packing, id_tensor, to_device
 from .torch_precision import has_fast_bfloat16, rounding
-from .warm_state import compute_warm_state
+from .word_cache import WordCache
 
 Derived = TypeVar("Derived")
 LAYER_WORK_PER_THREAD = 2**28  # multiplications in a layer that pay for a thread
-MAX_WORD_BYTES = 128  # of a cached word in Python: 79 characters of ASCII, 27 of Hangul
-# What a word takes beside its vector, at most: the dict's entry and its value were measured to take
-# 55 to 76 bytes, depending on when the dict has grown.
-ENTRY_BYTES = MAX_WORD_BYTES + 80
+# What the warm state is computed from: English prose, our own; one sentence a line, tokenised.
+PASSAGE = Path(__file__).parent / "passage.txt"
+N_STREAMS = 8  # of sentences, for the warm state
 Encode = Callable[[torch.Tensor], torch.Tensor]
 State = tuple[torch.Tensor, torch.Tensor]  # h (L, 2, B, P), c (L, 2, B, D)
 
 # Held while something is computed once for all threads, which may need another such thing; never
 # by a thread that finds it there, so that a process can be forked meanwhile.
 _lock = RLock()
-
-
-class WordCache:
-    """A table of words' vectors of unchanged weights, which begins anew when it is full.
-
-    Threads may share it. Words of more than `MAX_WORD_BYTES` are not stored.
-
-    Args:
-        max_bytes: of the table, the words included.
-    """
-
-    def __init__(self, max_bytes: int = 44 * 2**20):
-        self.max_bytes = max_bytes
-        self._lock = RLock()  # while entries are read or changed, not while they are computed
-        self._rows: dict[str, int] = {}
-        self._table = torch.empty(0, 0)
-
-    def clear(self) -> None:
-        """Drop all vectors. The table stays: an allocator may keep one that another thread frees,
-        and each thread's another one."""
-        with self._lock:
-            self._rows = {}
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def lookup(
-        self, words: Sequence[str], encode: Callable[[Sequence[str]], torch.Tensor]
-    ) -> torch.Tensor:
-        """Vectors of words, from the cache where they are in it.
-
-        Args:
-            words: distinct words.
-            encode: computes the vectors ``(n, P)`` of the words that are missing.
-
-        Returns:
-            ``(n_words, P)``.
-        """
-        with self._lock:
-            known = [i for i, word in enumerate(words) if word in self._rows]
-            missing = [i for i, word in enumerate(words) if word not in self._rows]
-            found = self._table[[self._rows[words[i]] for i in known]]  # a copy
-        if not missing:
-            return found
-        fresh = encode([words[i] for i in missing])
-        vectors = fresh.new_empty(len(words), fresh.shape[1])
-        vectors[missing] = fresh
-        if known:
-            vectors[known] = found
-        with self._lock:
-            self._store([words[i] for i in missing], fresh)
-        return vectors
-
-    def _store(self, words: list[str], vectors: torch.Tensor) -> None:
-        capacity = self.max_bytes // (vectors.element_size() * vectors.shape[1] + ENTRY_BYTES)
-        new = ((word, i) for i, word in enumerate(words[:capacity]) if word not in self._rows)
-        stored = {word: i for word, i in new if getsizeof(word) <= MAX_WORD_BYTES}
-        if len(self._rows) + len(stored) > capacity:
-            self.clear()
-        if not len(self._table):
-            # A tensor made in inference mode could not be written to outside it.
-            with torch.inference_mode(False):
-                self._table = vectors.new_empty(capacity, vectors.shape[1])
-        n = len(self._rows)
-        self._table[n : n + len(stored)] = vectors[list(stored.values())]
-        self._rows.update(zip(stored, range(n, n + len(stored)), strict=True))
 
 
 class BiLM(nn.Module):
@@ -255,9 +188,39 @@ class BiLM(nn.Module):
         if self.warm_h is None or self.warm_c is None:
             with _lock:
                 if self.warm_h is None or self.warm_c is None:  # no other thread has set it
-                    self.warm_h, self.warm_c = compute_warm_state(self)
+                    self.warm_h, self.warm_c = self.compute_warm_state()
         assert self.warm_h is not None and self.warm_c is not None
         return self.warm_h, self.warm_c
+
+    @torch.no_grad()
+    def compute_warm_state(self, sentences: Sequence[Sequence[str]] | None = None) -> State:
+        """The mean state of the two directions of each layer at the end of some sentences, for
+        biLMs that were trained without a reset between sentences.
+
+        The sentences are distributed over streams. In each stream a sentence starts from the state
+        in which the one before it ended, boundaries included. The mean over the streams depends
+        less on the last words of any of them.
+
+        Args:
+            sentences: lists of words; the package's passage if None.
+
+        Returns:
+            h ``(L, 2, 1, P)`` and c ``(L, 2, 1, D)``.
+        """
+        if sentences is None:
+            sentences = [line.split() for line in PASSAGE.read_text("utf-8").splitlines()]
+        n_streams = min(N_STREAMS, len(sentences))
+        # Exact, as it may be saved with the weights. Other threads may read meanwhile: the copy
+        # shares the weights, but has settings of its own.
+        model = copy(self)
+        model.training, model.precision = False, "float32"
+        h, c = (part.repeat(1, 1, n_streams, 1) for part in model.initial_state("zero"))
+        with torch.autocast(model.device.type, enabled=False):
+            for start in range(0, len(sentences), n_streams):
+                part = sentences[start : start + n_streams]
+                n = len(part)
+                _, (h[:, :, :n], c[:, :, :n]) = model.read(part, (h[:, :, :n], c[:, :, :n]))
+        return h.mean(dim=2, keepdim=True), c.mean(dim=2, keepdim=True)
 
     def forward(
         self,

@@ -94,7 +94,7 @@ def add_warm_state(source: Source, text: Path | None) -> None:
     Raises:
         ValueError: the text is too short, or the biLM starts from a zero state.
     """
-    from ..bilm.warm_state import N_STREAMS
+    from ..bilm.model import N_STREAMS
 
     lang = source.card.meta.get("lang") or ""
     if text is not None:

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.model import BiLM
-from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.weights.find import load_bilm
 
 TEXT = """The bank raised its rates again .
@@ -53,14 +52,14 @@ def test_a_sentence_hardly_depends_on_its_batch(bilm: BiLM) -> None:
 
 
 def test_gradients_and_warm_states_are_those_of_float32(bilm: BiLM) -> None:
-    exact, warm = bilm.read(SENTENCES)[0], compute_warm_state(bilm)
+    exact, warm = bilm.read(SENTENCES)[0], bilm.compute_warm_state()
     bilm.set_precision("bfloat16")
     assert all(map(torch.equal, bilm.read(SENTENCES)[0], exact))
     settings = []  # of the biLM meanwhile: other threads may read with it
     bilm.char_cnn.register_forward_pre_hook(
         lambda *_: settings.append((bilm.precision, bilm.training))
     )
-    assert all(map(torch.equal, compute_warm_state(bilm.train()), warm))
+    assert all(map(torch.equal, bilm.train().compute_warm_state(), warm))
     assert settings and set(settings) == {("bfloat16", True)}
 
 

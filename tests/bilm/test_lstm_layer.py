@@ -86,8 +86,8 @@ def test_clipped_values_have_no_gradient_in_float32_either(projects):
 WAYS = {  # made of a layer, and how far from the operators with gradients
     "operators, float64": (partial(choose, dtype=torch.float64), 0),
     "operators, few tokens at once": (partial(choose, dtype=torch.float32), 1e-6),
-    "operators, bfloat16": (partial(OperatorLSTM, dtype=torch.bfloat16), 1e-2),
-    "cuDNN's": (CuDNNLSTM, 1e-6),
+    "operators, bfloat16": (lambda layer: OperatorLSTM(layer.weights(), torch.bfloat16), 1e-2),
+    "cuDNN's": (lambda layer: CuDNNLSTM(layer.weights()), 1e-6),
     "oneDNN": (partial(choose, dtype=torch.float32, is_kept=True), 1e-6),
     "oneDNN, bfloat16": (partial(choose, dtype=torch.bfloat16, is_kept=True), 1e-2),
 }
@@ -149,7 +149,7 @@ def test_the_way_that_is_chosen_on_a_gpu(monkeypatch):
         (None, torch.bfloat16, "OperatorLSTM"),
     ]:
         config = BiLMConfig(((1, 4),), 4, 8, cell_clip=clip)
-        layer = SimpleNamespace(config=config, compiled=True, weight_ih=weight)
+        layer = SimpleNamespace(config=config, compiled=True, weight_ih=weight, weights=Mock())
         assert choose(layer, dtype) == expected
 
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.model import ENTRY_BYTES, BiLM
+from spacy_elmo.bilm.model import BiLM
+from spacy_elmo.bilm.word_cache import ENTRY_BYTES
 from spacy_elmo.weights.convert.published import datasets_of, from_options, read_datasets
 
 from . import reference

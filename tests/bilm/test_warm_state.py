@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.config import BiLMConfig
-from spacy_elmo.bilm.model import BiLM, State
-from spacy_elmo.bilm.warm_state import N_STREAMS, compute_warm_state
+from spacy_elmo.bilm.model import N_STREAMS, BiLM, State
 from spacy_elmo.weights.find import find_weights, load_bilm
 from spacy_elmo.weights.native import save_bilm
 
@@ -43,7 +42,7 @@ def close(one: State, other: State) -> bool:
 
 def test_one_sentence_leaves_its_last_state(model: BiLM) -> None:
     _, expected = run_bilm(model, [SENTENCES[1]])
-    assert close(compute_warm_state(model, [SENTENCES[1]]), expected)
+    assert close(model.compute_warm_state([SENTENCES[1]]), expected)
 
 
 def test_streams_carry_their_state_and_their_mean_is_taken(model: BiLM) -> None:
@@ -56,24 +55,24 @@ def test_streams_carry_their_state_and_their_mean_is_taken(model: BiLM) -> None:
         assert state is not None
         ends.append(state)
     h, c = (torch.cat(parts, dim=2).mean(dim=2, keepdim=True) for parts in zip(*ends, strict=True))
-    assert close(compute_warm_state(model, sentences), (h, c))
+    assert close(model.compute_warm_state(sentences), (h, c))
 
 
 def test_nothing_else_matters(model: BiLM) -> None:
-    expected = compute_warm_state(model)
+    expected = model.compute_warm_state()
     model.read(SENTENCES)
-    assert same(compute_warm_state(model), expected)
-    assert same(compute_warm_state(model.train()), expected)  # its dropout is off meanwhile
+    assert same(model.compute_warm_state(), expected)
+    assert same(model.train().compute_warm_state(), expected)  # its dropout is off meanwhile
     assert model.training
     with torch.autocast("cpu", torch.bfloat16):  # it is saved with the weights
-        assert same(compute_warm_state(model), expected)
-    assert not any(part.requires_grad for part in compute_warm_state(model.requires_grad_(True)))
+        assert same(model.compute_warm_state(), expected)
+    assert not any(part.requires_grad for part in model.requires_grad_(True).compute_warm_state())
     assert expected[0].shape == (2, 2, 1, 6) and expected[1].shape == (2, 2, 1, 12)
 
 
 def test_a_model_starts_from_what_its_config_says(model: BiLM) -> None:
     warm, _ = model.read(SENTENCES)
-    h, c = (s.expand(-1, -1, len(SENTENCES), -1) for s in compute_warm_state(model))
+    h, c = (s.expand(-1, -1, len(SENTENCES), -1) for s in model.compute_warm_state())
     expected, _ = run_bilm(model, SENTENCES, (h, c))
     assert max(map(max_difference, map(torch.Tensor.numpy, warm), expected)) <= 1e-6
     alone = [model.read([words])[0][0] for words in SENTENCES]
@@ -89,11 +88,11 @@ def test_a_model_starts_from_what_its_config_says(model: BiLM) -> None:
 
 def test_saved_with_the_weights(model: BiLM, tmp_path: Path, monkeypatch) -> None:
     # Not that of the passage.
-    model.warm_h, model.warm_c = compute_warm_state(model, SENTENCES[:2])
+    model.warm_h, model.warm_c = model.compute_warm_state(SENTENCES[:2])
     expected = model.initial_state("warm")
     save_bilm(model, tmp_path, half=True)
     assert find_weights(tmp_path).load().warm_h is not None
-    monkeypatch.setattr("spacy_elmo.bilm.warm_state.PASSAGE", tmp_path / "nowhere")
+    monkeypatch.setattr("spacy_elmo.bilm.model.PASSAGE", tmp_path / "nowhere")
     loaded = load_bilm(tmp_path)
     assert loaded.config.initial_state == "warm"
     assert same(loaded.initial_state("warm"), tuple(part.half().float() for part in expected))
@@ -103,5 +102,5 @@ def test_weights_without_one_get_that_of_the_passage(model: BiLM, tmp_path: Path
     save_bilm(model, tmp_path)
     assert find_weights(tmp_path).load().warm_h is None
     loaded = load_bilm(tmp_path)
-    assert same(loaded.initial_state(), compute_warm_state(model))
+    assert same(loaded.initial_state(), model.compute_warm_state())
     assert "warm_h" in loaded.state_dict()  # and will be saved

@@ -12,7 +12,6 @@ import pytest
 import spacy
 import torch
 
-from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.lm.head import load_head, save_head
 from spacy_elmo.lm.softmax import SoftmaxHead
 from spacy_elmo.lm.vocabulary import SPECIALS, Vocabulary
@@ -111,7 +110,7 @@ def test_a_warm_state_of_another_language(published, tmp_path) -> None:
     assert said not in convert(published, "german", "--warm-text", text, "--lang", "de")
     assert find_weights("german").card().meta == {"lang": "de"}
     found, english = (load_bilm(name).initial_state("warm") for name in ("german", "english"))
-    expected = compute_warm_state(read(published), sentences)
+    expected = read(published).compute_warm_state(sentences)
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(found, expected, strict=True))
     assert not torch.allclose(found[1], english[1], atol=1e-3)
 

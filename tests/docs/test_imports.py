@@ -68,20 +68,11 @@ def test_only_one_file_fetches() -> None:
     assert found == {"weights/download", "weights/catalogue"}  # asks for the cache folder alone
 
 
-class ForTypeCheckers(ast.NodeTransformer):
-    """Removes the imports that only type checkers see."""
-
-    def visit_If(self, node: ast.If) -> ast.AST | None:
-        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            return None
-        return self.generic_visit(node)
-
-
 def test_no_import_circles() -> None:
-    """No module imports itself, through others or inside functions either."""
+    """No module imports itself, through others, inside functions or for type checkers either."""
     graph = {}
     for module, path in MODULES.items():
-        tree = ForTypeCheckers().visit(ast.parse(path.read_text(encoding="utf-8")))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         graph[module] = [name for name in imported(module, tree) if name in MODULES]
     assert sum(map(len, graph.values())) > 100
     TopologicalSorter(graph).prepare()

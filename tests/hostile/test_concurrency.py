@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from spacy_elmo.bilm.model import BiLM, State
-from spacy_elmo.bilm.warm_state import compute_warm_state
 from spacy_elmo.weights.find import load_bilm
 from spacy_elmo.weights.native import Weights
 
@@ -63,13 +62,14 @@ def test_the_first_warm_state_of_several_threads(
     expected = vectors_of([make_nlp(weights, **settings)(text) for text in TEXTS])
     warm = load_bilm(weights).initial_state("warm")
     computed: list[BiLM] = []
+    compute = BiLM.compute_warm_state
 
-    def compute(model: BiLM) -> State:
+    def compute_slowly(model: BiLM) -> State:
         computed.append(model)
         time.sleep(0.1)
-        return compute_warm_state(model)
+        return compute(model)
 
-    monkeypatch.setattr("spacy_elmo.bilm.model.compute_warm_state", compute)
+    monkeypatch.setattr(BiLM, "compute_warm_state", compute_slowly)
     nlp, start = make_nlp(weights, **settings), threading.Barrier(N_THREADS)
 
     def read(number: int) -> list:

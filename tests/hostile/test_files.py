@@ -17,7 +17,7 @@ import srsly
 import torch
 from safetensors.torch import load_file, save_file
 
-from spacy_elmo.bilm.model import WordCache
+from spacy_elmo.bilm.word_cache import WordCache
 from spacy_elmo.pretraining.checkpoint import State, read_checkpoint
 from spacy_elmo.pretraining.log import read_log
 from spacy_elmo.text.shards import Shards

@@ -14,6 +14,8 @@ import pytest
 import spacy
 from spacy.language import Language
 
+from spacy_elmo.bilm.model import BiLM
+
 from .helpers import CONFIG, TEXTS, TOLERANCE, make_nlp, max_difference, vectors_of, write_weights
 
 
@@ -58,5 +60,5 @@ def test_saved_with_the_pipeline(
     saved = make_nlp(warm_weights, initial_state=setting)  # nothing has needed its state so far
     loaded = way(saved, tmp_path)
     shutil.rmtree(warm_weights)
-    monkeypatch.setattr("spacy_elmo.bilm.model.compute_warm_state", None)  # of another version, say
+    monkeypatch.setattr(BiLM, "compute_warm_state", None)  # of another version, say
     assert max_difference(vectors_of(list(loaded.pipe(TEXTS))), expected) <= TOLERANCE

@@ -14,17 +14,15 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from ...util.files import locked
 from ..lstm_autograd import AutogradLSTM, Tensors
+from ..lstm_weights import LSTMWeights
 from ..sentence_batches import Packing
 from ..torch_precision import cpu_features
-
-if TYPE_CHECKING:
-    from ..lstm_layer import LSTMLayer
 
 SOURCE = Path(__file__).parent / "lstm.cpp"
 BLOCK = 32  # the kernel computes this many cells at a time
@@ -87,25 +85,25 @@ class KernelLSTM(AutogradLSTM):
     The matrix products of bfloat16 operands accumulate in float32, and so are all other values.
 
     Args:
-        layer: whose weights are packed.
+        weights: of the layer.
         kernel: see `load_kernel`.
         bfloat16: make its products take bfloat16 operands.
         is_kept: for many batches: weights that 16 bits hold exactly are kept so, too.
     """
 
-    def __init__(self, layer: LSTMLayer, kernel: Any, bfloat16: bool, is_kept: bool):
-        super().__init__(layer)
-        self.kernel, self.clips = kernel, (self.cell_clip or 0.0, self.proj_clip or 0.0)  # 0: none
-        ih, hh, self.bias, hr = self.weights
-        self.packed = kernel.pack(ih, hh, hr, bfloat16, is_kept)
+    def __init__(self, weights: LSTMWeights, kernel: Any, bfloat16: bool, is_kept: bool):
+        super().__init__(weights)
+        self.kernel = kernel
+        self.clips = weights.cell_clip or 0.0, weights.proj_clip or 0.0  # 0: none
+        self.packed = kernel.pack(weights.ih, weights.hh, weights.hr, bfloat16, is_kept)
 
     def forward(self, packing: Packing, given: Tensors, for_backward: bool) -> Tensors:
-        weights, sizes = (self.packed, self.bias), packing.batch_sizes
+        weights, sizes = (self.packed, self.weights.bias), packing.batch_sizes
         return self.kernel.forward(*given, *weights, sizes, *self.clips, for_backward)
 
     def backward(
         self, packing: Packing, given: Tensors, saved: Tensors, gradients: Tensors
     ) -> Sequence[torch.Tensor | None]:
-        ih, hh, _, hr = self.weights
+        ih, hh, _, hr = self.weights[:4]
         tensors = *gradients, given[2], ih, hh, hr, *saved
         return self.kernel.backward(*tensors, packing.batch_sizes, *self.clips)

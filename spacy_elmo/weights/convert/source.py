@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ...bilm.model import BiLM
-from ...bilm.warm_state import compute_warm_state
 from ...util.files import read_json, reading, write_bytes
 from ..find import find_weights
 from ..layout import CONFIG, HEAD, STATISTICS, VOCAB, WEIGHTS, Card
@@ -50,7 +49,7 @@ class Source:
     def compute_warm_state(self, sentences: Sequence[Sequence[str]] | None = None) -> None:
         """Compute the warm state, from the package's passage if there are no sentences; the
         statistics, which are those of another, are dropped."""
-        self.model.warm_h, self.model.warm_c = compute_warm_state(self.model, sentences)
+        self.model.warm_h, self.model.warm_c = self.model.compute_warm_state(sentences)
         self.statistics = None
 
     def save(self, path: Path, layout: str = "native", half: bool = False) -> None:
