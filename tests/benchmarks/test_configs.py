@@ -157,6 +157,7 @@ def test_the_recipe_is_what_was_measured(name: str, arm: str) -> None:
     assert ours["elmo"] == measured["elmo"]
 
 
+@pytest.mark.slow
 def test_readme_commands(run: Run, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     options = ("--data", data, "--sizes", "2", "--seeds", 0, "--max-steps", 2, "--tasks", "tagger")

@@ -35,10 +35,17 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name not in {"_", *PUBLIC}
 
 
+DEFINED = {
+    node.name
+    for tree in TREES.values()
+    for node in ast.walk(tree)
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+}
+
+
 def own_names(file: str) -> set[str]:
     """Private names of functions and classes of the package, and those that a file sets."""
-    every = (node for tree in TREES.values() for node in ast.walk(tree))
-    names = {node.name for node in every if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    names = set(DEFINED)
     for node in ast.walk(TREES[file]):
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
             names.add(node.id if isinstance(node, ast.Name) else node.attr)

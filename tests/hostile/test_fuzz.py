@@ -17,6 +17,7 @@ def benchmark(name: str, *arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process")
 def test_damaged_files() -> None:
     pytest.importorskip("h5py")

@@ -71,7 +71,8 @@ weights, kind, store_layers = sys.argv[1:]
 nlp = spacy.blank("en")
 model = {"weights": weights, "batch_words": 1024, "segments": "doc" if kind == "doc" else "auto"}
 nlp.add_pipe("elmo", config={"store": ["layers"] * (store_layers == "True"), "model": model})
-words = [f"word{i % 1999}" if i % 20 else "." for i in range(100_000)]
+n_words = 40_000 if kind == "doc" else 100_000  # steps of one token are slow
+words = [f"word{i % 1999}" if i % 20 else "." for i in range(n_words)]
 if kind == "whitespace":
     words = ["\n"] * len(words)
 doc = Doc(nlp.vocab, words=words)

@@ -143,6 +143,7 @@ def test_two_processes_learn_what_one_does(paths, tmp_path) -> None:
     assert (one.position, one.words) == (two.position, two.words)
 
 
+@pytest.mark.slow
 def test_a_lost_process_loses_nothing(paths, tmp_path) -> None:
     config = a_run(paths, dropout=0.2, checkpoint_seconds=0)
     code, said = torchrun(config, tmp_path / "whole")
