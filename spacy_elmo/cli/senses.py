@@ -56,13 +56,15 @@ def senses_cli(
             draw_senses(found, output=output)
     if as_json:
         written = {} if output is None else {"output": str(output)}
-        options.print_json({**written, **found.to_json()})
+        options.print_json(written | found.to_json())
         return
     for number, group in enumerate(found.groups, 1):
         msg.divider(f"sense {number}: {len(group.contexts)} contexts")
         print(", ".join(group.keywords))
         for context in group.contexts[:top]:
             print("  {}[{}]{}".format(*context.text))
+    if len(found.groups) == 1 and n_senses is None:
+        msg.info("No division into groups fits these contexts well. --senses 2 divides them.")
     if not found.complete:
         msg.info(f"The corpus has more contexts than {most_contexts}; --max-contexts reads more.")
     if output is not None and not quiet:

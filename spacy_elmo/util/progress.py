@@ -8,8 +8,8 @@ from typing import Any
 from tqdm import tqdm
 
 LINE_SECONDS = 30.0  # between plain lines
-LINE = "{n_fmt}{unit}, {rate_fmt}, {elapsed}{postfix}"
-LINE_OF_TOTAL = "{n_fmt} of {total_fmt}{unit}, {rate_fmt}, {remaining} left{postfix}"
+LINE = "{n:,}{unit}, {rate_fmt}, {elapsed}{postfix}"
+LINE_OF_TOTAL = "{n:,} of {total:,}{unit}, {rate_fmt}, {remaining} left{postfix}"
 
 
 class ProgressBar(tqdm):

@@ -31,8 +31,8 @@ def test_a_line_every_half_minute(clock: list[float], capsys: pytest.CaptureFixt
             clock[0] += 1
             bar.update(10)
     assert capsys.readouterr().err.splitlines() == [
-        "300 of 1.00k words, 10.0 words/s, 01:10 left",
-        "600 of 1.00k words, 10.0 words/s, 00:40 left",
+        "300 of 1,000 words, 10.0 words/s, 01:10 left",
+        "600 of 1,000 words, 10.0 words/s, 00:40 left",
     ]
 
 
@@ -44,8 +44,8 @@ def test_the_total_may_be_unknown(clock: list[float], capsys: pytest.CaptureFixt
 
     assert len(list(count_words(items()))) == 4
     assert capsys.readouterr().err.splitlines() == [
-        "20.0k words, 500 words/s, 00:40",
-        "40.0k words, 500 words/s, 01:20",
+        "20,000 words, 500 words/s, 00:40",
+        "40,000 words, 500 words/s, 01:20",
     ]
 
 
@@ -79,7 +79,7 @@ def test_commands_report_to_the_error_stream(tmp_path: Path, monkeypatch) -> Non
     text.write_text("a b . b a b .\n" * 3, encoding="utf-8")
     tokenized = run("tokenize", text, tmp_path / "shards")
     measured = run("perplexity", text, "-w", weights, "--json")
-    assert "21.0 words, " in tokenized.stderr and "21.0 of 21.0 words, " in measured.stderr
+    assert "21 words, " in tokenized.stderr and "21 of 21 words, " in measured.stderr
     assert "words/s" not in tokenized.stdout + measured.stdout
     for command in (["tokenize", text, tmp_path / "quiet"], ["perplexity", text, "-w", weights]):
         result = run(*command, "--quiet")

@@ -90,6 +90,13 @@ def test_the_command(weights: Path, corpus: Path, tmp_path: Path) -> None:
     assert text.count("[bank]") == 3 and text.count("[Bank]") == 1
 
 
+def test_a_single_group(weights: Path, tmp_path: Path) -> None:
+    (tmp_path / "same.txt").write_text("The bank lent money.\n" * 3, encoding="utf-8")
+    command = ["bank", "--in", tmp_path / "same.txt", "-w", weights]
+    assert "sense 1: 3 contexts" in run(*command).output and "--senses 2" in run(*command).output
+    assert "--senses 2" not in run(*command, "--senses", 1).output
+
+
 def test_the_vector_is_that_of_the_whole_text(weights: Path, corpus: Path) -> None:
     doc = make_nlp(weights, store=["layers"])("Bank! The bank is shut.")
     senses = find_senses(" bank ", str(corpus), weights=str(weights), n_senses=1, quiet=True)
