@@ -44,6 +44,7 @@ def test_write_docs(run: Run, tmp_path: Path) -> None:
     assert len(out.read_text(encoding="utf-8").splitlines()) == len(kept)
 
 
+@pytest.mark.slow
 def test_cheap_parts(run: Run, data: Path, tmp_path: Path) -> None:
     """Each unit is measured once for the same weights."""
     arguments = ("--data", data, "--quick", "--out", tmp_path / "found.jsonl", "--parts", *CHEAP)

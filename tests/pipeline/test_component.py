@@ -289,7 +289,13 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(method, marks=pytest.mark.slow if method == "forkserver" else ())
+        for method in multiprocessing.get_all_start_methods()
+    ],
+)
 def test_two_processes_after_the_parent_used_threads(weights, tmp_path, method):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

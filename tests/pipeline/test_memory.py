@@ -89,7 +89,12 @@ print((peak() - before) / returned)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of the memory from /proc")
 @pytest.mark.parametrize(
-    ("kind", "store_layers"), [("sentences", False), ("doc", True), ("whitespace", False)]
+    ("kind", "store_layers"),
+    [
+        ("sentences", False),
+        pytest.param("doc", True, marks=pytest.mark.slow),
+        ("whitespace", False),
+    ],
 )
 def test_a_long_doc_takes_less_than_twice_what_is_returned(
     tmp_path: Path, kind: str, store_layers: bool

@@ -188,6 +188,7 @@ def test_an_error_in_one_process_ends_all(paths, tmp_path) -> None:
     assert "Process 1: the disk is gone" in said
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_in_one_process(paths, tmp_path) -> None:
     what = "real = BiLMLoss.forward; BiLMLoss.forward = lambda *given: real(*given) * float('nan')"
     code, said = torchrun(a_run(paths), tmp_path / "out", what=what)

@@ -27,6 +27,7 @@ SCRIPT = PROJECT / "scripts" / "release.py"
 WEIGHTS = sorted(path.name for path in (PROJECT / "weights").glob("*_sm"))
 
 
+@pytest.mark.slow
 def test_a_run_in_half_precision_with_a_smaller_head(tmp_path: Path) -> None:
     train = write_text(tmp_path / "train.txt", prose() * 4)
     run, out = tmp_path / "run", tmp_path / "out"
@@ -53,6 +54,7 @@ def test_a_run_in_half_precision_with_a_smaller_head(tmp_path: Path) -> None:
     assert (out / "training.cfg").exists() and (out / "training.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_another_scale(tmp_path: Path) -> None:
     """Of the vectors alone: the language model is the same."""
     train = write_text(tmp_path / "train.txt", prose() * 4)
