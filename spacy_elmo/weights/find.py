@@ -27,14 +27,14 @@ def find_weights(setting: Setting) -> Weights:
     """The weights that a setting names; no tensor is read.
 
     Args:
-        setting: the name of embedded or downloaded weights, or of an installed pipeline with an
-            elmo component; a directory of our format, of a saved pipeline, or of its elmo
-            component; or `Weights`, which are returned as they are.
+        setting: the name of embedded or downloaded weights, or of an installed pipeline with a
+            component `elmo`; a directory of our format, of such a pipeline, or of an elmo component
+            of any name; or `Weights`, which are returned as they are.
 
     Raises:
         WeightsNotFoundError: there is none of these; the message for a path has the command that
             converts weights in another format.
-        ValueError: it is no name or path, or is a damaged pipeline, or one with several biLMs.
+        ValueError: it is no name or path.
     """
     if isinstance(setting, Weights):
         return setting
@@ -86,7 +86,7 @@ def other_format(setting: Sequence[str | Path]) -> ValueError:
     out = str(path.parent / f"{name}-converted")
     return WeightsNotFoundError(
         f"{' and '.join(map(repr, paths)) or 'An empty list'} is no directory with {CONFIG} and "
-        f"{WEIGHTS}, and no pipeline with an elmo component. Give a name or such a directory; an "
+        f"{WEIGHTS}, and no pipeline with a component 'elmo'. Give a name or such a directory; an "
         f"options.json with its HDF5 file (which bin/dump_weights.py of bilm-tf makes of a "
         f"TensorFlow checkpoint), also in a directory or a zip, or a directory of "
         f"ELMoForManyLangs, is converted once with: python -m spacy elmo convert "

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ from typing import Any
 import srsly
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from thinc.api import Config
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
@@ -23,6 +20,7 @@ from .statistics import Statistics
 from .tensors import build, compact
 
 CONFIG_FILE = "config.cfg"  # of a pipeline
+COMPONENT = "elmo"
 
 
 def to_bytes(model: BiLM, card: Card, statistics: Statistics | None) -> bytes:
@@ -78,36 +76,20 @@ class SavedWeights(Weights):
             return from_bytes(srsly.msgpack_loads(shim)["state"])
 
 
-def weights_in(pipeline: Path) -> Weights | None:
-    """The biLM in the directory of a saved pipeline, or of its elmo component; None without one.
-
-    Raises:
-        ValueError: its config is damaged, or it has several.
-    """
-    if (pipeline / "model").is_file() and (pipeline.parent / CONFIG_FILE).is_file():
-        return SavedWeights(pipeline)
-    if not (pipeline / CONFIG_FILE).is_file():
-        return None
-    with reading("the config", pipeline / CONFIG_FILE):
-        config = Config().from_disk(pipeline / CONFIG_FILE, interpolate=False)
-        blocks = config.get("components", {}).items()
-        found = [pipeline / name for name, block in blocks if block.get("factory") == "elmo"]
-    if len(found) > 1:
-        raise ValueError(
-            f"The pipeline '{pipeline}' has several biLMs. Give the directory of one: "
-            f"{' or '.join(map(str, found))}."
-        )
-    return SavedWeights(found[0]) if found else None
+def weights_in(path: Path) -> Weights | None:
+    """The biLM in the directory of a saved pipeline, of its component `COMPONENT`, or in that of
+    an elmo component of any name; None without one."""
+    for component in (path, path / COMPONENT):
+        if (component / "model").is_file() and (component.parent / CONFIG_FILE).is_file():
+            return SavedWeights(component)
+    return None
 
 
 def installed_pipeline(name: str) -> Path | None:
-    """The directory of an installed pipeline, whose package is not imported; None if there is
-    none of the name."""
-    for point in entry_points(group="spacy_models", name=name):
-        package, *inner = point.value.split(".")
-        with suppress(ImportError, ValueError):  # it is not there
-            spec = find_spec(package)
-            for folder in (spec and spec.submodule_search_locations) or ():
-                for file in Path(folder, *inner).glob(f"*/{CONFIG_FILE}"):
-                    return file.parent
+    """The directory of the pipeline in an installed package, which is not imported; None if there
+    is none of the name."""
+    spec = find_spec(name) if name.isidentifier() else None  # a dot would import what is before it
+    for folder in (spec and spec.submodule_search_locations) or ():
+        for file in Path(folder).glob(f"{name}-*/{CONFIG_FILE}"):
+            return file.parent
     return None
