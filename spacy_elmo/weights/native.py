@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
 from ..util.files import read_json, reading, write_json
 from .layout import CONFIG, FILES, HEAD, VOCAB, WEIGHTS, Card, read_words
 from .statistics import Statistics
-from .tensors import TensorFile, Tensors, build, check_tensors, compact, write_tensors
+from .tensors import Tensors, build, check_tensors, compact, head_like, stored, write_tensors
 
 
 class Weights:
@@ -50,7 +48,8 @@ class Weights:
             ValueError: something is missing, damaged, or does not fit the config.
         """
         file = self.path / WEIGHTS
-        return build(self.config(), TensorFile(file), str(file))
+        found, read = stored(file)
+        return build(self.config(), found, str(file), read)
 
     def has_head(self) -> bool:
         """Tell whether there are a language model's head and its vocabulary."""
@@ -78,12 +77,9 @@ class Weights:
             ValueError: there is none, it is damaged, or it does not fit the biLM or the words.
         """
         words = self.words()
-        with torch.device("meta"):
-            weight = torch.empty(len(words), self.config().projection_dim)
-            expected = {"weight": weight, "bias": torch.empty(len(words))}
         source = f"The head of {self.where} ({len(words):,} words in '{self.path / VOCAB}')"
-        found = check_tensors(expected, TensorFile(self.path / HEAD), source)
-        return words, {name: tensor.float() for name, tensor in found.items()}
+        found, read = stored(self.path / HEAD)
+        return words, check_tensors(head_like(len(words), self.config()), found, source, read)
 
     def statistics(self) -> Statistics | None:
         """Statistics of the layers and words; None if there are none.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import UserDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -19,95 +18,104 @@ TOO_LARGE = 1e18  # its square still is a float32
 Tensors = Mapping[str, torch.Tensor]
 
 
-class TensorFile(UserDict[str, torch.Tensor]):
-    """The tensors of a safetensors file; a copy is read whenever one is asked for.
-
-    Args:
-        path: the file. Names and shapes alone are read now.
+def stored(path: Path) -> tuple[Tensors, Callable[[str], torch.Tensor]]:
+    """The tensors of a safetensors file without their values, and a function that copies one.
 
     Raises:
         ValueError: it is missing or damaged.
     """
 
-    def __init__(self, path: Path):
-        self.path = path
-        with reading("the weights", path), safe_open(path, "pt") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            self.shapes = {name: tuple(each.get_shape()) for name, each in slices.items()}
-        super().__init__(dict.fromkeys(self.shapes))
-
-    def __getitem__(self, name: str) -> torch.Tensor:
+    def read(name: str) -> torch.Tensor:
         # A map for each, so that what was copied does not stay in memory.
-        with reading("the weights", self.path), safe_open(self.path, "pt") as file:
+        with reading("the weights", path), safe_open(path, "pt") as file:
             return file.get_tensor(name).clone()
 
-
-def shapes_of(tensors: Tensors) -> dict[str, tuple[int, ...]]:
-    """The shapes by name; no value is read."""
-    if isinstance(tensors, TensorFile):
-        return tensors.shapes
-    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    with reading("the weights", path), safe_open(path, "pt") as file:
+        return {name: file.get_tensor(name).to("meta") for name in file.keys()}, read  # noqa: SIM118
 
 
-def check_tensors(expected: Tensors, found: Tensors, source: str) -> Tensors:
-    """Return the tensors if they have the expected names and shapes, and floating-point values with
-    which nothing overflows, or integers of the expected type; else raise a ValueError.
-
-    No value is read unless all names and shapes fit.
-    """
-    shapes, read = shapes_of(found), {}
-    missing, unknown = sorted(set(expected) - set(shapes)), sorted(set(shapes) - set(expected))
+def check_shapes(expected: Tensors, found: Tensors, source: str) -> None:
+    """Raise a ValueError unless the tensors have the expected names and shapes, and are
+    floating-point where expected, or integers of the same type. No value is read."""
+    missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     if missing or unknown:
         raise ValueError(
             f"{source} does not fit its config: missing tensors {missing[:5]}, unknown "
             f"{unknown[:5]}."
         )
-    for name, tensor in expected.items():
-        if shapes[name] != tuple(tensor.shape):
-            raise ValueError(
-                f"{source}: tensor '{name}' has the shape {shapes[name]}, but the config requires "
-                f"{tuple(tensor.shape)}."
-            )
     for name, like in expected.items():
-        tensor, dtype = found[name], like.dtype
-        read[name] = tensor
-        allowed = FLOATS if dtype.is_floating_point else (dtype,)
-        if tensor.dtype not in allowed:
+        shape, dtype = found[name].shape, found[name].dtype
+        allowed = FLOATS if like.dtype.is_floating_point else (like.dtype,)
+        if shape != like.shape or dtype not in allowed:
             raise ValueError(
-                f"{source}: tensor '{name}' is of the type {tensor.dtype}, expected {allowed[0]}."
+                f"{source}: tensor '{name}' has the shape {tuple(shape)} and is of the type "
+                f"{dtype}, expected is {tuple(like.shape)} of {allowed[0]}."
             )
+
+
+def check_tensors(
+    expected: Tensors,
+    found: Tensors,
+    source: str,
+    read: Callable[[str], torch.Tensor] | None = None,
+) -> dict[str, torch.Tensor]:
+    """Return tensors, floats in float32, if they fit and nothing overflows with their values.
+
+    Args:
+        expected: the names, shapes and types.
+        found: the tensors, or these without values.
+        source: where they come from, for errors.
+        read: gives the values of one; it is not called unless all fit.
+
+    Raises:
+        ValueError: see `check_shapes`; or a value is not finite, or far too large.
+    """
+    check_shapes(expected, found, source)
+    tensors = {}
+    for name in expected:
+        tensor = read(name) if read else found[name]
         # The extremes are not finite if any value is not, and finding them takes no memory.
         if tensor.numel() and not all(abs(each.item()) < TOO_LARGE for each in tensor.aminmax()):
             raise ValueError(
                 f"{source}: tensor '{name}' has values that are not finite, or far too large."
             )
-    return read
+        tensors[name] = tensor.float() if tensor.is_floating_point() else tensor
+    return tensors
 
 
-def build(config: BiLMConfig, tensors: Tensors, source: str) -> BiLM:
+def head_like(n_words: int, config: BiLMConfig) -> dict[str, torch.Tensor]:
+    """The head of a language model of V words, without values: ``weight`` ``(V, P)`` and ``bias``
+    ``(V,)``."""
+    with torch.device("meta"):
+        return {"weight": torch.empty(n_words, config.projection_dim), "bias": torch.empty(n_words)}
+
+
+def build(
+    config: BiLMConfig,
+    found: Tensors,
+    source: str,
+    read: Callable[[str], torch.Tensor] | None = None,
+) -> BiLM:
     """A biLM of a config with given weights, in float32, in evaluation mode.
 
     Args:
         config: its shape, apart from whether there is a warm state, and from the lengths of its
             dictionaries in bytes.
-        tensors: by parameter name, of any floating-point type.
-        source: where they come from, for errors.
+        found, source, read: see `check_tensors`; by parameter name.
 
     Raises:
         ValueError: a tensor does not fit, or has values with which something overflows.
     """
-    shapes = shapes_of(tensors)
     with torch.device("meta"):
         model = BiLM(config)
-        if "warm_h" in shapes:
+        if "warm_h" in found:
             model.warm_h, model.warm_c = model.initial_state("zero")
         for name in dict(model.char_cnn.named_buffers()):
-            shape = shapes.get(f"char_cnn.{name}", (0,))
-            setattr(model.char_cnn, name, torch.empty(shape, dtype=torch.uint8))
-    found = check_tensors(model.state_dict(), tensors, source).items()
-    floats = {n: t.float() if t.is_floating_point() else t for n, t in found}
+            like = found.get(f"char_cnn.{name}", torch.empty(0))
+            setattr(model.char_cnn, name, torch.empty(like.shape, dtype=torch.uint8))
+    tensors = check_tensors(model.state_dict(), found, source, read)
     with reading("the weights", source):
-        model.load_state_dict(floats, assign=True)
+        model.load_state_dict(tensors, assign=True)
     return model.eval()
 
 

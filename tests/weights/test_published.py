@@ -192,11 +192,12 @@ def test_other_things_in_the_file_are_passed_over(options, weights, tmp_path):
 )
 def test_a_dataset_that_is_missing_or_of_another_shape(name, options, weights, tmp_path):
     values = weights.pop(name)
-    said = ("weights.hdf5", f"'{name}'", str(values.shape))
+    said = ("weights.hdf5", "options.json", f"'{name}'")
     fails(write(tmp_path, options, weights), *said, "missing")
     fails(write(tmp_path, options, weights | {f"{name}/inner": values}), *said, "missing")
     for other in (values[..., :-1], values[:-1], np.float32(1)):
-        fails(write(tmp_path, options, weights | {name: other}), *said, str(np.shape(other)))
+        shapes = str(np.shape(other)), str(values.shape)
+        fails(write(tmp_path, options, weights | {name: other}), *said, *shapes)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +207,7 @@ def test_a_dataset_that_is_missing_or_of_another_shape(name, options, weights, t
 )
 def test_not_numbers(values, options, weights, tmp_path):
     weights["char_embed"] = values
-    fails(write(tmp_path, options, weights), "'char_embed'", "expected", "(261, 4)")
+    fails(write(tmp_path, options, weights), "'char_embed'")
 
 
 @pytest.mark.parametrize("name", ["char_embed", f"{CELL}/W_0", f"{CELL}/W_P_0"])
@@ -219,11 +220,11 @@ def test_not_finite_in_float32(name, value, options, weights, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"dim": 12}, ["/W_0'", "(10, 36)", "(10, 48)", "Does the options.json belong"]),
-        ({"n_layers": 3}, ["Cell2", "missing", "Does the options.json belong"]),
-        ({"n_layers": 1}, ["does not describe"]),
-        ({"n_highway": 0}, ["does not describe"]),
-        ({"filters": [[1, 2], [2, 3]], "n_highway": 0}, ["does not describe"]),
+        ({"dim": 12}, ["/W_0'", "(10, 36)", "(10, 48)"]),
+        ({"n_layers": 3}, ["Cell2", "missing"]),
+        ({"n_layers": 1}, ["is not described"]),
+        ({"n_highway": 0}, ["is not described"]),
+        ({"filters": [[1, 2], [2, 3]], "n_highway": 0}, ["is not described"]),
     ],
 )
 def test_the_options_of_another_model(changes, said, options, weights, tmp_path):
@@ -242,13 +243,13 @@ def test_the_options_of_another_model(changes, said, options, weights, tmp_path)
 def test_projections_and_filters_that_are_no_part_of_the_model(name, values, tmp_path):
     options = make_options(**NO_PROJECTIONS)
     weights = random_weights(options) | {name: values}
-    fails(write(tmp_path, options, weights), f"'{name}' belongs to a part that options.json")
+    fails(write(tmp_path, options, weights), f"'{name}' belongs to a part")
 
 
 def test_one_direction(options, weights, tmp_path):
     fails(write(tmp_path, options | {"bidirectional": False}, weights), "'bidirectional' is false")
     forward = {n: values for n, values in weights.items() if not n.startswith("RNN_1")}
-    fails(write(tmp_path, options, forward), "'RNN_1/", "missing")
+    fails(write(tmp_path, options, forward), "missing tensors ['RNN_1/")
 
 
 @pytest.mark.parametrize("kind", ["link", "virtual", "raw"])
@@ -274,7 +275,7 @@ def test_numbers_in_another_file_are_not_read(kind, options, weights, tmp_path):
         assert np.array_equal(file["char_embed"], weights["char_embed"])  # if it were read
     other.unlink()
     os.mkfifo(other)  # it is not even opened, which would never end
-    fails(folder, "weights.hdf5", "'char_embed' of the shape (261, 4) is missing")
+    fails(folder, "weights.hdf5", "missing tensors ['char_embed']")
 
 
 def damage_a_chunk(path: Path) -> None:

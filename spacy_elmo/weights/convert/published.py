@@ -22,7 +22,7 @@ from ...bilm.model import BiLM
 from ...util.files import read_json, reading, write_json
 from ...util.optional_imports import import_extra
 from ..layout import read_words
-from ..tensors import Tensors, check_tensors
+from ..tensors import Tensors, check_shapes, check_tensors, head_like
 
 OPTIONS, MODEL = "options.json", "model.hdf5"
 HDF5 = (".hdf5", ".h5")
@@ -119,6 +119,10 @@ def identities(config: BiLMConfig) -> dict[str, np.ndarray]:
     return ({} if config.projects_characters else cnn) | ({} if config.projects_cells else lstm)
 
 
+def as_dataset(parts: list[torch.Tensor]) -> torch.Tensor:
+    return torch.cat([part.permute(*reversed(range(part.ndim))) for part in parts])
+
+
 def swap_gates(name: str, array: np.ndarray) -> np.ndarray:
     """A dataset with its gates, if it has any, i, j, f, o as i, f, g (= j), o; and back."""
     if not name.endswith(("/W_0", "/B")):
@@ -129,7 +133,7 @@ def swap_gates(name: str, array: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def open_datasets(file: Path) -> Iterator[dict[str, Any]]:
-    """The datasets that are in an HDF5 file, by name.
+    """The datasets of floating-point numbers that are in an HDF5 file, by name.
 
     No link is followed, nothing in another file is opened, and a dataset that claims more values
     than its bytes can hold is passed over.
@@ -140,8 +144,9 @@ def open_datasets(file: Path) -> Iterator[dict[str, Any]]:
     h5py, datasets = import_extra("h5py", "hdf5", "HDF5 needs h5py", str(file)), {}
 
     def add(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and not (item.external or item.is_virtual):
-            n_bytes = (item.size or 0) * item.id.get_type().get_size()
+        is_own = isinstance(item, h5py.Dataset) and not (item.external or item.is_virtual)
+        if is_own and item.shape is not None and item.dtype.kind == "f":
+            n_bytes = item.size * item.dtype.itemsize
             if n_bytes <= MAX_RATIO * item.id.get_storage_size():
                 datasets[name] = item
 
@@ -151,32 +156,20 @@ def open_datasets(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def check_datasets(
-    datasets: Mapping[str, Any], expected: Expected, config: BiLMConfig, advice: str
+    datasets: Mapping[str, Any], parts: Expected, config: BiLMConfig, source: str
 ) -> None:
-    """Raise a ValueError unless there are the expected datasets, of numbers, in their shapes, and
-    none of a larger model, of which a part would load and compute something else. None is read,
-    but what may be `identities`."""
-    known = set()
-    for name, parts in expected:
-        *columns, rows = parts[0].shape
-        shape, found = (len(parts) * rows, *reversed(columns)), datasets.get(name)
-        if found is None:
-            raise ValueError(f"the dataset '{name}' of the shape {shape} is missing. {advice}")
-        if found.shape != shape or found.dtype.kind != "f":
-            raise ValueError(
-                f"the dataset '{name}' has the shape {found.shape} and the type {found.dtype}; "
-                f"expected is floating point of the shape {shape}. {advice}"
-            )
-        known.add(name)
-    for name, array in identities(config).items():
-        found = datasets.get(name)
-        if found is not None and found.shape == array.shape and np.array_equal(found, array):
-            known.add(name)
-    if foreign := [name for name in {*datasets} - known if name.startswith(("CNN", "RNN"))]:
-        raise ValueError(
-            f"the dataset '{foreign[0]}' belongs to a part that options.json does not describe. "
-            f"{advice}"
-        )
+    """Raise a ValueError unless there are the expected datasets, in their shapes, and none of a
+    larger model, of which a part would load and compute something else. None is read, but what may
+    be `identities`."""
+    expected = {name: as_dataset(tensors) for name, tensors in parts}
+    with torch.device("meta"):
+        known = {name: torch.empty(datasets[name].shape) for name in expected if name in datasets}
+    check_shapes(expected, known, source)
+    nothing = identities(config)  # not before: it takes as much memory as the config claims
+    for name in {name for name in datasets if name.startswith(("CNN", "RNN"))} - known.keys():
+        found, array = datasets[name], nothing.get(name, np.empty(0))
+        if found.shape != array.shape or not np.array_equal(found, array):
+            raise ValueError(f"{source}: '{name}' belongs to a part that is not described there")
 
 
 def read_datasets(datasets: Mapping[str, Any], expected: Expected) -> None:
@@ -222,15 +215,13 @@ def read_published(
         config = from_options(data)
     with torch.device("meta"):
         model = BiLM(config)
-    advice, head = "Does the options.json belong to these weights?", {}
+    source, head = f"it, with '{options}',", {}
     with open_datasets(hdf5) as datasets:
         has_head = {"softmax/W", "softmax/b"} <= datasets.keys()
         if has_head and words:
-            with torch.device("meta"):
-                head = {"weight": torch.empty(len(words), config.projection_dim)}
-                head["bias"] = torch.empty(len(words))
-            advice += f" And '{vocab}', which has {len(words):,} words?"
-        check_datasets(datasets, [*datasets_of(model), *softmax_of(head)], config, advice)
+            head = head_like(len(words), config)
+            source += f" and '{vocab}', which has {len(words):,} words,"
+        check_datasets(datasets, [*datasets_of(model), *softmax_of(head)], config, source)
         model.to_empty(device="cpu")
         head = {name: torch.empty_like(each, device="cpu") for name, each in head.items()}
         read_datasets(datasets, [*datasets_of(model), *softmax_of(head)])
@@ -258,8 +249,7 @@ def write_published(model: BiLM, path: Path, head: Tensors | None = None) -> Non
     options, in_memory = to_options(model.config), BytesIO()  # HDF5 crashes where the disk is full
     with h5py.File(in_memory, "w") as file:
         for name, parts in [*datasets_of(model), *softmax_of(head or {})]:
-            arrays = [part.detach().cpu().float().numpy().T for part in parts]
-            file[name] = swap_gates(name, np.concatenate(arrays))
+            file[name] = swap_gates(name, as_dataset(parts).detach().cpu().float().numpy())
         for name, array in identities(model.config).items():
             file[name] = array
     if head:
