@@ -15,6 +15,7 @@ CONFIG, WEIGHTS, HEAD = "config.json", "weights.safetensors", "head.safetensors"
 STATISTICS = "statistics.safetensors"
 FILES = (CONFIG, WEIGHTS, HEAD, STATISTICS, VOCAB, META, *DOCUMENTS)
 TEXTS = ("name", "lang", "version", "description", "author", "license", "tokenizer")  # of META
+TYPES = dict.fromkeys((*TEXTS, *DOCUMENTS), str) | {"sources": list, "downloaded": dict}
 MAX_VOCAB_BYTES = 2**26  # the largest published one has 10 MB
 
 
@@ -38,13 +39,11 @@ class Card:
         if unknown := [name for name in self.documents if name not in DOCUMENTS]:
             raise ValueError(f"The card has a document {unknown[0]!r}; it may have {DOCUMENTS}.")
         for name, value in (self.meta | self.documents).items():
-            if name in (*TEXTS, *DOCUMENTS) and not isinstance(value, str):
-                raise ValueError(f"The card's '{name}' must be a text, found {value!r}.")
-        if not isinstance(self.meta.get("downloaded", {}), dict):
-            raise ValueError("The card's 'downloaded' must be an object of checksums by address.")
-        sources = self.meta.get("sources", [])
-        if not isinstance(sources, list) or not all(isinstance(each, dict) for each in sources):
-            raise ValueError(f"The card's 'sources' must be a list of objects, found {sources!r}.")
+            kind = TYPES.get(name, object)
+            if not isinstance(value, kind):
+                raise ValueError(f"The card's '{name}' must be a {kind.__name__}, found {value!r}.")
+        if not all(isinstance(source, dict) for source in self.meta.get("sources", ())):
+            raise ValueError("The card's 'sources' must be a list of objects.")
 
     @classmethod
     def read(cls, path: Path) -> Card:

@@ -113,5 +113,4 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
     """
     write_json(path / CONFIG, model.config.to_dict())
     write_tensors(compact(model.state_dict(), half), path / WEIGHTS)
-    if card is not None:
-        card.save(path)
+    (card or Card()).save(path)

@@ -90,8 +90,8 @@ class Statistics:
         shapes = {"frequencies": (len(words),), "word_mean": (size,), "whitening": (size, size)}
         shapes |= {"mean": layers, "std": layers}
         expected = {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
-        tensors = check_tensors(expected, tensors, "The file of statistics")
-        found = {name: tensor.numpy() for name, tensor in tensors.items()}
+        checked = check_tensors(expected, tensors, "The file of statistics")
+        found = {name: tensor.numpy() for name, tensor in checked.items()}
         shares = found.pop("frequencies")
         if (found["std"] <= 0).any() or (shares < 0).any() or shares.sum() > 1.001:
             raise ValueError(

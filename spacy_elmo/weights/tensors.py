@@ -16,9 +16,10 @@ from ..util.files import reading, write_bytes
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 TOO_LARGE = 1e18  # its square still is a float32
 Tensors = Mapping[str, torch.Tensor]
+Read = Callable[[str], torch.Tensor]  # the values of one, by its name
 
 
-def stored(path: Path) -> tuple[Tensors, Callable[[str], torch.Tensor]]:
+def stored(path: Path) -> tuple[Tensors, Read]:
     """The tensors of a safetensors file without their values, and a function that copies one.
 
     Raises:
@@ -54,10 +55,7 @@ def check_shapes(expected: Tensors, found: Tensors, source: str) -> None:
 
 
 def check_tensors(
-    expected: Tensors,
-    found: Tensors,
-    source: str,
-    read: Callable[[str], torch.Tensor] | None = None,
+    expected: Tensors, found: Tensors, source: str, read: Read | None = None
 ) -> dict[str, torch.Tensor]:
     """Return tensors, floats in float32, if they fit and nothing overflows with their values.
 
@@ -90,12 +88,7 @@ def head_like(n_words: int, config: BiLMConfig) -> dict[str, torch.Tensor]:
         return {"weight": torch.empty(n_words, config.projection_dim), "bias": torch.empty(n_words)}
 
 
-def build(
-    config: BiLMConfig,
-    found: Tensors,
-    source: str,
-    read: Callable[[str], torch.Tensor] | None = None,
-) -> BiLM:
+def build(config: BiLMConfig, found: Tensors, source: str, read: Read | None = None) -> BiLM:
     """A biLM of a config with given weights, in float32, in evaluation mode.
 
     Args:

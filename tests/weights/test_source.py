@@ -133,9 +133,9 @@ def test_files_that_are_none(files, tmp_path):
 
 def test_a_zip_without_one_biLM(files, tmp_path):
     path = tmp_path / "x.zip"
-    fails(make_zip(path, without(files, "options.json")), "no folder with options.json")
+    fails(make_zip(path, without(files, "options.json")), "0 folders with options.json")
     fails(make_zip(path, without(files, "model.hdf5")), "exactly one *.hdf5 file", "none")
-    fails(make_zip(path, files | {"a/options.json": b""}), "several folders with options.json")
+    fails(make_zip(path, files | {"a/options.json": b""}), "2 folders with options.json")
 
 
 # Attacks: what a file from a stranger may try

@@ -73,8 +73,6 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
             "directions with a character CNN can be loaded, none that read word ids."
         )
     lstm, cnn, ours = (options.get(name) or {} for name in ("lstm", "char_cnn", "spacy_elmo"))
-    if not all(isinstance(block, Mapping) for block in (lstm, cnn, ours)):
-        raise ValueError("options.json: 'lstm', 'char_cnn' and 'spacy_elmo' must be objects.")
     found = {**lstm, **{name: value for name, value in cnn.items() if value is not None}, **ours}
     # The published models were trained with a state that was carried from sentence to sentence.
     given = {"activation": None, "use_skip_connections": False, "initial_state": "warm"}

@@ -18,8 +18,6 @@ from ..tensors import Tensors, compact, write_tensors
 from . import many_langs
 from .published import HDF5, OPTIONS, find_hdf5, read_published, write_published
 
-PACKED_VOCAB = f"{VOCAB}.gz"
-
 
 @dataclass
 class Source:
@@ -90,11 +88,8 @@ def read_source(given: Sequence[str | Path], vocab: Path | None = None) -> Sourc
             raise ValueError(f"{list(map(str, given))} are no {OPTIONS} and HDF5 file.")
         return Source("published", *read_published(options, hdf5[0], vocab))
     if path.is_file() and path.suffix not in (".json", *HDF5):
-        with TemporaryDirectory() as folder:
-            try:
-                return read_source([unzip(path, Path(folder))], vocab)
-            except ValueError as error:
-                raise ValueError(str(error).replace(folder, str(path))) from error
+        with TemporaryDirectory() as folder, reading("the zip", path):
+            return read_source([unzip(path, Path(folder))], vocab)
     if many_langs.is_many_langs(path):
         return Source("many_langs", many_langs.load(path))
     if (path / OPTIONS).is_file() and not (path / WEIGHTS).is_file():
@@ -113,18 +108,17 @@ def unzip(path: Path, folder: Path) -> Path:
     Raises:
         ValueError: it is no zip, is damaged, or has several or no such folders.
     """
-    with reading("the zip", path), zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(path) as archive:
         archive.extractall(folder)
-        found = {file.parent for file in folder.rglob("*.json") if file.name in (OPTIONS, CONFIG)}
-        if len(found) != 1:
-            number = "several folders" if found else "no folder"
-            raise ValueError(f"it has {number} with {OPTIONS} or {CONFIG}")
+    found = {file.parent for file in folder.rglob("*.json") if file.name in (OPTIONS, CONFIG)}
+    if len(found) != 1:
+        raise ValueError(f"it has {len(found)} folders with {OPTIONS} or {CONFIG}, not one")
     return found.pop()
 
 
 def _read_folder(folder: Path, vocab: Path | None) -> Source:
     """Published weights, with what lies beside them."""
-    beside = folder / VOCAB, folder / PACKED_VOCAB
+    beside = folder / VOCAB, folder / f"{VOCAB}.gz"
     vocab = vocab or next(filter(Path.is_file, beside), None)
     published = read_published(folder / OPTIONS, find_hdf5(folder), vocab)
     source = Source("published", *published, Card.read(folder))
