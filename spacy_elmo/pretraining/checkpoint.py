@@ -152,7 +152,7 @@ class State:
             # Copies: the file is memory-mapped, and will be replaced.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         adam = {name: tensors.pop(name) for name in [*tensors] if name.startswith("optimizer.")}
-        check_tensors(self.loss.state_dict(), tensors, f"The checkpoint {path}")
+        check_tensors(self.loss.state_dict(), f"The checkpoint {path}", tensors)
         self.loss.load_state_dict(tensors)
         states = {}
         for number, parameter in enumerate(self.parameters):
@@ -160,7 +160,7 @@ class State:
             keys = {key: f"optimizer.{number}.{key}" for key in expected}
             found = {key: adam[name] for key, name in keys.items() if name in adam}
             if found:  # none for a parameter that has been frozen so far
-                check_tensors(expected, found, f"The checkpoint {path}, optimizer.{number}")
+                check_tensors(expected, f"The checkpoint {path}, optimizer.{number}", found)
                 states[number] = found
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": states})
 

@@ -48,8 +48,7 @@ class Weights:
             ValueError: something is missing, damaged, or does not fit the config.
         """
         file = self.path / WEIGHTS
-        found, read = stored(file)
-        return build(self.config(), found, str(file), read)
+        return build(self.config(), str(file), *stored(file))
 
     def has_head(self) -> bool:
         """Tell whether there are a language model's head and its vocabulary."""
@@ -78,8 +77,8 @@ class Weights:
         """
         words = self.words()
         source = f"The head of {self.where} ({len(words):,} words in '{self.path / VOCAB}')"
-        found, read = stored(self.path / HEAD)
-        return words, check_tensors(head_like(len(words), self.config()), found, source, read)
+        expected = head_like(len(words), self.config())
+        return words, check_tensors(expected, source, *stored(self.path / HEAD))
 
     def statistics(self) -> Statistics | None:
         """Statistics of the layers and words; None if there are none.

@@ -20,7 +20,6 @@ from .statistics import Statistics
 from .tensors import build, compact
 
 CONFIG_FILE = "config.cfg"  # of a pipeline
-COMPONENT = "elmo"
 
 
 def to_bytes(model: BiLM, card: Card, statistics: Statistics | None) -> bytes:
@@ -42,7 +41,7 @@ def from_bytes(data: bytes) -> tuple[BiLM, Card, Statistics | None]:
         state = srsly.msgpack_loads(data)
         config, found = BiLMConfig.from_dict(state["config"]), state.get("statistics")
         statistics = None if found is None else Statistics.from_bytes(found, config)
-        model = build(config, load_tensors(state["weights"]), "Its weights file")
+        model = build(config, "Its weights file", load_tensors(state["weights"]))
         return model, Card(**state["card"]), statistics
 
 
@@ -77,9 +76,9 @@ class SavedWeights(Weights):
 
 
 def weights_in(path: Path) -> Weights | None:
-    """The biLM in the directory of a saved pipeline, of its component `COMPONENT`, or in that of
+    """The biLM in the directory of a saved pipeline, of its component `elmo`, or in that of
     an elmo component of any name; None without one."""
-    for component in (path, path / COMPONENT):
+    for component in (path, path / "elmo"):
         if (component / "model").is_file() and (component.parent / CONFIG_FILE).is_file():
             return SavedWeights(component)
     return None
@@ -89,7 +88,6 @@ def installed_pipeline(name: str) -> Path | None:
     """The directory of the pipeline in an installed package, which is not imported; None if there
     is none of the name."""
     spec = find_spec(name) if name.isidentifier() else None  # a dot would import what is before it
-    for folder in (spec and spec.submodule_search_locations) or ():
-        for file in Path(folder).glob(f"{name}-*/{CONFIG_FILE}"):
-            return file.parent
-    return None
+    folders = map(Path, (spec and spec.submodule_search_locations) or ())
+    found = (file for folder in folders for file in folder.glob(f"{name}-*/{CONFIG_FILE}"))
+    return next((file.parent for file in found), None)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.numpy import save as save_arrays
 from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
 
 from ..bilm.config import BiLMConfig
 from ..bilm.model import BiLM
@@ -56,11 +56,10 @@ class Statistics:
     def to_bytes(self) -> bytes:
         """The safetensors format; the words are joined by line feeds, in UTF-8."""
         text = np.frombuffer("\n".join(self.frequencies).encode("utf-8"), dtype=np.uint8)
-        tensors = {"words": torch.tensor(text), "whitening": torch.tensor(self.whitening).half()}
-        tensors["frequencies"] = torch.tensor([*self.frequencies.values()], dtype=torch.float32)
-        for name in ("word_mean", "mean", "std"):
-            tensors[name] = torch.tensor(getattr(self, name))
-        return save_tensors(tensors)
+        arrays = {"words": text, "whitening": self.whitening.astype("f2")}
+        arrays["frequencies"] = np.array([*self.frequencies.values()], dtype="f4")
+        arrays |= {name: getattr(self, name) for name in ("word_mean", "mean", "std")}
+        return save_arrays(arrays)
 
     @classmethod
     def read(cls, folder: Path, config: BiLMConfig) -> Statistics | None:
@@ -90,13 +89,11 @@ class Statistics:
         shapes = {"frequencies": (len(words),), "word_mean": (size,), "whitening": (size, size)}
         shapes |= {"mean": layers, "std": layers}
         expected = {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
-        checked = check_tensors(expected, tensors, "The file of statistics")
+        checked = check_tensors(expected, "The file of statistics", tensors)
         found = {name: tensor.numpy() for name, tensor in checked.items()}
         shares = found.pop("frequencies")
         if (found["std"] <= 0).any() or (shares < 0).any() or shares.sum() > 1.001:
-            raise ValueError(
-                "the standard deviations or frequencies are none. Compute the statistics again"
-            )
+            raise ValueError("deviations or frequencies are none: compute the statistics again")
         return cls(dict(zip(words, shares.tolist(), strict=True)), **found)
 
 

@@ -35,7 +35,7 @@ def stored(path: Path) -> tuple[Tensors, Read]:
         return {name: file.get_tensor(name).to("meta") for name in file.keys()}, read  # noqa: SIM118
 
 
-def check_shapes(expected: Tensors, found: Tensors, source: str) -> None:
+def check_shapes(expected: Tensors, source: str, found: Tensors) -> None:
     """Raise a ValueError unless the tensors have the expected names and shapes, and are
     floating-point where expected, or integers of the same type. No value is read."""
     missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
@@ -55,28 +55,26 @@ def check_shapes(expected: Tensors, found: Tensors, source: str) -> None:
 
 
 def check_tensors(
-    expected: Tensors, found: Tensors, source: str, read: Read | None = None
+    expected: Tensors, source: str, found: Tensors, read: Read | None = None
 ) -> dict[str, torch.Tensor]:
     """Return tensors, floats in float32, if they fit and nothing overflows with their values.
 
     Args:
         expected: the names, shapes and types.
-        found: the tensors, or these without values.
         source: where they come from, for errors.
+        found: the tensors, or these without values.
         read: gives the values of one; it is not called unless all fit.
 
     Raises:
         ValueError: see `check_shapes`; or a value is not finite, or far too large.
     """
-    check_shapes(expected, found, source)
+    check_shapes(expected, source, found)
     tensors = {}
     for name in expected:
         tensor = read(name) if read else found[name]
         # The extremes are not finite if any value is not, and finding them takes no memory.
         if tensor.numel() and not all(abs(each.item()) < TOO_LARGE for each in tensor.aminmax()):
-            raise ValueError(
-                f"{source}: tensor '{name}' has values that are not finite, or far too large."
-            )
+            raise ValueError(f"{source}: tensor '{name}' is not finite, or far too large.")
         tensors[name] = tensor.float() if tensor.is_floating_point() else tensor
     return tensors
 
@@ -88,13 +86,13 @@ def head_like(n_words: int, config: BiLMConfig) -> dict[str, torch.Tensor]:
         return {"weight": torch.empty(n_words, config.projection_dim), "bias": torch.empty(n_words)}
 
 
-def build(config: BiLMConfig, found: Tensors, source: str, read: Read | None = None) -> BiLM:
+def build(config: BiLMConfig, source: str, found: Tensors, read: Read | None = None) -> BiLM:
     """A biLM of a config with given weights, in float32, in evaluation mode.
 
     Args:
         config: its shape, apart from whether there is a warm state, and from the lengths of its
             dictionaries in bytes.
-        found, source, read: see `check_tensors`; by parameter name.
+        source, found, read: see `check_tensors`; by parameter name.
 
     Raises:
         ValueError: a tensor does not fit, or has values with which something overflows.
@@ -106,7 +104,7 @@ def build(config: BiLMConfig, found: Tensors, source: str, read: Read | None = N
         for name in dict(model.char_cnn.named_buffers()):
             like = found.get(f"char_cnn.{name}", torch.empty(0))
             setattr(model.char_cnn, name, torch.empty(like.shape, dtype=torch.uint8))
-    tensors = check_tensors(model.state_dict(), found, source, read)
+    tensors = check_tensors(model.state_dict(), source, found, read)
     with reading("the weights", source):
         model.load_state_dict(tensors, assign=True)
     return model.eval()

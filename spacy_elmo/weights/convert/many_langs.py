@@ -55,7 +55,7 @@ def load(path: Path) -> BiLM:
         parameters = to_parameters(config, embedder, encoder)
     parameters["char_cnn.characters"] = pack_words(read_entries(path / CHARACTERS))
     parameters["char_cnn.words"] = pack_words(read_entries(path / WORDS))
-    return build(config, parameters, str(path))
+    return build(config, str(path), parameters)
 
 
 def read_config(path: Path) -> BiLMConfig:
@@ -104,9 +104,7 @@ def read_entries(file: Path) -> list[str]:
             *entry, number = line.strip().split("\t")
             entries[entry[0] if entry else SPACE] = int(number)
         if sorted(entries.values()) != list(range(len(entries))):
-            raise ValueError(
-                f"its {len(entries):,} entries must have the ids 0 to {len(entries) - 1:,}"
-            )
+            raise ValueError(f"its {len(entries):,} entries must have ids from 0 on, each once")
     return sorted(entries, key=entries.__getitem__)
 
 

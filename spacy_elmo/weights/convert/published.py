@@ -162,7 +162,7 @@ def check_datasets(
     expected = {name: as_dataset(tensors) for name, tensors in parts}
     with torch.device("meta"):
         known = {name: torch.empty(datasets[name].shape) for name in expected if name in datasets}
-    check_shapes(expected, known, source)
+    check_shapes(expected, source, known)
     nothing = identities(config)  # not before: it takes as much memory as the config claims
     for name in {name for name in datasets if name.startswith(("CNN", "RNN"))} - known.keys():
         found, array = datasets[name], nothing.get(name, np.empty(0))
@@ -184,10 +184,9 @@ def find_hdf5(folder: Path) -> Path:
     found = sorted(file for file in folder.iterdir() if file.suffix in HDF5 and file.is_file())
     found = [file for file in found if file.name == MODEL] or found
     if len(found) != 1:
-        names = ", ".join(file.name for file in found) or "none"
         raise ValueError(
-            f"'{folder}' needs exactly one *.hdf5 file beside {OPTIONS}, found {names}. Give the "
-            f"two files that belong together."
+            f"'{folder}' needs exactly one *.hdf5 file beside {OPTIONS}, found "
+            f"{[file.name for file in found]}. Give the two files that belong together."
         )
     return found[0]
 
@@ -224,7 +223,7 @@ def read_published(
         head = {name: torch.empty_like(each, device="cpu") for name, each in head.items()}
         read_datasets(datasets, [*datasets_of(model), *softmax_of(head)])
     for tensors in (model.state_dict(), head):
-        check_tensors(tensors, tensors, str(hdf5))
+        check_tensors(tensors, str(hdf5), tensors)
     if not head:
         return model.eval(), [] if has_head else None, {}
     if not set(SPECIALS) <= set(words) or len(set(words)) < len(words):

@@ -106,7 +106,8 @@ def unzip(path: Path, folder: Path) -> Path:
         The only folder in it that has a biLM.
 
     Raises:
-        ValueError: it is no zip, is damaged, or has several or no such folders.
+        ValueError: it has several or no such folders.
+        zipfile.BadZipFile: it is no zip, or is damaged.
     """
     with zipfile.ZipFile(path) as archive:
         archive.extractall(folder)
