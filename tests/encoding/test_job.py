@@ -228,6 +228,7 @@ def test_an_output_in_its_corpus_is_refused(text, weights) -> None:
     assert spacy_elmo.encode(f"{folder}/*.txt", folder / "out.npy", weights=weights).n_rows == 6
 
 
+@pytest.mark.slow
 def test_a_pipeline_with_sentences_resumes(text, tmp_path, weights) -> None:
     """And not one whose tokenizer has changed."""
     nlp = spacy.blank("en")

@@ -271,13 +271,12 @@ assert (seen, n_before, torch.get_num_threads()) == ({expected})
     ("prepare", "setting", "variables", "expected"),
     [
         ("", None, {}, "[1], start, start"),
-        ("", 3, {}, "[3], start, start"),
         ("torch.set_num_threads(7)", None, {}, "[1], 7, 7"),
         ("torch.set_num_threads(7)", 3, {}, "[3], 7, 7"),
         ("", None, {"OMP_NUM_THREADS": "2"}, "[start], start, start"),
         ("", None, {"MKL_NUM_THREADS": "2"}, "[start], start, start"),
     ],
-    ids=["default", "setting", "set_num_threads", "both", "OMP_NUM_THREADS", "MKL_NUM_THREADS"],
+    ids=["default", "set_num_threads", "setting too", "OMP_NUM_THREADS", "MKL_NUM_THREADS"],
 )
 def test_the_component(
     prepare: str, setting: int | None, variables: dict[str, str], expected: str
@@ -322,7 +321,7 @@ LOADED = "run(); nlp.remove_pipe('elmo'); nlp.add_pipe('elmo')"  # the child loa
     [
         LAYER.format(factory="elmo") + USED,
         LAYER.format(factory="elmo") + LOADED,
-        LAYER.format(factory="elmo_surprisal") + USED,
+        pytest.param(LAYER.format(factory="elmo_surprisal") + USED, marks=pytest.mark.slow),
         LANGUAGE_MODEL + USED,
     ],
     ids=["component", "loaded-in-the-child", "surprisal", "language-model"],
