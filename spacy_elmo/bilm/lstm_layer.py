@@ -14,7 +14,7 @@ Three ways compute this, in one file each, and `choose` takes the first that app
    for sizes that it can divide into blocks. With gradients or without.
 2. ``lstm_onednn.py``: oneDNN's products with weights that are packed once. Without gradients, on a
    CPU, for weights that stay the same over many batches.
-3. ``lstm_operators.py``: PyTorch's operators, for everything else; on a GPU that of cuDNN for a
+3. ``lstm_pytorch.py``: PyTorch's operators, for everything else; on a GPU that of cuDNN for a
    whole LSTM, where nothing is clipped and no product rounded.
 
 A way is made from `LSTMWeights`, and called with what `LSTMLayer.forward` is called with.
@@ -30,7 +30,7 @@ from torch import nn
 from .config import BiLMConfig
 from .kernel.lstm import BLOCK, KernelLSTM, load_kernel
 from .lstm_onednn import OneDNNLSTM
-from .lstm_operators import CuDNNLSTM, OperatorLSTM
+from .lstm_pytorch import CuDNNLSTM, OperatorLSTM
 from .lstm_weights import LSTMWeights
 from .sentence_batches import Packing
 from .torch_precision import has_fast_bfloat16, rounding

@@ -8,8 +8,6 @@ from typing import Any
 from tqdm import tqdm
 
 LINE_SECONDS = 30.0  # between plain lines
-LINE = "{n:,}{unit}, {rate_fmt}, {elapsed}{postfix}"
-LINE_OF_TOTAL = "{n:,} of {total:,}{unit}, {rate_fmt}, {remaining} left{postfix}"
 
 
 class ProgressBar(tqdm):
@@ -29,7 +27,10 @@ class ProgressBar(tqdm):
         how: dict[str, Any] = {"total": total, "initial": done, "disable": quiet}
         if not self.is_bar:
             how |= {"mininterval": LINE_SECONDS, "delay": LINE_SECONDS, "miniters": 1}
-            how |= {"bar_format": LINE if total is None else LINE_OF_TOTAL, "leave": False}
+            # Not {total}, which tqdm forgets if there is more than that.
+            of, end = ("", "{elapsed}") if total is None else (f" of {total:,}", "{remaining} left")
+            line = f"{{n:,}}{of}{{unit}}, {{rate_fmt}}, {end}{{postfix}}"
+            how |= {"bar_format": line, "leave": False}
         super().__init__(unit=f" {unit}", unit_scale=True, smoothing=0.05, **how)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:

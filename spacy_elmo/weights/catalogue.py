@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ..util.files import read_json
+from ..util.files import OLD, read_json
 from .layout import WEIGHTS
 
 CACHE_VARIABLE = "SPACY_ELMO_CACHE"
@@ -25,5 +25,8 @@ def cache_folder() -> Path:
 
 
 def downloaded() -> list[str]:
-    """The names of downloaded weights; other folders may lie beside them."""
-    return sorted(file.parent.name for file in cache_folder().glob(f"[!.]*/{WEIGHTS}"))
+    """The names of downloaded weights, also of those that a killed download was about to replace;
+    other folders may lie beside them."""
+    begin, end = OLD.split("{}")
+    folders = (file.parent.name for file in cache_folder().glob(f"*/{WEIGHTS}"))
+    return sorted({name.removeprefix(begin).removesuffix(end) for name in folders})

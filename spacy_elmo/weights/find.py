@@ -86,10 +86,11 @@ def other_format(setting: Sequence[str | Path]) -> ValueError:
     out = str(path.parent / f"{name}-converted")
     return WeightsNotFoundError(
         f"{' and '.join(map(repr, paths)) or 'An empty list'} is no directory with {CONFIG} and "
-        f"{WEIGHTS}, and no pipeline with a component 'elmo'. Give a name or such a directory; an "
-        f"options.json with its HDF5 file (which bin/dump_weights.py of bilm-tf makes of a "
-        f"TensorFlow checkpoint), also in a directory or a zip, or a directory of "
-        f"ELMoForManyLangs, is converted once with: python -m spacy elmo convert "
+        f"{WEIGHTS}, and no pipeline with a component 'elmo'. Give a name or such a directory, or "
+        f"that of an elmo component of another name; an options.json with its HDF5 file (which "
+        f"bin/dump_weights.py of bilm-tf makes of a TensorFlow checkpoint), also in a directory or "
+        f"a zip, or a directory of ELMoForManyLangs, is converted once with: python -m spacy elmo "
+        f"convert "
         f'{" ".join(map(quote, [*paths, out]))} and then set weights = "{out}".'
     )
 

@@ -15,7 +15,11 @@ CONFIG, WEIGHTS, HEAD = "config.json", "weights.safetensors", "head.safetensors"
 STATISTICS = "statistics.safetensors"
 FILES = (CONFIG, WEIGHTS, HEAD, STATISTICS, VOCAB, META, *DOCUMENTS)
 TEXTS = ("name", "lang", "version", "description", "author", "license", "tokenizer")  # of META
-TYPES = dict.fromkeys((*TEXTS, *DOCUMENTS), str) | {"sources": list, "downloaded": dict}
+TYPES: dict[str, tuple[type, str]] = {
+    **dict.fromkeys((*TEXTS, *DOCUMENTS), (str, "a text")),
+    "sources": (list, "a list of objects"),
+    "downloaded": (dict, "an object of checksums by address"),
+}
 MAX_VOCAB_BYTES = 2**26  # the largest published one has 10 MB
 
 
@@ -39,9 +43,9 @@ class Card:
         if unknown := [name for name in self.documents if name not in DOCUMENTS]:
             raise ValueError(f"The card has a document {unknown[0]!r}; it may have {DOCUMENTS}.")
         for name, value in (self.meta | self.documents).items():
-            kind = TYPES.get(name, object)
+            kind, words = TYPES.get(name, (object, ""))
             if not isinstance(value, kind):
-                raise ValueError(f"The card's '{name}' must be a {kind.__name__}, found {value!r}.")
+                raise ValueError(f"The card's '{name}' must be {words}, found {value!r}.")
         if not all(isinstance(source, dict) for source in self.meta.get("sources", ())):
             raise ValueError("The card's 'sources' must be a list of objects.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,8 +72,10 @@ class SavedWeights(Weights):
         """What `to_bytes` wrote, in the shim of a thinc model."""
         with reading("the elmo component", self.path / "model"):
             nodes = srsly.read_msgpack(self.path / "model")["shims"]
-            [shim] = [shim for shims in nodes for shim in shims or () if shim]
-            return from_bytes(srsly.msgpack_loads(shim)["state"])
+            found = [shim for shims in nodes for shim in shims or () if shim]
+            if len(found) != 1:
+                raise ValueError("it is another component")
+            return from_bytes(srsly.msgpack_loads(found[0])["state"])
 
 
 def weights_in(path: Path) -> Weights | None:
@@ -87,7 +90,9 @@ def weights_in(path: Path) -> Weights | None:
 def installed_pipeline(name: str) -> Path | None:
     """The directory of the pipeline in an installed package, which is not imported; None if there
     is none of the name."""
-    spec = find_spec(name) if name.isidentifier() else None  # a dot would import what is before it
-    folders = map(Path, (spec and spec.submodule_search_locations) or ())
-    found = (file for folder in folders for file in folder.glob(f"{name}-*/{CONFIG_FILE}"))
-    return next((file.parent for file in found), None)
+    with suppress(ImportError, ValueError):  # of modules that were made without a spec
+        spec = find_spec(name) if name.isidentifier() else None  # a dot imports what is before it
+        for folder in (spec and spec.submodule_search_locations) or ():
+            for file in Path(folder).glob(f"{name}-*/{CONFIG_FILE}"):
+                return file.parent
+    return None

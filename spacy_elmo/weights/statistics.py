@@ -59,7 +59,8 @@ class Statistics:
         arrays = {"words": text, "whitening": self.whitening.astype("f2")}
         arrays["frequencies"] = np.array([*self.frequencies.values()], dtype="f4")
         arrays |= {name: getattr(self, name) for name in ("word_mean", "mean", "std")}
-        return save_arrays(arrays)
+        # It writes memory as it lies, whatever the strides.
+        return save_arrays({n: np.ascontiguousarray(a) for n, a in arrays.items()})
 
     @classmethod
     def read(cls, folder: Path, config: BiLMConfig) -> Statistics | None:

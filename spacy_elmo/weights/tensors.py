@@ -70,8 +70,9 @@ def check_tensors(
     """
     check_shapes(expected, source, found)
     tensors = {}
-    for name in expected:
+    for name, like in expected.items():
         tensor = read(name) if read else found[name]
+        check_shapes({name: like}, source, {name: tensor})  # the file may be another one now
         # The extremes are not finite if any value is not, and finding them takes no memory.
         if tensor.numel() and not all(abs(each.item()) < TOO_LARGE for each in tensor.aminmax()):
             raise ValueError(f"{source}: tensor '{name}' is not finite, or far too large.")

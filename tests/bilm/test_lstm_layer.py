@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from spacy_elmo.bilm import lstm_operators
+from spacy_elmo.bilm import lstm_pytorch
 from spacy_elmo.bilm.config import BiLMConfig
 from spacy_elmo.bilm.kernel.lstm import KernelLSTM
 from spacy_elmo.bilm.lstm_layer import LSTMLayer, choose
 from spacy_elmo.bilm.lstm_onednn import OneDNNLSTM
-from spacy_elmo.bilm.lstm_operators import CuDNNLSTM, OperatorLSTM
+from spacy_elmo.bilm.lstm_pytorch import CuDNNLSTM, OperatorLSTM
 from spacy_elmo.bilm.sentence_batches import Packing
 
 P, D = 3, 5
@@ -106,7 +106,7 @@ def test_all_ways_compute_the_same_without_gradients(
     x, h0, c0 = (tensor.detach().to(dtype) for tensor in make_inputs(layer))
     expected = layer(x.requires_grad_(), Packing(LENGTHS), h0, c0)
     if "few" in name:  # products are those of a stretch of steps; a step of more sentences is one
-        monkeypatch.setattr(lstm_operators, "BYTES_AT_ONCE", 5 * 8 * D * 4)
+        monkeypatch.setattr(lstm_pytorch, "BYTES_AT_ONCE", 5 * 8 * D * 4)
     make, bound = WAYS[name]
     given = x.detach(), h0.clone(), c0.clone()
     with torch.no_grad():

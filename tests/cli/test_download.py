@@ -226,6 +226,7 @@ def test_killed_while_what_was_there_is_replaced(server, cache) -> None:
     succeed(*urls)
     (cache / "tiny").rename(cache / ".tiny.spacy-elmo-old")
     assert same_weights(find_weights("tiny").load(), read(GOLDEN))
+    assert json.loads(succeed("--json"))["downloaded"] == ["tiny"]
     assert "Already downloaded" in succeed(*urls)
     server.serve("/a/tiny_weights.hdf5", whole(HDF5 + b"1"))
     assert "--sha256" in fail(*urls, "--force")

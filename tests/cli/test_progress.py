@@ -36,6 +36,13 @@ def test_a_line_every_half_minute(clock: list[float], capsys: pytest.CaptureFixt
     ]
 
 
+def test_more_than_the_total(clock: list[float], capsys: pytest.CaptureFixture) -> None:
+    with ProgressBar("words", total=10) as bar:
+        clock[0] += 50
+        bar.update(12)
+    assert capsys.readouterr().err.startswith("12 of 10 words, ")
+
+
 def test_the_total_may_be_unknown(clock: list[float], capsys: pytest.CaptureFixture) -> None:
     def items() -> Iterator[list[str]]:
         for _ in range(4):

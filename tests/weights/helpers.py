@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ def fails(given: str | Path | list[Path], *parts: Any) -> None:
         read(*paths)
     for part in (*([] if isinstance(given, list) else paths), *parts):
         assert str(part) in str(error.value)
+    assert f"{gettempdir()}/tmp" not in str(error.value)  # where zips are unpacked
 
 
 def make_folder(path: Path, files: Mapping[str, bytes]) -> Path:

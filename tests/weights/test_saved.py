@@ -1,6 +1,8 @@
 """The biLM of a saved pipeline, installed or not, as weights."""
 
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -74,6 +76,12 @@ def test_a_pipeline_without_a_biLM(tmp_path):
     spacy.blank("en").to_disk(tmp_path / "nlp")
     with pytest.raises(ValueError, match=r"config\.json and weights\.safetensors"):
         find_weights(tmp_path / "nlp")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tagger", name="elmo").add_label("N")
+    nlp.initialize()
+    nlp.to_disk(tmp_path / "nlp")
+    with pytest.raises(ValueError, match="it is another component"):
+        load_bilm(tmp_path / "nlp")
 
 
 def test_a_pipeline_with_two(pipeline, weights, tmp_path):
@@ -86,9 +94,10 @@ def test_a_pipeline_with_two(pipeline, weights, tmp_path):
     assert same_weights(read(tmp_path / "nlp" / "second"), load_bilm("en_sm"))
 
 
-@pytest.mark.parametrize("name", ["en_lost", "attack.inner"])
+@pytest.mark.parametrize("name", ["en_lost", "attack.inner", "made"])
 def test_no_package_is_imported(name, tmp_path, monkeypatch):
-    """Not even where something before a dot is one."""
+    """Not even where something before a dot is one; a module may have been made without a file."""
+    monkeypatch.setitem(sys.modules, "made", ModuleType("made"))
     (tmp_path / "attack.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ValueError, match="no installed pipeline"):

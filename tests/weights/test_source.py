@@ -136,6 +136,8 @@ def test_a_zip_without_one_biLM(files, tmp_path):
     fails(make_zip(path, without(files, "options.json")), "0 folders with options.json")
     fails(make_zip(path, without(files, "model.hdf5")), "exactly one *.hdf5 file", "[]")
     fails(make_zip(path, files | {"a/options.json": b""}), "2 folders with options.json")
+    fails(make_zip(path, {"config.json": b"{}"}), "is no directory with")
+    fails(make_zip(path, files | {"model.hdf5": b""}), "Cannot read the HDF5 file model.hdf5")
 
 
 # Attacks: what a file from a stranger may try

@@ -73,6 +73,8 @@ def from_options(options: Mapping[str, Any]) -> BiLMConfig:
             "directions with a character CNN can be loaded, none that read word ids."
         )
     lstm, cnn, ours = (options.get(name) or {} for name in ("lstm", "char_cnn", "spacy_elmo"))
+    if not all(isinstance(block, Mapping) for block in (lstm, cnn, ours)):
+        raise ValueError("options.json: 'lstm', 'char_cnn' and 'spacy_elmo' must be objects.")
     found = {**lstm, **{name: value for name, value in cnn.items() if value is not None}, **ours}
     # The published models were trained with a state that was carried from sentence to sentence.
     given = {"activation": None, "use_skip_connections": False, "initial_state": "warm"}
@@ -131,7 +133,7 @@ def swap_gates(name: str, array: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def open_datasets(file: Path) -> Iterator[dict[str, Any]]:
-    """The datasets of floating-point numbers that are in an HDF5 file, by name.
+    """The datasets that are in an HDF5 file, by name.
 
     No link is followed, nothing in another file is opened, and a dataset that claims more values
     than its bytes can hold is passed over.
@@ -143,8 +145,8 @@ def open_datasets(file: Path) -> Iterator[dict[str, Any]]:
 
     def add(name: str, item: Any) -> None:
         is_own = isinstance(item, h5py.Dataset) and not (item.external or item.is_virtual)
-        if is_own and item.shape is not None and item.dtype.kind == "f":
-            n_bytes = item.size * item.dtype.itemsize
+        if is_own and item.shape is not None:
+            n_bytes = item.size * item.id.get_type().get_size()
             if n_bytes <= MAX_RATIO * item.id.get_storage_size():
                 datasets[name] = item
 
@@ -160,14 +162,16 @@ def check_datasets(
     larger model, of which a part would load and compute something else. None is read, but what may
     be `identities`."""
     expected = {name: as_dataset(tensors) for name, tensors in parts}
-    with torch.device("meta"):
-        known = {name: torch.empty(datasets[name].shape) for name in expected if name in datasets}
+    known = {}
+    for name in expected.keys() & datasets.keys():
+        dtype = torch.float32 if datasets[name].dtype.kind == "f" else torch.int32
+        known[name] = torch.empty(datasets[name].shape, dtype=dtype, device="meta")
     check_shapes(expected, source, known)
     nothing = identities(config)  # not before: it takes as much memory as the config claims
     for name in {name for name in datasets if name.startswith(("CNN", "RNN"))} - known.keys():
         found, array = datasets[name], nothing.get(name, np.empty(0))
         if found.shape != array.shape or not np.array_equal(found, array):
-            raise ValueError(f"{source}: '{name}' belongs to a part that is not described there")
+            raise ValueError(f"{source}: '{name}' belongs to a part that is not described there.")
 
 
 def read_datasets(datasets: Mapping[str, Any], expected: Expected) -> None:
@@ -212,12 +216,12 @@ def read_published(
         config = from_options(data)
     with torch.device("meta"):
         model = BiLM(config)
-    source, head = f"it, with '{options}',", {}
+    source, head = f"it (does '{options}' belong to it?)", {}
     with open_datasets(hdf5) as datasets:
         has_head = {"softmax/W", "softmax/b"} <= datasets.keys()
         if has_head and words:
             head = head_like(len(words), config)
-            source += f" and '{vocab}', which has {len(words):,} words,"
+            source = f"it (do '{options}' and '{vocab}', which has {len(words):,} words, belong?)"
         check_datasets(datasets, [*datasets_of(model), *softmax_of(head)], config, source)
         model.to_empty(device="cpu")
         head = {name: torch.empty_like(each, device="cpu") for name, each in head.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -88,8 +89,13 @@ def read_source(given: Sequence[str | Path], vocab: Path | None = None) -> Sourc
             raise ValueError(f"{list(map(str, given))} are no {OPTIONS} and HDF5 file.")
         return Source("published", *read_published(options, hdf5[0], vocab))
     if path.is_file() and path.suffix not in (".json", *HDF5):
-        with TemporaryDirectory() as folder, reading("the zip", path):
-            return read_source([unzip(path, Path(folder))], vocab)
+        with TemporaryDirectory() as folder:
+            try:
+                with reading("the zip", path):
+                    return read_source([unzip(path, Path(folder))], vocab)
+            except ValueError as error:  # the folder is gone when it is read
+                text = str(error).replace(f"{folder}{os.sep}", "").replace(folder, str(path))
+                raise ValueError(text) from error
     if many_langs.is_many_langs(path):
         return Source("many_langs", many_langs.load(path))
     if (path / OPTIONS).is_file() and not (path / WEIGHTS).is_file():
