@@ -34,7 +34,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_elmo.bilm.model import ENTRY_BYTES
+from spacy_elmo.bilm.word_cache import ENTRY_BYTES
 
 TAGS = ("A", "B", "C")
 FILLING = 70  # rounds of reading that give the word cache more than it has room for
