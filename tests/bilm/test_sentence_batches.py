@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_elmo.bilm.sentence_batches import Packing
+from spacy_elmo.bilm.sentence_batches import IndexedSentences, Packing
 
 
 def places(lengths: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
@@ -24,3 +24,8 @@ def test_packed_order(lengths):
     for source, target in zip(packing.source, packing.target, strict=True):
         assert source[target].tolist() == list(range(sum(lengths)))
         assert target[source].tolist() == list(range(sum(lengths)))
+
+
+def test_batches_are_full():
+    sentences = IndexedSentences([["one", "two", "three"]] * 6)  # five tokens with the boundaries
+    assert [batch.tolist() for batch in sentences.plan(10)] == [[0, 1], [2, 3], [4, 5]]

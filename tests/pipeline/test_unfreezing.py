@@ -83,9 +83,15 @@ def test_the_next_training_holds_nothing_back(weights: Path) -> None:
     assert set(changed(before, elmo_numbers(nlp))) == set(before)
 
 
-def test_the_next_training_holds_still_what_it_is_told_to(weights: Path) -> None:
-    """Also by an optimizer that shrinks whatever has a gradient, be it one of zeros."""
-    nlp, examples, optimizer = started(weights, OWN_MIX, frozen=False, steps=1)
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_the_next_training_holds_still_what_it_is_told_to(weights: Path, is_saved: bool) -> None:
+    """Also by an optimizer that shrinks whatever has a gradient, be it one of zeros; and also a
+    biLM that came with a saved component, which is not loaded again."""
+    nlp, examples, optimizer = started(weights, OWN_MIX, frozen=False)
+    elmo = nlp.get_pipe("elmo")
+    if is_saved:
+        elmo.from_bytes(elmo.to_bytes())
+    step(nlp, examples, optimizer)
     examples, _ = start(nlp)
     gradual_unfreezing(first=1)(nlp, {"step": 0, "epoch": 0})
     before = elmo_numbers(nlp)

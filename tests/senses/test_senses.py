@@ -65,6 +65,12 @@ def test_items_without_groups(n: int) -> None:
     assert not divide(1 - np.eye(n), 8).any()
 
 
+def test_an_item_far_from_all_others_is_no_group() -> None:
+    distance = np.zeros((6, 6))
+    distance[5, :5] = distance[:5, 5] = 1
+    assert not divide(distance, 8).any()
+
+
 def test_typical_contexts_come_first_and_keywords_tell_groups_apart() -> None:
     """Of the first group the middle one; a word of both groups is no keyword."""
     angles, words = np.radians([20, 0, -20, 175, 185]), ["money", "money", "loan", "mud", "mud"]

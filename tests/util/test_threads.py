@@ -183,6 +183,14 @@ def test_results_ahead_come_in_order(n: int, n_items: int) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_gradients_are_enabled_for_results_ahead_as_here(n: int, is_enabled: bool) -> None:
+    with torch.set_grad_enabled(is_enabled):
+        ahead = results_ahead(lambda _: torch.is_grad_enabled(), range(3), n)
+        assert [result() for _, result in ahead] == [is_enabled] * 3
+
+
+@pytest.mark.parametrize("n", [1, 2])
 def test_an_error_of_the_items_is_raised(n: int) -> None:
     def items() -> Iterator[int]:
         yield from range(4)

@@ -33,6 +33,15 @@ def test_moments_of_each_layer(weights, statistics):
     np.testing.assert_allclose(statistics.std, layers.std(dim=1, correction=0), rtol=1e-4)
 
 
+def test_moments_of_a_long_text_are_those_of_a_part_of_it(weights, statistics, monkeypatch):
+    """Its sentences are spread evenly; words are counted in all of it."""
+    monkeypatch.setattr("spacy_elmo.weights.statistics.MAX_WORDS", 1500)  # of some 3600 tokens
+    model, text = find_weights(weights).load(), IndexedSentences(SENTENCES)
+    found, part = compute_statistics(model, text), IndexedSentences(SENTENCES[::3])
+    np.testing.assert_array_equal(found.mean, compute_statistics(model, part).mean)
+    assert found.frequencies == statistics.frequencies
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_autocast_does_not_matter(weights, statistics, dtype):
     """They are saved with the weights."""
