@@ -66,6 +66,11 @@ def test_sampled_loss(
     assert ours == pytest.approx(np.mean(losses), rel=1e-5)
 
 
+def test_a_target_far_above_the_candidates(
+    head: SoftmaxHead, hidden: torch.Tensor, targets: torch.Tensor
+) -> None:
+    head.bias.data[targets] += 1000
+    assert head.sampled_loss(hidden, targets, draw(5)).item() < 1000
 
 
 @pytest.mark.parametrize("n_candidates", [None, 10])
@@ -134,8 +139,6 @@ def test_the_gradient_tends_to_that_of_the_full_softmax() -> None:
     assert error(200, corrected=False) > 3 * errors[2]
 
 
-
-
 def test_words_are_drawn_by_their_probabilities() -> None:
     sampler, rng, n_draws = LogUniformSampler(V, 1), np.random.default_rng(0), 20_000
     counts = np.zeros(V)
@@ -150,8 +153,6 @@ def test_words_are_drawn_by_their_probabilities() -> None:
     np.testing.assert_allclose(
         candidates.log_expected(torch.arange(V)), log_uniform(V), rtol=1e-6, atol=1e-6
     )
-
-
 
 
 @pytest.mark.parametrize("n_words", [30, 1000, 800_000])

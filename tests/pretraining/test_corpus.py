@@ -172,3 +172,14 @@ def test_a_plan_has_every_sentence_once(
     assert sorted(np.concatenate(plan).tolist()) == list(range(len(lengths)))
     for batch in plan:
         assert len(batch) == 1 or block.lengths[batch].sum() < batch_words + max(lengths) + 2
+
+
+def test_each_epoch_has_an_order_of_its_own(shards: list[Path]) -> None:
+    orders: list[list[str]] = [[]]
+    for [batch], after in make_corpus(shards, buffer_words=1).batches(CorpusPosition()):
+        orders[-1] += [words[1] for words in read_words(batch)]
+        if after.epoch == 3:
+            break
+        if after.epoch == len(orders):
+            orders.append([])
+    assert len({tuple(dict.fromkeys(order)) for order in orders}) == 3
