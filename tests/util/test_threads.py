@@ -279,12 +279,13 @@ assert (seen, n_before, torch.get_num_threads()) == ({expected})
     ("prepare", "setting", "variables", "expected"),
     [
         ("", None, {}, "[1], start, start"),
+        pytest.param("", 3, {}, "[3], start, start", marks=pytest.mark.slow),
         ("torch.set_num_threads(7)", None, {}, "[1], 7, 7"),
         ("torch.set_num_threads(7)", 3, {}, "[3], 7, 7"),
         ("", None, {"OMP_NUM_THREADS": "2"}, "[start], start, start"),
         ("", None, {"MKL_NUM_THREADS": "2"}, "[start], start, start"),
     ],
-    ids=["default", "set_num_threads", "setting too", "OMP_NUM_THREADS", "MKL_NUM_THREADS"],
+    ids=["default", "setting", "set_num_threads", "both", "OMP_NUM_THREADS", "MKL_NUM_THREADS"],
 )
 def test_the_component(
     prepare: str, setting: int | None, variables: dict[str, str], expected: str
