@@ -46,8 +46,9 @@ class Card:
             kind, words = TYPES.get(name, (object, ""))
             if not isinstance(value, kind):
                 raise ValueError(f"The card's '{name}' must be {words}, found {value!r}.")
-        if not all(isinstance(source, dict) for source in self.meta.get("sources", ())):
-            raise ValueError("The card's 'sources' must be a list of objects.")
+        sources = self.meta.get("sources", [])
+        if not all(isinstance(each, dict) for each in sources):
+            raise ValueError(f"The card's 'sources' must be a list of objects, found {sources!r}.")
 
     @classmethod
     def read(cls, path: Path) -> Card:

@@ -112,4 +112,5 @@ def save_bilm(model: BiLM, path: Path, card: Card | None = None, half: bool = Fa
     """
     write_json(path / CONFIG, model.config.to_dict())
     write_tensors(compact(model.state_dict(), half), path / WEIGHTS)
-    (card or Card()).save(path)
+    if card is not None:
+        card.save(path)

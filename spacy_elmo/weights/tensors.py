@@ -35,14 +35,16 @@ def stored(path: Path) -> tuple[Tensors, Read]:
         return {name: file.get_tensor(name).to("meta") for name in file.keys()}, read  # noqa: SIM118
 
 
-def check_shapes(expected: Tensors, source: str, found: Tensors) -> None:
-    """Raise a ValueError unless the tensors have the expected names and shapes, and are
-    floating-point where expected, or integers of the same type. No value is read."""
+def check_shapes(
+    expected: Tensors, source: str, found: Tensors, config: str = "its config"
+) -> None:
+    """Raise a ValueError unless the tensors that were found in a source have the names and shapes
+    that a config requires, and are floating-point where it does, or integers of the same type. No
+    value is read."""
     missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
     if missing or unknown:
         raise ValueError(
-            f"{source} does not fit its config: missing tensors {missing[:5]}, unknown "
-            f"{unknown[:5]}."
+            f"{source} does not fit {config}: missing tensors {missing[:5]}, unknown {unknown[:5]}."
         )
     for name, like in expected.items():
         shape, dtype = found[name].shape, found[name].dtype
@@ -50,7 +52,7 @@ def check_shapes(expected: Tensors, source: str, found: Tensors) -> None:
         if shape != like.shape or dtype not in allowed:
             raise ValueError(
                 f"{source}: tensor '{name}' has the shape {tuple(shape)} and is of the type "
-                f"{dtype}, expected is {tuple(like.shape)} of {allowed[0]}."
+                f"{dtype}, expected by {config}: {tuple(like.shape)} of {allowed[0]}."
             )
 
 

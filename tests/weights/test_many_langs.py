@@ -133,6 +133,7 @@ def test_damaged_tensors(model: Path, name: str, change, part: str) -> None:
     [
         ("word.dic", lambda s: s.replace("cats\t", "cats\t1"), "must have ids from 0 on"),
         ("word.dic", lambda s: s.replace("cats\t4", "cats"), "word.dic"),
+        ("sizes.json", lambda s: s.replace('"elmo"', '"lstm"'), "only an encoder 'elmo'"),
         ("sizes.json", lambda s: s.replace('"filters"', '"widths"'), "filters"),
     ],
 )

@@ -59,7 +59,7 @@ def load(path: Path) -> BiLM:
 
 
 def read_config(path: Path) -> BiLMConfig:
-    """The shape of the biLM in a directory; one of another kind has other tensors."""
+    """The shape of the biLM in a directory."""
     # Often a path, of either kind, of the machine that trained it: only files here are read.
     name = PureWindowsPath(str(read_json(path / CONFIG).get("config_path") or SIZES.name)).name
     file = SIZES if name == SIZES.name and not (path / name).exists() else path / name
@@ -67,6 +67,11 @@ def read_config(path: Path) -> BiLMConfig:
     n_characters, n_words = (len(read_entries(path / name)) for name in (CHARACTERS, WORDS))
     with reading("the sizes of the network", file):
         encoder, embedder = data["encoder"], data["token_embedder"]
+        if (encoder["name"].lower(), embedder["name"].lower()) != ("elmo", "cnn"):
+            raise ValueError(
+                f"only an encoder 'elmo' with a token_embedder 'cnn' can be converted, as in all "
+                f"published models; found {data}"
+            )
         return BiLMConfig(
             token_encoder="char_word_cnn",
             n_characters=n_characters,

@@ -120,6 +120,7 @@ def identities(config: BiLMConfig) -> dict[str, np.ndarray]:
 
 
 def as_dataset(parts: list[torch.Tensor]) -> torch.Tensor:
+    """The dataset that tensors are the rows of, transposed."""
     return torch.cat([part.permute(*reversed(range(part.ndim))) for part in parts])
 
 
@@ -156,22 +157,27 @@ def open_datasets(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def check_datasets(
-    datasets: Mapping[str, Any], parts: Expected, config: BiLMConfig, source: str
+    datasets: Mapping[str, Any], parts: Expected, config: BiLMConfig, source: str, files: str
 ) -> None:
     """Raise a ValueError unless there are the expected datasets, in their shapes, and none of a
     larger model, of which a part would load and compute something else. None is read, but what may
-    be `identities`."""
+    be `identities`.
+
+    Args:
+        source, files: where they are, and what says which are expected, for the error.
+    """
     expected = {name: as_dataset(tensors) for name, tensors in parts}
     known = {}
     for name in expected.keys() & datasets.keys():
         dtype = torch.float32 if datasets[name].dtype.kind == "f" else torch.int32
         known[name] = torch.empty(datasets[name].shape, dtype=dtype, device="meta")
-    check_shapes(expected, source, known)
+    check_shapes(expected, source, known, files)
     nothing = identities(config)  # not before: it takes as much memory as the config claims
-    for name in {name for name in datasets if name.startswith(("CNN", "RNN"))} - known.keys():
+    for name in sorted(datasets.keys() - known.keys()):
         found, array = datasets[name], nothing.get(name, np.empty(0))
-        if found.shape != array.shape or not np.array_equal(found, array):
-            raise ValueError(f"{source}: '{name}' belongs to a part that is not described there.")
+        is_layer = name.startswith(("CNN", "RNN"))
+        if is_layer and not (found.shape == array.shape and np.array_equal(found, array)):
+            raise ValueError(f"'{name}' belongs to a part that is not described by {files}.")
 
 
 def read_datasets(datasets: Mapping[str, Any], expected: Expected) -> None:
@@ -216,13 +222,14 @@ def read_published(
         config = from_options(data)
     with torch.device("meta"):
         model = BiLM(config)
-    source, head = f"it (does '{options}' belong to it?)", {}
+    files, head = f"'{options}'", {}
     with open_datasets(hdf5) as datasets:
         has_head = {"softmax/W", "softmax/b"} <= datasets.keys()
         if has_head and words:
             head = head_like(len(words), config)
-            source = f"it (do '{options}' and '{vocab}', which has {len(words):,} words, belong?)"
-        check_datasets(datasets, [*datasets_of(model), *softmax_of(head)], config, source)
+            files += f" and '{vocab}', which has {len(words):,} words"
+        parts = [*datasets_of(model), *softmax_of(head)]
+        check_datasets(datasets, parts, config, hdf5.name, files)
         model.to_empty(device="cpu")
         head = {name: torch.empty_like(each, device="cpu") for name, each in head.items()}
         read_datasets(datasets, [*datasets_of(model), *softmax_of(head)])
