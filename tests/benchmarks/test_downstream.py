@@ -17,6 +17,8 @@ from tasks import TASKS
 
 from .conftest import Run
 
+pytestmark = pytest.mark.slow  # components are trained
+
 MIX, BOTH = "ELMo, mix (λ = 0.001)", "ELMo, input and output"
 PROJECT = Path(__file__).parents[2] / "project"
 KOREAN = PROJECT / "weights" / "ko_sm"

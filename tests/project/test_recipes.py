@@ -139,6 +139,7 @@ CHECKS: dict[str, Callable[[list[Doc]], None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_trained(recipe: str, assets: Assets, tmp_path: Path) -> None:
     """End to end, with a tiny biLM; then from disk."""

@@ -21,6 +21,8 @@ from spacy.tokens import Doc, Span
 from ...pipeline.helpers import finite_difference
 from .helpers import COMPONENTS, examples, make_nlp, train, unannotated
 
+pytestmark = pytest.mark.slow  # components are trained
+
 TASKS = ("entailment", "questions", "roles", "coreference")
 SCORES = {
     "entailment": "entailment_acc",
@@ -60,9 +62,7 @@ def outputs(nlp: Language, docs: list[Doc]) -> list[np.ndarray]:
     return [array for each in found for array in (each if isinstance(each, tuple) else [each])]
 
 
-@pytest.mark.parametrize(
-    "arm", [pytest.param("without", marks=pytest.mark.slow), "input and output"]
-)
+@pytest.mark.parametrize("arm", ["without", "input and output"])
 @pytest.mark.parametrize("task", COMPONENTS)
 def test_learns(corpora: Path, weights: Path, task: str, arm: str) -> None:
     nlp = make_nlp(corpora, task, arm, weights, dropout=0.0)
