@@ -44,8 +44,7 @@ METADATA := pyproject.toml constraints.txt spacy_elmo/about.py
 MINUTES ?= 2
 
 # Two files of tests at a time, each on one core; those of few tests, which may be slow, not last.
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile \
-	--no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .NOTPARALLEL:
 .PHONY: help demo test test-all lint unit unit-all smoke docs fuzz clean

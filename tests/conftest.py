@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
+
+# How streams are divided depends on it. PyTorch reads it when it is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 import torch

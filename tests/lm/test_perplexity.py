@@ -74,8 +74,6 @@ def test_the_model_is_read_without_dropout_and_left_in_its_mode(is_training: boo
     assert model.training == is_training and torch.is_grad_enabled()
 
 
-
-
 def test_unknown_words_are_counted_and_scored_as_such() -> None:
     sentences = prose()
     result = evaluate(*make_model(len(VOCAB)), make_block(sentences, VOCAB))

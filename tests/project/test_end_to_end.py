@@ -49,7 +49,7 @@ def readme_commands(page: str) -> str:
 
 def run(folder: Path, command: list[str], **variables: str) -> str:
     """What a command prints, which is run in a folder without the checkout on its path."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
+    environment = {**os.environ, **variables}
     result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, f"{shlex.join(command)}\n{result.stdout}\n{result.stderr}"
     return result.stdout

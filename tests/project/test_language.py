@@ -226,7 +226,6 @@ def test_an_hour_uses_what_there_is(
     commands: list[list[str]] = []
     monkeypatch.setattr(bilm, "elmo", lambda *parts: commands.append(list(map(str, parts))))
     monkeypatch.setattr(bilm, "has_fast_bfloat16", lambda: is_fast)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     (tmp_path / "text").mkdir()
     for split in ("train", "dev"):
         (tmp_path / "text" / f"{split}.txt").touch()

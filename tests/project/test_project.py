@@ -43,9 +43,6 @@ def project(tmp_path: Path) -> Path:
     return Path(shutil.copytree(PROJECT, tmp_path / "project", ignore=ignored))
 
 
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
-
-
 def make_command(project: Path, workflow: str, **variables: object) -> list[str]:
     options = [part for name, value in variables.items() for part in (f"--vars.{name}", str(value))]
     return [sys.executable, "-m", "spacy", "project", "run", workflow, project.name, *options]
@@ -54,9 +51,7 @@ def make_command(project: Path, workflow: str, **variables: object) -> list[str]
 def run(project: Path, workflow: str, **variables: object) -> str:
     """Run a workflow from the parent folder, as one would from the root of the repository."""
     command = make_command(project, workflow, **variables)
-    result = subprocess.run(
-        command, cwd=project.parent, env=ENVIRONMENT, capture_output=True, text=True
-    )
+    result = subprocess.run(command, cwd=project.parent, capture_output=True, text=True)
     assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
     return result.stdout
 
@@ -248,7 +243,7 @@ def test_adapting(project: Path) -> None:
 def interrupt(project: Path, workflow: str, saved: Path, **variables: object) -> None:
     """Run a workflow, and press Ctrl-C once a directory is saved: each of its processes gets it."""
     process = subprocess.Popen(
-        make_command(project, workflow, **variables), cwd=project.parent, env=ENVIRONMENT,
+        make_command(project, workflow, **variables), cwd=project.parent,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         # Processes in the background of a shell script are started with Ctrl-C ignored.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
