@@ -1,5 +1,6 @@
 import pickle
 import shutil
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,7 +86,8 @@ def test_learns_whatever_pytorch_is_set_to(weights):
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_initialized_again_nothing_learned_is_left(weights, frozen):
+@pytest.mark.parametrize("again", [lambda nlp: nlp, deepcopy], ids=["itself", "copy"])
+def test_initialized_again_nothing_learned_is_left(weights, frozen, again):
     """As of spaCy's own components: folds of a cross-validation know nothing of each other."""
     nlp = make_pipeline(weights, listening(gamma=2.0), frozen=frozen)
     found = []
@@ -97,6 +99,7 @@ def test_initialized_again_nothing_learned_is_left(weights, frozen):
         for _ in range(3):
             step(nlp, examples, optimizer)
         assert mix_of(tagger).get_param("w").any()
+        nlp = again(nlp)
     assert found[0].keys() == found[1].keys()
     assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
 
