@@ -13,7 +13,8 @@ from ..util.settings import Settings, above_zero, in_range, one_of, setting
 
 INITIAL_STATES = ("zero", "warm")
 PRECISIONS = ("float32", "bfloat16", "auto")  # of what is computed without gradients
-FORMS = ("NFC", "NFD", "NFKC", "NFKD")  # of Unicode normalization
+# Of Unicode normalization. Lower case keeps these, but not the compatibility forms.
+FORMS = ("NFC", "NFD")
 DICTIONARIES = ("n_characters", "n_words", "vector_dim")  # sizes, of a char_word_cnn alone
 # Larger values are mistakes, and would fill the memory or overflow before they are noticed.
 MAX_LAYERS = MAX_FILTERS = 1000
@@ -58,7 +59,7 @@ class BiLMConfig(Settings):
 
     title = "biLM config:"
     filters: tuple[tuple[int, int], ...] = setting(kind=tuple[Filter, ...], max_length=MAX_FILTERS)
-    projection_dim: int = in_range(1, MAX_UNITS)
+    projection_dim: int = in_range(2, MAX_UNITS)
     dim: int = in_range(1, MAX_UNITS)
     n_layers: int = in_range(1, MAX_LAYERS, 1)
     char_dim: int = in_range(1, MAX_UNITS, 16)

@@ -381,6 +381,8 @@ class Elmo(Tok2Vec):
         validate_get_examples(get_examples, "Elmo.initialize")
         self.batch.close()
         if nlp is not None:  # spaCy links no disabled components, such as frozen ones in a training
+            # A pipeline that sourced it may have given it another name.
+            self.name = next(name for name, pipe in nlp.components if pipe is self)
             self.listener_map = {}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a conflict is an error below

@@ -10,8 +10,8 @@ from thinc.layers import list2ragged, reduce_mean, with_cpu
 from thinc.layers.sparselinear import SparseLinear_v2
 from thinc.types import Floats2d
 
-from ..weights.statistics import MIN_FREQUENCY, Statistics
-from .listener import ElmoListener
+from ..weights.statistics import MIN_FREQUENCY
+from .listener import ElmoListener, LearnedFrom
 
 # spaCy checks configs against these annotations, so they are plain types, not strings.
 # ruff: noqa: UP006, UP045
@@ -92,7 +92,7 @@ def to_length_forward(
 
 
 def init(model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
-    """Set the shapes, and take over the frequencies of words."""
+    """Set the shapes, and take over the frequencies of words; a copied pipeline has them."""
     means, words = model.layers
     if Y is not None:
         model.set_dim("nO", Y.shape[1])
@@ -100,30 +100,29 @@ def init(model: Any, X: Optional[List[Doc]] = None, Y: Any = None) -> None:
         layer.set_dim("nO", model.get_dim("nO"))
     words.layers[0].initialize()
     means.initialize(X=X)
-    if not X:
-        return
-    statistics = find_statistics(model.get_ref("tok2vec"))
-    frequencies: dict[str, float] = {}
-    for word, frequency in statistics.frequencies.items():
-        frequencies[word.lower()] = frequencies.get(word.lower(), 0.0) + frequency
-    model.attrs["frequencies"] = frequencies
+    sources = [node.source for node in means.walk() if isinstance(node, ElmoListener)]
+    bilms = [source.bilm for source in sources if isinstance(source, LearnedFrom)]
+    if X and (bilms or "frequencies" not in model.attrs):
+        model.attrs["frequencies"] = word_frequencies(bilms)
 
 
-def find_statistics(tok2vec: Model) -> Statistics:
-    """The statistics of the biLM that is listened to.
+def word_frequencies(bilms: List[Any]) -> dict[str, float]:
+    """How frequent words are in lower case, from the statistics of the biLM that is listened to.
 
     Raises:
         ValueError: there is none, or its weights have no statistics.
     """
-    found = [n.source.bilm for n in tok2vec.walk() if isinstance(n, ElmoListener) and n.source]
-    _ = [bilm.model for bilm in found]  # loaded
-    if not found or found[-1].statistics is None:
+    _ = [bilm.model for bilm in bilms]  # loaded
+    if not bilms or bilms[-1].statistics is None:
         raise ValueError(
             "The model spacy-elmo.TextCatLinear.v1 needs the frequencies of words, from the "
             "statistics of a biLM. Let its 'tok2vec' have a spacy-elmo.ElmoListener.v1 of weights "
             "with statistics; `python -m spacy elmo convert … --statistics` adds some."
         )
-    return found[-1].statistics
+    frequencies: dict[str, float] = {}
+    for word, frequency in bilms[-1].statistics.frequencies.items():
+        frequencies[word.lower()] = frequencies.get(word.lower(), 0.0) + frequency
+    return frequencies
 
 
 def weighted_words(model: Any, docs: List[Doc]) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -84,6 +84,8 @@ def other_format(setting: Sequence[str | Path]) -> ValueError:
     path = Path(paths[-1] if paths else "")
     name = Path(os.path.abspath(path)).stem or "weights"  # the working directory has one, too
     out = str(path.parent / f"{name}-converted")
+    is_half = len(paths) == 1 and path.is_file() and path.suffix != ".zip"
+    given = [str(path.parent)] if is_half else paths
     return WeightsNotFoundError(
         f"{' and '.join(map(repr, paths)) or 'An empty list'} is no directory with {CONFIG} and "
         f"{WEIGHTS}, and no pipeline with a component 'elmo'. Give a name or such a directory, or "
@@ -91,7 +93,7 @@ def other_format(setting: Sequence[str | Path]) -> ValueError:
         f"bin/dump_weights.py of bilm-tf makes of a TensorFlow checkpoint), also in a directory or "
         f"a zip, or a directory of ELMoForManyLangs, is converted once with: python -m spacy elmo "
         f"convert "
-        f'{" ".join(map(quote, [*paths, out]))} and then set weights = "{out}".'
+        f'{" ".join(map(quote, [*given, out]))} and then set weights = "{out}".'
     )
 
 

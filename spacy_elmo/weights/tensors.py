@@ -59,7 +59,7 @@ def check_shapes(
 def check_tensors(
     expected: Tensors, source: str, found: Tensors, read: Read | None = None
 ) -> dict[str, torch.Tensor]:
-    """Return tensors, floats in float32, if they fit and nothing overflows with their values.
+    """Return tensors, floats in float32, if they fit and no value is far too large.
 
     Args:
         expected: the names, shapes and types.
@@ -98,7 +98,7 @@ def build(config: BiLMConfig, source: str, found: Tensors, read: Read | None = N
         source, found, read: see `check_tensors`; by parameter name.
 
     Raises:
-        ValueError: a tensor does not fit, or has values with which something overflows.
+        ValueError: a tensor does not fit, or has a value that is not finite, or far too large.
     """
     with torch.device("meta"):
         model = BiLM(config)

@@ -108,6 +108,17 @@ def test_of_two_that_have_read_a_doc_the_last_one_counts(weights: Path) -> None:
         np.testing.assert_array_equal(found[0], expected[id(each)])
 
 
+def test_initialized_where_it_has_its_own_name(weights: Path) -> None:
+    """spaCy gives a component that is sourced another name in both pipelines."""
+    source = trained(weights)
+    spacy.blank("en").add_pipe("elmo", source=source, name="other")
+    expected, _ = scores(trained(weights)), start(source)
+    examples, optimizer = start(source)
+    for _ in range(3):
+        step(source, examples, optimizer)
+    same(source, expected)
+
+
 @pytest.mark.parametrize("frozen", [True, False])
 def test_training_after_sourcing(weights: Path, frozen: bool) -> None:
     """Both pipelines have the components that learn."""

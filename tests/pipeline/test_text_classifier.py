@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,18 @@ def test_scores_are_those_of_the_docstring(weights: Path) -> None:
         logits = expected_logits(nlp, text)
         expected = np.exp(logits) / np.exp(logits).sum()
         np.testing.assert_allclose(list(nlp(text).cats.values()), expected, atol=1e-5)
+
+
+def test_a_copy_is_initialized_alone(weights: Path) -> None:
+    """It knows no biLM until it is linked, only the frequencies that it has learned with."""
+    nlp = train(make_nlp(weights), steps=3)
+    copied = pickle.loads(pickle.dumps(nlp))
+    batch = examples(copied)
+    with copied.select_pipes(disable=["elmo"]):
+        copied.get_pipe("textcat").initialize(lambda: batch, nlp=copied)
+    np.testing.assert_array_equal(scores(copied), 0.5)
+    found = (each.get_pipe("textcat").model.attrs["frequencies"] for each in (copied, nlp))
+    assert next(found) == next(found)
 
 
 @pytest.mark.parametrize("factory", ["textcat", "textcat_multilabel"])

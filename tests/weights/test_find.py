@@ -73,6 +73,7 @@ def test_something_else(setting, tmp_path, monkeypatch):
     [
         (".", ". here-converted"),
         ("a model.zip", "'a model.zip' 'a model-converted'"),
+        ("en/x.hdf5", "en en/x-converted"),  # its options.json is there, too
         (["en/options.json", "en/x.hdf5"], "en/options.json en/x.hdf5 en/x-converted"),
     ],
 )
@@ -82,6 +83,8 @@ def test_other_formats_are_converted_first(setting, command, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path / "here")
     Path("options.json").touch()
     Path("a model.zip").touch()
+    Path("en").mkdir()
+    Path("en/x.hdf5").touch()
     out = command.split(" ")[-1] if "'" not in command else "a model-converted"
     said = f'spacy elmo convert {command} and then set weights = "{out}".'
     nlp = spacy.blank("en")
